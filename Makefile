@@ -1,0 +1,46 @@
+# Every target works on a fresh clone: `venv` is made when it is missing and made again when a lock changes.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+PY := .venv/bin/python
+# Exported, not pasted into the recipe: a folder name may hold spaces and quotes.
+export SOURCE ?= digits
+
+.PHONY: help venv demo test test-slow check compile clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+venv: .venv/ready ## Make .venv with the pinned packages (Python 3.11 to 3.13)
+
+.venv/ready: requirements/cpu.txt pyproject.toml
+	@python=$$(sh requirements/find-python.sh) || exit 2; \
+	echo "Making .venv with $$($$python --version); the pinned packages take a minute or two."; \
+	$$python -m venv --clear .venv
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/cpu.txt
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: .venv/ready ## Compile the pipeline and run that file here; SOURCE=my/photos takes your own pictures
+	@$(PY) compile.py
+	@echo
+	@minimum=0.95; source="$$SOURCE"; \
+	if [ -d "$$SOURCE" ]; then minimum=0; source=$$(cd "$$SOURCE" && pwd); fi; \
+	$(PY) -m localvertex run build/image_training.json \
+	    --parameter "source=$$source" --parameter "minimum_accuracy=$$minimum"
+
+test: .venv/ready ## Run the tests (a few minutes)
+	@$(PY) -m pytest -m "not slow"
+
+test-slow: .venv/ready ## Run the long proofs: whole runs, killed and resumed
+	@$(PY) -m pytest -m slow
+
+check: .venv/ready ## Lint, format and types
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+
+compile: .venv/ready ## Write build/image_training.json and .yaml
+	@$(PY) compile.py
+
+clean: ## Remove .venv, build and caches; runs/ stays
+	@rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info

@@ -1,0 +1,126 @@
+"""`python compile.py`: check the machines, then write build/image_training.json and .yaml."""
+
+import argparse
+import dataclasses
+import json
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from google.protobuf import json_format
+from kfp import compiler
+
+from components.image import PLACEHOLDER_IMAGE
+from components.worker_pools import Machines, check
+from pipelines.image_training import image_training
+from pipelines.settings import Settings
+
+BUILD = "gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/REPOSITORY/image-training-python ."
+RUN_HERE = "python -m localvertex run"
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the mistake and leave with exit code 2."""
+        self.exit(2, f"error: {message}; python compile.py --help lists what is valid\n")
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Return the command line's values; the defaults are those of `Settings`."""
+    default = Settings()
+    parser = Parser(description="Compile the image training pipeline for Vertex AI Pipelines.", allow_abbrev=False)
+    images = parser.add_argument_group("images")
+    images.add_argument("--image", default=default.image, help="image of all steps, best by digest: NAME@sha256:...")
+    images.add_argument("--serving-image", default=default.serving_image, help="prediction container (%(default)s)")
+    machines = parser.add_argument_group("machines (defaults of the pipeline's parameters)")
+    machines.add_argument("--region", default=default.region, help="check the machines for this region (%(default)s)")
+    for field in dataclasses.fields(Machines):
+        flag = f"--{field.name.replace('_', '-')}"
+        value = getattr(default.machines, field.name)
+        machines.add_argument(flag, type=type(value), default=value, metavar=type(value).__name__.upper(), help="(%(default)s)")
+    other = parser.add_argument_group("other")
+    other.add_argument(
+        "--notify", nargs="*", metavar="EMAIL", help="end with Google's notification e-mail; addresses are its default recipients"
+    )
+    other.add_argument("--output-dir", type=pathlib.Path, default=pathlib.Path("build"), help="(%(default)s)")
+    return parser.parse_args(argv)
+
+
+def settings_from(flags: argparse.Namespace) -> Settings:
+    """Return the settings that the flags ask for.
+
+    Raises:
+        ValueError: A value makes no sense by itself.
+    """
+    machines = Machines(**{field.name: getattr(flags, field.name) for field in dataclasses.fields(Machines)})
+    return Settings(
+        image=flags.image,
+        serving_image=flags.serving_image,
+        region=flags.region,
+        machines=machines,
+        recipients=None if flags.notify is None else tuple(flags.notify),
+    )
+
+
+def write(pipeline: Any, directory: pathlib.Path) -> pathlib.Path:
+    """Write the JSON and the YAML of the pipeline, both or none, and return the path of the JSON."""
+    directory.mkdir(parents=True, exist_ok=True)
+    written = {suffix: directory / f"image_training.{suffix}" for suffix in ("json", "yaml")}
+    aside = {suffix: directory / f".writing.image_training.{suffix}" for suffix in written}
+    compiler.Compiler().compile(pipeline, str(aside["yaml"]))
+    # kfp deprecates its own JSON output, Vertex AI loads both: the same message, as JSON.
+    spec = json_format.MessageToDict(pipeline.pipeline_spec)
+    aside["json"].write_text(json.dumps(spec, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    for suffix, path in written.items():
+        aside[suffix].replace(path)
+    return written["json"]
+
+
+def describe(settings: Settings) -> list[str]:
+    """Return, a line each, what will run where."""
+    machines = settings.machines
+    gpus = f" with {machines.accelerator_count} x {machines.accelerator_type}" if machines.accelerator_type else ", no GPU"
+    servers = f" and {machines.parameter_server_count} parameter servers" if machines.parameter_server_count else ""
+    end = "summary" if settings.recipients is None else f"e-mail to {', '.join(settings.recipients) or 'the recipients given at submission'}"
+    return [
+        "prepare, plan, evaluate, export   Vertex AI Pipelines' default machine (e2-standard-4)",
+        f"train                             {machines.replica_count} x {machines.machine_type}{gpus}{servers}, "
+        f"{machines.scheduling_strategy}; checked for {settings.region}",
+        f"register                          Model Registry of the pipeline's region, served by {settings.serving_image}",
+        f"at the end                        {end}",
+    ]
+
+
+def next_step(settings: Settings, path: pathlib.Path) -> list[str]:
+    """Return, a line each, what to do with the file."""
+    if settings.image == PLACEHOLDER_IMAGE:
+        return [
+            "No --image was given: the file runs on your own machine only. To run it on Vertex AI, build and push the image,",
+            f"  {BUILD}",
+            "then compile again with --image and the digest that this prints. Here and now:",
+            f"  {RUN_HERE} {path}",
+        ]
+    return [f"Try it here first: {RUN_HERE} {path}", "Then upload it: Vertex AI > Pipelines > Create run > Upload file."]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Compile; return the exit code: 0 written, 2 a value is wrong."""
+    flags = parse(argv)
+    try:
+        settings = settings_from(flags)
+        findings = check(settings.machines, image=settings.image, region=settings.region)
+        path = write(image_training(settings), flags.output_dir)
+    except (ValueError, OSError) as mistake:
+        print(f"error: {mistake}", file=sys.stderr)
+        return 2
+    for finding in findings:
+        print(f"warning: {finding.message}", file=sys.stderr)
+    print(*describe(settings), "", f"Wrote {path} and {path.with_suffix('.yaml')}.", *next_step(settings, path), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

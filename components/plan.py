@@ -1,0 +1,103 @@
+"""Step `plan`: which machines train what, and whether that has been done already."""
+
+from typing import NamedTuple
+
+from kfp import dsl
+
+from components.image import PLACEHOLDER_IMAGE
+
+
+@dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
+def plan(
+    dataset: dsl.Input[dsl.Dataset],
+    report: dsl.Output[dsl.HTML],
+    image: str,
+    region: str,
+    pipeline_root: str,
+    model_name: str,
+    model: str,
+    weights: str,
+    epochs: int,
+    max_steps: int,
+    global_batch_size: int,
+    learning_rate: float,
+    seed: int,
+    run_label: str,
+    machine_type: str,
+    accelerator_type: str,
+    accelerator_count: int,
+    replica_count: int,
+    parameter_server_count: int,
+    scheduling_strategy: str,
+    timeout_seconds: int,
+) -> NamedTuple(
+    "TrainingPlan",
+    [
+        ("worker_pool_specs", list),
+        ("restart_job_on_worker_restart", bool),
+        ("timeout", str),
+        ("display_name", str),
+        ("run_id", str),
+        ("base_output_directory", str),
+        ("checkpoint_directory", str),
+        ("is_finished", bool),
+    ],
+):
+    """Check the machines seconds before they are requested, and name the run by what it computes.
+
+    Args:
+        dataset: The dataset made by `prepare`; its fingerprint is part of the run's identity.
+        report: Page with the machines, the hyperparameters and the findings.
+        image: Container image of the training job.
+        region: Vertex AI region the pipeline runs in.
+        pipeline_root: Folder under which `training/<run id>` holds what has to outlive this run.
+        model_name: Name in the Model Registry, also used for the job.
+        model: Architecture, e.g. `convnet` or `resnet50`.
+        weights: `imagenet`, `none`, or a path.
+        epochs: Passes over the training split.
+        max_steps: Stop after this many steps, for a trial; 0 does all epochs.
+        global_batch_size: Examples per step over all devices.
+        learning_rate: Peak learning rate.
+        seed: Order of examples, augmentation and initial weights follow from it.
+        run_label: Another text makes another run of the same configuration.
+        machine_type: Compute Engine machine type of each replica.
+        accelerator_type: Vertex's GPU name; empty for none.
+        accelerator_count: GPUs per machine.
+        replica_count: Machines that train.
+        parameter_server_count: Machines that hold the variables instead; 0 for synchronous training.
+        scheduling_strategy: STANDARD, SPOT or FLEX_START.
+        timeout_seconds: Longest time the job may run.
+
+    Returns:
+        The worker pools, the job's settings, and whether a committed result exists already.
+    """
+    from components.mistakes import reported
+    from components.training_plan import plan as plan_training
+
+    return reported(plan_training)(
+        dataset_directory=dataset.path,
+        report_path=report.path,
+        image=image,
+        region=region,
+        pipeline_root=pipeline_root,
+        model_name=model_name,
+        run_label=run_label,
+        hyperparameters={
+            "model": model,
+            "weights": weights,
+            "epochs": epochs,
+            "max_steps": max_steps,
+            "global_batch_size": global_batch_size,
+            "learning_rate": learning_rate,
+            "seed": seed,
+        },
+        machines={
+            "machine_type": machine_type,
+            "accelerator_type": accelerator_type,
+            "accelerator_count": accelerator_count,
+            "replica_count": replica_count,
+            "parameter_server_count": parameter_server_count,
+            "scheduling_strategy": scheduling_strategy,
+            "timeout_seconds": timeout_seconds,
+        },
+    )

@@ -1,0 +1,82 @@
+"""The training plan: what is computed, on which machines, and whether that has been done already."""
+
+from typing import Any, NamedTuple
+
+from components.worker_pools import Machines, check
+from trainer import dataset as datasets
+from trainer import report
+from trainer.config import TrainConfig
+from trainer.run_identity import is_finished, run_id
+
+# Both stand inside a JSON string that Google's components glue together, where a quote would end the string.
+UNSAFE_IN_NAMES = '"\\\n\r\t'
+
+
+class TrainingPlan(NamedTuple):
+    """What the training job is made from; the fields are the outputs of the `plan` step."""
+
+    worker_pool_specs: list[dict[str, Any]]
+    restart_job_on_worker_restart: bool
+    timeout: str
+    display_name: str
+    run_id: str
+    base_output_directory: str
+    checkpoint_directory: str
+    is_finished: bool
+
+
+def plan(
+    *,
+    dataset_directory: str,
+    report_path: str,
+    image: str,
+    region: str,
+    pipeline_root: str,
+    model_name: str,
+    run_label: str,
+    hyperparameters: dict[str, Any],
+    machines: dict[str, Any],
+) -> TrainingPlan:
+    """Check the machines, name the run by what it computes, and write the report.
+
+    Args:
+        dataset_directory: Folder made by `prepare`.
+        report_path: HTML file to write.
+        image: Container image of the training job.
+        region: Vertex AI region, e.g. us-central1.
+        pipeline_root: Folder or gs:// prefix; what outlives the run lies in its `training/<run id>`.
+        model_name: Name in the Model Registry.
+        run_label: Part of the run's identity, otherwise without meaning.
+        hyperparameters: Fields of `TrainConfig`.
+        machines: Fields of `Machines`.
+
+    Raises:
+        ValueError: A value is wrong, or Vertex would refuse the machines.
+    """
+    _check_name("model_name", model_name)
+    config = TrainConfig(**hyperparameters)
+    pools = Machines(**machines)
+    findings = check(pools, image=image, region=region)
+    data = datasets.load(dataset_directory)
+    identity = run_id(config, data.fingerprint, run_label)
+    base = f"{pipeline_root.rstrip('/')}/training/{identity}"
+    args = [f"--dataset={dataset_directory}", f"--run-label={run_label}", *config.to_flags()]
+    made = TrainingPlan(
+        worker_pool_specs=pools.worker_pool_specs(image=image, args=args),
+        restart_job_on_worker_restart=pools.restart_job_on_worker_restart,
+        timeout=f"{pools.timeout_seconds}s",
+        display_name=f"{model_name}-{identity}",
+        run_id=identity,
+        base_output_directory=base,
+        checkpoint_directory=f"{base}/checkpoints/",
+        is_finished=is_finished(f"{base}/checkpoints/"),
+    )
+    print(f"run {identity}: {'finished already, nothing is trained again' if made.is_finished else 'to be trained'}")
+    for finding in findings:
+        print(f"warning: {finding.message}")
+    return made
+
+
+def _check_name(field: str, value: str) -> None:
+    if not value or len(value) > 100 or any(character in value for character in UNSAFE_IN_NAMES):
+        raise ValueError(f"{field} is {value!r}; expected 1 to 100 characters without quotes, backslashes or line breaks")
