@@ -12,6 +12,7 @@ from google.protobuf import json_format
 from kfp import compiler
 
 from components.image import PLACEHOLDER_IMAGE
+from components.mistakes import Mistake
 from components.worker_pools import Machines, check
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
@@ -40,10 +41,15 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     for field in dataclasses.fields(Machines):
         flag = f"--{field.name.replace('_', '-')}"
         value = getattr(default.machines, field.name)
-        machines.add_argument(flag, type=type(value), default=value, metavar=type(value).__name__.upper(), help="(%(default)s)")
+        machines.add_argument(
+            flag, type=type(value), default=value, metavar=type(value).__name__.upper(), help="(%(default)s)"
+        )
     other = parser.add_argument_group("other")
     other.add_argument(
-        "--notify", nargs="*", metavar="EMAIL", help="end with Google's notification e-mail; addresses are its default recipients"
+        "--notify",
+        nargs="*",
+        metavar="EMAIL",
+        help="end with Google's notification e-mail; addresses are its default recipients",
     )
     other.add_argument("--output-dir", type=pathlib.Path, default=pathlib.Path("build"), help="(%(default)s)")
     return parser.parse_args(argv)
@@ -53,7 +59,7 @@ def settings_from(flags: argparse.Namespace) -> Settings:
     """Return the settings that the flags ask for.
 
     Raises:
-        ValueError: A value makes no sense by itself.
+        Mistake: A value makes no sense by itself.
     """
     machines = Machines(**{field.name: getattr(flags, field.name) for field in dataclasses.fields(Machines)})
     return Settings(
@@ -79,31 +85,34 @@ def write(pipeline: Any, directory: pathlib.Path) -> pathlib.Path:
     return written["json"]
 
 
-def describe(settings: Settings) -> list[str]:
+def describe(settings: Settings) -> str:
     """Return, a line each, what will run where."""
-    machines = settings.machines
-    gpus = f" with {machines.accelerator_count} x {machines.accelerator_type}" if machines.accelerator_type else ", no GPU"
-    servers = f" and {machines.parameter_server_count} parameter servers" if machines.parameter_server_count else ""
-    end = "summary" if settings.recipients is None else f"e-mail to {', '.join(settings.recipients) or 'the recipients given at submission'}"
-    return [
-        "prepare, plan, evaluate, export   Vertex AI Pipelines' default machine (e2-standard-4)",
-        f"train                             {machines.replica_count} x {machines.machine_type}{gpus}{servers}, "
-        f"{machines.scheduling_strategy}; checked for {settings.region}",
-        f"register                          Model Registry of the pipeline's region, served by {settings.serving_image}",
-        f"at the end                        {end}",
-    ]
+    if settings.recipients is None:
+        end = "summary"
+    else:
+        end = f"e-mail to {', '.join(settings.recipients) or 'the recipients given at submission'}"
+    where = {
+        "prepare, plan, evaluate, export": "Vertex AI Pipelines' default machine (e2-standard-4)",
+        "train": f"{settings.machines}; checked for {settings.region}",
+        "register": f"Model Registry of the pipeline's region, served by {settings.serving_image}",
+        "at the end": end,
+    }
+    return "\n".join(f"{step:<33} {place}" for step, place in where.items())
 
 
 def next_step(settings: Settings, path: pathlib.Path) -> list[str]:
     """Return, a line each, what to do with the file."""
     if settings.image == PLACEHOLDER_IMAGE:
         return [
-            "No --image was given: the file runs on your own machine only. To run it on Vertex AI, build and push the image,",
+            "No --image was given: the file runs on your own machine only. For Vertex AI, build and push the image,",
             f"  {BUILD}",
             "then compile again with --image and the digest that this prints. Here and now:",
             f"  {RUN_HERE} {path}",
         ]
-    return [f"Try it here first: {RUN_HERE} {path}", "Then upload it: Vertex AI > Pipelines > Create run > Upload file."]
+    return [
+        f"Try it here first: {RUN_HERE} {path}",
+        "Then upload it: Vertex AI > Pipelines > Create run > Upload file.",
+    ]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -113,12 +122,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = settings_from(flags)
         findings = check(settings.machines, image=settings.image, region=settings.region)
         path = write(image_training(settings), flags.output_dir)
-    except (ValueError, OSError) as mistake:
+    except (Mistake, OSError) as mistake:
         print(f"error: {mistake}", file=sys.stderr)
         return 2
     for finding in findings:
         print(f"warning: {finding.message}", file=sys.stderr)
-    print(*describe(settings), "", f"Wrote {path} and {path.with_suffix('.yaml')}.", *next_step(settings, path), sep="\n")
+    print(
+        describe(settings), "", f"Wrote {path} and {path.with_suffix('.yaml')}.", *next_step(settings, path), sep="\n"
+    )
     return 0
 
 

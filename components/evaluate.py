@@ -25,8 +25,9 @@ def evaluate(
     Returns:
         Accuracy on the test split, 0 to 1.
     """
-    from components.mistakes import reported
     from trainer.evaluate import evaluate as measure
+
+    from components.mistakes import reported
 
     result = reported(measure)(
         dataset_directory=dataset.path, checkpoint_directory=checkpoint_directory, report_path=report.path

@@ -1,4 +1,4 @@
-"""How a step ends when its input is wrong: one line and exit code 2, which tells the service not to try again."""
+"""How a step ends when its input is wrong: one line, and exit code 2: trying again is no use."""
 
 import functools
 import sys
@@ -9,17 +9,22 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class Mistake(ValueError):
+    """The user's input is wrong; the message says what was found, what is valid and what to do, in one line."""
+
+
 def reported(function: Callable[P, R]) -> Callable[P, R]:
-    """Return `function` with its ValueErrors, the user's mistakes, turned into one line on stderr and exit code 2.
+    """Return `function` with the user's mistakes turned into one line on stderr and exit code 2.
 
     Other exceptions are defects or lost machines: they keep their traceback and may be tried again.
     """
+    from trainer.errors import UserError
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
-        except ValueError as mistake:
+        except (Mistake, UserError) as mistake:
             print(f"error: {mistake}", file=sys.stderr)
             raise SystemExit(2) from None
 

@@ -21,6 +21,7 @@ def plan(
     max_steps: int,
     global_batch_size: int,
     learning_rate: float,
+    augment: str,
     seed: int,
     run_label: str,
     machine_type: str,
@@ -53,11 +54,12 @@ def plan(
         pipeline_root: Folder under which `training/<run id>` holds what has to outlive this run.
         model_name: Name in the Model Registry, also used for the job.
         model: Architecture, e.g. `convnet` or `resnet50`.
-        weights: `imagenet`, `none`, or a path.
+        weights: `default`, `imagenet`, `none`, or a path.
         epochs: Passes over the training split.
         max_steps: Stop after this many steps, for a trial; 0 does all epochs.
         global_batch_size: Examples per step over all devices.
         learning_rate: Peak learning rate.
+        augment: `none`, `shift` or `flip-and-shift`.
         seed: Order of examples, augmentation and initial weights follow from it.
         run_label: Another text makes another run of the same configuration.
         machine_type: Compute Engine machine type of each replica.
@@ -89,6 +91,7 @@ def plan(
             "max_steps": max_steps,
             "global_batch_size": global_batch_size,
             "learning_rate": learning_rate,
+            "augment": augment,
             "seed": seed,
         },
         machines={

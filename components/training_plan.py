@@ -2,9 +2,9 @@
 
 from typing import Any, NamedTuple
 
+from components.mistakes import Mistake
 from components.worker_pools import Machines, check
 from trainer import dataset as datasets
-from trainer import report
 from trainer.config import TrainConfig
 from trainer.run_identity import is_finished, run_id
 
@@ -51,7 +51,7 @@ def plan(
         machines: Fields of `Machines`.
 
     Raises:
-        ValueError: A value is wrong, or Vertex would refuse the machines.
+        Mistake: A value is wrong, or Vertex would refuse the machines.
     """
     _check_name("model_name", model_name)
     config = TrainConfig(**hyperparameters)
@@ -79,4 +79,4 @@ def plan(
 
 def _check_name(field: str, value: str) -> None:
     if not value or len(value) > 100 or any(character in value for character in UNSAFE_IN_NAMES):
-        raise ValueError(f"{field} is {value!r}; expected 1 to 100 characters without quotes, backslashes or line breaks")
+        raise Mistake(f"{field} is {value!r}; expected 1 to 100 characters without quotes, backslashes or line breaks")

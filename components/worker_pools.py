@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import accelerators
+from components.mistakes import Mistake
 
 PYTHON_COMMAND = ("python", "-m", "trainer.task")
 # Vertex allows a CustomJob at most 7 days with FLEX_START and runs 7 days by default otherwise.
@@ -28,17 +29,21 @@ class Machines:
     def __post_init__(self) -> None:
         """Refuse what no machine catalogue has to be asked about."""
         if self.replica_count < 1:
-            raise ValueError(f"replica_count is {self.replica_count}; at least 1 machine has to train")
+            raise Mistake(f"replica_count is {self.replica_count}; at least 1 machine has to train")
         if self.parameter_server_count < 0:
-            raise ValueError(f"parameter_server_count is {self.parameter_server_count}; it is a number of machines, 0 or more")
+            raise Mistake(
+                f"parameter_server_count is {self.parameter_server_count}; it is a number of machines, 0 or more"
+            )
         if self.parameter_server_count and self.replica_count == 1:
             # Google's launcher drops the empty pool 1, and the parameter servers would become workers.
-            raise ValueError(
+            raise Mistake(
                 f"parameter_server_count is {self.parameter_server_count} with replica_count 1; "
                 "parameter servers need at least one worker beside the chief: set replica_count to 2 or more"
             )
         if self.timeout_seconds < 1:
-            raise ValueError(f"timeout_seconds is {self.timeout_seconds}; give the longest time the job may take, in seconds")
+            raise Mistake(
+                f"timeout_seconds is {self.timeout_seconds}; give the longest time the job may take, in seconds"
+            )
 
     def worker_pool_specs(self, *, image: str, args: list[str]) -> list[dict[str, Any]]:
         """Return the pools in Vertex's order: chief, workers, parameter servers.
@@ -52,7 +57,9 @@ class Machines:
             machine |= {"accelerator_type": self.accelerator_type, "accelerator_count": self.accelerator_count}
         pools = [{"machine_spec": machine, "replica_count": 1, "container_spec": container}]
         if self.replica_count > 1:
-            pools.append({"machine_spec": machine, "replica_count": self.replica_count - 1, "container_spec": container})
+            pools.append(
+                {"machine_spec": machine, "replica_count": self.replica_count - 1, "container_spec": container}
+            )
         if self.parameter_server_count:
             pools.append(
                 {
@@ -62,6 +69,13 @@ class Machines:
                 }
             )
         return pools
+
+    def __str__(self) -> str:
+        """Return e.g. `2 x n1-standard-8 with 1 x NVIDIA_TESLA_T4 each, SPOT`."""
+        gpus = f"with {self.accelerator_count} x {self.accelerator_type}" if self.accelerator_type else "without GPUs"
+        each = " each" if self.replica_count > 1 and self.accelerator_type else ""
+        servers = f", {self.parameter_server_count} parameter servers" if self.parameter_server_count else ""
+        return f"{self.replica_count} x {self.machine_type} {gpus}{each}{servers}, {self.scheduling_strategy}"
 
     @property
     def restart_job_on_worker_restart(self) -> bool:
@@ -73,7 +87,7 @@ def check(machines: Machines, *, image: str, region: str) -> list[accelerators.F
     """Return the findings about the machines in that region.
 
     Raises:
-        ValueError: Vertex would refuse the job; the message has the first reasons and the nearest valid choices.
+        Mistake: Vertex would refuse the job; the message has the first reasons and the nearest valid choices.
     """
     findings = accelerators.check_worker_pools(
         machines.worker_pool_specs(image=image, args=[]),
@@ -84,7 +98,7 @@ def check(machines: Machines, *, image: str, region: str) -> list[accelerators.F
     )
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
-        raise ValueError("; ".join(dict.fromkeys(map(_sentence, errors))))
+        raise Mistake("; ".join(dict.fromkeys(map(_sentence, errors))))
     return findings
 
 

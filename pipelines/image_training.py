@@ -22,7 +22,9 @@ LOCATION = "{{$.pipeline_google_cloud_location}}"
 """Resolved at run time to the region the pipeline was submitted to; ModelUploadOp would default to us-central1."""
 
 
-@dsl.pipeline(name="train-unless-finished", description="Requests the machines, unless this very training has been done.")
+@dsl.pipeline(
+    name="train-unless-finished", description="Requests the machines, unless this very training has been done."
+)
 def train_unless_finished(
     is_finished: bool,
     worker_pool_specs: list,
@@ -35,7 +37,7 @@ def train_unless_finished(
     network: str,
     tensorboard: str,
     kms_key: str,
-):
+) -> None:
     """A graph of its own: what follows depends on it whether or not the job inside it was needed."""
     with dsl.If(is_finished == False, name="not-finished"):  # noqa: E712 - this builds an expression
         CustomTrainingJobOp(
@@ -60,14 +62,15 @@ def image_training(settings: Settings) -> Any:
     def graph(
         source: str = "digits",
         model: str = "convnet",
-        weights: str = "none",
+        weights: str = "default",
         image_size: int = 32,
         epochs: int = 20,
         max_steps: int = 0,
         max_examples: int = 0,
         max_bad_fraction: float = 0.1,
         global_batch_size: int = 64,
-        learning_rate: float = 0.001,
+        learning_rate: float = 0.002,
+        augment: str = "shift",
         seed: int = 0,
         machine_type: str = machines.machine_type,
         accelerator_type: str = machines.accelerator_type,
@@ -84,14 +87,14 @@ def image_training(settings: Settings) -> Any:
         network: str = "",
         tensorboard: str = "",
         kms_key: str = "",
-        recipients: list = list(settings.recipients or ()),  # noqa: B006, B008 - kfp reads it once, as the default
-    ):
+        recipients: list = list(settings.recipients or ()),  # noqa: B006 - kfp reads it once, as the default
+    ) -> None:
         """Train an image classifier on your pictures and register it when it is good enough.
 
         Args:
-            source: Where the pictures are: `digits`, a folder (gs:// or local) with one sub-folder per class, or `tfds:NAME`.
+            source: `digits`, a folder (gs:// or local) with one sub-folder of pictures per class, or `tfds:NAME`.
             model: Architecture: `convnet` (small), `resnet50` (transfer learning) or `mnist-cnn`.
-            weights: `imagenet`, `none`, or the path of a weights file.
+            weights: `default` (imagenet where the model has them), `imagenet`, `none`, or the path of a weights file.
             image_size: Side of the square pictures the model sees, in pixels; 224 or 300 for resnet50.
             epochs: Passes over the training split.
             max_steps: Stop after this many steps, for a trial; 0 does all epochs.
@@ -99,6 +102,7 @@ def image_training(settings: Settings) -> Any:
             max_bad_fraction: Share of unreadable pictures (0 to 1) above which the run fails.
             global_batch_size: Examples per step over all devices together.
             learning_rate: Peak learning rate.
+            augment: Random changes of training pictures: `none`, `shift` or `flip-and-shift`.
             seed: Order of examples, augmentation and initial weights follow from it.
             machine_type: Machine type of each training replica, e.g. n1-standard-8, g2-standard-12, a2-highgpu-1g.
             accelerator_type: GPU, e.g. NVIDIA_TESLA_T4, NVIDIA_L4, NVIDIA_TESLA_A100; empty trains on CPUs.
@@ -146,6 +150,7 @@ def image_training(settings: Settings) -> Any:
                     max_steps=max_steps,
                     global_batch_size=global_batch_size,
                     learning_rate=learning_rate,
+                    augment=augment,
                     seed=seed,
                     run_label=run_label,
                     machine_type=machine_type,

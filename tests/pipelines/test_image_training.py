@@ -1,0 +1,140 @@
+"""The compiled graph: the parts of the spec that decide what runs where."""
+
+import json
+from typing import Any
+
+import pytest
+from google.protobuf import json_format
+
+from components.image import PLACEHOLDER_IMAGE
+from components.worker_pools import Machines
+from pipelines.image_training import image_training
+from pipelines.settings import Settings
+
+IMAGE = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64
+
+
+@pytest.fixture(scope="module")
+def spec() -> dict[str, Any]:
+    """The spec for two machines with two GPUs each."""
+    machines = Machines(
+        machine_type="n1-standard-16", accelerator_type="NVIDIA_TESLA_V100", accelerator_count=2, replica_count=2
+    )
+    return json_format.MessageToDict(image_training(Settings(image=IMAGE, machines=machines)).pipeline_spec)
+
+
+def dag(spec: dict[str, Any], component: str) -> dict[str, Any]:
+    return spec["components"][component]["dag"]["tasks"]
+
+
+def executor(spec: dict[str, Any], component: str) -> dict[str, Any]:
+    return spec["deploymentSpec"]["executors"][spec["components"][component]["executorLabel"]]
+
+
+def test_the_exit_handler_runs_whatever_happened(spec: dict[str, Any]) -> None:
+    tasks = spec["root"]["dag"]["tasks"]
+    assert set(tasks) == {"exit-handler-1", "summary"}
+    assert tasks["summary"]["triggerPolicy"] == {"strategy": "ALL_UPSTREAM_TASKS_COMPLETED"}
+    assert tasks["summary"]["inputs"]["parameters"]["status"] == {"taskFinalStatus": {"producerTask": "exit-handler-1"}}
+
+
+def test_the_steps_follow_each_other(spec: dict[str, Any]) -> None:
+    tasks = dag(spec, "comp-exit-handler-1")
+    after = {name: sorted(task.get("dependentTasks", [])) for name, task in tasks.items()}
+    assert after == {
+        "prepare": [],
+        "plan": ["prepare"],
+        "train-unless-finished": ["plan"],
+        "evaluate": ["plan", "prepare", "train-unless-finished"],
+        "condition-2": ["evaluate", "plan", "prepare"],
+    }
+    assert tasks["condition-2"]["triggerPolicy"]["condition"] == (
+        "inputs.parameter_values['pipelinechannel--evaluate-Output'] >= "
+        "inputs.parameter_values['pipelinechannel--minimum_accuracy']"
+    )
+    kept = dag(spec, "comp-condition-2")
+    assert kept["importer"]["dependentTasks"] == ["export"]
+    assert kept["model-upload"]["dependentTasks"] == ["importer"]
+
+
+def test_a_finished_run_requests_no_machines(spec: dict[str, Any]) -> None:
+    tasks = dag(spec, "comp-train-unless-finished")
+    (condition,) = tasks.values()
+    assert condition["triggerPolicy"]["condition"] == "inputs.parameter_values['pipelinechannel--is_finished'] == false"
+    inner = dag(spec, condition["componentRef"]["name"])
+    assert set(inner) == {"custom-training-job"}
+
+
+def test_the_machines_are_on_the_job_and_not_on_the_launcher(spec: dict[str, Any]) -> None:
+    launcher = executor(spec, "comp-custom-training-job")
+    assert "resources" not in launcher["container"]
+    assert "env" not in launcher["container"]
+    assert "google_cloud_pipeline_components.container.v1.custom_job.launcher" in launcher["container"]["command"]
+    (condition,) = dag(spec, "comp-train-unless-finished").values()
+    task = dag(spec, condition["componentRef"]["name"])["custom-training-job"]
+    inputs = task["inputs"]["parameters"]
+    assert inputs["worker_pool_specs"] == {"componentInputParameter": "pipelinechannel--worker_pool_specs"}
+    assert inputs["strategy"] == {"componentInputParameter": "pipelinechannel--scheduling_strategy"}
+    assert inputs["restart_job_on_worker_restart"] == {
+        "componentInputParameter": "pipelinechannel--restart_job_on_worker_restart"
+    }
+    wired = dag(spec, "comp-exit-handler-1")["train-unless-finished"]["inputs"]["parameters"]
+    assert wired["worker_pool_specs"] == {
+        "taskOutputParameter": {"producerTask": "plan", "outputParameterKey": "worker_pool_specs"}
+    }
+    planned = dag(spec, "comp-exit-handler-1")["plan"]["inputs"]["parameters"]
+    for name in ("machine_type", "accelerator_type", "accelerator_count", "replica_count", "scheduling_strategy"):
+        assert planned[name] == {"componentInputParameter": f"pipelinechannel--{name}"}
+    defaults = spec["root"]["inputDefinitions"]["parameters"]
+    assert defaults["accelerator_type"]["defaultValue"] == "NVIDIA_TESLA_V100"
+    assert defaults["accelerator_count"]["defaultValue"] == 2
+
+
+def test_locations_come_from_the_pipelines_own(spec: dict[str, Any]) -> None:
+    (condition,) = dag(spec, "comp-train-unless-finished").values()
+    job = dag(spec, condition["componentRef"]["name"])["custom-training-job"]
+    upload = dag(spec, "comp-condition-2")["model-upload"]
+    plan = dag(spec, "comp-exit-handler-1")["plan"]
+    here = {"runtimeValue": {"constant": "{{$.pipeline_google_cloud_location}}"}}
+    assert job["inputs"]["parameters"]["location"] == here
+    assert upload["inputs"]["parameters"]["location"] == here
+    assert plan["inputs"]["parameters"]["region"] == here
+
+
+def test_no_step_answers_from_a_cache(spec: dict[str, Any]) -> None:
+    steps = {
+        (component, name): task
+        for component, definition in {**spec["components"], "root": spec["root"]}.items()
+        for name, task in definition.get("dag", {}).get("tasks", {}).items()
+        if "executorLabel" in spec["components"][task["componentRef"]["name"]] and name != "importer"
+    }
+    assert {name for _, name in steps} == {
+        "prepare", "plan", "custom-training-job", "evaluate", "export", "model-upload", "summary",
+    }  # fmt: skip
+    assert [name for name, task in steps.items() if task["cachingOptions"].get("enableCache")] == []
+
+
+def test_our_steps_share_one_image_and_install_nothing(spec: dict[str, Any]) -> None:
+    for step in ("prepare", "plan", "evaluate", "export", "summary"):
+        container = executor(spec, f"comp-{step}")["container"]
+        assert container["image"] == IMAGE
+        assert "pip install" not in " ".join(container["command"])
+    assert dag(spec, "comp-exit-handler-1")["plan"]["inputs"]["parameters"]["image"] == {
+        "runtimeValue": {"constant": IMAGE}
+    }
+    assert PLACEHOLDER_IMAGE not in json.dumps(spec)
+
+
+def test_every_parameter_has_a_type_a_default_and_a_description(spec: dict[str, Any]) -> None:
+    declared = spec["root"]["inputDefinitions"]["parameters"]
+    assert len(declared) == 27
+    for name, field in declared.items():
+        assert field["parameterType"] in {"STRING", "NUMBER_INTEGER", "NUMBER_DOUBLE", "BOOLEAN", "LIST"}, name
+        assert "defaultValue" in field, name
+        assert len(field.get("description", "")) > 10, name
+
+
+def test_the_registered_model_is_served_by_the_image_of_the_parameter(spec: dict[str, Any]) -> None:
+    importer = executor(spec, "comp-importer")["importer"]
+    assert importer["typeSchema"]["schemaTitle"] == "google.UnmanagedContainerModel"
+    assert "{{$.inputs.parameters['metadata" in json.dumps(importer["metadata"]["containerSpec"])

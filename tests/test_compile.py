@@ -1,0 +1,135 @@
+"""`python compile.py`: what it writes, what it says, what it refuses, and what it costs."""
+
+import json
+import pathlib
+import subprocess
+
+import pytest
+import yaml
+
+IMAGE = "europe-west4-docker.pkg.dev/project/images/image-training-python@sha256:" + "a" * 64
+
+
+@pytest.fixture
+def compile_pipeline(repository: pathlib.Path, python: str, tmp_path: pathlib.Path):
+    def run(*flags: str, output: str = "build") -> subprocess.CompletedProcess[str]:
+        command = [python, str(repository / "compile.py"), "--output-dir", str(tmp_path / output), *flags]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+
+    return run
+
+
+def parameters(path: pathlib.Path) -> dict[str, object]:
+    spec = json.loads(path.read_text())
+    declared = spec["root"]["inputDefinitions"]["parameters"]
+    return {name: field.get("defaultValue") for name, field in declared.items()}
+
+
+def test_both_files_are_byte_identical_on_every_run(compile_pipeline, tmp_path: pathlib.Path) -> None:
+    assert compile_pipeline(output="one").returncode == 0
+    assert compile_pipeline(output="two").returncode == 0
+    for name in ("image_training.json", "image_training.yaml"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["image_training.json", "image_training.yaml"]
+
+
+def test_json_and_yaml_hold_the_same_spec(compile_pipeline, tmp_path: pathlib.Path) -> None:
+    compile_pipeline()
+    as_json = json.loads((tmp_path / "build/image_training.json").read_text())
+    as_yaml = yaml.safe_load((tmp_path / "build/image_training.yaml").read_text())
+    assert as_json == as_yaml
+
+
+def test_flags_override_the_defaults_of_the_parameters(compile_pipeline, tmp_path: pathlib.Path) -> None:
+    done = compile_pipeline(
+        "--machine-type=g2-standard-24",
+        "--accelerator-type=NVIDIA_L4",
+        "--accelerator-count=2",
+        "--replica-count=3",
+        "--scheduling-strategy=SPOT",
+        "--region=europe-west4",
+        f"--image={IMAGE}",
+        "--serving-image=example-docker.pkg.dev/serving:1",
+    )
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "build/image_training.json").read_text()
+    found = parameters(tmp_path / "build/image_training.json")
+    assert found["machine_type"] == "g2-standard-24"
+    assert found["accelerator_type"] == "NVIDIA_L4"
+    assert (found["accelerator_count"], found["replica_count"]) == (2, 3)
+    assert found["scheduling_strategy"] == "SPOT"
+    assert found["serving_image"] == "example-docker.pkg.dev/serving:1"
+    assert "placeholder/" not in text
+    assert "3 x g2-standard-24 with 2 x NVIDIA_L4" in done.stdout
+    assert "checked for europe-west4" in done.stdout
+    assert "No --image" not in done.stdout
+
+
+def test_without_an_image_it_says_where_the_file_runs_and_how_the_image_is_built(compile_pipeline) -> None:
+    done = compile_pipeline()
+    assert done.returncode == 0
+    assert "runs on your own machine only" in done.stdout
+    assert "gcloud builds submit --tag" in done.stdout
+
+
+def test_notify_takes_googles_e_mail_op_and_its_recipients_are_a_parameter(
+    compile_pipeline, tmp_path: pathlib.Path
+) -> None:
+    done = compile_pipeline("--notify", "a@example.com", "b@example.com")
+    assert done.returncode == 0, done.stderr
+    spec = json.loads((tmp_path / "build/image_training.json").read_text())
+    assert parameters(tmp_path / "build/image_training.json")["recipients"] == ["a@example.com", "b@example.com"]
+    task = spec["root"]["dag"]["tasks"]["vertex-pipelines-notification-email"]
+    assert task["triggerPolicy"]["strategy"] == "ALL_UPSTREAM_TASKS_COMPLETED"
+    assert task["inputs"]["parameters"]["recipients"] == {"componentInputParameter": "recipients"}
+    assert "summary" not in spec["root"]["dag"]["tasks"]
+    compile_pipeline()
+    assert "recipients" not in parameters(tmp_path / "build/image_training.json")
+
+
+@pytest.mark.parametrize(
+    ("flags", "found", "valid"),
+    [
+        (["--accelerator-count=3"], "3", "NVIDIA_TESLA_T4"),
+        (["--machine-type=n1-standart-8"], "n1-standart-8", "n1-standard-8"),
+        (["--accelerator-type=NVIDIA_TESLA_T5"], "NVIDIA_TESLA_T5", "NVIDIA_TESLA_T4"),
+        (["--accelerator-count=0"], "accelerator", "NVIDIA_TESLA_T4"),
+        (["--region=mars-east1"], "mars-east1", "us-"),
+        (["--replica-count=0"], "0", "at least 1"),
+        (["--parameter-server-count=2"], "2", "replica_count"),
+        (["--scheduling-strategy=FLEX_START"], "FLEX_START", "NVIDIA_L4"),
+        (["--scheduling-strategy=CHEAP"], "CHEAP", "SPOT"),
+        (["--accelerator-count=two"], "two", "--help"),
+        (["--image="], "''", "sha256"),
+        (["--image=a b"], "a b", "sha256"),
+        (["--no-such-flag"], "--no-such-flag", "--help"),
+    ],
+)
+def test_a_wrong_value_ends_with_exit_code_2_and_one_message(
+    compile_pipeline, tmp_path: pathlib.Path, flags: list[str], found: str, valid: str
+) -> None:
+    done = compile_pipeline(*flags)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert found in done.stderr
+    assert valid in done.stderr
+    assert not (tmp_path / "build").exists()
+
+
+def test_an_output_directory_that_cannot_be_written_is_one_line(compile_pipeline, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = compile_pipeline("--output-dir", str(tmp_path / "file"))
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert (tmp_path / "file").read_text() == ""
+
+
+def test_help_groups_the_flags(compile_pipeline) -> None:
+    done = compile_pipeline("--help")
+    assert done.returncode == 0
+    flags = "image serving-image region machine-type accelerator-type accelerator-count replica-count"
+    for flag in f"{flags} scheduling-strategy notify output-dir".split():
+        assert f"--{flag}" in done.stdout
+    assert "images:" in done.stdout
+    assert "machines" in done.stdout
