@@ -1,0 +1,22 @@
+"""What Google's machines can carry, checked before anything is queued; and old jobs converted.
+
+Standard library only; PyYAML is imported where YAML is read.
+"""
+
+from accelerators.catalogue import Catalogue, CatalogueError, load_catalogue
+from accelerators.check import check_custom_job, check_file, check_worker_pools
+from accelerators.finding import Finding
+from accelerators.pipeline_check import check_pipeline
+from accelerators.reading import UnreadableFile
+
+__all__ = [
+    "Catalogue",
+    "CatalogueError",
+    "Finding",
+    "UnreadableFile",
+    "check_custom_job",
+    "check_file",
+    "check_pipeline",
+    "check_worker_pools",
+    "load_catalogue",
+]

@@ -1,0 +1,125 @@
+"""`python -m accelerators check`: what is wrong with a job before it is queued."""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+
+from accelerators.catalogue import Catalogue
+from accelerators.commands.options import add_today, known_region, parser, tables
+from accelerators.document import examine_file
+from accelerators.finding import Finding
+from accelerators.pipeline_check import Examination
+from accelerators.reading import UnreadableFile
+from accelerators.rules import RULES
+from accelerators.spelling import did_you_mean
+
+_DESCRIPTION = """\
+Check compiled pipelines, worker_pool_specs, CustomJobs and CustomJobSpecs (JSON or YAML) against what
+Vertex AI training accepts. Prints each finding with its rule, its place in the file and the nearest valid choices.
+Nothing is sent anywhere."""
+_EPILOGUE = """\
+exit code: 0 no errors (warnings are printed), 1 errors, 2 a file is unreadable or an option is wrong
+
+examples:
+  python -m accelerators check build/image_training.json --region europe-west4
+  python -m accelerators check worker_pools.yaml --strict --ignore capacity
+  gcloud ai custom-jobs describe JOB --region R --format json | python -m accelerators check -"""
+
+
+def run(arguments: list[str]) -> int:
+    """Check the files named by the arguments and print what is wrong.
+
+    Returns:
+        0 without errors, 1 with errors, 2 where a file is unreadable.
+    """
+    options = _parser().parse_args(arguments)
+    ignored = _ignored(options.ignore)
+    catalogue = tables(options)
+    known_region(catalogue, options.region)
+    results = [(path, _examine(path, options, catalogue, ignored)) for path in options.files]
+    if options.format == "json":
+        print(json.dumps({"files": [_as_json(path, result) for path, result in results]}, indent=2, ensure_ascii=False))
+    else:
+        for path, result in results:
+            _print(path, result)
+    return max(_code(result, strict=options.strict) for _, result in results)
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = parser("check", _DESCRIPTION, _EPILOGUE)
+    made.add_argument("files", nargs="+", metavar="FILE", help="file to check; - is standard input")
+    made.add_argument("--region", metavar="R", help="where it is to run; without it regions are not judged")
+    made.add_argument("--strict", action="store_true", help="warnings count as errors")
+    made.add_argument("--ignore", action="append", default=[], metavar="RULE", help="leave a rule out (repeatable)")
+    made.add_argument("--format", choices=("text", "json"), default="text", help="json is for machines")
+    made.add_argument("--list-rules", action=_ListRules, help="print every rule and what it finds, and exit")
+    add_today(made)
+    return made
+
+
+class _ListRules(argparse.Action):
+    """Prints the rules at once, so that no FILE is needed."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(nargs=0, default=False, **options)  # type: ignore[arg-type]
+
+    def __call__(self, *_: object) -> None:
+        print("\n".join(f"{rule:<28} {meaning}" for rule, meaning in RULES.items()))
+        sys.stdout.flush()
+        raise SystemExit(0)
+
+
+def _ignored(given: list[str]) -> set[str]:
+    rules = {rule for text in given for rule in text.split(",") if rule}
+    for rule in sorted(rules - set(RULES)):
+        raise UnreadableFile(f"--ignore {rule}: there is no such rule{did_you_mean(rule, RULES)} (see --list-rules)")
+    return rules
+
+
+def _examine(
+    path: str, options: argparse.Namespace, catalogue: Catalogue, ignored: set[str]
+) -> Examination | UnreadableFile:
+    try:
+        seen = examine_file(path, region=options.region, catalogue=catalogue, today=options.today)
+    except UnreadableFile as error:
+        return error
+    seen.findings = [finding for finding in seen.findings if finding.rule not in ignored]
+    return seen
+
+
+def _code(result: Examination | UnreadableFile, *, strict: bool) -> int:
+    if isinstance(result, UnreadableFile):
+        return 2
+    return int(any(strict or finding.severity == "error" for finding in result.findings))
+
+
+def _as_json(path: str, result: Examination | UnreadableFile) -> dict[str, object]:
+    if isinstance(result, UnreadableFile):
+        return {"file": path, "unreadable": str(result)}
+    findings = [asdict(finding) for finding in result.findings]
+    return {"file": path, "what": result.what, "findings": findings, "notes": result.notes}
+
+
+def _print(path: str, result: Examination | UnreadableFile) -> None:
+    if isinstance(result, UnreadableFile):
+        sys.stdout.flush()
+        print(f"accelerators: {result}", file=sys.stderr)
+        return
+    for finding in result.findings:
+        print(_as_text(finding))
+    for note in result.notes:
+        print(f"note: {note}")
+    counts = [sum(finding.severity == kind for finding in result.findings) for kind in ("error", "warning")]
+    print(f"{path}: {result.what}, {_plural(counts[0], 'error')}, {_plural(counts[1], 'warning')}")
+
+
+def _as_text(finding: Finding) -> str:
+    lines = [f"{finding.severity}: {finding.message} [{finding.rule}]", f"    at {finding.where}"]
+    if finding.alternatives:
+        lines.append(f"    nearest: {'; '.join(finding.alternatives)}")
+    return "\n".join(lines)
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

@@ -1,0 +1,85 @@
+"""Finds out what a file is and has it checked."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from accelerators.catalogue import Catalogue
+from accelerators.check import check_read, check_spec, is_custom_job
+from accelerators.finding import Finding
+from accelerators.pipeline_check import Examination, examine_pipeline
+from accelerators.reading import UnreadableFile, read
+from accelerators.shape import Reading
+from accelerators.spelling import snake
+
+_EXPECTED = "expected a compiled pipeline, worker_pool_specs, a CustomJob or a CustomJobSpec"
+_NOT_OURS = {
+    "training_input": "is a config.yaml of AI Platform Training; run `python -m accelerators convert` on it",
+    "implementation": "is a single component; compile a pipeline that uses it and check that",
+    "api_version": f"is a Kubernetes object, perhaps an Argo workflow of kfp 1; {_EXPECTED}",
+}
+
+
+def examine_file(
+    path: str | Path, *, region: str | None, catalogue: Catalogue | None, today: date | None
+) -> Examination:
+    """Check a file of any kind that is known here.
+
+    Raises:
+        UnreadableFile: If it cannot be read or is nothing of the kind; the message is one line.
+    """
+    return examine(read(path), str(path), region=region, catalogue=catalogue, today=today)
+
+
+def examine(
+    document: Any, name: str, *, region: str | None, catalogue: Catalogue | None, today: date | None
+) -> Examination:
+    """Check a document that was read from a file of that name.
+
+    Raises:
+        UnreadableFile: If it is nothing that can be checked.
+    """
+    keys = {snake(key) for key in document if isinstance(key, str)} if isinstance(document, Mapping) else set()
+    if {"root", "deployment_spec"} & keys or "pipeline_spec" in keys:
+        return examine_pipeline(document, region=region, catalogue=catalogue, today=today)
+    what, fields, kind, prefix = _kind(document, keys, name)
+    reading = Reading(lenient=True)
+    if kind == "CustomJob":
+        check_read(fields, reading, region=region, catalogue=catalogue, today=today)
+    else:
+        spec = reading.message(fields, kind, prefix.rstrip("."))
+        check_spec(spec, reading, region=region, catalogue=catalogue, today=today, prefix=prefix)
+    bare_list = isinstance(document, list)
+    findings = [_as_written(finding, reading, bare_list=bare_list) for finding in reading.findings]
+    return Examination(findings=findings, what=what)
+
+
+def _kind(document: Any, keys: set[str], name: str) -> tuple[str, Any, str, str]:
+    """Return what the document is, its fields, the message they belong to and their path."""
+    if isinstance(document, list) and any(isinstance(pool, Mapping) for pool in document):
+        return "worker pools", {"worker_pool_specs": document}, "CustomJobSpec", ""
+    if "trial_job_spec" in keys:
+        key, trial = next((key, value) for key, value in document.items() if snake(str(key)) == "trial_job_spec")
+        return "hyperparameter tuning job", trial, "CustomJobSpec", f"{key}."
+    if is_custom_job(document):
+        return "custom job", document, "CustomJob", ""
+    if "worker_pool_specs" in keys:
+        return "custom job spec", document, "CustomJobSpec", ""
+    for key, message in _NOT_OURS.items():
+        if key in keys:
+            raise UnreadableFile(f"{name} {message}")
+    if {"machine_spec", "container_spec"} & keys:
+        raise UnreadableFile(f"{name} is a single worker pool; put it into a list: a '- ' in front of its first line")
+    found = f"a {type(document).__name__}" if not isinstance(document, Mapping) else "a mapping"
+    if isinstance(document, Mapping):
+        shown = ", ".join(repr(key)[:30] for key in list(document)[:5])
+        found += f" with {shown}" if shown else " without keys"
+    raise UnreadableFile(f"{name} holds {found}; {_EXPECTED}")
+
+
+def _as_written(finding: Finding, reading: Reading, *, bare_list: bool) -> Finding:
+    """Return the finding with its path as in the file."""
+    where = reading.as_written(finding.where)
+    return replace(finding, where=where.removeprefix("worker_pool_specs") if bare_list else where)

@@ -1,0 +1,35 @@
+"""What a check says about one place in a file."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that is wrong, where it stands, and what would be right.
+
+    Raises:
+        ValueError: If the severity is neither "error" nor "warning", or rule or message is empty or has a line break.
+    """
+
+    rule: str
+    """Stable id of the rule, e.g. "accelerator-count"."""
+    severity: Severity
+    """"error": the service would refuse it or silently do something else; "warning": it may be wrong."""
+    where: str
+    """Path in the file, e.g. "worker_pool_specs[0].machine_spec.accelerator_count"."""
+    message: str
+    """One line: what was found, what was expected, what to do."""
+    alternatives: tuple[str, ...] = ()
+    """The nearest valid choices, readable, e.g. "n1-highmem-8 with 2 x NVIDIA_TESLA_V100"."""
+
+    def __post_init__(self) -> None:
+        """Refuse a finding that cannot be printed on one line."""
+        if self.severity not in ("error", "warning"):
+            raise ValueError(f"severity is {self.severity!r}; expected 'error' or 'warning'")
+        for name in ("rule", "message"):
+            text = getattr(self, name)
+            if not text or "\n" in text:
+                raise ValueError(f"{name} is {text!r}; expected one line of text")

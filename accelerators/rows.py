@@ -1,0 +1,195 @@
+"""The rows of the tables as types that refuse nonsense."""
+
+from dataclasses import dataclass
+from datetime import date
+
+Row = dict[str, str]
+"""One line of a CSV file by column name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accelerator:
+    """A kind of GPU or TPU."""
+
+    name: str
+    """The accelerator_type of the API, e.g. NVIDIA_TESLA_T4."""
+    for_training: bool
+    """Listed for custom training today."""
+    end_of_support: date | None
+    """From that day on the service does not offer it; None when no date is announced."""
+    flex_start: str
+    """"yes", "no" or "uncertain": whether FLEX_START covers it."""
+    capacity: str
+    """What the documentation says about getting one, e.g. "shared reservation required"; mostly empty."""
+    legacy_choice: str
+    """Its name in gcloud ai-platform, e.g. nvidia-tesla-t4; empty when it never was there."""
+    source: str
+    source_date: str
+    confidence: str
+
+    @classmethod
+    def from_row(cls, row: Row) -> "Accelerator":
+        """Read a line of accelerators.csv.
+
+        Raises:
+            KeyError: If a column is missing.
+            ValueError: If the end of support is not a date.
+        """
+        flex_start = row["flex_start"].split(" ", 1)
+        return cls(
+            name=_named(row["accelerator_type"], "accelerator_type"),
+            for_training=row["listed_for_vertex_training"].startswith("yes"),
+            end_of_support=_day(row["end_of_support"]),
+            # "yes (page says "A100" without size: medium)" is a doubtful yes.
+            flex_start="uncertain" if flex_start[0] == "yes" and len(flex_start) > 1 else flex_start[0] or "no",
+            capacity=row["capacity"],
+            legacy_choice=row["legacy_gcloud_choice"],
+            source=row["source"],
+            source_date=row["source_date"],
+            confidence=row["confidence"],
+        )
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether it is a GPU and not a TPU."""
+        return self.name.startswith("NVIDIA_")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineType:
+    """A machine type that custom training accepts."""
+
+    name: str
+    vcpus: float | None
+    memory_gb: float | None
+    """vCPUs and memory in GB; None where no source was found."""
+    kind: str
+    """gpu-only and tpu-only need an accelerator, gpu-optional may have one, cpu-only cannot."""
+    source: str
+    source_date: str
+    confidence: str
+
+    @classmethod
+    def from_row(cls, row: Row) -> "MachineType":
+        """Read a line of vertex_machine_types.csv.
+
+        Raises:
+            KeyError: If a column is missing.
+            ValueError: If a number is not one, or the kind is unknown.
+        """
+        kind = row["kind"]
+        if kind not in ("cpu-only", "gpu-only", "gpu-optional", "tpu-only"):
+            raise ValueError(f"kind is {kind!r}; expected cpu-only, gpu-only, gpu-optional or tpu-only")
+        return cls(
+            name=_named(row["machine_type"], "machine_type"),
+            vcpus=_number(row["vcpus"], "vcpus"),
+            memory_gb=_number(row["memory_gb"], "memory_gb"),
+            kind=kind,
+            source=row["source"],
+            source_date=row["source_date"],
+            confidence=row["confidence"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegionEntry:
+    """One accelerator in one region."""
+
+    accelerator_type: str
+    region: str
+    training: str
+    """"yes", "no" (there, but not for training) or "uncertain"."""
+    default_quota: str
+    """Default training quota as printed, e.g. "8" or "Not available"; empty when unknown."""
+    source: str
+    source_date: str
+    confidence: str
+    note: str
+
+    @classmethod
+    def from_row(cls, row: Row) -> "RegionEntry":
+        """Read a line of vertex_regions.csv.
+
+        Raises:
+            KeyError: If a column is missing.
+            ValueError: If the training column is none of yes, no, uncertain.
+        """
+        if row["training"] not in ("yes", "no", "uncertain"):
+            raise ValueError(f"training is {row['training']!r}; expected yes, no or uncertain")
+        return cls(
+            accelerator_type=_named(row["accelerator_type"], "accelerator_type"),
+            region=_named(row["region"], "region"),
+            training=row["training"],
+            default_quota=row["default_training_quota"],
+            source=row["source"],
+            source_date=row["source_date"],
+            confidence=row["confidence"],
+            note=row["note"],
+        )
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the sources disagree about training with it here."""
+        return self.training == "uncertain" or self.confidence == "uncertain"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LegacyMachine:
+    """A machine name of AI Platform Training."""
+
+    name: str
+    category: str
+    """cpu, gpu or tpu."""
+    accelerator_type: str
+    accelerator_count: int
+    """The GPUs inside the machine; empty and 0 when there are none."""
+    machine_type: str
+    """The Compute Engine type to use instead; empty where none is suggested."""
+    confidence: str
+    note: str
+
+    @classmethod
+    def from_row(cls, row: Row) -> "LegacyMachine":
+        """Read a line of legacy_machine_types.csv.
+
+        Raises:
+            KeyError: If a column is missing.
+            ValueError: If the count is not a whole number.
+        """
+        return cls(
+            name=_named(row["name"], "name"),
+            category=row["category"],
+            accelerator_type=row["accelerator_type"],
+            accelerator_count=int(row["accelerator_count"] or 0),
+            machine_type=row["suggested_gce_machine_type"],
+            confidence=row["confidence"],
+            note=row["note"],
+        )
+
+
+def _named(cell: str, column: str) -> str:
+    if not cell.strip():
+        raise ValueError(f"{column} is empty; expected a name")
+    return cell.strip()
+
+
+def _number(cell: str, column: str) -> float | None:
+    if not cell.strip():
+        return None
+    try:
+        value = float(cell)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{column} is {cell!r}; expected a number above 0, or nothing")
+    return value
+
+
+def _day(cell: str) -> date | None:
+    """Read "2026-09-15" or "2025-01-31 (service shutdown)"."""
+    if not cell.strip():
+        return None
+    try:
+        return date.fromisoformat(cell.strip()[:10])
+    except ValueError:
+        raise ValueError(f"end_of_support is {cell!r}; expected YYYY-MM-DD") from None
