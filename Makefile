@@ -2,6 +2,8 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 PY := .venv/bin/python
+# Asked for only where .venv has to be made.
+BASE_PYTHON = $(shell PYTHON='$(PYTHON)' sh requirements/find-python.sh)
 # Exported, not pasted into the recipe: a folder name may hold spaces and quotes.
 export SOURCE ?= digits
 
@@ -13,9 +15,9 @@ help: ## Show this list
 venv: .venv/ready ## Make .venv with the pinned packages (Python 3.11 to 3.13)
 
 .venv/ready: requirements/cpu.txt pyproject.toml
-	@python=$$(sh requirements/find-python.sh) || exit 2; \
-	echo "Making .venv with $$($$python --version); the pinned packages take a minute or two."; \
-	$$python -m venv --clear .venv
+	$(if $(BASE_PYTHON),,$(error found no Python 3.11, 3.12 or 3.13 with venv and pip; install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12))
+	@echo "Making .venv with $$($(BASE_PYTHON) --version); the pinned packages take a minute or two."
+	@$(BASE_PYTHON) -m venv --clear .venv
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/cpu.txt
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@

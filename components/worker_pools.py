@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import accelerators
+from components.image import PLACEHOLDER_IMAGE
 from components.mistakes import Mistake
 
 PYTHON_COMMAND = ("python", "-m", "trainer.task")
@@ -99,7 +100,8 @@ def check(machines: Machines, *, image: str, region: str) -> list[accelerators.F
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         raise Mistake("; ".join(dict.fromkeys(map(_sentence, errors))))
-    return findings
+    # compile.py says itself, and better, what a file without an image is good for.
+    return [finding for finding in findings if image != PLACEHOLDER_IMAGE or finding.rule != "placeholder-image"]
 
 
 def _sentence(finding: accelerators.Finding) -> str:
