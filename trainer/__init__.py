@@ -1,0 +1,1 @@
+"""All machine-learning logic: data, models, the training loop, evaluation, export. Knows nothing of kfp."""

@@ -1,0 +1,199 @@
+"""Checkpoints: all that is needed to go on, committed by one last write, verified before it is used.
+
+A checkpoint is a folder `step-<step>` with `variables.npz` (arrays v00000, v00001, ... in the learner's order) and
+`manifest.json` (step, best, what the run computes, and size and SHA-256 of every file). Without a manifest it does not
+exist. numpy's format needs no TensorFlow and no pickle.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from etils import epath
+
+from trainer import storage
+from trainer.errors import UserError
+
+MANIFEST_FILE = "manifest.json"
+VARIABLES_FILE = "variables.npz"
+Arrays = Sequence[npt.NDArray[Any]]
+
+
+class TornCheckpoint(Exception):
+    """A checkpoint whose files do not agree with its manifest; the text says in what."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Best:
+    """The step that did best on the validation split so far; step 0: none yet."""
+
+    step: int = 0
+    accuracy: float = 0.0
+    loss: float = float("inf")
+
+    def is_beaten_by(self, accuracy: float, loss: float) -> bool:
+        """Whether a newer score is better: by accuracy, and among equals by loss."""
+        return (accuracy, -loss) > (self.accuracy, -self.loss) or self.step == 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """One checkpoint in memory."""
+
+    step: int
+    """Steps done when it was taken."""
+    best: Best
+    identity: dict[str, Any]
+    """What the run computes, as `trainer.run_identity.identity` gives it."""
+    run_id: str
+    arrays: Arrays
+    """Values of all variables, in the learner's order."""
+
+
+def name(step: int) -> str:
+    """Folder name of the checkpoint of a step."""
+    return f"step-{step:09d}"
+
+
+def save(directory: str, checkpoint: Checkpoint) -> str:
+    """Write a checkpoint; when it returns the checkpoint is committed.
+
+    Returns:
+        The path of the checkpoint's folder.
+    """
+    final = epath.Path(directory) / name(checkpoint.step)
+    if _is_committed(final):
+        return str(final)
+    if final.exists():
+        # Left by a writer that died before its last write, or found torn: nothing in it counts.
+        final.rmtree()
+    data = _pack(checkpoint.arrays)
+    with storage.committed_directory(final) as folder:
+        (folder / VARIABLES_FILE).write_bytes(data)
+        manifest = {
+            "step": checkpoint.step,
+            "best": dataclasses.asdict(checkpoint.best) if checkpoint.best.step else None,
+            "run_id": checkpoint.run_id,
+            "identity": checkpoint.identity,
+            "files": {VARIABLES_FILE: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}},
+        }
+        # Last: on an object store this write is the commit.
+        storage.write_json(folder / MANIFEST_FILE, manifest)
+    return str(final)
+
+
+def steps(directory: str) -> list[int]:
+    """Steps of the committed checkpoints, newest first."""
+    folder = epath.Path(directory)
+    if not folder.exists():
+        return []
+    matches = (re.fullmatch(r"step-(\d{9})", entry.name.rstrip("/")) for entry in folder.iterdir())
+    found = [int(match.group(1)) for match in matches if match]
+    return sorted((step for step in found if _is_committed(folder / name(step))), reverse=True)
+
+
+def load(directory: str, step: int) -> Checkpoint:
+    """Read one checkpoint and verify every byte of it.
+
+    Raises:
+        TornCheckpoint: a file is missing, or its size or checksum differs from the manifest's.
+    """
+    folder = epath.Path(directory) / name(step)
+    manifest = storage.read_json(folder / MANIFEST_FILE)
+    try:
+        expected = manifest["files"][VARIABLES_FILE]
+        data = (folder / VARIABLES_FILE).read_bytes()
+        if len(data) != expected["bytes"]:
+            raise TornCheckpoint(f"{VARIABLES_FILE} has {len(data)} bytes, the manifest says {expected['bytes']}")
+        if hashlib.sha256(data).hexdigest() != expected["sha256"]:
+            raise TornCheckpoint(f"{VARIABLES_FILE} does not have the manifest's checksum")
+        return Checkpoint(
+            step=manifest["step"],
+            best=Best(**(manifest["best"] or {})),
+            identity=manifest["identity"],
+            run_id=manifest["run_id"],
+            arrays=_unpack(data),
+        )
+    except (KeyError, TypeError, OSError) as error:
+        raise TornCheckpoint(f"{type(error).__name__}: {error}") from error
+
+
+def newest(directory: str) -> tuple[Checkpoint | None, list[str]]:
+    """The newest intact checkpoint, and a line for each newer one that had to be passed over."""
+    passed_over = []
+    for step in steps(directory):
+        try:
+            return load(directory, step), passed_over
+        except TornCheckpoint as error:
+            passed_over.append(f"{name(step)} is damaged and was passed over: {error}")
+    return None, passed_over
+
+
+def best(directory: str) -> Checkpoint:
+    """The checkpoint that did best on the validation split, as the newest one remembers it.
+
+    Raises:
+        UserError: there is no checkpoint, or none was validated yet, or the best one is gone or damaged.
+    """
+    last, _ = newest(directory)
+    if last is None:
+        raise UserError(f"no checkpoint in {directory!r}; train first (`python -m trainer.task`)")
+    if not last.best.step:
+        raise UserError(f"no checkpoint in {directory!r} was validated yet; let the training finish an epoch")
+    try:
+        return load(directory, last.best.step)
+    except TornCheckpoint as error:
+        raise UserError(f"best checkpoint {name(last.best.step)} in {directory!r} is damaged: {error}; train again") from error
+
+
+def refuse_other_run(found: dict[str, Any], wanted: dict[str, Any], directory: str) -> None:
+    """Refuse what another configuration computed.
+
+    Raises:
+        UserError: a field differs; the first few are named with both values.
+    """
+    differing = [key for key in sorted({*found, *wanted}) if found.get(key) != wanted.get(key)]
+    if differing:
+        named = ", ".join(f"{key} is {found.get(key)!r} there and {wanted.get(key)!r} here" for key in differing[:3])
+        raise UserError(f"{directory!r} holds another run: {named}; give another --checkpoint-directory")
+
+
+def prune(directory: str, *, keep: int, best_step: int) -> None:
+    """Remove all but the newest `keep` checkpoints and the best one."""
+    for step in steps(directory)[keep:]:
+        if step != best_step:
+            folder = epath.Path(directory) / name(step)
+            # Manifest first: a removal that is interrupted leaves a folder that does not count.
+            (folder / MANIFEST_FILE).unlink()
+            folder.rmtree()
+
+
+def digest(arrays: Arrays) -> str:
+    """SHA-256 over shapes, types and values, in order."""
+    total = hashlib.sha256()
+    for array in arrays:
+        total.update(f"{array.dtype.str}{array.shape}".encode())
+        total.update(np.ascontiguousarray(array).tobytes())
+    return total.hexdigest()
+
+
+def _is_committed(folder: epath.Path) -> bool:
+    return (folder / MANIFEST_FILE).exists()
+
+
+def _pack(arrays: Arrays) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **{f"v{index:05d}": array for index, array in enumerate(arrays)})
+    return buffer.getvalue()
+
+
+def _unpack(data: bytes) -> list[npt.NDArray[Any]]:
+    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+        return [archive[key] for key in sorted(archive.files)]

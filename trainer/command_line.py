@@ -1,0 +1,33 @@
+"""How every command of the trainer ends: exit code and one line for a user's mistake, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from trainer.errors import TrainingError, UserError
+
+
+def run(main: Callable[[], int]) -> int:
+    """Call a command and give its exit code: 2 for a user's mistake, 1 for a run that failed, 130 for Ctrl-C.
+
+    Any other exception passes, with its traceback: it is the program's fault, or the machine's, and Python exits 1.
+    """
+    quiet_tensorflow()
+    try:
+        return main()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except TrainingError as error:
+        print(f"failed: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+
+
+def quiet_tensorflow() -> None:
+    """Keep TensorFlow's start-up notes out of the logs, unless the user set the level."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

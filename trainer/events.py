@@ -1,0 +1,51 @@
+"""What a replica did and when: one JSON object a line, for people, reports and whoever runs the job."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from etils import epath
+
+from trainer import storage
+
+
+class EventLog:
+    """Appends to `<checkpoint directory>/events/<replica>.jsonl`; docs/events.md tells every field."""
+
+    def __init__(self, checkpoint_directory: str, replica: str) -> None:
+        self._path = epath.Path(checkpoint_directory) / "events" / f"{replica}.jsonl"
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Append one event with the present time."""
+        line = {"time": round(time.time(), 3), "event": event, **fields}
+        storage.append_line(self._path, json.dumps(line))
+
+
+def replica_name(environment: Mapping[str, str]) -> str:
+    """`<pool>-<index>` of this process, such as workerpool0-0, from what Vertex AI sets in CLUSTER_SPEC."""
+    try:
+        task = json.loads(environment.get("CLUSTER_SPEC") or "{}").get("task") or {}
+        return f"{task.get('type', 'workerpool0')}-{int(task.get('index', 0))}"
+    except (ValueError, AttributeError, TypeError):
+        return "workerpool0-0"
+
+
+def read(checkpoint_directory: str) -> list[dict[str, Any]]:
+    """All events of all replicas in order of time; lines that are cut short (a killed writer) are left out."""
+    folder = epath.Path(checkpoint_directory) / "events"
+    if not folder.exists():
+        return []
+    events = []
+    for path in sorted(folder.iterdir(), key=os.fspath):
+        for line in path.read_text().splitlines() if path.name.endswith(".jsonl") else ():
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(event, dict) and {"time", "event"} <= event.keys():
+                events.append({**event, "replica": path.name.removesuffix(".jsonl")})
+    return sorted(events, key=lambda event: float(event["time"]))

@@ -1,0 +1,89 @@
+"""Best checkpoint -> SavedModel that takes image files; reloaded and compared with the live model before it appears."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+
+from trainer import command_line, dataset, storage
+from trainer.errors import TrainingError, UserError
+
+_NUM_COMPARED = 64
+"""Test images that the exported model is compared on."""
+_TOLERANCE = 1e-4
+"""Largest difference of a probability: the exported graph is optimised differently, the mathematics are the same."""
+
+
+def export(*, checkpoint_directory: str, dataset_directory: str, output_directory: str) -> dict[str, str | int | float]:
+    """Export the checkpoint that did best on the validation split.
+
+    Args:
+        checkpoint_directory: of the run.
+        dataset_directory: the dataset that the run was trained on.
+        output_directory: a new or empty folder, local or gs://.
+
+    Returns:
+        Metadata: run_id, step, model, num_classes, image_size, num_bytes, largest_difference.
+
+    Raises:
+        UserError: no validated checkpoint, another dataset, or the folder is not empty.
+        TrainingError: the exported model does not answer as the live one does.
+    """
+    import numpy as np
+
+    from trainer import restored, saved_model
+
+    if not storage.is_remote(output_directory) and os.path.exists(output_directory):
+        if not os.path.isdir(output_directory) or os.listdir(output_directory):
+            raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")
+    data = dataset.load(dataset_directory)
+    trained = restored.best_model(checkpoint_directory, data)
+    metadata: dict[str, str | int | float] = {
+        "run_id": trained.checkpoint.run_id,
+        "step": trained.checkpoint.step,
+        "model": trained.config.model,
+    }
+    records = list(data.records("test", list(range(min(_NUM_COMPARED, data.num_examples["test"])))))
+    images = np.stack([record.pixels() for record in records])
+    with tempfile.TemporaryDirectory(prefix="export-") as scratch:
+        aside = os.path.join(scratch, "model")
+        saved_model.write(
+            trained.model, aside, class_names=list(data.class_names), image_size=data.image_size, metadata=metadata
+        )
+        expected = np.asarray(trained.model(images, training=False))
+        loaded = saved_model.load(aside)
+        answers = (loaded.predict_images(images), loaded.predict_files([record.image_bytes for record in records]))
+        difference = max(float(np.abs(answer - expected).max()) for answer in answers)
+        # Also false for a NaN.
+        if not difference <= _TOLERANCE:
+            raise TrainingError(f"the exported model differs from the live one by {difference:g} on {len(images)} test images")
+        num_bytes = storage.publish(aside, output_directory, last="saved_model.pb")
+    return {
+        **metadata,
+        "num_classes": data.num_classes,
+        "image_size": data.image_size,
+        "num_bytes": num_bytes,
+        "largest_difference": difference,
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of export."""
+    parser = argparse.ArgumentParser(prog="python -m trainer.export", description=__doc__)
+    parser.add_argument("--checkpoint-directory", required=True, metavar="DIR", help="the run's checkpoints")
+    parser.add_argument("--dataset", required=True, metavar="DIR", help="the dataset of the run")
+    parser.add_argument("output_directory", help="a new folder for the SavedModel")
+    options = parser.parse_args(arguments)
+    metadata = export(
+        checkpoint_directory=options.checkpoint_directory, dataset_directory=options.dataset,
+        output_directory=options.output_directory,
+    )  # fmt: skip
+    for name, value in metadata.items():
+        print(f"{name}: {value}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command_line.run(main))

@@ -1,0 +1,43 @@
+"""A small network for small images: the demo's, and the one that is quick enough for tests."""
+
+from __future__ import annotations
+
+import keras
+from keras import layers
+
+from trainer.errors import UserError
+from trainer.models import weights as weight_files
+
+
+def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:
+    """Three blocks of convolution, batch normalisation and pooling; global average; dropout.
+
+    Args:
+        image_size: S, at least 8 pixels.
+        num_classes: K.
+        weights: none, or a path.
+
+    Returns:
+        A Keras model, uint8 [B, S, S, 3] -> float32 [B, K].
+
+    Raises:
+        UserError: the images are too small, or the weights cannot be had.
+    """
+    if image_size < 8:
+        raise UserError(f"convnet needs images of at least 8x8 pixels, the dataset has {image_size}x{image_size}")
+    images = keras.Input((image_size, image_size, 3), dtype="uint8", name="images")
+    hidden = layers.Rescaling(1 / 127.5, offset=-1.0, name="rescaling")(images)
+    for block, filters in enumerate((16, 32, 64), start=1):
+        hidden = layers.Conv2D(filters, 3, padding="same", use_bias=False, name=f"conv{block}")(hidden)
+        hidden = layers.BatchNormalization(momentum=0.9, name=f"norm{block}")(hidden)
+        hidden = layers.ReLU(name=f"relu{block}")(hidden)
+        hidden = layers.MaxPooling2D(2, name=f"pool{block}")(hidden)
+    hidden = layers.Flatten(name="flatten")(hidden) if image_size <= 64 else layers.GlobalAveragePooling2D(name="mean")(hidden)
+    hidden = layers.Dropout(0.3, name="dropout")(hidden)
+    hidden = layers.Dense(num_classes, name="logits")(hidden)
+    # In float32 also under a mixed precision policy: probabilities of 16 bits do not add up to one.
+    outputs = layers.Softmax(dtype="float32", name="probabilities")(hidden)
+    model = keras.Model(images, outputs, name="convnet")
+    if weights != "none":
+        weight_files.load(model, weights)
+    return model

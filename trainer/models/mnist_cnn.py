@@ -1,0 +1,51 @@
+"""The network of a 2018 article that trained MNIST on several GPUs of the AI Platform (five convolutions of 128)."""
+
+from __future__ import annotations
+
+import keras
+from keras import layers, ops
+
+from trainer.errors import UserError
+from trainer.models import weights as weight_files
+
+
+@keras.saving.register_keras_serializable(package="trainer")
+class Grey(layers.Layer):  # type: ignore[misc]
+    """Colour to one grey channel in 0..1, as MNIST is stored."""
+
+    def call(self, images: keras.KerasTensor) -> keras.KerasTensor:
+        """Images uint8 [B, S, S, 3] -> float32 [B, S, S, 1]."""
+        return ops.mean(ops.cast(images, self.compute_dtype), axis=-1, keepdims=True) / 255.0
+
+
+def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:
+    """Conv, conv, pool, conv, conv, conv, flatten, dense: all 128 wide, no padding.
+
+    Args:
+        image_size: S, at least 18 pixels (28 in the article).
+        num_classes: K.
+        weights: none, or a path.
+
+    Returns:
+        A Keras model, uint8 [B, S, S, 3] -> float32 [B, K].
+
+    Raises:
+        UserError: the images are too small, or the weights cannot be had.
+    """
+    if image_size < 18:
+        raise UserError(f"mnist-cnn needs images of at least 18x18 pixels, the dataset has {image_size}x{image_size}")
+    images = keras.Input((image_size, image_size, 3), dtype="uint8", name="images")
+    hidden = Grey(name="grey")(images)
+    for layer in (1, 2):
+        hidden = layers.Conv2D(128, 3, activation="relu", name=f"conv{layer}")(hidden)
+    hidden = layers.MaxPooling2D(2, name="pool")(hidden)
+    for layer in (3, 4, 5):
+        hidden = layers.Conv2D(128, 3, activation="relu", name=f"conv{layer}")(hidden)
+    hidden = layers.Flatten(name="flatten")(hidden)
+    hidden = layers.Dense(128, activation="relu", name="dense")(hidden)
+    hidden = layers.Dense(num_classes, name="logits")(hidden)
+    outputs = layers.Softmax(dtype="float32", name="probabilities")(hidden)
+    model = keras.Model(images, outputs, name="mnist_cnn")
+    if weights != "none":
+        weight_files.load(model, weights)
+    return model

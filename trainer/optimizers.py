@@ -1,0 +1,52 @@
+"""The update rule and its learning rate over the steps."""
+
+from __future__ import annotations
+
+import keras
+import tensorflow as tf
+
+from trainer.config import TrainConfig
+
+
+@keras.saving.register_keras_serializable(package="trainer")
+class WarmUpThen(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]
+    """Linear from zero in the warm-up, then constant or down to zero along half a cosine (arXiv:1608.03983)."""
+
+    def __init__(self, peak: float, num_warmup_steps: int, num_steps: int, kind: str) -> None:
+        self.peak, self.num_warmup_steps, self.num_steps, self.kind = peak, num_warmup_steps, num_steps, kind
+
+    def __call__(self, step: tf.Tensor) -> tf.Tensor:
+        """Learning rate, float32 scalar, at a step (0 is the first)."""
+        done = tf.cast(step, tf.float32)
+        # The first step already moves: a learning rate of zero would waste it.
+        rise = tf.minimum(1.0, (done + 1.0) / max(1, self.num_warmup_steps))
+        if self.kind == "constant":
+            return self.peak * rise
+        share = (done - self.num_warmup_steps) / max(1, self.num_steps - self.num_warmup_steps)
+        return self.peak * rise * 0.5 * (1.0 + tf.cos(3.141592653589793 * tf.clip_by_value(share, 0.0, 1.0)))
+
+    def get_config(self) -> dict[str, float | int | str]:
+        """The arguments."""
+        return {
+            "peak": self.peak,
+            "num_warmup_steps": self.num_warmup_steps,
+            "num_steps": self.num_steps,
+            "kind": self.kind,
+        }
+
+
+def build(config: TrainConfig, num_steps: int) -> keras.Optimizer:
+    """The optimizer of a configuration; call `.build(variables)` inside the distribution strategy's scope.
+
+    Args:
+        config: optimizer, learning_rate, learning_rate_schedule, warmup_fraction.
+        num_steps: length of the whole run; the schedule ends there.
+    """
+    schedule = WarmUpThen(
+        config.learning_rate, int(config.warmup_fraction * num_steps), num_steps, config.learning_rate_schedule
+    )
+    if config.optimizer == "sgd":
+        return keras.optimizers.SGD(schedule, momentum=0.9)
+    if config.optimizer == "rmsprop":
+        return keras.optimizers.RMSprop(schedule)
+    return keras.optimizers.Adam(schedule)

@@ -1,0 +1,75 @@
+"""Try an exported model on pictures: `python -m trainer.predict MODEL_DIR IMAGE...`."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from trainer import command_line, images
+from trainer.errors import UserError
+
+if TYPE_CHECKING:
+    from trainer.saved_model import LoadedModel
+
+
+def predict(model: LoadedModel, path: str) -> npt.NDArray[np.float32]:
+    """Probabilities float32 [K] of one image file.
+
+    Raises:
+        UserError: there is no such file, or it is not an image.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}); relative paths start at {os.getcwd()}") from error
+    try:
+        picture = images.decode(data)
+    except images.BadImage as error:
+        raise UserError(f"{path}: {error}; expected an image such as JPEG or PNG") from error
+    return model.predict_files([_servable(data, picture)])[0]
+
+
+def _servable(data: bytes, picture: images.Image.Image) -> bytes:
+    """The file itself where TensorFlow can decode it, else (TIFF, CMYK, 16-bit grey ...) its pixels as PNG."""
+    with images.Image.open(io.BytesIO(data)) as original:
+        if original.format in ("JPEG", "PNG", "BMP", "GIF") and original.mode in ("RGB", "L", "RGBA", "LA", "1"):
+            return data
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of predict."""
+    parser = argparse.ArgumentParser(prog="python -m trainer.predict", description=__doc__)
+    parser.add_argument("model_directory", metavar="MODEL_DIR", help="folder that the export step made")
+    parser.add_argument("images", metavar="IMAGE", nargs="+", help="picture files")
+    parser.add_argument("--top", type=int, default=3, metavar="N", help="classes to show for each image [%(default)s]")
+    options = parser.parse_args(arguments)
+    if options.top < 1:
+        raise UserError(f"--top={options.top} is too small; expected at least 1")
+    from trainer import saved_model
+
+    model = saved_model.load(options.model_directory)
+    num_refused = 0
+    for path in options.images:
+        try:
+            probabilities = predict(model, path)
+        except UserError as error:
+            print(f"error: {error}", file=sys.stderr)
+            num_refused += 1
+            continue
+        order = np.argsort(-probabilities, kind="stable")[: options.top]
+        print(f"{path}: " + ", ".join(f"{model.class_names[k]} {probabilities[k]:.1%}" for k in order))
+    return 2 if num_refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(command_line.run(main))

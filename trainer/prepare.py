@@ -1,0 +1,198 @@
+"""Source images -> prepared dataset and its report: read once, checked, resized, split, written."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+
+from trainer import command_line, dataset_files, images, splits, storage
+from trainer.dataset_files import Prepared
+from trainer.errors import UserError
+from trainer.sources import Source, SourceImage, open_source
+from trainer.statistics import Statistics
+
+MAX_BAD_FRACTION = 0.1
+_CHUNK = 512
+"""Images in flight at a time: bounds the memory."""
+
+
+def prepare(
+    *,
+    source: str,
+    output_directory: str,
+    report_path: str,
+    image_size: int,
+    max_examples: int = 0,
+    seed: int = 0,
+    max_bad_fraction: float = MAX_BAD_FRACTION,
+) -> dict[str, str | int | float]:
+    """Make the prepared dataset; it appears whole or not at all.
+
+    Args:
+        source: digits, a folder with a sub-folder per class, or tfds:NAME.
+        output_directory: a local folder that does not exist yet or is empty.
+        report_path: where the HTML report goes.
+        image_size: height and width of the prepared images in pixels.
+        max_examples: take about so many images, classes evenly; 0: all.
+        seed: decides the splits and the sample.
+        max_bad_fraction: the share of images that may be unreadable; they are skipped, counted and named.
+
+    Returns:
+        Metadata: fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size, num_bad_files.
+
+    Raises:
+        UserError: the source cannot be used, or too much of it is bad.
+    """
+    _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
+    with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
+        opened = open_source(source, scratch)
+        statistics = Statistics(opened.class_names)
+        with (
+            open(os.path.join(scratch, "spill"), "w+b") as spill,
+            storage.committed_directory(output_directory) as directory,
+        ):
+            prepared = list(_read_all(_sample(opened, max_examples, seed), image_size, spill, statistics))
+            _refuse_bad_source(source, opened.class_names, statistics, prepared, max_bad_fraction)
+            statistics.num_ignored_files = opened.num_ignored_files
+            assigned = splits.assign(
+                (splits.Candidate(content_hash=p.content_hash, label=p.label, split=p.split) for p in prepared), seed
+            )
+            _refuse_empty_train(source, assigned)
+            dataset_files.write(
+                directory, prepared, assigned, spill, statistics=statistics, image_size=image_size, source=source
+            )
+    from trainer import data_report, dataset
+
+    made = dataset.load(output_directory)
+    storage.write_text(report_path, data_report.render(made, source=source))
+    return {
+        "fingerprint": made.fingerprint,
+        "num_examples": sum(made.num_examples.values()),
+        **{f"num_{split}": count for split, count in made.num_examples.items()},
+        "num_classes": made.num_classes,
+        "image_size": made.image_size,
+        "num_bad_files": statistics.num_bad_files,
+    }
+
+
+def _check_arguments(output_directory: str, image_size: int, max_examples: int, max_bad_fraction: float) -> None:
+    if not 8 <= image_size <= 2048:
+        raise UserError(f"image_size={image_size} is out of range; expected 8 to 2048 pixels")
+    if max_examples < 0:
+        raise UserError(f"max_examples={max_examples} is negative; expected 0 (all) or a number of images")
+    if not 0 <= max_bad_fraction < 1:
+        raise UserError(f"max_bad_fraction={max_bad_fraction} is out of range; expected 0 to below 1, such as 0.1")
+    if storage.is_remote(output_directory):
+        raise UserError(f"output directory {output_directory!r} must be a local path (/gcs/BUCKET/... on Vertex AI)")
+    if os.path.exists(output_directory) and (not os.path.isdir(output_directory) or os.listdir(output_directory)):
+        raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")
+
+
+def _sample(source: Source, max_examples: int, seed: int) -> Iterable[SourceImage]:
+    """All images, or a sample that takes the classes in turn: the same names whatever else the folder holds."""
+    if not max_examples:
+        return source.images()
+    by_class: dict[int, list[tuple[str, str]]] = {}
+    for image in source.images():
+        key = hashlib.sha256(f"{seed}:{image.name}".encode()).hexdigest()
+        by_class.setdefault(image.label, []).append((key, image.name))
+    ranked = sorted(
+        (rank, key, name) for pairs in by_class.values() for rank, (key, name) in enumerate(sorted(pairs))
+    )
+    chosen = {name for _, _, name in ranked[:max_examples]}
+    return (image for image in source.images() if image.name in chosen)
+
+
+def _read_all(
+    source_images: Iterable[SourceImage], image_size: int, spill: dataset_files.Spill, statistics: Statistics
+) -> Iterator[Prepared]:
+    """Decode and resize on all cores; put the results into the spill file in the source's order."""
+    remaining = iter(source_images)
+    # Pillow's decoders and filters release the interpreter's lock, so threads are enough.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        while chunk := list(islice(remaining, _CHUNK)):
+            for image, outcome in zip(chunk, pool.map(lambda image: _read_one(image, image_size), chunk), strict=True):
+                if isinstance(outcome, str):
+                    statistics.add_bad_file(image.name, outcome)
+                    continue
+                content_hash, original_size, pixels, data = outcome
+                statistics.add_image(original_size, pixels)
+                offset = spill.tell()
+                spill.write(data)
+                yield Prepared(
+                    name=image.name, label=image.label, split=image.split, content_hash=content_hash, offset=offset,
+                    num_bytes=len(data), stored_hash=hashlib.sha256(data).hexdigest(),
+                )  # fmt: skip
+
+
+def _read_one(image: SourceImage, image_size: int) -> str | tuple[str, tuple[int, int], images.Pixels, bytes]:
+    """Hash of the original, its width and height, prepared pixels and bytes; or, for a bad image, the reason."""
+    try:
+        data = image.read()
+        decoded = images.decode(data)
+    except (OSError, images.BadImage) as error:
+        return " ".join(str(error).split())
+    pixels = images.resize(decoded, image_size)
+    return hashlib.sha256(data).hexdigest(), decoded.size, pixels, images.encode(pixels)
+
+
+def _refuse_bad_source(
+    source: str, class_names: list[str], statistics: Statistics, prepared: list[Prepared], max_bad_fraction: float
+) -> None:
+    num_all = len(prepared) + statistics.num_bad_files
+    if statistics.num_bad_files > max_bad_fraction * num_all:
+        named = "; ".join(f"{name}: {reason}" for name, reason in statistics.bad_files[:3])
+        raise UserError(
+            f"{statistics.num_bad_files} of {num_all} images of {source!r} are bad, more than max_bad_fraction="
+            f"{max_bad_fraction:g} allows ({named}); repair or remove them, or allow more"
+        )
+    counts = Counter(p.label for p in prepared)
+    if missing := [name for label, name in enumerate(class_names) if not counts[label]]:
+        raise UserError(
+            f"class {missing[0]!r} of {source!r} has no usable image; add images, remove the class, or raise max_examples"
+        )
+
+
+def _refuse_empty_train(source: str, assigned: dict[str, str]) -> None:
+    present = set(assigned.values())
+    if missing := [split for split in ("train", "validation", "test") if split not in present]:
+        raise UserError(
+            f"{source!r} has {len(assigned)} different images, too few for a {missing[0]} split; give 3 or more for a class"
+        )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Command line of prepare."""
+    parser = argparse.ArgumentParser(prog="python -m trainer.prepare", description=__doc__)
+    parser.add_argument("source", help="digits, a folder with a sub-folder per class, or tfds:NAME")
+    parser.add_argument("output_directory", help="a new folder for the dataset")
+    parser.add_argument("--report", default="", metavar="FILE", help="HTML report [OUTPUT_DIRECTORY.html]")
+    parser.add_argument("--image-size", type=int, default=32, metavar="PIXELS", help="height and width [%(default)s]")
+    parser.add_argument("--max-examples", type=int, default=0, metavar="N", help="take a sample; 0: all [%(default)s]")
+    parser.add_argument("--seed", type=int, default=0, help="decides splits and sample [%(default)s]")
+    parser.add_argument(
+        "--max-bad-fraction", type=float, default=MAX_BAD_FRACTION, metavar="SHARE",
+        help="share of images that may be unreadable [%(default)s]",
+    )  # fmt: skip
+    options = parser.parse_args(arguments)
+    report_path = options.report or options.output_directory.rstrip("/") + ".html"
+    metadata = prepare(
+        source=options.source, output_directory=options.output_directory, report_path=report_path,
+        image_size=options.image_size, max_examples=options.max_examples, seed=options.seed,
+        max_bad_fraction=options.max_bad_fraction,
+    )  # fmt: skip
+    for name, value in metadata.items():
+        print(f"{name}: {value}")
+    print(f"report: {report_path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command_line.run(main))

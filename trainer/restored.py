@@ -1,0 +1,47 @@
+"""The trained model as the best checkpoint has it, for evaluation and export."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import keras
+
+from trainer import checkpoints, config, models, variables
+from trainer.checkpoints import Checkpoint
+from trainer.config import TrainConfig
+from trainer.dataset import Dataset
+from trainer.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedModel:
+    """A model and where its weights come from."""
+
+    model: keras.Model
+    """uint8 [B, S, S, 3] -> float32 [B, K]."""
+    checkpoint: Checkpoint
+    config: TrainConfig
+
+
+def best_model(checkpoint_directory: str, dataset: Dataset) -> TrainedModel:
+    """Build the run's model and give it the weights that did best on the validation split.
+
+    Raises:
+        UserError: no validated checkpoint, or the run was trained on another dataset.
+    """
+    checkpoint = checkpoints.best(checkpoint_directory)
+    trained_on = checkpoint.identity.get("dataset_fingerprint")
+    if trained_on != dataset.fingerprint:
+        raise UserError(
+            f"the run in {checkpoint_directory!r} was trained on dataset {str(trained_on)[:12]}..., {dataset.directory!r} is"
+            f" {dataset.fingerprint[:12]}...: its test images may have been trained on; give the run's own dataset"
+        )
+    names = {field.name for field in fields(TrainConfig)}
+    run_config = config.from_dict({key: value for key, value in checkpoint.identity.items() if key in names})
+    # The starting weights do not matter, they are overwritten: nothing is downloaded here.
+    model = models.build(
+        run_config.model, image_size=dataset.image_size, num_classes=dataset.num_classes, weights="none"
+    )
+    # The arrays are the model's variables followed by the optimizer's.
+    variables.assign(model.variables, checkpoint.arrays[: len(model.variables)])
+    return TrainedModel(model=model, checkpoint=checkpoint, config=run_config)

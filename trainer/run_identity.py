@@ -1,0 +1,54 @@
+"""By what a training run is known, and whether it is finished. Needs no TensorFlow for local paths."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from etils import epath
+
+from trainer import storage
+from trainer.config import TrainConfig
+
+TRAINER_VERSION = "1"
+"""Raise this when a change makes an equal configuration compute something else: old runs then start anew."""
+RESULT_FILE = "result.json"
+
+
+def identity(config: TrainConfig, dataset_fingerprint: str, run_label: str) -> dict[str, Any]:
+    """All that decides what a run computes: a flat mapping, stored in each checkpoint and compared field by field."""
+    return {
+        **config.to_dict(),
+        "dataset_fingerprint": dataset_fingerprint,
+        "trainer_version": TRAINER_VERSION,
+        "run_label": run_label,
+    }
+
+
+def run_id(config: TrainConfig, dataset_fingerprint: str, run_label: str) -> str:
+    """16 lower-case hexadecimal digits, from what the run computes and nothing else (no machine, no path)."""
+    text = json.dumps(identity(config, dataset_fingerprint, run_label), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def is_finished(checkpoint_directory: str, *, expected_run_id: str = "") -> bool:
+    """Whether the run of this folder is done: `result.json` is committed and belongs to the run.
+
+    Args:
+        checkpoint_directory: local or gs://; it need not exist.
+        expected_run_id: what `run_id` gave; empty: the result must only agree with the checkpoint that it names.
+    """
+    result = read_result(checkpoint_directory)
+    if not result or (expected_run_id and result.get("run_id") != expected_run_id):
+        return False
+    # The checkpoint must still be there: a result whose checkpoint someone deleted cannot be evaluated or exported.
+    best = epath.Path(checkpoint_directory) / str(result.get("best_checkpoint"))
+    manifest = storage.read_json(best / "manifest.json")
+    return isinstance(manifest, dict) and manifest.get("run_id") == result.get("run_id")
+
+
+def read_result(checkpoint_directory: str) -> dict[str, Any] | None:
+    """The content of `result.json`, or None while the run is not finished."""
+    result = storage.read_json(epath.Path(checkpoint_directory) / RESULT_FILE)
+    return result if isinstance(result, dict) else None

@@ -1,0 +1,40 @@
+"""SIGTERM and SIGINT as a flag that the loop asks: whoever stops a run shall not lose its steps."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+
+class StopRequest:
+    """Remembers the first signal; the second SIGINT stops at once."""
+
+    def __init__(self) -> None:
+        self.signal_number = 0
+
+    def install(self) -> StopRequest:
+        """Catch SIGTERM and SIGINT from now on."""
+        signal.signal(signal.SIGTERM, self._remember)
+        signal.signal(signal.SIGINT, self._remember)
+        return self
+
+    @property
+    def is_set(self) -> bool:
+        """Whether a stop was asked for."""
+        return self.signal_number != 0
+
+    @property
+    def exit_code(self) -> int:
+        """143 for SIGTERM, 130 for SIGINT, as shells count."""
+        return 128 + self.signal_number
+
+    @property
+    def signal_name(self) -> str:
+        """SIGTERM or SIGINT."""
+        return signal.Signals(self.signal_number).name
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if self.signal_number and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.signal_number = self.signal_number or number

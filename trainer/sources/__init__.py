@@ -1,0 +1,75 @@
+"""Where images come from: `digits`, a folder with a sub-folder per class, or `tfds:NAME`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from trainer.errors import UserError
+
+SPLITS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceImage:
+    """One image of a source, not read yet."""
+
+    name: str
+    """Unique within the source and stable: the path below the folder, or split and index."""
+    label: int
+    """Index into the source's class names."""
+    split: str
+    """One of `SPLITS` where the source has splits of its own; empty: prepare decides by content."""
+    read: Callable[[], bytes]
+    """Gives the encoded image; may raise OSError."""
+
+
+class Source(Protocol):
+    """A place with labelled images."""
+
+    @property
+    def class_names(self) -> list[str]:
+        """Names of the classes, in the order of the labels."""
+        ...
+
+    @property
+    def num_ignored_files(self) -> int:
+        """Files that were passed over because their names are not those of images."""
+        ...
+
+    def images(self) -> Iterator[SourceImage]:
+        """All images, in the same order each time."""
+        ...
+
+
+def open_source(source: str, scratch_directory: str) -> Source:
+    """The source that a user's word means.
+
+    Args:
+        source: `digits`, `tfds:NAME`, or a folder. A folder called digits is reached as `./digits`.
+        scratch_directory: a folder for what has to be unpacked first; the caller removes it.
+
+    Raises:
+        UserError: no such source, nothing in it, or one class only.
+    """
+    if source == "digits":
+        from trainer.sources import digits
+        from trainer.sources.folder import FolderSource
+
+        return FolderSource(digits.write(os.path.join(scratch_directory, "digits")))
+    if source.startswith("tfds:"):
+        from trainer.sources.tfds import TfdsSource
+
+        return TfdsSource(source.removeprefix("tfds:"))
+    if not source.strip():
+        raise UserError("source is empty; give digits, a folder with one sub-folder per class, or tfds:NAME")
+    if "://" in source:
+        raise UserError(
+            f"source {source!r} is not a local folder; give digits, tfds:NAME or a folder (on Vertex AI a bucket is the folder"
+            f" /gcs/{source.split('://', 1)[1]})"
+        )
+    from trainer.sources.folder import FolderSource
+
+    return FolderSource(source)
