@@ -90,8 +90,8 @@ class Order:
     def __post_init__(self) -> None:
         if self.global_batch_size > self.num_examples:
             raise UserError(
-                f"global_batch_size={self.global_batch_size} is more than the {self.num_examples} images of the training"
-                f" split; give at most {self.num_examples}"
+                f"global_batch_size={self.global_batch_size} is more than the {self.num_examples} images of the"
+                f" training split; give at most {self.num_examples}"
             )
 
     @property
@@ -100,10 +100,12 @@ class Order:
         return self.num_examples // self.global_batch_size
 
     def indices(self, step: tf.Tensor) -> tf.Tensor:
-        """Indices int64 [G] of the examples of a step (0 is the first), in any process and for any number of workers."""
+        """Indices int64 [G] of the examples of a step (0 is the first), for any number of workers."""
         step = tf.cast(step, tf.int64)
         epoch = step // self.steps_per_epoch
-        positions = (step % self.steps_per_epoch) * self.global_batch_size + tf.range(self.global_batch_size, dtype=tf.int64)
+        positions = (step % self.steps_per_epoch) * self.global_batch_size + tf.range(
+            self.global_batch_size, dtype=tf.int64
+        )
         seed = tf.stack([tf.constant(self.seed, tf.int64), epoch])
         return tf.random.experimental.index_shuffle(positions, seed=seed, max_index=self.num_examples - 1)
 

@@ -127,7 +127,7 @@ def load(directory: str, step: int) -> Checkpoint:
 
 def newest(directory: str) -> tuple[Checkpoint | None, list[str]]:
     """The newest intact checkpoint, and a line for each newer one that had to be passed over."""
-    passed_over = []
+    passed_over: list[str] = []
     for step in steps(directory):
         try:
             return load(directory, step), passed_over
@@ -150,7 +150,9 @@ def best(directory: str) -> Checkpoint:
     try:
         return load(directory, last.best.step)
     except TornCheckpoint as error:
-        raise UserError(f"best checkpoint {name(last.best.step)} in {directory!r} is damaged: {error}; train again") from error
+        raise UserError(
+            f"best checkpoint {name(last.best.step)} in {directory!r} is damaged: {error}; train again"
+        ) from error
 
 
 def refuse_other_run(found: dict[str, Any], wanted: dict[str, Any], directory: str) -> None:
@@ -185,12 +187,12 @@ def digest(arrays: Arrays) -> str:
 
 
 def _is_committed(folder: epath.Path) -> bool:
-    return (folder / MANIFEST_FILE).exists()
+    return bool((folder / MANIFEST_FILE).exists())
 
 
 def _pack(arrays: Arrays) -> bytes:
     buffer = io.BytesIO()
-    np.savez(buffer, **{f"v{index:05d}": array for index, array in enumerate(arrays)})
+    np.savez(buffer, allow_pickle=False, **{f"v{index:05d}": array for index, array in enumerate(arrays)})
     return buffer.getvalue()
 
 

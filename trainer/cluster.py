@@ -25,11 +25,13 @@ def refuse_unsupported(environment: Mapping[str, str]) -> None:
         cluster = json.loads(text).get("cluster") or {}
         num_tasks = sum(len(addresses) for addresses in cluster.values())
     except (ValueError, AttributeError, TypeError) as error:
-        raise UserError(f"TF_CONFIG is not what Vertex AI sets ({error}); expected JSON with a field cluster") from error
+        raise UserError(
+            f"TF_CONFIG is not what Vertex AI sets ({error}); expected JSON with a field cluster"
+        ) from error
     if num_tasks > 1:
         raise UserError(
-            f"TF_CONFIG names {num_tasks} machines ({', '.join(sorted(cluster))}); this version trains on one machine: set the"
-            " replica count to 1"
+            f"TF_CONFIG names {num_tasks} machines ({', '.join(sorted(cluster))}); this version trains on one machine:"
+            " set the replica count to 1"
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from trainer import report
 from trainer.dataset import Dataset
 from trainer.report import charts
@@ -28,7 +30,7 @@ def render(dataset: Dataset, *, source: str) -> str:
                 ("images", f"{sum(dataset.num_examples.values()):,}"),
                 *((f"in {split}", f"{dataset.num_examples[split]:,}") for split in SPLITS),
                 ("classes", str(dataset.num_classes)),
-                ("pixels an image", f"{dataset.image_size}×{dataset.image_size}"),
+                ("pixels an image", f"{dataset.image_size}x{dataset.image_size}"),
                 ("bad files skipped", str(statistics["num_bad_files"])),
             ]
         ),
@@ -36,9 +38,13 @@ def render(dataset: Dataset, *, source: str) -> str:
         report.Table(
             title="Classes",
             columns=["class", *SPLITS, "all"],
-            rows=[[name, *(counts[name][s] for s in SPLITS), sum(counts[name].values())] for name in dataset.class_names],
+            rows=[
+                [name, *(counts[name][s] for s in SPLITS), sum(counts[name].values())] for name in dataset.class_names
+            ],
         ),
-        report.Pictures(title="Samples", note="From the training split, as the network sees them.", pictures=_samples(dataset)),
+        report.Pictures(
+            title="Samples", note="From the training split, as the network sees them.", pictures=_samples(dataset)
+        ),
         _figures_table(dataset),
     ]
     if statistics["bad_files"]:
@@ -61,7 +67,7 @@ def _charts(dataset: Dataset) -> list[str]:
     stacks = {split: [statistics["counts"][name][split] for name in names] for split in SPLITS}
     edges = statistics["original_longer_edge"]
     bounds = edges["upper_bounds_pixels"]
-    ranges = [f"≤ {bounds[0]}", *(f"{a + 1}-{b}" for a, b in zip(bounds, bounds[1:], strict=False)), f"> {bounds[-1]}"]
+    ranges = [f"≤ {bounds[0]}", *(f"{a + 1}-{b}" for a, b in itertools.pairwise(bounds)), f"> {bounds[-1]}"]
     return [
         charts.bars(title, names, stacks, x_label="images"),
         charts.bars("Longer edge of the originals (pixels)", ranges, {"images": edges["counts"]}, x_label="images"),
@@ -76,7 +82,9 @@ def _samples(dataset: Dataset) -> list[report.Picture]:
         if wanted.get(record.label):
             wanted[record.label] -= 1
             caption = dataset.class_names[record.label]
-            found.append((record.label, report.Picture(image_bytes=record.image_bytes, caption=caption, detail=record.file_name)))
+            found.append(
+                (record.label, report.Picture(image_bytes=record.image_bytes, caption=caption, detail=record.file_name))
+            )
         if not any(wanted.values()):
             break
     return [picture for _, picture in sorted(found, key=lambda pair: pair[0])]
@@ -84,12 +92,12 @@ def _samples(dataset: Dataset) -> list[report.Picture]:
 
 def _figures_table(dataset: Dataset) -> report.Table:
     statistics = dataset.statistics
-    width_height = [" × ".join(map(str, statistics[key])) for key in ("smallest_original", "largest_original")]
+    width_height = [" x ".join(map(str, statistics[key])) for key in ("smallest_original", "largest_original")]
     return report.Table(
         title="Figures",
         columns=["what", "value"],
         rows=[
-            ["smallest and largest original (width × height)", f"{width_height[0]}; {width_height[1]}"],
+            ["smallest and largest original (width x height)", f"{width_height[0]}; {width_height[1]}"],
             ["mean of red, green, blue (0 to 255)", ", ".join(f"{value:.1f}" for value in statistics["mean_rgb"])],
             ["standard deviation", ", ".join(f"{value:.1f}" for value in statistics["stddev_rgb"])],
             ["images that repeat another", str(statistics["num_repeated_images"])],

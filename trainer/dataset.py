@@ -104,7 +104,8 @@ def load(directory: str) -> Dataset:
         )
     if content.get("format_version") != FORMAT_VERSION:
         raise UserError(
-            f"dataset {directory!r} has format {content.get('format_version')!r}, expected {FORMAT_VERSION}; run prepare again"
+            f"dataset {directory!r} has format {content.get('format_version')!r}, expected {FORMAT_VERSION};"
+            " run prepare again"
         )
     return Dataset(
         directory=directory,

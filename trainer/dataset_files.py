@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from trainer.statistics import Statistics
 SHARD_BYTES = 256 * 2**20
 """A shard is closed when it has grown to this size: big enough to read fast, small enough to stage in parallel."""
 Spill = BinaryIO
-"""Temporary file with the prepared images in the source's order; what must be held in memory is only where each lies."""
+"""Temporary file with the prepared images in the source's order; memory holds only where each lies."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -110,7 +111,7 @@ def _write_shards(directory: os.PathLike[str], split: str, rows: Sequence[Prepar
         size += row.num_bytes
     cuts.append(len(rows))
     names = []
-    for number, (start, end) in enumerate(zip(cuts, cuts[1:], strict=False)):
+    for number, (start, end) in enumerate(itertools.pairwise(cuts)):
         name = f"{dataset.NAME}-{split}.array_record-{number:05d}-of-{len(cuts) - 1:05d}"
         # One record a group: records are read one by one in random order. Images are compressed already.
         writer = ArrayRecordWriter(os.path.join(directory, name), "group_size:1,uncompressed")

@@ -65,9 +65,7 @@ def evaluate(*, dataset_directory: str, checkpoint_directory: str, report_path: 
     return evaluation
 
 
-def score(
-    labels: npt.NDArray[np.int32], probabilities: npt.NDArray[np.float32], class_names: list[str]
-) -> Evaluation:
+def score(labels: npt.NDArray[np.int32], probabilities: npt.NDArray[np.float32], class_names: list[str]) -> Evaluation:
     """Metrics of predictions.
 
     Args:

@@ -37,7 +37,9 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
 
     if not storage.is_remote(output_directory) and os.path.exists(output_directory):
         if not os.path.isdir(output_directory) or os.listdir(output_directory):
-            raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")
+            raise UserError(
+                f"output directory {output_directory!r} exists and is not empty; give a new one or remove it"
+            )
     data = dataset.load(dataset_directory)
     trained = restored.best_model(checkpoint_directory, data)
     metadata: dict[str, str | int | float] = {
@@ -58,7 +60,9 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
         difference = max(float(np.abs(answer - expected).max()) for answer in answers)
         # Also false for a NaN.
         if not difference <= _TOLERANCE:
-            raise TrainingError(f"the exported model differs from the live one by {difference:g} on {len(images)} test images")
+            raise TrainingError(
+                f"the exported model differs from the live one by {difference:g} on {len(images)} test images"
+            )
         num_bytes = storage.publish(aside, output_directory, last="saved_model.pb")
     return {
         **metadata,

@@ -1,4 +1,4 @@
-"""One image file of any make -> uint8 RGB of a fixed size. What prepare does once; serving does the same in TensorFlow."""
+"""One image file of any make -> uint8 RGB of a fixed size. trainer.serving does the same in TensorFlow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from PIL import Image, ImageOps
 
 MAX_PIXELS = 178_956_970
 """Larger images are refused as bad: a small file may unpack to many gigabytes (Pillow's own hard limit)."""
-EXTENSIONS = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".jfif", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"})
+EXTENSIONS = frozenset(
+    {".bmp", ".gif", ".jpeg", ".jpg", ".jfif", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"}
+)
 """File names that are taken for images, in lower case."""
 LARGEST_LOSSLESS_SIZE = 64
 """Edge in pixels up to which prepared images are stored as PNG; above it JPEG artefacts are small against the image."""

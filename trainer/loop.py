@@ -75,7 +75,8 @@ def train(
         if not math.isfinite(loss):
             raise TrainingError(
                 f"the loss is {loss} somewhere in steps {step + 1} to {learner.step}; lower the learning rate"
-                f" (now {learner.config.learning_rate:g}) or look at the data; the last checkpoint is of step {saved_step}"
+                f" (now {learner.config.learning_rate:g}) or look at the data; the last checkpoint is of step"
+                f" {saved_step}"
             )
         observe(
             "steps", first_step=step + 1, last_step=learner.step, num_steps=run.num_steps, loss=loss, accuracy=accuracy,
@@ -92,7 +93,9 @@ def train(
             _save(run, learner, best, observe)
             saved_step, saved_at = learner.step, time.monotonic()
     if stop.is_set and learner.step < run.num_steps:
-        observe("notice", message=f"{stop.signal_name}: stopped at step {learner.step}, checkpoint of step {saved_step}")
+        observe(
+            "notice", message=f"{stop.signal_name}: stopped at step {learner.step}, checkpoint of step {saved_step}"
+        )
         return None
     # 6. Finish: result.json is the word that the run is done.
     return _finish(run, learner, best, order)
@@ -113,9 +116,7 @@ def _restore(run: Run, learner: Learner, observe: Observer) -> Best:
     return checkpoint.best
 
 
-def _validate(
-    learner: Learner, validation: Examples, best: Best, order: Order, observe: Observer
-) -> tuple[Best, bool]:
+def _validate(learner: Learner, validation: Examples, best: Best, order: Order, observe: Observer) -> tuple[Best, bool]:
     started = time.monotonic()
     score = learner.evaluate(validation)
     improved = best.is_beaten_by(score.accuracy, score.loss)

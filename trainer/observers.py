@@ -28,7 +28,9 @@ def tensorboard(directory: str) -> Observer:
         return lambda event, **fields: None
     import tensorflow as tf
 
-    writers = {name: tf.summary.create_file_writer(directory.rstrip("/") + "/" + name) for name in ("train", "validation")}
+    writers = {
+        name: tf.summary.create_file_writer(directory.rstrip("/") + "/" + name) for name in ("train", "validation")
+    }
 
     def observe(event: str, **fields: Any) -> None:
         names = {"steps": ("loss", "accuracy", "learning_rate", "images_per_second"), "evaluate": ("loss", "accuracy")}
@@ -97,15 +99,17 @@ class ProgressBar:
 def describe(event: str, fields: dict[str, Any]) -> str:
     """The event in words; empty for those that are only of use to programs."""
     if event == "start":
-        return f"training {fields['model']} for {fields['num_steps']} steps ({fields['steps_per_epoch']} an epoch), run {fields['run_id']}"
+        length = f"{fields['num_steps']} steps ({fields['steps_per_epoch']} an epoch)"
+        return f"training {fields['model']} for {length}, run {fields['run_id']}"
     if event == "restore":
         return f"going on at step {fields['step']} (restored in {fields['seconds']:.1f} s)"
     if event == "steps":
         return (
-            f"step {fields['last_step']}/{fields['num_steps']}  loss {fields['loss']:.4f}  accuracy {fields['accuracy']:.4f}"
-            f"  {fields['images_per_second']:,.0f} img/s"
+            f"step {fields['last_step']}/{fields['num_steps']}  loss {fields['loss']:.4f}"
+            f"  accuracy {fields['accuracy']:.4f}  {fields['images_per_second']:,.0f} img/s"
         )
     if event == "evaluate":
         mark = "  best so far" if fields["is_best"] else ""
-        return f"epoch {fields['epoch']:.0f}  validation loss {fields['loss']:.4f}  accuracy {fields['accuracy']:.4f}{mark}"
+        score = f"validation loss {fields['loss']:.4f}  accuracy {fields['accuracy']:.4f}"
+        return f"epoch {fields['epoch']:.0f}  {score}{mark}"
     return str(fields["message"]) if event == "notice" else ""

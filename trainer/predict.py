@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from trainer import command_line, images
 from trainer.errors import UserError
@@ -33,12 +34,13 @@ def predict(model: LoadedModel, path: str) -> npt.NDArray[np.float32]:
         picture = images.decode(data)
     except images.BadImage as error:
         raise UserError(f"{path}: {error}; expected an image such as JPEG or PNG") from error
-    return model.predict_files([_servable(data, picture)])[0]
+    probabilities: npt.NDArray[np.float32] = model.predict_files([_servable(data, picture)])[0]
+    return probabilities
 
 
-def _servable(data: bytes, picture: images.Image.Image) -> bytes:
+def _servable(data: bytes, picture: Image.Image) -> bytes:
     """The file itself where TensorFlow can decode it, else (TIFF, CMYK, 16-bit grey ...) its pixels as PNG."""
-    with images.Image.open(io.BytesIO(data)) as original:
+    with Image.open(io.BytesIO(data)) as original:
         if original.format in ("JPEG", "PNG", "BMP", "GIF") and original.mode in ("RGB", "L", "RGBA", "LA", "1"):
             return data
     buffer = io.BytesIO()

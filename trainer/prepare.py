@@ -45,7 +45,8 @@ def prepare(
         max_bad_fraction: the share of images that may be unreadable; they are skipped, counted and named.
 
     Returns:
-        Metadata: fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size, num_bad_files.
+        Metadata: fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size,
+        num_bad_files.
 
     Raises:
         UserError: the source cannot be used, or too much of it is bad.
@@ -103,9 +104,7 @@ def _sample(source: Source, max_examples: int, seed: int) -> Iterable[SourceImag
     for image in source.images():
         key = hashlib.sha256(f"{seed}:{image.name}".encode()).hexdigest()
         by_class.setdefault(image.label, []).append((key, image.name))
-    ranked = sorted(
-        (rank, key, name) for pairs in by_class.values() for rank, (key, name) in enumerate(sorted(pairs))
-    )
+    ranked = sorted((rank, key, name) for pairs in by_class.values() for rank, (key, name) in enumerate(sorted(pairs)))
     chosen = {name for _, _, name in ranked[:max_examples]}
     return (image for image in source.images() if image.name in chosen)
 
@@ -156,7 +155,8 @@ def _refuse_bad_source(
     counts = Counter(p.label for p in prepared)
     if missing := [name for label, name in enumerate(class_names) if not counts[label]]:
         raise UserError(
-            f"class {missing[0]!r} of {source!r} has no usable image; add images, remove the class, or raise max_examples"
+            f"class {missing[0]!r} of {source!r} has no usable image; add images, remove the class, or raise"
+            " max_examples"
         )
 
 
@@ -164,7 +164,8 @@ def _refuse_empty_train(source: str, assigned: dict[str, str]) -> None:
     present = set(assigned.values())
     if missing := [split for split in ("train", "validation", "test") if split not in present]:
         raise UserError(
-            f"{source!r} has {len(assigned)} different images, too few for a {missing[0]} split; give 3 or more for a class"
+            f"{source!r} has {len(assigned)} different images, too few for a {missing[0]} split; give 3"
+            " or more for a class"
         )
 
 

@@ -23,7 +23,9 @@ METADATA_FILE = os.path.join("assets.extra", "model.json")
 """TensorFlow Serving leaves assets.extra alone: it is the place for files of one's own."""
 
 
-def write(model: keras.Model, directory: str, *, class_names: list[str], image_size: int, metadata: dict[str, Any]) -> None:
+def write(
+    model: keras.Model, directory: str, *, class_names: list[str], image_size: int, metadata: dict[str, Any]
+) -> None:
     """Write the SavedModel into an empty folder.
 
     Args:
@@ -81,11 +83,11 @@ def load(directory: str) -> LoadedModel:
     """
     metadata = storage.read_json(os.path.join(directory, METADATA_FILE))
     if not isinstance(metadata, dict) or not tf.io.gfile.exists(os.path.join(directory, "saved_model.pb")):
-        raise UserError(f"no exported model at {directory!r}: expected saved_model.pb and {METADATA_FILE}; export one first")
+        raise UserError(
+            f"no exported model at {directory!r}: expected saved_model.pb and {METADATA_FILE}; export one first"
+        )
     loaded = tf.saved_model.load(directory)
-    return LoadedModel(
-        class_names=metadata["class_names"], image_size=metadata["image_size"], signatures=_Keep(loaded)
-    )
+    return LoadedModel(class_names=metadata["class_names"], image_size=metadata["image_size"], signatures=_Keep(loaded))
 
 
 class _Keep:

@@ -82,7 +82,9 @@ def _after(values: tf.Tensor, pattern: tuple[int, ...], distance: int) -> tf.Ten
         hit &= values[offset : offset + length] == wanted
     places = tf.where(hit)[:, 0]
     return tf.cond(
-        tf.size(places) > 0, lambda: values[tf.cast(places[0], tf.int32) + len(pattern) + distance], lambda: tf.constant(0)
+        tf.size(places) > 0,
+        lambda: values[tf.cast(places[0], tf.int32) + len(pattern) + distance],
+        lambda: tf.constant(0),
     )
 
 

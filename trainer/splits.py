@@ -1,4 +1,4 @@
-"""Which example is trained on, which chooses the checkpoint, which is only tested on: decided by the image's content."""
+"""Which example is trained on, which chooses the checkpoint, which only tests: decided by its content."""
 
 from __future__ import annotations
 

@@ -37,14 +37,22 @@ def parser() -> argparse.ArgumentParser:
     identity.add_argument("--run-label", default="", metavar="TEXT", help="makes an equal run another run [empty]")
     running = made.add_argument_group("running (none of these changes what is computed)")
     running.add_argument(
-        "--checkpoint-every-steps", type=int, default=0, metavar="N", help="save every N steps; 0: not by steps [%(default)s]"
+        "--checkpoint-every-steps",
+        type=int,
+        default=0,
+        metavar="N",
+        help="save every N steps; 0: not by steps [%(default)s]",
     )
     running.add_argument(
         "--checkpoint-every-seconds", type=float, default=60.0, metavar="T",
         help="save when T seconds have passed since the last save; 0: not by time [%(default)s]",
     )  # fmt: skip
     running.add_argument(
-        "--keep-checkpoints", type=int, default=3, metavar="N", help="newest checkpoints to keep, besides the best [%(default)s]"
+        "--keep-checkpoints",
+        type=int,
+        default=3,
+        metavar="N",
+        help="newest checkpoints to keep, besides the best [%(default)s]",
     )
     running.add_argument(
         "--exact", action="store_true", help="same bits on every run and after every resume, at some cost in speed"
@@ -89,7 +97,9 @@ def _train(
     if options.exact:
         tf.config.experimental.enable_op_determinism()
     order = batches.Order(
-        num_examples=data.num_examples["train"], global_batch_size=train_config.global_batch_size, seed=train_config.seed
+        num_examples=data.num_examples["train"],
+        global_batch_size=train_config.global_batch_size,
+        seed=train_config.seed,
     )
     num_steps = train_config.epochs * order.steps_per_epoch
     run = loop.Run(
@@ -130,7 +140,9 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError("--dataset is missing; give the folder that `python -m trainer.prepare` made")
     for name, lowest in (("checkpoint_every_steps", 0), ("checkpoint_every_seconds", 0), ("keep_checkpoints", 1)):
         if not getattr(options, name) >= lowest:
-            raise UserError(f"--{name.replace('_', '-')}={getattr(options, name)} is too small; expected at least {lowest}")
+            raise UserError(
+                f"--{name.replace('_', '-')}={getattr(options, name)} is too small; expected at least {lowest}"
+            )
 
 
 def _checkpoint_directory(options: argparse.Namespace) -> str:
@@ -138,7 +150,9 @@ def _checkpoint_directory(options: argparse.Namespace) -> str:
     if not directory and options.job_dir:
         directory = options.job_dir.rstrip("/") + "/checkpoints"
     if not directory:
-        raise UserError("--checkpoint-directory is missing (AIP_CHECKPOINT_DIR and --job-dir are not set either); give a folder")
+        raise UserError(
+            "--checkpoint-directory is missing (AIP_CHECKPOINT_DIR and --job-dir are not set either); give a folder"
+        )
     if not storage.is_remote(directory) and os.path.exists(directory) and not os.path.isdir(directory):
         raise UserError(f"checkpoint directory {directory!r} is a file; give a folder")
     return directory.rstrip("/")

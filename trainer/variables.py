@@ -24,7 +24,9 @@ def assign(variables: Sequence[keras.Variable], arrays: Sequence[npt.NDArray[Any
         UserError: the number of variables or a shape differs.
     """
     if len(variables) != len(arrays):
-        raise UserError(f"the checkpoint has {len(arrays)} variables, the model {len(variables)}: they are of different code")
+        raise UserError(
+            f"the checkpoint has {len(arrays)} variables, the model {len(variables)}: they are of different code"
+        )
     for variable, array in zip(variables, arrays, strict=True):
         if tuple(variable.shape) != array.shape:
             raise UserError(f"variable {variable.path} is {tuple(variable.shape)}, in the checkpoint {array.shape}")

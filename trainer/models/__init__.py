@@ -35,11 +35,11 @@ REGISTRY: dict[str, ModelEntry] = {
     ),
     "mnist-cnn": ModelEntry(
         builder="trainer.models.mnist_cnn:build",
-        description="five convolutions of 128 channels on grey images, after a 2018 article on training with several GPUs",
+        description="five convolutions of 128 channels on grey images, as in a 2018 article on several GPUs",
     ),
     "resnet50": ModelEntry(
         builder="trainer.models.resnet50:build",
-        description="ResNet50 with a new head of 1016 units; the pretrained part stays frozen (weights=none trains all)",
+        description="ResNet50 with a new head of 1016 units; the base stays frozen (weights=none trains all)",
         has_imagenet_weights=True,
     ),
 }
@@ -63,7 +63,9 @@ def check_weights(name: str, weights: str) -> None:
     if chosen == "imagenet" and not REGISTRY[name].has_imagenet_weights:
         raise UserError(f"weights='imagenet' do not exist for model {name!r}; give none or a path, or take resnet50")
     if chosen not in ("imagenet", "none") and not chosen.endswith((".h5", ".keras")):
-        raise UserError(f"weights={weights!r} is none of: default, imagenet, none, a path ending in .weights.h5 or .keras")
+        raise UserError(
+            f"weights={weights!r} is none of: default, imagenet, none, a path ending in .weights.h5 or .keras"
+        )
 
 
 def build(name: str, *, image_size: int, num_classes: int, weights: str = "none") -> keras.Model:
@@ -83,7 +85,5 @@ def build(name: str, *, image_size: int, num_classes: int, weights: str = "none"
     """
     module, function = REGISTRY[name].builder.split(":")
     builder = getattr(importlib.import_module(module), function)
-    model: keras.Model = builder(
-        image_size=image_size, num_classes=num_classes, weights=resolve_weights(name, weights)
-    )
+    model: keras.Model = builder(image_size=image_size, num_classes=num_classes, weights=resolve_weights(name, weights))
     return model

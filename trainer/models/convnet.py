@@ -32,7 +32,11 @@ def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:
         hidden = layers.BatchNormalization(momentum=0.9, name=f"norm{block}")(hidden)
         hidden = layers.ReLU(name=f"relu{block}")(hidden)
         hidden = layers.MaxPooling2D(2, name=f"pool{block}")(hidden)
-    hidden = layers.Flatten(name="flatten")(hidden) if image_size <= 64 else layers.GlobalAveragePooling2D(name="mean")(hidden)
+    hidden = (
+        layers.Flatten(name="flatten")(hidden)
+        if image_size <= 64
+        else layers.GlobalAveragePooling2D(name="mean")(hidden)
+    )
     hidden = layers.Dropout(0.3, name="dropout")(hidden)
     hidden = layers.Dense(num_classes, name="logits")(hidden)
     # In float32 also under a mixed precision policy: probabilities of 16 bits do not add up to one.

@@ -61,8 +61,9 @@ def _base(image_size: int, weights: str) -> keras.Model:
             reason = " ".join(str(error).split())[:200]
             raise UserError(
                 "resnet50's imagenet weights could not be downloaded from storage.googleapis.com/tensorflow/"
-                f"keras-applications ({reason}); allow that host, or fetch resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5"
-                " from there elsewhere and give its path as weights, or say weights=none to train from random weights"
+                f"keras-applications ({reason}); allow that host, or fetch"
+                " resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5 from there and give its path as weights, or say"
+                " weights=none to train from random weights"
             ) from error
     base = keras.applications.ResNet50(weights=None, include_top=False, input_shape=shape)
     if weights != "none":

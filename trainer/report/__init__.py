@@ -1,6 +1,6 @@
 """HTML reports: self-contained pages made of a few kinds of blocks. Imports neither TensorFlow nor matplotlib.
 
-    page(title="Machine plan", subtitle="...", blocks=[Figures(...), Table(...)])
+page(title="Machine plan", subtitle="...", blocks=[Figures(...), Table(...)])
 """
 
 from __future__ import annotations

@@ -28,7 +28,9 @@ def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]], *, x_
     drawn = [(name, points) for name, points in series.items() if points]
     for (name, points), colour, style in zip(drawn, (ACCENT, SECOND), ("-", "-"), strict=False):
         xs, ys = zip(*points, strict=True)
-        axes.plot(xs, ys, style, color=colour, label=name, linewidth=1.6, marker="o" if len(xs) < 40 else "", markersize=3)
+        axes.plot(
+            xs, ys, style, color=colour, label=name, linewidth=1.6, marker="o" if len(xs) < 40 else "", markersize=3
+        )
     axes.set_xlabel(x_label, color=_INK)
     axes.set_ylabel(y_label, color=_INK)
     if len(drawn) > 1:
@@ -47,7 +49,13 @@ def bars(title: str, names: Sequence[str], stacks: Mapping[str, Sequence[int]], 
     axes.invert_yaxis()
     axes.set_xlabel(x_label, color=_INK)
     if len(stacks) > 1:
-        axes.legend(frameon=False, labelcolor=_INK, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.18 - 1.2 / (4 + len(names))))
+        axes.legend(
+            frameon=False,
+            labelcolor=_INK,
+            ncols=3,
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.18 - 1.2 / (4 + len(names))),
+        )
     return _svg(figure)
 
 
@@ -68,11 +76,21 @@ def confusion(title: str, matrix: npt.NDArray[np.int64], names: Sequence[str]) -
         axes.add_patch(_square(column, row, colour, max(share, 0.08)))
         if len(names) <= 20:
             white = share > 0.6
-            axes.text(column, row, str(matrix[row, column]), ha="center", va="center", color="white" if white else _INK, size=8)
+            axes.text(
+                column,
+                row,
+                str(matrix[row, column]),
+                ha="center",
+                va="center",
+                color="white" if white else _INK,
+                size=8,
+            )
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_ylim(len(names) - 0.5, -0.5)
     if len(names) <= 50:
-        axes.set_xticks(range(len(names)), [_short(name) for name in names], rotation=45 if max(map(len, names)) > 2 else 0)
+        axes.set_xticks(
+            range(len(names)), [_short(name) for name in names], rotation=45 if max(map(len, names)) > 2 else 0
+        )
         axes.set_yticks(range(len(names)), [_short(name) for name in names])
     axes.grid(visible=False)
     axes.set_xlabel("predicted", color=_INK)

@@ -67,8 +67,8 @@ def open_source(source: str, scratch_directory: str) -> Source:
         raise UserError("source is empty; give digits, a folder with one sub-folder per class, or tfds:NAME")
     if "://" in source:
         raise UserError(
-            f"source {source!r} is not a local folder; give digits, tfds:NAME or a folder (on Vertex AI a bucket is the folder"
-            f" /gcs/{source.split('://', 1)[1]})"
+            f"source {source!r} is not a local folder; give digits, tfds:NAME or a folder (on Vertex AI a bucket is"
+            f" the folder /gcs/{source.split('://', 1)[1]})"
         )
     from trainer.sources.folder import FolderSource
 

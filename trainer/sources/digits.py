@@ -1,4 +1,4 @@
-"""scikit-learn's handwritten digits (they ship inside the package) as a folder of PNG files, one sub-folder per class."""
+"""scikit-learn's handwritten digits (they ship inside the package) as PNG files, one sub-folder per class."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ class FolderSource:
         self.num_ignored_files = 0
         if not os.path.isdir(self.directory):
             raise UserError(
-                f"source {directory!r} not found: {self.directory} is not a folder (relative paths start at {os.getcwd()});"
-                " give digits, tfds:NAME, or a folder with one sub-folder per class"
+                f"source {directory!r} not found: {self.directory} is not a folder (relative paths start at"
+                f" {os.getcwd()}); give digits, tfds:NAME, or a folder with one sub-folder per class"
             )
         self._files = self._list()
         self.class_names = sorted({class_name for _, class_name, _ in self._files})
@@ -94,11 +94,15 @@ class FolderSource:
             )
         if len(self.class_names) < 2:
             raise UserError(
-                f"only one class in {self.directory}: {self.class_names[0]!r}; expected a sub-folder for each of two or more"
-                " classes"
+                f"only one class in {self.directory}: {self.class_names[0]!r}; expected a sub-folder for each of two"
+                " or more classes"
             )
-        if missing := sorted(set(self.class_names) - {name for split, name, _ in self._files if split in ("", "train")}):
-            raise UserError(f"class {missing[0]!r} of {self.directory} has no images under train; add some or remove the class")
+        if missing := sorted(
+            set(self.class_names) - {name for split, name, _ in self._files if split in ("", "train")}
+        ):
+            raise UserError(
+                f"class {missing[0]!r} of {self.directory} has no images under train; add some or remove the class"
+            )
 
 
 def _sub_folders(directory: str) -> list[str]:
