@@ -26,4 +26,4 @@ def export(checkpoint_directory: str, dataset: dsl.Input[dsl.Dataset], model: ds
             checkpoint_directory=checkpoint_directory, dataset_directory=dataset.path, output_directory=model.path
         )
     )
-    return model.uri
+    return str(model.uri)

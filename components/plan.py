@@ -31,7 +31,7 @@ def plan(
     parameter_server_count: int,
     scheduling_strategy: str,
     timeout_seconds: int,
-) -> NamedTuple(
+) -> NamedTuple(  # type: ignore[valid-type]  # kfp takes the outputs from this call
     "TrainingPlan",
     [
         ("worker_pool_specs", list),

@@ -1,7 +1,9 @@
 """The training plan: what is computed, on which machines, and whether that has been done already."""
 
+import pathlib
 from typing import Any, NamedTuple
 
+from components import plan_report
 from components.mistakes import Mistake
 from components.worker_pools import Machines, check
 from trainer import dataset as datasets
@@ -61,6 +63,7 @@ def plan(
     identity = run_id(config, data.fingerprint, run_label)
     base = f"{pipeline_root.rstrip('/')}/training/{identity}"
     args = [f"--dataset={dataset_directory}", f"--run-label={run_label}", *config.to_flags()]
+    directory = f"{base}/checkpoints/"
     made = TrainingPlan(
         worker_pool_specs=pools.worker_pool_specs(image=image, args=args),
         restart_job_on_worker_restart=pools.restart_job_on_worker_restart,
@@ -68,9 +71,19 @@ def plan(
         display_name=f"{model_name}-{identity}",
         run_id=identity,
         base_output_directory=base,
-        checkpoint_directory=f"{base}/checkpoints/",
-        is_finished=is_finished(f"{base}/checkpoints/"),
+        checkpoint_directory=directory,
+        is_finished=is_finished(directory, expected_run_id=identity),
     )
+    page = plan_report.page(
+        machines=pools,
+        region=region,
+        worker_pool_specs=made.worker_pool_specs,
+        findings=findings,
+        run_id=identity,
+        is_finished=made.is_finished,
+        configuration=config.to_dict() | {"dataset": data.fingerprint, "run label": run_label or "(none)"},
+    )
+    pathlib.Path(report_path).write_text(page, encoding="utf-8")
     print(f"run {identity}: {'finished already, nothing is trained again' if made.is_finished else 'to be trained'}")
     for finding in findings:
         print(f"warning: {finding.message}")

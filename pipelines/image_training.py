@@ -27,7 +27,7 @@ LOCATION = "{{$.pipeline_google_cloud_location}}"
 )
 def train_unless_finished(
     is_finished: bool,
-    worker_pool_specs: list,
+    worker_pool_specs: list[dict[str, str]],
     restart_job_on_worker_restart: bool,
     timeout: str,
     display_name: str,
@@ -87,7 +87,7 @@ def image_training(settings: Settings) -> Any:
         network: str = "",
         tensorboard: str = "",
         kms_key: str = "",
-        recipients: list = list(settings.recipients or ()),  # noqa: B006 - kfp reads it once, as the default
+        recipients: list[str] = list(settings.recipients or ()),  # noqa: B006 - kfp reads it once, as the default
     ) -> None:
         """Train an image classifier on your pictures and register it when it is good enough.
 
