@@ -1,7 +1,8 @@
 """Machines that fit a wish, smallest first, and where else to go when one is out of stock."""
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from accelerators import nearest
@@ -71,15 +72,7 @@ def ladder(catalogue: Catalogue, wish: Wish, most: int = 12) -> list[Rung]:
 
 
 def _rungs(catalogue: Catalogue, wish: Wish, accelerator: str) -> Iterator[Rung]:
-    as_wished = Wish(
-        accelerator_type=accelerator,
-        accelerator_count=wish.accelerator_count,
-        min_vcpus=wish.min_vcpus,
-        min_memory_gb=wish.min_memory_gb,
-        region=wish.region,
-        today=wish.today,
-    )
-    machines = fitting(catalogue, as_wished)
+    machines = fitting(catalogue, replace(wish, accelerator_type=accelerator))
     entry = catalogue.accelerators[accelerator]
     if not machines or has_ended(entry, wish.today) or not entry.for_training or "required" in entry.capacity:
         return
@@ -109,7 +102,17 @@ def _regions(catalogue: Catalogue, wish: Wish, accelerator: str) -> list[str]:
         for (name, _), entry in catalogue.regions.items()
         if name == accelerator and entry.training == "yes" and catalogue.training_regions.get(entry.region)
     ]
-    there.sort(key=lambda e: (e.region != wish.region, e.doubtful, e.region.split("-")[0] != continent, e.region))
+    # Where many kinds of accelerator are offered there is most to fall back to.
+    kinds = Counter(entry.region for entry in catalogue.regions.values() if entry.training == "yes")
+    there.sort(
+        key=lambda entry: (
+            entry.region != wish.region,
+            entry.doubtful,
+            bool(wish.region) and entry.region.split("-")[0] != continent,
+            -kinds[entry.region],
+            entry.region,
+        )
+    )
     same = [entry.region for entry in there]
     return same[:3] if accelerator == wish.accelerator_type else same[:1]
 
@@ -127,5 +130,5 @@ def _others(catalogue: Catalogue, wish: Wish) -> list[str]:
     here = fitting(catalogue, wish)
     size = here[0].name if here else ""
     demand = Demand(machine_type=size, accelerator_count=wish.accelerator_count, region=wish.region, today=wish.today)
-    near = nearest.offers_like(catalogue, demand)
+    near = (*nearest.offers_like(catalogue, demand), *nearest.offers_like(catalogue, replace(demand, region="")))
     return [name for name in dict.fromkeys((*heirs, *near)) if name != wish.accelerator_type]

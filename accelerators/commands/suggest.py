@@ -3,7 +3,7 @@
 import argparse
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 
 from accelerators import nearest
@@ -101,15 +101,16 @@ def _print(machines: list[MachineType], rungs: list[Rung], wish: Wish, catalogue
 
 
 def _print_nothing(catalogue: Catalogue, wish: Wish) -> None:
-    counts = sorted({n for m in catalogue.carriers(wish.accelerator_type) for n in catalogue.counts[m, wish.accelerator_type]})
+    pairs = [(machine, wish.accelerator_type) for machine in catalogue.carriers(wish.accelerator_type)]
+    counts = sorted({count for pair in pairs for count in catalogue.counts[pair]})
     if wish.accelerator_count not in counts:
         valid = ", ".join(map(str, counts)) or "none"
         print(f"no machine takes {wish.accelerator_count} x {wish.accelerator_type}; valid counts: {valid}")
         return
-    demand = Wish(accelerator_type=wish.accelerator_type, accelerator_count=wish.accelerator_count, today=wish.today)
-    largest = fitting(catalogue, demand)[-1]
+    largest = fitting(catalogue, replace(wish, min_vcpus=0, min_memory_gb=0))[-1]
+    asked = [f"{size(wish.min_vcpus)} vCPUs"] * bool(wish.min_vcpus)
+    asked += [f"{size(wish.min_memory_gb)} GB"] * bool(wish.min_memory_gb)
     print(
-        f"no machine with {wish.accelerator_count} x {wish.accelerator_type} has {size(wish.min_vcpus)} vCPUs and "
-        f"{size(wish.min_memory_gb)} GB; the largest is {largest.name} with {size(largest.vcpus)} vCPUs "
-        f"and {size(largest.memory_gb)} GB"
+        f"no machine with {wish.accelerator_count} x {wish.accelerator_type} has {' and '.join(asked)}; "
+        f"the largest is {largest.name} with {size(largest.vcpus)} vCPUs and {size(largest.memory_gb)} GB"
     )

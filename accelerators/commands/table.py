@@ -16,12 +16,13 @@ _DESCRIPTION = """\
 Print which machine types custom training takes and how many of which accelerators each may have per replica.
 With --accelerator also where that accelerator is offered and its default quota; with --region only what is there."""
 _EPILOGUE = """\
-marks: ? Google's own pages disagree, ! gone (end of support passed)
 exit code: 0, or 2 when an option is wrong
 
 examples:
   python -m accelerators table --accelerator T4
   python -m accelerators table --machine n1-standard --region europe-west4"""
+
+_MARKS = {"!": "! its end of support has passed", "?": "? Google's own pages disagree about this region"}
 
 
 def run(arguments: list[str]) -> int:
@@ -113,6 +114,9 @@ def _print(rows: list[dict[str, Any]], places: list[dict[str, str]], accelerator
         carried = ", ".join(f"{name} {'/'.join(map(str, counts))}" for name, counts in row["accelerators"].items())
         lines.append([row["machine_type"], size(row["vcpus"]), size(row["memory_gb"]), carried or "-"])
     print("\n".join(aligned(lines, right=frozenset({1, 2}))))
+    legend = [meaning for mark, meaning in _MARKS.items() if any(mark in line[-1] for line in lines[1:])]
+    if legend:
+        print("\n".join(("", *legend)))
     if places:
         print(f"\n{accelerator} by region")
         print("\n".join(aligned([["region", "training", "default quota"], *_place_rows(places)])))

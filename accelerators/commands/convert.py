@@ -1,0 +1,126 @@
+"""`python -m accelerators convert`: a job of AI Platform Training as a Vertex AI custom job."""
+
+import argparse
+import sys
+from typing import Any
+
+from accelerators.commands.options import add_today, parser, tables
+from accelerators.legacy.command_line import Command, read_command
+from accelerators.legacy.convert import Conversion, convert
+from accelerators.legacy.report import LegacyInputError, Report
+from accelerators.reading import UnreadableFile, read
+
+_DESCRIPTION = """\
+AI Platform Training was shut down on 2025-01-31. Convert a config.yaml, a command line
+(`gcloud ai-platform jobs submit training` or `gcloud ml-engine ...`), or both into a Vertex AI CustomJob.
+The job is printed as YAML on stdout; what was changed, dropped or is doubtful, and why, on stderr."""
+_EPILOGUE = """\
+exit code: 0 converted, 1 converted but something is yours to decide (marked "decide"), 2 the input is wrong
+
+examples:
+  python -m accelerators convert config.yaml > job.yaml
+  python -m accelerators convert config.yaml --replace-retired -- gcloud ai-platform jobs submit training my_job \\
+      --module-name trainer.task --package-path trainer --region us-central1 --config config.yaml -- --epochs 5
+  python -m accelerators convert config.yaml --pipeline-parameters > parameters.yaml"""
+
+
+def run(arguments: list[str]) -> int:
+    """Convert what the arguments name and print job and report.
+
+    Returns:
+        0 converted, 1 something is to be decided, 2 the input is wrong.
+    """
+    own, words = _split(arguments)
+    options = _parser().parse_args(own)
+    if not options.config and not words:
+        _parser().error("nothing to convert: give a config.yaml, a command line after --, or both")
+    report = Report()
+    try:
+        command = read_command(words, report) if words else None
+        document = _document(options.config, command, report)
+        conversion = convert(
+            document,
+            command,
+            report=report,
+            replace_retired=options.replace_retired,
+            as_parameters=options.pipeline_parameters,
+            catalogue=tables(options),
+            today=options.today,
+        )
+    except LegacyInputError as error:
+        for problem in error.problems:
+            print(f"accelerators: {problem}", file=sys.stderr)
+        return 2
+    print(_as_yaml(conversion.job if conversion.parameters is None else conversion.parameters), end="")
+    sys.stdout.flush()
+    _print_report(conversion)
+    return 1 if conversion.needs_decision else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    made = parser("convert", _DESCRIPTION, _EPILOGUE)
+    made.usage = "%(prog)s [options] [config.yaml] [-- gcloud ai-platform jobs submit training ... [-- args]]"
+    made.add_argument("config", nargs="?", metavar="config.yaml", help="the job's config file; - is standard input")
+    made.add_argument("--replace-retired", action="store_true", help="put current GPUs in place of K80 and P100")
+    made.add_argument(
+        "--pipeline-parameters", action="store_true", help="print parameters of this project's pipeline instead"
+    )
+    add_today(made)
+    return made
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Split at the first "--", or at gcloud where somebody pasted the command without it."""
+    for place, word in enumerate(arguments):
+        if word == "--":
+            return arguments[:place], arguments[place + 1 :]
+        if word == "gcloud" or word.startswith("gcloud "):
+            return arguments[:place], arguments[place:]
+    return arguments, []
+
+
+def _document(path: str | None, command: Command | None, report: Report) -> Any:
+    named = command.flags.get("--config") if command is not None else None
+    if path is None and named is None:
+        return None
+    if path is not None:
+        if named is not None and named.removeprefix("./") != path.removeprefix("./"):
+            report.add("doubtful", "--config", f"{path} was read in the place of {named}")
+        return _yaml(path)
+    try:
+        return _yaml(str(named))
+    except UnreadableFile as error:
+        raise LegacyInputError([f"--config: {error}; name the file before the --"]) from None
+
+
+def _yaml(path: str) -> Any:
+    document = read(path)
+    if document is None:
+        raise UnreadableFile(f"{path} holds nothing; expected trainingInput: and its fields below")
+    return document
+
+
+def _as_yaml(value: dict[str, Any]) -> str:
+    import yaml  # a config.yaml is YAML, so that PyYAML is there
+
+    class _Plain(yaml.SafeDumper):
+        """Writes lists that pools share once for each pool, not as anchors."""
+
+        def ignore_aliases(self, data: object) -> bool:
+            return True
+
+    text = yaml.dump(value, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=1000)
+    return str(text)
+
+
+def _print_report(conversion: Conversion) -> None:
+    for remark in conversion.report.remarks:
+        print(f"{remark.kind:<8}  {remark.field}: {remark.message}", file=sys.stderr)
+    for finding in conversion.findings:
+        nearest = f" (nearest: {'; '.join(finding.alternatives)})" if finding.alternatives else ""
+        print(f"check     {finding.severity}: {finding.message} [{finding.rule}] at {finding.where}{nearest}", file=sys.stderr)
+    errors = sum(finding.severity == "error" for finding in conversion.findings)
+    decisions = sum(remark.kind == "decide" for remark in conversion.report.remarks)
+    verdict = "passes check" if not errors else f"does not pass check ({errors} error{'s' * (errors != 1)})"
+    yours = f"; {decisions} decision{'s' * (decisions != 1)} left to you" if decisions else ""
+    print(f"converted; the job {verdict}{yours}", file=sys.stderr)

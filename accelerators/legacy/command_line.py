@@ -1,0 +1,169 @@
+"""Reads a pasted `gcloud ai-platform jobs submit training` (or `gcloud ml-engine ...`) command line."""
+
+import shlex
+from dataclasses import dataclass, field
+
+from accelerators.legacy.report import LegacyInputError, Report
+from accelerators.spelling import closest, quoted
+
+_ROLE_FLAGS = {"master": "master", "worker": "worker", "parameter-server": "parameterServer"}
+_SERVICES = ("ai-platform", "ml-engine")
+_TRACKS = ("alpha", "beta")
+_COMMAND = ("jobs", "submit", "training")
+
+VALUE_FLAGS = frozenset(
+    "--config --module-name --package-path --packages --staging-bucket --job-dir --region --scale-tier "
+    "--runtime-version --python-version --use-chief-in-tf-config --service-account --kms-key --kms-keyring "
+    "--kms-location --kms-project --labels --network --tpu-tf-version --worker-count --parameter-server-count".split()
+) | {f"--{role}-{part}" for role in _ROLE_FLAGS for part in ("machine-type", "accelerator", "image-uri")}
+"""Flags of the command that take a value (gcloud SDK 528, alpha and beta included)."""
+
+SWITCHES = frozenset({"--enable-web-access", "--stream-logs", "--async"})
+"""Flags of the command without a value; --no-... turns them off."""
+
+_GLOBAL_VALUES = frozenset(
+    "--project --account --billing-project --configuration --flags-file --flatten --format --impersonate-service-account "
+    "--access-token-file --trace-token --verbosity".split()
+)
+_GLOBAL_SWITCHES = frozenset("--quiet -q --log-http --user-output-enabled --help -h".split())
+# What ends a command in a shell; the rest of the line is another command or a redirection.
+_SHELL_ENDS = frozenset({"|", "||", "&&", ";", "&", ">", ">>", "2>&1", "2>"})
+_DASHES = ("\u2013", "\u2014", "\u2212")
+
+
+@dataclass(kw_only=True)
+class Command:
+    """One command line.
+
+    Attributes:
+        job: The positional JOB; empty when it was left out.
+        flags: Flag -> value; switches have "true" or "false".
+        user_args: What stands after "--"; None when there is no "--".
+    """
+
+    job: str = ""
+    flags: dict[str, str] = field(default_factory=dict)
+    user_args: list[str] | None = None
+
+
+def read_command(words: list[str], report: Report) -> Command:
+    """Return what a command line asks for.
+
+    Args:
+        words: The words as a shell passes them, or one word that holds the whole line as it was pasted.
+        report: Gets a remark for what is left out.
+
+    Raises:
+        LegacyInputError: If it is another command or has flags that the command does not know.
+    """
+    own, user_args = _split(_without_prompt(_words(words, report)))
+    command = Command(user_args=_without_ellipsis(user_args, report))
+    problems: list[str] = []
+    positional = _flags(own, command, problems, report)
+    _positional(positional, command, problems)
+    if problems:
+        raise LegacyInputError(problems)
+    return command
+
+
+def _words(words: list[str], report: Report) -> list[str]:
+    if len(words) == 1 and any(letter.isspace() for letter in words[0]):
+        # Line continuations of a POSIX shell, cmd.exe and PowerShell.
+        line = words[0].replace("\\\n", " ").replace("^\n", " ").replace("`\n", " ")
+        try:
+            words = shlex.split(line)
+        except ValueError as error:
+            raise LegacyInputError([f"the command line cannot be split into words: {error}"]) from None
+        for place, word in enumerate(words):
+            if word in _SHELL_ENDS:
+                report.add("dropped", " ".join(words[place:])[:60], "what follows the command in the shell")
+                words = words[:place]
+                break
+    return [word for word in words if word not in ("\\", "\n", "^")]
+
+
+def _without_prompt(words: list[str]) -> list[str]:
+    """Drop what stands before gcloud: a prompt, `!` of a notebook, `VARIABLE=value`."""
+    for place, word in enumerate(words):
+        if word.lstrip("!@$%").rpartition("/")[2] in ("gcloud", "gcloud.cmd"):
+            return words[place + 1 :]
+        if word == "--" or word.startswith("--"):
+            break
+    return words
+
+
+def _split(words: list[str]) -> tuple[list[str], list[str] | None]:
+    if "--" not in words:
+        return words, None
+    place = words.index("--")
+    return words[:place], words[place + 1 :]
+
+
+def _without_ellipsis(user_args: list[str] | None, report: Report) -> list[str] | None:
+    if user_args is None or "..." not in user_args:
+        return user_args
+    report.add("dropped", "-- ...", "an ellipsis out of the documentation; put your own arguments there")
+    return [word for word in user_args if word != "..."]
+
+
+def _flags(words: list[str], command: Command, problems: list[str], report: Report) -> list[str]:
+    positional: list[str] = []
+    rest = iter(words)
+    waiting: str | None = None
+    for word in rest:
+        word = _plain_dashes(word, report)
+        if waiting is not None:
+            if word.startswith("--"):
+                problems.append(f"{waiting} has no value (a shell variable that is not set?); give it one")
+            else:
+                command.flags[waiting] = word
+                waiting = None
+                continue
+        waiting = None
+        if not word.startswith("-"):
+            positional.append(word)
+            continue
+        name, equals, value = word.partition("=")
+        if name in VALUE_FLAGS | _GLOBAL_VALUES:
+            if equals:
+                command.flags[name] = value
+            else:
+                waiting = name
+        else:
+            _switch(name, command, problems)
+    if waiting is not None:
+        problems.append(f"{waiting} has no value (a shell variable that is not set?); give it one")
+    return positional
+
+
+def _plain_dashes(word: str, report: Report) -> str:
+    if not word.startswith(_DASHES):
+        return word
+    report.add("changed", word, "a typographic dash, as web pages make it; read as --")
+    return "--" + word.lstrip("".join(_DASHES) + "-")
+
+
+def _switch(name: str, command: Command, problems: list[str]) -> None:
+    positive = "--" + name.removeprefix("--no-") if name.startswith("--no-") else name
+    if positive in SWITCHES:
+        command.flags[positive] = "false" if positive != name else "true"
+    elif positive not in _GLOBAL_SWITCHES:
+        near = closest(name, VALUE_FLAGS | SWITCHES)
+        hint = f"did you mean {near[0]}?" if near else "arguments of your own program go after ' -- '"
+        problems.append(f"{quoted(name)} is not a flag of `gcloud ai-platform jobs submit training`; {hint}")
+
+
+def _positional(words: list[str], command: Command, problems: list[str]) -> None:
+    left = [word for word in words if word]
+    if left and left[0] in _TRACKS:
+        left = left[1:]
+    if left and left[0] in _SERVICES:
+        if tuple(left[1:4]) != _COMMAND:
+            found = " ".join(left[:4])
+            problems.append(f"the command is {quoted(found)}; expected `gcloud {left[0]} jobs submit training`")
+            return
+        left = left[4:]
+    if left:
+        command.job = left[0]
+    if len(left) > 1:
+        problems.append(f"unexpected {quoted(' '.join(left[1:]))}; arguments of your own program go after ' -- '")

@@ -1,0 +1,151 @@
+"""Reads a config.yaml of AI Platform Training into its fields under their right names."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from accelerators.legacy.fields import (
+    BOOL,
+    COUNT,
+    NUMBER,
+    NUMBERS,
+    SET_BY_THE_SERVICE,
+    TEXT,
+    TEXT_MAP,
+    TEXTS,
+    TRAINING_INPUT,
+    Fields,
+)
+from accelerators.legacy.report import LegacyInputError, Report
+from accelerators.spelling import closest, listed, quoted
+
+_JOB: Fields = {"jobId": TEXT, "labels": TEXT_MAP, "trainingInput": TRAINING_INPUT}
+_WORDS = {"text": "text", "count": "a whole number", "bool": "true or false", "number": "a number"}
+_WORDS |= {"texts": "a list of texts", "numbers": "a list of numbers", "text map": "a mapping of names to texts"}
+
+
+def read_config(document: Any, report: Report) -> dict[str, Any]:
+    """Return the Job with its fields in camelCase, texts as texts and counts as whole numbers.
+
+    Args:
+        document: What the YAML holds.
+        report: Gets a remark for every key that only nearly has its right name.
+
+    Raises:
+        LegacyInputError: If there is an unknown key or a value of the wrong type; it names all of them.
+    """
+    if not isinstance(document, Mapping):
+        raise LegacyInputError([f"the config holds {quoted(document)}; expected trainingInput: and its fields below"])
+    reader = _Reader(report)
+    job = reader.fields(document, _JOB, "")
+    if not reader.problems and "trainingInput" not in job:
+        keys = ", ".join(map(quoted, list(document)[:5])) or "no keys"
+        reader.problems.append(f"the config has {keys} and no trainingInput; it is no config of a training job")
+    if reader.problems:
+        raise LegacyInputError(reader.problems)
+    return job
+
+
+class _Reader:
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.problems: list[str] = []
+
+    def fields(self, value: object, known: Fields, where: str) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            self.problems.append(f"{where} is {quoted(value)}; expected the fields {listed(known)}")
+            return {}
+        found: dict[str, Any] = {}
+        for key, inner in value.items():
+            name = self._name(key, known, where)
+            if name is None or inner is None:
+                continue
+            path = f"{where}.{name}" if where else name
+            if name in found:
+                self.problems.append(f"{path} is given twice, once as {quoted(key)}; keep one")
+            found[name] = self._value(inner, known[name], path)
+        return found
+
+    def _name(self, key: object, known: Fields, where: str) -> str | None:
+        by_fold = {_fold(name): name for name in known}
+        name = by_fold.get(_fold(str(key)))
+        here = f"{where}.{key}" if where else str(key)
+        if name is None:
+            self._unknown(key, known, where)
+        elif name != key:
+            message = f"read as {name}; the service itself did not know this spelling, so check what the job really ran on"
+            self.report.add("doubtful", here, message)
+        return name
+
+    def _unknown(self, key: object, known: Fields, where: str) -> None:
+        if not where and key in SET_BY_THE_SERVICE:
+            self.report.add("dropped", str(key), "set by the service in the description of a job; it is no input")
+            return
+        here = f"{where}.{key}" if where else str(key)
+        near = closest(str(key), known)
+        inside = not where and _fold(str(key)) in {_fold(name) for name in TRAINING_INPUT}
+        if inside:
+            hint = "it belongs below trainingInput:"
+        else:
+            hint = f"did you mean {near[0]}?" if near else f"expected {listed(known)}"
+        self.problems.append(f"{quoted(here)} is not a field of a training job; {hint}")
+
+    def _value(self, value: object, kind: "str | Fields", path: str) -> Any:
+        if isinstance(kind, dict):
+            return self._messages(value, kind["[]"], path) if "[]" in kind else self.fields(value, kind, path)
+        if kind in (TEXTS, NUMBERS):
+            return self._list(value, TEXT if kind == TEXTS else NUMBER, path)
+        if kind == TEXT_MAP:
+            return self._map(value, path)
+        return self._scalar(value, kind, path)
+
+    def _messages(self, value: object, kind: "str | Fields", path: str) -> list[dict[str, Any]]:
+        if not isinstance(value, list) or not isinstance(kind, dict):
+            self.problems.append(f"{path} is {quoted(value)}; expected a list")
+            return []
+        return [self.fields(item, kind, f"{path}[{index}]") for index, item in enumerate(value)]
+
+    def _list(self, value: object, kind: str, path: str) -> list[Any]:
+        if not isinstance(value, list):
+            self.problems.append(f"{path} is {quoted(value)}; expected {_WORDS[kind]} per line, each after a '- '")
+            return []
+        return [self._scalar(item, kind, f"{path}[{index}]") for index, item in enumerate(value)]
+
+    def _map(self, value: object, path: str) -> dict[str, str]:
+        if not isinstance(value, Mapping):
+            self.problems.append(f"{path} is {quoted(value)}; expected {_WORDS[TEXT_MAP]}")
+            return {}
+        return {str(key): self._scalar(inner, TEXT, f"{path}.{key}") for key, inner in value.items()}
+
+    def _scalar(self, value: object, kind: str, path: str) -> Any:
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if kind == TEXT and (isinstance(value, str) or number):
+            return self._text(value, path)
+        if kind == BOOL and isinstance(value, bool):
+            return value
+        if kind == NUMBER and number:
+            return value
+        if kind == NUMBER and isinstance(value, str) and _is_number(value):
+            return float(value)
+        if kind == COUNT and isinstance(value, int) and number and value >= 0:
+            return value
+        if kind == COUNT and isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 10:
+            return int(value)
+        self.problems.append(f"{path} is {quoted(value)}; expected {_WORDS[kind]}")
+        return None
+
+    def _text(self, value: object, path: str) -> str:
+        if isinstance(value, float) and path.endswith("Version"):
+            message = f"found {value} without quotes: to YAML 1.10 and 1.1 are one number; check which version was meant"
+            self.report.add("doubtful", path, message)
+        return str(value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return abs(float(text)) < float("inf")
+    except ValueError:
+        return False
+
+
+def _fold(key: str) -> str:
+    return key.replace("_", "").replace("-", "").casefold()

@@ -1,0 +1,88 @@
+"""Converts a legacy job, given as config.yaml, command line or both, and checks the result."""
+
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from accelerators.catalogue import Catalogue, load_catalogue
+from accelerators.check import check_custom_job
+from accelerators.document import examine
+from accelerators.finding import Finding
+from accelerators.legacy.command_line import Command
+from accelerators.legacy.config_file import read_config
+from accelerators.legacy.job import vertex_job
+from accelerators.legacy.machines import Garage
+from accelerators.legacy.merge import merge
+from accelerators.legacy.parameters import pipeline_parameters
+from accelerators.legacy.report import LegacyInputError, Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversion:
+    """A converted job.
+
+    Attributes:
+        job: CustomJob or HyperparameterTuningJob fields.
+        parameters: The same as parameters of this project's pipeline, where that was asked for.
+        region: Region of the job; empty when none is named.
+        report: What was changed, dropped or is to be decided.
+        findings: What `check` says about the job.
+    """
+
+    job: dict[str, Any]
+    parameters: dict[str, Any] | None = None
+    region: str = ""
+    report: Report = field(default_factory=Report)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def needs_decision(self) -> bool:
+        """Whether the job cannot run before somebody has decided something."""
+        return self.report.needs_decision or any(finding.severity == "error" for finding in self.findings)
+
+
+def convert(
+    document: Any = None,
+    command: Command | None = None,
+    *,
+    report: Report | None = None,
+    replace_retired: bool = False,
+    as_parameters: bool = False,
+    catalogue: Catalogue | None = None,
+    today: date | None = None,
+) -> Conversion:
+    """Convert a job of AI Platform Training.
+
+    Args:
+        document: What its config.yaml holds; None without one.
+        command: Its command line; None without one.
+        report: Report that already has remarks, e.g. of `read_command`; None starts a new one.
+        replace_retired: Put current GPUs in the place of retired ones instead of proposing them.
+        as_parameters: Also return the parameters of this project's pipeline.
+        catalogue: The tables; None for `load_catalogue()`.
+        today: The day for end-of-support dates; None for the real one.
+
+    Raises:
+        LegacyInputError: If the input has mistakes; it names all of them.
+    """
+    notes = report or Report()
+    job = read_config(document, notes) if document is not None else {}
+    if command is not None:
+        job = merge(job, command, notes)
+    elif document is None:
+        raise LegacyInputError(["nothing to convert: give a config.yaml, a command line after ' -- ', or both"])
+    region = str(job.get("trainingInput", {}).get("region") or "")
+    tables, day = catalogue or load_catalogue(), today or date.today()
+    known = region if region in tables.training_regions else ""
+    garage = Garage(catalogue=tables, report=notes, replace_retired=replace_retired, region=known, today=day)
+    made = vertex_job(job, garage, notes)
+    # A region that is a shell variable is reported already.
+    findings = _checked(made, "" if "$" in region else region, tables, day)
+    parameters = pipeline_parameters(made, notes) if as_parameters else None
+    return Conversion(job=made, parameters=parameters, region=region, report=notes, findings=findings)
+
+
+def _checked(job: dict[str, Any], region: str, catalogue: Catalogue, today: date) -> list[Finding]:
+    if "trial_job_spec" in job:
+        return examine(job, "the job", region=region, catalogue=catalogue, today=today).findings
+    return check_custom_job(job, region=region, catalogue=catalogue, today=today)

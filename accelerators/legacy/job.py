@@ -1,0 +1,120 @@
+"""The whole of a legacy Job as a Vertex CustomJob or HyperparameterTuningJob."""
+
+import re
+from typing import Any
+
+from accelerators.legacy.machines import Garage
+from accelerators.legacy.pools import worker_pools
+from accelerators.legacy.report import Report
+from accelerators.legacy.tuning import tuning_job
+from accelerators.spelling import closest, listed
+
+NAME_PLACEHOLDER = "JOB_NAME"
+_MAX_NAME = 128
+_STRATEGIES = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
+_SHELL = re.compile(r"\$\{?\w+\}?|\$\(|%\w+%|`")
+
+
+def vertex_job(job: dict[str, Any], garage: Garage, report: Report) -> dict[str, Any]:
+    """Return the fields of a CustomJob, or of a HyperparameterTuningJob where the job tuned hyperparameters."""
+    training = job.get("trainingInput", {})
+    spec: dict[str, Any] = {"worker_pool_specs": worker_pools(training, garage, report)}
+    scheduling = _scheduling(training.get("scheduling") or {}, report)
+    if scheduling:
+        spec["scheduling"] = scheduling
+    for old, new in (("serviceAccount", "service_account"), ("network", "network")):
+        if training.get(old):
+            spec[new] = training[old]
+    if training.get("enableWebAccess"):
+        spec["enable_web_access"] = True
+    if training.get("jobDir"):
+        spec["base_output_directory"] = {"output_uri_prefix": training["jobDir"]}
+    _roles_in_tf_config(training, spec, report)
+    _shell_variables(job, report)
+    made = {"display_name": _name(job, report)}
+    if job.get("labels"):
+        made["labels"] = job["labels"]
+    key = (training.get("encryptionConfig") or {}).get("kmsKeyName")
+    if key:
+        made["encryption_spec"] = {"kms_key_name": key}
+    if training.get("hyperparameters"):
+        return made | tuning_job(training["hyperparameters"], report) | {"trial_job_spec": spec}
+    return made | {"job_spec": spec}
+
+
+def _name(job: dict[str, Any], report: Report) -> str:
+    name = job.get("jobId") or ""
+    if not name:
+        report.add("doubtful", "jobId", f"none is given: put a name where {NAME_PLACEHOLDER} stands")
+        return NAME_PLACEHOLDER
+    if len(name) > _MAX_NAME:
+        report.add("changed", "jobId", f"cut to {_MAX_NAME} characters, the longest display name")
+    return str(name)[:_MAX_NAME]
+
+
+def _scheduling(old: dict[str, Any], report: Report) -> dict[str, Any]:
+    new: dict[str, Any] = {}
+    for name, target in (("maxRunningTime", "timeout"), ("maxWaitTime", "")):
+        if old.get(name):
+            _duration(old[name], name, target, new, report)
+    if old.get("strategy"):
+        name = str(old["strategy"]).upper().replace("-", "_")
+        new["strategy"] = _STRATEGIES.get(name, name)
+        if name in _STRATEGIES:
+            report.add("changed", "scheduling.strategy", f"{name} is called {_STRATEGIES[name]} now")
+        else:
+            near = closest(name, _STRATEGIES)
+            hint = f"did you mean {near[0]}?" if near else f"expected {listed(_STRATEGIES)}"
+            report.add("decide", "scheduling.strategy", f"{name} was no strategy of AI Platform Training; {hint}")
+    if "resilientToWorkerRestart" in old:
+        # By their docstrings the two say the opposite: a resilient job needs no restart of all its replicas.
+        new["restart_job_on_worker_restart"] = not old["resilientToWorkerRestart"]
+        message = (
+            f"{str(old['resilientToWorkerRestart']).lower()} becomes restart_job_on_worker_restart "
+            f"{str(not old['resilientToWorkerRestart']).lower()}: a job that bears a lost worker needs no restart of all"
+        )
+        report.add("doubtful", "scheduling.resilientToWorkerRestart", message)
+    if "priority" in old:
+        report.add("dropped", "scheduling.priority", "Vertex AI custom jobs have no priority")
+    return new
+
+
+def _duration(value: str, name: str, target: str, new: dict[str, Any], report: Report) -> None:
+    text = f"{value}s" if value.isdecimal() else value
+    if not target:
+        message = f"{value}: Vertex AI limits the waiting only with FLEX_START (max_wait_duration)"
+        report.add("dropped", f"scheduling.{name}", message)
+    elif re.fullmatch(r"\d{1,12}(\.\d{1,9})?s", text):
+        new[target] = text
+    else:
+        message = f"{value!r} is no duration; expected seconds with an s, e.g. 7200s: left out, the default is 7 days"
+        report.add("decide", f"scheduling.{name}", message)
+
+
+def _roles_in_tf_config(training: dict[str, Any], spec: dict[str, Any], report: Report) -> None:
+    pools = [pool for pool in spec["worker_pool_specs"] if pool]
+    chief = training.get("useChiefInTfConfig")
+    if chief is not None:
+        report.add("dropped", "useChiefInTfConfig", "Vertex AI always says chief in TF_CONFIG")
+    old_runtime = re.match(r"1\.|2\.0", str(training.get("runtimeVersion") or "")) is not None
+    own_image = bool((training.get("masterConfig") or {}).get("imageUri"))
+    if len(pools) > 1 and not chief and (own_image or old_runtime):
+        message = "the first replica was called master and is called chief now; code that looks for master needs a change"
+        report.add("doubtful", "TF_CONFIG", message)
+
+
+def _shell_variables(job: dict[str, Any], report: Report) -> None:
+    for path, text in _texts(job, ""):
+        if _SHELL.search(text) and not path.endswith("]"):
+            message = f"{text} holds a shell variable, which nothing fills in here; write the value"
+            report.add("decide", path.removeprefix("trainingInput."), message)
+
+
+def _texts(value: Any, path: str) -> list[tuple[str, str]]:
+    if isinstance(value, str):
+        return [(path, value)]
+    if isinstance(value, dict):
+        return [pair for key, inner in value.items() for pair in _texts(inner, f"{path}.{key}" if path else str(key))]
+    if isinstance(value, list):
+        return [pair for index, inner in enumerate(value) for pair in _texts(inner, f"{path}[{index}]")]
+    return []

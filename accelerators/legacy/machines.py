@@ -1,0 +1,158 @@
+"""Machine names of AI Platform Training, the GPUs inside them, and what takes the place of retired GPUs."""
+
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+from accelerators.catalogue import Catalogue, has_ended
+from accelerators.legacy.report import Report
+from accelerators.nearest import SUCCESSORS
+from accelerators.spelling import did_you_mean, listed
+
+MACHINE_PLACEHOLDER = "MACHINE_TYPE"
+SHUT_DOWN = date(2025, 1, 31)
+"""The last day of AI Platform Training (its deprecations page)."""
+
+_POD_TYPES = {"TPU_V2_POD": "TPU_V2", "TPU_V3_POD": "TPU_V3"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What one replica runs on, in Vertex's names."""
+
+    machine_type: str
+    accelerator_type: str = ""
+    accelerator_count: int = 0
+
+    def as_spec(self) -> dict[str, Any]:
+        """Return the machine_spec."""
+        spec: dict[str, Any] = {"machine_type": self.machine_type}
+        if self.accelerator_type:
+            spec |= {"accelerator_type": self.accelerator_type, "accelerator_count": self.accelerator_count}
+        return spec
+
+    def __str__(self) -> str:
+        """Return "n1-standard-16 with 4 x NVIDIA_TESLA_K80"."""
+        gpus = f" with {self.accelerator_count} x {self.accelerator_type}" if self.accelerator_type else ""
+        return f"{self.machine_type}{gpus}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Garage:
+    """Translates machines for one job."""
+
+    catalogue: Catalogue
+    report: Report
+    replace_retired: bool
+    region: str
+    today: date
+
+    def machine(self, name: str, accelerator: dict[str, Any], role: str) -> Machine:
+        """Return the machine for a legacy or Compute Engine name and an acceleratorConfig."""
+        old = self.catalogue.legacy_machines.get(name)
+        if old is None:
+            return self._current(self._compute_engine(name, accelerator, role), role)
+        if old.category == "tpu":
+            return self._tpu(name, accelerator, role)
+        machine = Machine(
+            machine_type=old.machine_type,
+            accelerator_type=old.accelerator_type,
+            accelerator_count=old.accelerator_count,
+        )
+        doubt = "" if old.confidence == "high" else "; no table of Google's was found for it, so compare the sizes"
+        if old.machine_type == "n1-standard-8" and old.category == "cpu":
+            doubt = "; the equal n1-highcpu-8 is not offered for training, this is the nearest"
+        self.report.add("doubtful" if doubt else "changed", f"{role}Type", f"{name} becomes {machine}{doubt}")
+        if accelerator:
+            message = f"{name} brings its own GPUs or none; acceleratorConfig was never allowed with it and is left out"
+            self.report.add("decide", f"{role}Config.acceleratorConfig", message)
+        return self._current(machine, role)
+
+    def _compute_engine(self, name: str, accelerator: dict[str, Any], role: str) -> Machine:
+        kind = str(accelerator.get("type") or "").upper().replace("-", "_")
+        count = int(accelerator.get("count") or 0)
+        if name not in self.catalogue.machines and name != MACHINE_PLACEHOLDER:
+            known = (*self.catalogue.machines, *self.catalogue.legacy_machines)
+            message = f"{name} is no machine type for custom training{did_you_mean(name, known)}; choose one"
+            self.report.add("decide", f"{role}Type", message)
+        if bool(kind) != bool(count):
+            message = f"acceleratorConfig has {kind or 'no type'} and count {count}; give both, or neither"
+            self.report.add("decide", f"{role}Config.acceleratorConfig", message)
+        if kind in _POD_TYPES:
+            message = f"{kind} is {_POD_TYPES[kind]} with a count of 32 or more on Vertex AI; check the count"
+            self.report.add("decide", f"{role}Config.acceleratorConfig", message)
+            kind = _POD_TYPES[kind]
+        self._never_worked(name, kind, count, role)
+        return Machine(machine_type=name, accelerator_type=kind, accelerator_count=count)
+
+    def _never_worked(self, name: str, kind: str, count: int, role: str) -> None:
+        """Remark on what AI Platform Training itself would have refused."""
+        listed_there = any(machine == name for machine, _ in self.catalogue.legacy_counts)
+        if not kind or not count or not listed_there:
+            return
+        valid = self.catalogue.legacy_counts.get((name, kind), ())
+        if count not in valid:
+            taken = f"took {listed(valid)} of them there" if valid else "did not take them there at all"
+            message = f"{count} x {kind} on {name}: AI Platform Training {taken}, so this job never ran as it stands"
+            self.report.add("doubtful", f"{role}Config.acceleratorConfig", message)
+
+    def _tpu(self, name: str, accelerator: dict[str, Any], role: str) -> Machine:
+        message = (
+            f"{name}: a TPU job on Vertex AI is one pool with one replica, and a master beside it does not carry over; "
+            "choose a TPU or GPU machine yourself"
+        )
+        self.report.add("decide", f"{role}Type", message)
+        kind = str(accelerator.get("type") or "").upper().replace("-", "_")
+        kind = _POD_TYPES.get(kind, kind)
+        count = int(accelerator.get("count") or 0)
+        if kind not in ("TPU_V2", "TPU_V3") or not count:
+            return Machine(machine_type=MACHINE_PLACEHOLDER)
+        return Machine(machine_type="cloud-tpu", accelerator_type=kind, accelerator_count=count)
+
+    def _current(self, machine: Machine, role: str) -> Machine:
+        entry = self.catalogue.accelerators.get(machine.accelerator_type)
+        if entry is None or not has_ended(entry, self.today):
+            return machine
+        gone = f"{entry.name} is gone since {entry.end_of_support}"
+        heir = replacement(self.catalogue, machine, self.region, self.today)
+        if heir is None:
+            message = f"{gone} and nothing takes its place on {machine.machine_type}; choose another machine"
+            self.report.add("decide", f"{role}Type", message)
+            return machine
+        if not self.replace_retired:
+            message = f"{gone}; proposed: {heir} (--replace-retired puts it in)"
+            self.report.add("decide", f"{role} accelerator", message)
+            return machine
+        self.report.add("changed", f"{role} accelerator", f"{gone}: {machine} becomes {heir}, for --replace-retired")
+        return heir
+
+
+def replacement(catalogue: Catalogue, machine: Machine, region: str, today: date) -> Machine | None:
+    """Return the machine with a current GPU in place of a retired one, the same number if that is valid.
+
+    Args:
+        catalogue: The tables.
+        machine: A machine whose accelerator reached its end of support.
+        region: Where it is to run; "" for anywhere. If no successor is offered there, one that is not is returned.
+        today: The day for end-of-support dates.
+    """
+    heirs = [name for name in SUCCESSORS.get(machine.accelerator_type, ()) if not _ended(catalogue, name, today)]
+    here = [name for name in heirs if _offered(catalogue, name, region)]
+    for same_count in (True, False):
+        for name in (*here, *heirs):
+            counts = catalogue.counts.get((machine.machine_type, name), ())
+            if machine.accelerator_count in counts:
+                return replace(machine, accelerator_type=name)
+            if counts and not same_count:
+                nearest = min(counts, key=lambda count: abs(count - machine.accelerator_count))
+                return replace(machine, accelerator_type=name, accelerator_count=nearest)
+    return None
+
+
+def _ended(catalogue: Catalogue, name: str, today: date) -> bool:
+    return name not in catalogue.accelerators or has_ended(catalogue.accelerators[name], today)
+
+
+def _offered(catalogue: Catalogue, name: str, region: str) -> bool:
+    entry = catalogue.regions.get((name, region))
+    return not region or (entry is not None and entry.training == "yes")

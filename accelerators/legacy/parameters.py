@@ -1,0 +1,71 @@
+"""A converted job as the parameters of this project's pipeline."""
+
+from typing import Any
+
+from accelerators.legacy.report import Report
+
+_ELSEWHERE = {
+    "labels": "labels are set when the pipeline is submitted",
+    "base_output_directory": "the pipeline keeps checkpoints and models below its own pipeline root",
+    "enable_web_access": "the pipeline does not offer it",
+}
+
+
+def pipeline_parameters(job: dict[str, Any], report: Report) -> dict[str, Any]:
+    """Return the pipeline parameters that stand for the machines of a job; the rest is reported as dropped.
+
+    Args:
+        job: What `vertex_job` returned.
+        report: Gets a remark for everything that the pipeline has no parameter for.
+    """
+    spec = job.get("job_spec") or job.get("trial_job_spec") or {}
+    pools = spec["worker_pool_specs"]
+    first = pools[0]["machine_spec"]
+    parameters: dict[str, Any] = {
+        "machine_type": first["machine_type"],
+        "accelerator_type": first.get("accelerator_type", ""),
+        "accelerator_count": first.get("accelerator_count", 0),
+    } | _replicas(pools, report)
+    scheduling = spec.get("scheduling") or {}
+    parameters["scheduling_strategy"] = scheduling.get("strategy", "STANDARD")
+    if "timeout" in scheduling:
+        parameters["timeout_seconds"] = int(float(scheduling["timeout"][:-1]))
+    for name in ("service_account", "network"):
+        if name in spec:
+            parameters[name] = spec[name]
+    if "encryption_spec" in job:
+        parameters["kms_key"] = job["encryption_spec"]["kms_key_name"]
+    _not_in_the_pipeline(job, spec, report)
+    return parameters
+
+
+def _replicas(pools: list[dict[str, Any]], report: Report) -> dict[str, int]:
+    workers, servers, evaluators = ([*pools[1:], {}, {}, {}])[:3]
+    if workers and workers["machine_spec"] != pools[0]["machine_spec"]:
+        message = "the workers had another machine than the master; the pipeline gives all the master's"
+        report.add("decide", "workerType", message)
+    if servers:
+        message = "parameter servers get the master's machine without its GPUs; they had one of their own"
+        report.add("changed", "parameterServerType", message)
+    if servers and not workers:
+        message = "parameter servers without workers: the pipeline needs replica_count 2 or more with them"
+        report.add("decide", "parameterServerCount", message)
+    if evaluators:
+        report.add("dropped", "evaluatorType", "the pipeline evaluates in a step of its own")
+    return {
+        "replica_count": 1 + int(workers.get("replica_count", 0)),
+        "parameter_server_count": int(servers.get("replica_count", 0)),
+    }
+
+
+def _not_in_the_pipeline(job: dict[str, Any], spec: dict[str, Any], report: Report) -> None:
+    report.add("dropped", "program and args", "the pipeline trains with this project's trainer, not with your program")
+    for name, reason in _ELSEWHERE.items():
+        if name in job or name in spec:
+            report.add("dropped", name, reason)
+    if (spec.get("scheduling") or {}).get("restart_job_on_worker_restart") is not None:
+        report.add("dropped", "restart_job_on_worker_restart", "the pipeline sets it by the number of replicas")
+    if any(pool.get("disk_spec") for pool in spec["worker_pool_specs"]):
+        report.add("dropped", "diskConfig", "the pipeline takes the default boot disk")
+    if "study_spec" in job:
+        report.add("decide", "hyperparameters", "the pipeline trains one model and tunes nothing; choose the values")
