@@ -25,9 +25,8 @@ def evaluate(
     Returns:
         Accuracy on the test split, 0 to 1.
     """
-    from trainer.evaluate import evaluate as measure
-
     from components.mistakes import reported
+    from trainer.evaluate import evaluate as measure
 
     result = reported(measure)(
         dataset_directory=dataset.path, checkpoint_directory=checkpoint_directory, report_path=report.path

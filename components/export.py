@@ -17,9 +17,8 @@ def export(checkpoint_directory: str, dataset: dsl.Input[dsl.Dataset], model: ds
     Returns:
         URI of the SavedModel, for the registry.
     """
-    from trainer.export import export as export_model
-
     from components.mistakes import reported
+    from trainer.export import export as export_model
 
     model.metadata.update(
         reported(export_model)(
