@@ -31,19 +31,31 @@ def page(
         ]
         for index, (role, pool) in enumerate(zip(ROLES, worker_pool_specs, strict=False))
     ]
-    said = [[f.rule, f.message, ", ".join(f.alternatives)] for f in findings]
     blocks: list[report.Block] = [
-        report.Figures(figures=[("run", run_id), ("state", state), ("machines", str(machines)), ("region", region)]),
-        report.Table(title="Worker pools", columns=["pool", "replicas", "machine", "GPU", "GPUs each"], rows=pools),
-        report.Table(
-            title="Findings of the machine check",
-            columns=["rule", "finding", "nearest alternatives"],
-            rows=said,
-            note="" if said else "None: the catalogue knows this machine, its GPUs and this region.",
-            states=["warn"] * len(said),
+        report.Figures(
+            figures=[
+                ("machines", str(machines.replica_count)),
+                ("GPUs in all", str(machines.replica_count * machines.accelerator_count)),
+                ("scheduling strategy", machines.scheduling_strategy),
+                ("region", region),
+            ]
         ),
+        report.Table(title="Worker pools", columns=["pool", "replicas", "machine", "GPU", "GPUs each"], rows=pools),
+        _findings(findings),
         report.Table(
             title="Configuration", columns=["field", "value"], rows=[[k, str(v)] for k, v in configuration.items()]
         ),
     ]
     return report.page(title="Machine plan", subtitle=f"Run {run_id}, {state}.", blocks=blocks)
+
+
+def _findings(findings: list[accelerators.Finding]) -> report.Block:
+    title = "Machine check"
+    if not findings:
+        return report.Text(title=title, text="Nothing found: the catalogue knows the machine, its GPUs and the region.")
+    return report.Table(
+        title=title,
+        columns=["rule", "finding", "nearest alternatives"],
+        rows=[[finding.rule, finding.message, ", ".join(finding.alternatives)] for finding in findings],
+        states=["warn"] * len(findings),
+    )
