@@ -1,0 +1,122 @@
+"""The command line: `python -m localvertex`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+DESCRIPTION = """\
+Runs a compiled Kubeflow pipeline file (the one that is uploaded to Vertex AI) on this machine: Python steps as
+processes, Google Cloud custom jobs as local jobs, model uploads into a local registry folder.
+"""
+
+EXAMPLES = """\
+examples:
+  python -m localvertex run build/image_training.json --parameter epochs=3
+  python -m localvertex list
+  python -m localvertex show latest
+  python -m localvertex logs latest train
+
+exit codes: 0 done, 1 it ran and failed, 2 the input is wrong, 130 stopped by Ctrl-C, 143 stopped by SIGTERM
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of all commands."""
+    raw = argparse.RawDescriptionHelpFormatter
+    top = argparse.ArgumentParser("localvertex", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=raw)
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    add_run(commands)
+    about = {
+        "list": "list the runs of the work directory",
+        "show": "show one run: steps, metrics, models, error",
+        "logs": "print the log of a task, or the logs of all",
+        "clean": "remove finished runs; models, checkpoints and caches stay",
+    }
+    for name, text in about.items():
+        command = commands.add_parser(name, help=text, description=text.capitalize() + ".")
+        add_work_dir(command)
+        if name in ("show", "logs"):
+            command.add_argument("run", metavar="RUN", help="run id, its unique beginning, or 'latest'")
+        if name == "logs":
+            command.add_argument("task", metavar="TASK", nargs="?", help="task name or path, its unique part is enough")
+        if name == "clean":
+            command.add_argument(
+                "runs", metavar="RUN", nargs="*", help="runs to remove (default: all that are finished)"
+            )
+            command.add_argument("--cache", action="store_true", help="remove the step cache and environments as well")
+    return top
+
+
+def add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The options of `run`."""
+    text = "run a compiled pipeline"
+    run = commands.add_parser("run", help=text, description=text.capitalize() + ".")
+    run.add_argument("file", metavar="FILE", type=Path, help="compiled pipeline, .json or .yaml")
+    values = run.add_argument_group("parameters of the pipeline")
+    values.add_argument(
+        "--parameter", "-p", metavar="NAME=VALUE", action="append", default=[],
+        help="value of one parameter; text as it is, everything else as JSON; may be repeated",
+    )  # fmt: skip
+    values.add_argument(
+        "--parameter-file", metavar="F", type=Path, help="JSON or YAML object of values; --parameter wins over it"
+    )
+    how = run.add_argument_group("how it runs")
+    add_work_dir(how)
+    how.add_argument("--run-id", metavar="ID", help="name of the run (default: pipeline name and time)")
+    how.add_argument(
+        "--project", metavar="P", default="local-project", help="project id for placeholders (%(default)s)"
+    )
+    how.add_argument("--region", metavar="R", default="us-central1", help="region for placeholders (%(default)s)")
+    how.add_argument("--no-cache", action="store_true", help="run every step, whatever the cache holds")
+    how.add_argument(
+        "--max-parallel", metavar="N", type=int, help="steps at the same time (default: number of cores, at least 2)"
+    )
+    how.add_argument(
+        "--max-backoff", metavar="SECONDS", type=float, default=10.0,
+        help="longest wait before a retry, whatever the pipeline says (%(default)s)",
+    )  # fmt: skip
+    how.add_argument(
+        "--grace", metavar="SECONDS", type=float, default=10.0,
+        help="time between SIGTERM and SIGKILL when the run is stopped (%(default)s)",
+    )  # fmt: skip
+
+
+def add_work_dir(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+    """Where runs are kept."""
+    command.add_argument(
+        "--work-dir",
+        metavar="D",
+        type=Path,
+        default=Path("runs"),
+        help="folder of runs and pipeline root (./%(default)s)",
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs a command and returns its exit code."""
+    options = parser().parse_args(arguments)
+    # The engine is imported only now: `--help` stays quick.
+    from localvertex import commands
+    from localvertex.errors import Refused, UserError
+
+    try:
+        code: int = commands.COMMANDS[options.command](options)
+        return code
+    except Refused as error:
+        print(f"localvertex: {options.file} uses what does not run here:", file=sys.stderr)
+        for reason in error.reasons:
+            print(f"  {reason}", file=sys.stderr)
+        return 2
+    except UserError as error:
+        print(f"localvertex: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`); there is nobody left to tell.
+        sys.stderr.close()
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

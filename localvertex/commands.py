@@ -1,0 +1,107 @@
+"""What the commands do, on top of the engine and the records."""
+
+import argparse
+import shutil
+import sys
+from collections.abc import Callable
+
+from localvertex import parameters, record, summary
+from localvertex.display import Display, Lines
+from localvertex.engine import Options, open_pipeline, run
+from localvertex.errors import UserError
+from localvertex.runs import Found, find, find_all, find_task
+from localvertex.task import State
+
+
+def run_command(options: argparse.Namespace) -> int:
+    """`run`: 0 when the pipeline succeeded, 1 when it failed, 128 + signal when it was stopped."""
+    file = open_pipeline(options.file)
+    declared = file.pipeline.root.input_parameters
+    values = parameters.from_file(options.parameter_file, declared) if options.parameter_file else {}
+    values |= parameters.from_options(options.parameter, declared)
+    how = {
+        "work_dir": options.work_dir,
+        "run_id": options.run_id,
+        "project": options.project,
+        "region": options.region,
+        "use_cache": not options.no_cache,
+        "max_backoff_seconds": options.max_backoff,
+        "grace_seconds": options.grace,
+    }
+    if options.max_parallel is not None:
+        how["max_parallel"] = options.max_parallel
+    content = run(file, parameters=values, options=Options(**how), display=display())
+    summary.show(content)
+    if content["stopped_by_signal"]:
+        return 128 + int(content["stopped_by_signal"])
+    return 0 if content["state"] == State.SUCCEEDED else 1
+
+
+def display() -> Display:
+    """A live table on a terminal, lines elsewhere."""
+    if not sys.stdout.isatty():
+        return Lines(lambda text: print(text, flush=True))
+    from localvertex.live import Live
+
+    return Live()
+
+
+def list_command(options: argparse.Namespace) -> int:
+    """`list`: one line a run, newest first."""
+    runs = find_all(options.work_dir)
+    if not runs:
+        print(f"no runs in {options.work_dir}")
+    else:
+        summary.table_of_runs([each.content for each in runs])
+    return 0
+
+
+def show_command(options: argparse.Namespace) -> int:
+    """`show`: the summary of one run."""
+    summary.show(find(options.work_dir, options.run).content)
+    return 0
+
+
+def logs_command(options: argparse.Namespace) -> int:
+    """`logs`: the log of one task, or of all tasks that have one."""
+    found = find(options.work_dir, options.run)
+    tasks = [find_task(found, options.task)] if options.task else [t for t in found.content["tasks"] if t["log"]]
+    for task in tasks:
+        logs = sorted((found.run_dir / task["log"]).parent.glob("*.log")) if task["log"] else []
+        for log in [found.run_dir / task["log"], *logs] if task["log"] else []:
+            if len(tasks) > 1 or logs:
+                print(f"==> {task['path']} ({log.name}) <==")
+            sys.stdout.write(log.read_text(errors="replace"))
+    return 0
+
+
+def clean_command(options: argparse.Namespace) -> int:
+    """`clean`: removes runs that are not running."""
+    runs = [find(options.work_dir, each) for each in options.runs] or find_all(options.work_dir)
+    busy = [each for each in runs if record.is_running(each.run_dir)]
+    if options.runs and busy:
+        raise UserError(f"{busy[0].run_dir.name} is running; stop it first")
+    for each in runs:
+        if each not in busy:
+            remove(each)
+    private = options.work_dir / ".localvertex"
+    if options.cache and private.is_dir() and not busy:
+        shutil.rmtree(private)
+        print(f"removed {private}")
+    return 0
+
+
+def remove(found: Found) -> None:
+    """Removes the folder of a run, its record first: half a folder is no run."""
+    (found.run_dir / record.FILE).unlink()
+    shutil.rmtree(found.run_dir)
+    print(f"removed {found.run_dir}")
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "run": run_command,
+    "list": list_command,
+    "show": show_command,
+    "logs": logs_command,
+    "clean": clean_command,
+}

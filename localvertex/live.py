@@ -1,0 +1,66 @@
+"""The live view on a terminal: steps with state, seconds and the last log line of those that run."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.live import Live as RichLive
+from rich.table import Table
+from rich.text import Text
+
+from localvertex import logs
+from localvertex.display import describe
+from localvertex.summary import state_text
+from localvertex.task import State, Task
+
+
+class Live:
+    """A table that rich redraws four times a second."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False)
+        self._root: Task | None = None
+        self._lock = threading.Lock()
+        self._live = RichLive(console=self._console, get_renderable=self._render, refresh_per_second=4, transient=True)
+
+    def started(self, run_dir: Path, root: Task) -> None:
+        """Starts drawing."""
+        self._root = root
+        self._console.print(f"run {run_dir.name} in {run_dir}", markup=False)
+        self._live.start()
+
+    def changed(self, task: Task) -> None:
+        """A finished step stays on the screen above the table."""
+        if task.state.is_final and task.is_step and task.path:
+            with self._lock:
+                self._console.print(f"{task.label}: {describe(task)}", markup=False)
+
+    def warned(self, text: str) -> None:
+        """Above the table, too."""
+        with self._lock:
+            self._console.print(Text(f"warning: {text}", style="yellow"))
+
+    def ended(self, record: dict[str, Any]) -> None:
+        """Leaves the screen to the summary."""
+        self._live.stop()
+
+    def _render(self) -> RenderableType:
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for _ in range(3):
+            table.add_column(no_wrap=True, overflow="ellipsis")
+        tasks = self._root.walk()[1:] if self._root else []
+        for task in [each for each in tasks if each.is_step and not each.state.is_final]:
+            table.add_row(task.label, state_text(task.state), f"{task.seconds:.0f} s" if task.started_at else "")
+            line = last_line(task)
+            if line:
+                table.add_row(Text(f"  {line}", style="dim"))
+        return table
+
+
+def last_line(task: Task) -> str:
+    """The last line that a running task, or a replica of it, wrote; or what it waits for."""
+    if task.state is not State.RUNNING or task.log is None:
+        return task.note
+    words = [logs.last_words(log) for log in [task.log, *sorted(task.folder.glob("workerpool*.log"))]]
+    return next((text for text in reversed(words) if text), "")

@@ -1,0 +1,128 @@
+"""Reading a compiled pipeline file, JSON or YAML, from disk."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from localvertex.errors import UserError
+from localvertex.spec import Pipeline
+from localvertex.spec_reader import read_pipeline
+
+MAX_FILE_BYTES = 20 * 1024 * 1024
+MAX_DEPTH = 200
+
+
+class Loader(yaml.SafeLoader):
+    """SafeLoader without aliases: kfp writes none, and they make a small file unfold without bound."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Refuses aliases, leaves the rest to PyYAML."""
+        if self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark
+            raise UserError(f"line {mark.line + 1}, column {mark.column + 1}: YAML aliases are not accepted")
+        return super().compose_node(parent, index)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineFile:
+    """A compiled file that was read: where it is, what is in it, and its digest."""
+
+    path: Path
+    sha256: str
+    pipeline: Pipeline
+
+
+def load(path: Path) -> PipelineFile:
+    """Reads a compiled pipeline.
+
+    Raises:
+        UserError: in one line, that the file is missing, too large, broken, or no pipeline.
+    """
+    text = read_text(path)
+    try:
+        documents = [parse_json(text, str(path))] if path.suffix == ".json" else parse_yaml(text)
+        pipeline = parse_documents(documents)
+    except UserError as error:
+        raise UserError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+    except RecursionError:
+        raise UserError(f"{path}: nested deeper than {MAX_DEPTH} levels") from None
+    return PipelineFile(path=path.resolve(), sha256=hashlib.sha256(text.encode()).hexdigest(), pipeline=pipeline)
+
+
+def read_text(path: Path) -> str:
+    """The text of the file.
+
+    Raises:
+        UserError: it is not there, not a file, too large, or not text.
+    """
+    if path.is_dir():
+        raise UserError(f"{path} is a directory; name the compiled .json or .yaml file in it")
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            raise UserError(f"{path} is larger than {MAX_FILE_BYTES >> 20} MiB; a compiled pipeline is much smaller")
+        return data.decode("utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist; compile the pipeline first") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not a text file (UTF-8); expected a compiled .json or .yaml pipeline") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def parse_json(text: str, place: str) -> Any:
+    """Decoded JSON; duplicate keys and NaN are refused.
+
+    Raises:
+        UserError: with line and column.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=unique_keys, parse_constant=no_constant)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{place}: broken JSON at line {error.lineno}, column {error.colno}: {error.msg}") from None
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuses objects that hold a key twice."""
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise UserError(f"the key {twice!r} stands twice in one object")
+    return result
+
+
+def no_constant(name: str) -> Any:
+    """Refuses NaN and Infinity, which are not JSON."""
+    raise UserError(f"{name} is not a number in JSON")
+
+
+def parse_yaml(text: str) -> list[Any]:
+    """The documents of a YAML file.
+
+    Raises:
+        UserError: with line and column.
+    """
+    try:
+        return list(yaml.load_all(text, Loader=Loader))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise UserError(f"broken YAML{place}: {error.problem or error.context}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise UserError(f"broken YAML: {' '.join(str(error).split())}") from None
+
+
+def parse_documents(documents: list[Any]) -> Pipeline:
+    """The pipeline of one document, or of two: the second holds what only one platform understands."""
+    if not documents or len(documents) > 2:
+        raise UserError(f"one pipeline spec expected (and at most one platform spec), found {len(documents)} documents")
+    for document in documents:
+        if not isinstance(document, dict):
+            raise UserError(f"this is not a compiled pipeline: an object expected, found {type(document).__name__}")
+    return read_pipeline(documents[0], documents[1] if len(documents) == 2 else {})

@@ -1,0 +1,233 @@
+"""The scheduler: one loop in one thread decides everything; steps run in threads that only report back."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from queue import Empty, SimpleQueue
+
+from localvertex import conditions, executor_files, logs
+from localvertex.context import Context
+from localvertex.placeholders import Scope
+from localvertex.spec import Dag, Pipeline, TaskSpec
+from localvertex.step import Outcome, attempt
+from localvertex.task import State, Task, Values
+from localvertex.task_inputs import InputError, complete_inputs, explanations, resolve_inputs
+from localvertex.task_outputs import collect_dag, collect_loop, loop_items, tolerated
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """Somebody wants the run to stop."""
+
+    at_once: bool = False
+
+
+class Scheduler:
+    """Runs the tasks of one pipeline run. Every change of a task happens in `run`, in the caller's thread."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        context: Context,
+        *,
+        max_parallel: int,
+        max_backoff_seconds: float,
+        on_change: Callable[[Task], None],
+    ) -> None:
+        self._pipeline = pipeline
+        self._context = context
+        self._max_parallel = max_parallel
+        self._max_backoff_seconds = max_backoff_seconds
+        self._on_change = on_change
+        # SimpleQueue: `put` may be called from a signal handler.
+        self._events: SimpleQueue[Outcome | Stop] = SimpleQueue()
+        self._num_running = 0
+        self._is_stopping = False
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Asks the run to stop; may be called from any thread and from signal handlers."""
+        self._events.put(Stop(at_once=at_once))
+
+    def run(self, root: Task) -> None:
+        """Runs the root task to its end.
+
+        The loop: settle whatever can be decided without waiting (conditions, dags, tasks whose upstream is done), then
+        wait for one event: a step's outcome, a retry that is due, or the wish to stop.
+        """
+        self.open(root)
+        while True:
+            self.settle_children(root)
+            if root.state.is_final:
+                return
+            try:
+                event = self._events.get(timeout=self.seconds_to_next_retry(root))
+            except Empty:
+                continue
+            if isinstance(event, Stop):
+                self._is_stopping = True
+                self._context.processes.stop(at_once=event.at_once)
+            else:
+                self._num_running -= 1
+                self.accept(event)
+
+    def seconds_to_next_retry(self, root: Task) -> float | None:
+        """How long to wait at most; None when no retry is pending."""
+        due = [task.retry_at for task in root.walk() if task.retry_at is not None]
+        return max(0.0, min(due) - time.monotonic()) if due and not self._is_stopping else None
+
+    def settle_children(self, parent: Task) -> None:
+        """Moves the tasks of an open dag or loop as far as they go, then the dag itself when all are final."""
+        limit = parent.spec.iterator.max_parallel if parent.is_loop and parent.spec.iterator else 0
+        for child in parent.children.values():
+            if child.state is State.PENDING:
+                running = sum(each.state is State.RUNNING for each in parent.children.values())
+                if not limit or running < limit:
+                    self.settle_pending(child, parent)
+            if child.state is State.RUNNING and not child.is_step:
+                self.settle_children(child)
+        if all(child.state.is_final for child in parent.children.values()):
+            self.close(parent)
+
+    def settle_pending(self, task: Task, parent: Task) -> None:
+        """Starts a task, or ends it when it will not run."""
+        siblings = parent.children
+        upstream = [siblings[name] for name in task.spec.dependencies if name in siblings and not parent.is_loop]
+        if self._is_stopping:
+            return self.finish(task, State.CANCELLED, note="the run was stopped")
+        if not all(each.state.is_final for each in upstream) or self.waits_for_retry(task):
+            return None
+        blocked = [each for each in upstream if not each.state.has_outputs]
+        if blocked and not task.spec.runs_after_failure:
+            reasons = ", ".join(f"{each.name} is {each.state}" for each in blocked)
+            return self.finish(task, State.NOT_TRIGGERED, note=reasons)
+        if task.attempts == 0 and not self.take_inputs(task, siblings):
+            return None
+        if not task.is_step:
+            return self.open(task)
+        if self._num_running < self._max_parallel:
+            self.start(task)
+        return None
+
+    def waits_for_retry(self, task: Task) -> bool:
+        """Whether the next attempt is not due yet."""
+        return task.retry_at is not None and time.monotonic() < task.retry_at
+
+    def take_inputs(self, task: Task, siblings: dict[str, Task]) -> bool:
+        """Resolves inputs and condition; false when that ended the task."""
+        if task.iteration is not None:
+            return True
+        scope = Scope(job=self._context.job, task={"pipeline_task_name": task.spec.display_name})
+        try:
+            values = resolve_inputs(task, siblings, scope, self._context.job["pipeline_job_resource_name"])
+            if task.spec.condition and not self.is_triggered(task, values):
+                self.finish(task, State.NOT_TRIGGERED, note="its condition is false")
+                return False
+            if task.is_loop:
+                task.inputs = values
+            else:
+                task.inputs = complete_inputs(values, task.component, scope, explanations(task, siblings))
+        except (InputError, conditions.ConditionError) as error:
+            self.finish(task, State.FAILED, error=str(error))
+            return False
+        return True
+
+    def is_triggered(self, task: Task, values: Values) -> bool:
+        """Whether the task's condition holds; inputs without a value are null in it."""
+        try:
+            return conditions.holds(task.spec.condition, values.parameters)
+        except conditions.ConditionError as error:
+            raise conditions.ConditionError(f"the condition {task.spec.condition!r} {error}") from None
+
+    def open(self, task: Task) -> None:
+        """Opens a dag or a loop: its tasks become pending."""
+        task.state, task.started_at = State.RUNNING, time.time()
+        if task.is_loop:
+            try:
+                items = loop_items(task, self._context.scope)
+                task.children = {str(index): self.iteration(task, index, values) for index, values in enumerate(items)}
+            except InputError as error:
+                self.finish(task, State.FAILED, error=str(error))
+        elif task.component.dag is not None:
+            task.children = {spec.name: self.child(task, spec.name) for spec in in_order(task.component.dag)}
+        self._on_change(task)
+
+    def child(self, parent: Task, name: str) -> Task:
+        """A task of a dag."""
+        assert parent.component.dag is not None
+        spec = parent.component.dag.tasks[name]
+        folder = parent.folder / name
+        component = self._pipeline.components[spec.component]
+        return Task(spec=spec, component=component, name=name, path=(*parent.path, name), folder=folder, parent=parent)
+
+    def iteration(self, loop: Task, index: int, values: Values) -> Task:
+        """One iteration of a loop, its inputs complete."""
+        inputs = complete_inputs(values, loop.component, self._context.scope, {})
+        path, folder = (*loop.path, str(index)), loop.folder / str(index)
+        return Task(
+            spec=loop.spec,
+            component=loop.component,
+            name=f"{loop.name}[{index}]",
+            path=path,
+            folder=folder,
+            parent=loop,
+            iteration=index,
+            inputs=inputs,
+        )
+
+    def start(self, task: Task) -> None:
+        """Starts an attempt at a step in a thread."""
+        task.attempts += 1
+        task.state, task.retry_at, task.note = State.RUNNING, None, ""
+        task.started_at = task.started_at or time.time()
+        task.folder.mkdir(parents=True, exist_ok=True)
+        task.log = task.folder / executor_files.LOG
+        if task.attempts > 1:
+            logs.add(task.log, f"--- attempt {task.attempts} of {task.spec.retry.max_retries + 1} ---")
+        self._num_running += 1
+        executor = self._pipeline.executors[task.component.executor]
+        # Daemon threads: each ends with its process, and processes are ended by their supervisors.
+        threading.Thread(
+            target=lambda: self._events.put(attempt(task, executor, self._context)), name=task.label, daemon=True
+        ).start()
+        self._on_change(task)
+
+    def accept(self, outcome: Outcome) -> None:
+        """Takes the outcome of an attempt: the task's final state, or its next attempt."""
+        task, policy = outcome.task, outcome.task.spec.retry
+        task.exit_code, task.outputs = outcome.exit_code, outcome.outputs
+        may_retry = outcome.state is State.FAILED and outcome.is_retryable and not self._is_stopping
+        if not may_retry or task.attempts > policy.max_retries:
+            return self.finish(task, outcome.state, error=outcome.error)
+        delay = policy.backoff_seconds * policy.backoff_factor ** (task.attempts - 1)
+        # Local rule: nobody at a desk waits the service's minutes; the order of attempts is what matters.
+        delay = min(delay, policy.max_backoff_seconds, self._max_backoff_seconds)
+        task.state, task.error, task.retry_at = State.PENDING, outcome.error, time.monotonic() + delay
+        task.note = f"attempt {task.attempts} of {policy.max_retries + 1} failed, next in {delay:g} s"
+        return self._on_change(task)
+
+    def close(self, task: Task) -> None:
+        """Ends a dag or loop whose tasks are all final."""
+        states = {child.state for child in task.children.values() if not tolerated(child, task)}
+        if State.CANCELLED in states:
+            return self.finish(task, State.CANCELLED, note="the run was stopped")
+        if State.FAILED in states:
+            failed = [child.name for child in task.children.values() if child.state is State.FAILED]
+            return self.finish(task, State.FAILED, error=f"failed in it: {', '.join(failed)}")
+        try:
+            task.outputs = collect_loop(task) if task.is_loop else collect_dag(task)
+        except InputError as error:
+            return self.finish(task, State.FAILED, error=str(error))
+        return self.finish(task, State.SUCCEEDED)
+
+    def finish(self, task: Task, state: State, *, error: str = "", note: str = "") -> None:
+        """Moves a task to a final state and tells about it."""
+        task.finish(state, error=error, note=note)
+        self._on_change(task)
+
+
+def in_order(dag: Dag) -> list[TaskSpec]:
+    """The tasks of a dag, each after those it depends on."""
+    graph = {name: [each for each in task.dependencies if each in dag.tasks] for name, task in dag.tasks.items()}
+    return [dag.tasks[name] for name in TopologicalSorter(graph).static_order()]

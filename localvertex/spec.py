@@ -1,0 +1,218 @@
+"""The compiled pipeline as typed, frozen objects, one per message of kubeflow's pipeline_spec.proto.
+
+Reading is strict: a field that this module does not know is refused with its place, never skipped.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from localvertex.errors import UserError
+from localvertex.reader import Fields
+
+
+class ParameterType(StrEnum):
+    """Types of parameters (ParameterType.ParameterTypeEnum)."""
+
+    NUMBER_DOUBLE = "NUMBER_DOUBLE"
+    NUMBER_INTEGER = "NUMBER_INTEGER"
+    STRING = "STRING"
+    BOOLEAN = "BOOLEAN"
+    LIST = "LIST"
+    STRUCT = "STRUCT"
+    TASK_FINAL_STATUS = "TASK_FINAL_STATUS"
+    TASK_CONFIG = "TASK_CONFIG"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParameterSpec:
+    """A declared input or output parameter."""
+
+    type: ParameterType
+    default: Any = None
+    is_optional: bool = False
+    description: str = ""
+    literals: tuple[Any, ...] = ()
+    """The only values allowed, empty for any."""
+
+    @property
+    def is_required(self) -> bool:
+        """Whether a value has to be given."""
+        return self.default is None and not self.is_optional
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArtifactSpec:
+    """A declared input or output artifact."""
+
+    schema_title: str
+    schema_version: str = "0.0.1"
+    is_list: bool = False
+    is_optional: bool = False
+
+    @property
+    def type(self) -> dict[str, str]:
+        """ArtifactTypeSchema as the executor input carries it."""
+        return {"schemaTitle": self.schema_title, "schemaVersion": self.schema_version}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParameterSource:
+    """Where a task's parameter comes from; exactly one of the kinds is set."""
+
+    constant: Any = None
+    input: str | None = None
+    """Name of an input parameter of the surrounding dag."""
+    producer: str | None = None
+    output: str | None = None
+    """Output parameter of the task `producer`."""
+    final_status_of: str | None = None
+    selector: str | None = None
+    """CEL expression over the value, e.g. `parseJson(string_value)["a"]`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArtifactSource:
+    """Where a task's artifact comes from."""
+
+    input: str | None = None
+    producer: str | None = None
+    output: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryPolicy:
+    """Retries of a failed task; durations in seconds."""
+
+    max_retries: int = 0
+    backoff_seconds: float = 0.0
+    backoff_factor: float = 2.0
+    max_backoff_seconds: float = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Iterator:
+    """A ParallelFor over a list: literal `items`, or those of an input parameter or input artifact list."""
+
+    item_input: str
+    items: tuple[Any, ...] | None = None
+    input_parameter: str | None = None
+    input_artifact: str | None = None
+    max_parallel: int = 0
+    """0: no limit of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskSpec:
+    """One node of a dag."""
+
+    name: str
+    component: str
+    parameters: dict[str, ParameterSource] = field(default_factory=dict)
+    artifacts: dict[str, ArtifactSource] = field(default_factory=dict)
+    dependencies: tuple[str, ...] = ()
+    """Names of sibling tasks: `dependentTasks` and the producers of the inputs."""
+    condition: str = ""
+    runs_after_failure: bool = False
+    """Trigger strategy ALL_UPSTREAM_TASKS_COMPLETED."""
+    enable_cache: bool = False
+    cache_key: str = ""
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    iterator: Iterator | None = None
+    display_name: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputSource:
+    """A dag's output: the output `key` of the sub-task `producer`."""
+
+    producer: str
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dag:
+    """Tasks, and what the dag hands out: for each output the sources, of which the first that ran counts."""
+
+    tasks: dict[str, TaskSpec]
+    parameters: dict[str, tuple[OutputSource, ...]] = field(default_factory=dict)
+    artifacts: dict[str, tuple[OutputSource, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component:
+    """A signature with an implementation: a dag, or the label of an executor."""
+
+    name: str
+    input_parameters: dict[str, ParameterSpec] = field(default_factory=dict)
+    input_artifacts: dict[str, ArtifactSpec] = field(default_factory=dict)
+    output_parameters: dict[str, ParameterSpec] = field(default_factory=dict)
+    output_artifacts: dict[str, ArtifactSpec] = field(default_factory=dict)
+    dag: Dag | None = None
+    executor: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Container:
+    """A PipelineContainerSpec. `command` and `args` still hold placeholders."""
+
+    image: str
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    resources: dict[str, Any] = field(default_factory=dict)
+    has_lifecycle: bool = False
+    place: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Importer:
+    """An ImporterSpec; `uri` is a constant, or the input parameter named `uri` when None."""
+
+    uri: str | None
+    schema_title: str
+    schema_version: str
+    metadata: dict[str, Any]
+    download_to_workspace: bool = False
+    place: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """A whole compiled file."""
+
+    name: str
+    description: str
+    root: Component
+    components: dict[str, Component]
+    executors: dict[str, Container | Importer]
+    platforms: dict[str, Any]
+    """The second YAML document, empty when there is none."""
+    unsupported: tuple[str, ...] = ()
+    """Things understood while reading that do not run here, each with its place."""
+
+
+def duration_seconds(text: str, place: str) -> float:
+    """A protobuf duration such as `3.5s` in seconds.
+
+    Raises:
+        UserError: the text is not a duration.
+    """
+    try:
+        seconds = float(text.removesuffix("s"))
+    except ValueError:
+        seconds = -1.0
+    if not text.endswith("s") or not 0 <= seconds <= 315_576_000_000:
+        raise UserError(f"{place}: {text!r} is not a duration; seconds with an s, for example '60s'")
+    return seconds
+
+
+def parameter_type(fields: Fields) -> ParameterType:
+    """The declared type, `parameterType` or the older `type`."""
+    older = {"INT": "NUMBER_INTEGER", "DOUBLE": "NUMBER_DOUBLE", "STRING": "STRING"}
+    name = fields.take("parameterType", str, "") or older.get(fields.take("type", str, ""), "")
+    if name not in ParameterType.__members__:
+        raise UserError(f"{fields.place}.parameterType: {name!r} is not one of {', '.join(ParameterType)}")
+    return ParameterType(name)

@@ -1,0 +1,87 @@
+"""One attempt at one step, from its inputs to its outputs. Runs in a thread of its own."""
+
+from dataclasses import dataclass
+from uuid import uuid4
+
+from localvertex import executor_files, executors, step_cache
+from localvertex.context import Context
+from localvertex.errors import Cancelled, TaskFailed
+from localvertex.job import Job
+from localvertex.placeholders import Scope
+from localvertex.spec import Container, Importer
+from localvertex.task import State, Task, Values
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came of an attempt."""
+
+    task: Task
+    state: State
+    outputs: Values
+    error: str = ""
+    exit_code: int | None = None
+    is_retryable: bool = False
+
+
+def attempt(task: Task, executor: Container | Importer, context: Context) -> Outcome:
+    """Runs a step, or takes its outputs from the cache. Never raises: whatever happens is the outcome."""
+    exit_codes: list[int] = []
+    try:
+        key = cache_key(task, executor, context)
+        cached = step_cache.look_up(context.work_dir, key) if key else None
+        if cached is not None:
+            return Outcome(task=task, state=State.SKIPPED, outputs=cached)
+        outputs = execute(task, executor, context, exit_codes)
+        if key:
+            step_cache.keep(context.work_dir, key, outputs, f"{context.run_id}/{task.label}")
+        return Outcome(
+            task=task, state=State.SUCCEEDED, outputs=outputs, exit_code=exit_codes[-1] if exit_codes else None
+        )
+    except TaskFailed as error:
+        code = error.exit_code if error.exit_code is not None else (exit_codes[-1] if exit_codes else None)
+        failure, is_retryable = str(error), error.is_retryable
+    except Cancelled:
+        return Outcome(task=task, state=State.CANCELLED, outputs=Values(), error="the run was stopped")
+    except OSError as error:
+        code, failure, is_retryable = None, f"{type(error).__name__}: {error}", True
+    except Exception as error:  # a defect of ours must end the task, not hang the run
+        code, failure, is_retryable = None, f"localvertex failed: {type(error).__name__}: {error}", False
+    return Outcome(
+        task=task, state=State.FAILED, outputs=Values(), error=failure, exit_code=code, is_retryable=is_retryable
+    )
+
+
+def cache_key(task: Task, executor: Container | Importer, context: Context) -> str:
+    """The step's cache key, empty when the step is not to be cached."""
+    if not (context.use_cache and task.spec.enable_cache and isinstance(executor, Container)):
+        return ""
+    return step_cache.key_of(context.pipeline_name, task.component, executor, task.inputs, task.spec.cache_key)
+
+
+def execute(task: Task, executor: Container | Importer, context: Context, exit_codes: list[int]) -> Values:
+    """Runs the step and reads its outputs.
+
+    Raises:
+        TaskFailed: it failed, or an output is missing.
+        Cancelled: the run was stopped.
+    """
+    parent = f"projects/{context.project}/locations/{context.region}/metadataStores/default"
+    executor_input = executor_files.prepare(task.component, task.inputs, task.folder, parent)
+    identity = {"pipeline_task_name": task.spec.display_name, "pipeline_task_uuid": str(uuid4().int >> 66)}
+    runner = executors.find(executor)
+    assert runner is not None, "refused before the run"
+    assert task.log is not None
+    job = Job(
+        label=task.label,
+        component=task.component,
+        executor=executor,
+        executor_input=executor_input,
+        scope=Scope(job=context.job, task=identity, executor_input=executor_input),
+        folder=task.folder,
+        log=task.log,
+        context=context,
+        report_exit=exit_codes.append,
+    )
+    runner.execute(job)
+    return executor_files.read_outputs(task.component, executor_input)

@@ -1,0 +1,116 @@
+"""What comes out of dags and loops, and which failures inside them count."""
+
+from typing import Any
+
+from localvertex.errors import UserError
+from localvertex.load import parse_json
+from localvertex.placeholders import Scope, Unresolvable, resolve_structure
+from localvertex.spec import OutputSource
+from localvertex.task import State, Task, Values
+from localvertex.task_inputs import InputError
+from localvertex.values import convert
+
+
+def loop_items(loop: Task, scope: Scope) -> list[Values]:
+    """The inputs of each iteration of a ParallelFor.
+
+    Raises:
+        InputError: what is iterated over is not a list.
+    """
+    iterator = loop.spec.iterator
+    assert iterator is not None
+    if iterator.input_artifact is not None:
+        artifacts = loop.inputs.artifacts.get(iterator.input_artifact, [])
+        return [
+            Values(parameters=loop.inputs.parameters, artifacts=loop.inputs.artifacts | {iterator.item_input: [each]})
+            for each in artifacts
+        ]
+    items: Any = None
+    if iterator.items is not None:
+        try:
+            items = resolve_structure(list(iterator.items), scope)
+        except Unresolvable as error:
+            raise InputError(str(error)) from None
+    elif iterator.input_parameter is not None:
+        items = loop.inputs.parameters.get(iterator.input_parameter)
+    if isinstance(items, str):
+        try:
+            items = parse_json(items, "items")
+        except UserError as error:
+            raise InputError(str(error)) from None
+    if not isinstance(items, list):
+        raise InputError(f"the items of the loop: expected a list, found {items!r}")
+    return [
+        Values(parameters=loop.inputs.parameters | {iterator.item_input: item}, artifacts=loop.inputs.artifacts)
+        for item in items
+    ]
+
+
+def collect_dag(dag_task: Task) -> Values:
+    """The outputs of a dag whose tasks are all final; an output whose producer did not run is left out.
+
+    Raises:
+        InputError: a value is not of its declared type.
+    """
+    dag = dag_task.component.dag
+    assert dag is not None
+    values = Values()
+    for name, sources in dag.parameters.items():
+        found = first([(dag_task.children[each.producer].outputs.parameters, each) for each in sources])
+        if found is not None:
+            values.parameters[name] = typed(found, dag_task, name)
+    for name, sources in dag.artifacts.items():
+        found = first([(dag_task.children[each.producer].outputs.artifacts, each) for each in sources])
+        if found is not None:
+            values.artifacts[name] = found
+    return values
+
+
+def first(candidates: list[tuple[dict[str, Any], OutputSource]]) -> Any:
+    """The first output that is there: with a OneOf, that of the branch that ran."""
+    return next((outputs[source.key] for outputs, source in candidates if outputs.get(source.key) is not None), None)
+
+
+def typed(value: Any, task: Task, name: str) -> Any:
+    """An output as its declared type; inside a loop the declared type is the list of all iterations."""
+    declared = task.component.output_parameters.get(name)
+    if declared is None or task.iteration is not None:
+        return value
+    try:
+        return convert(value, declared.type)
+    except ValueError as error:
+        raise InputError(f"output {name!r}: expected {declared.type}, {error}") from None
+
+
+def collect_loop(loop: Task) -> Values:
+    """The outputs of a ParallelFor, for Collected: for each name the list of the iterations' values, in order."""
+    dag = loop.component.dag
+    assert dag is not None
+    iterations = list(loop.children.values())
+    return Values(
+        parameters={
+            name: [each.outputs.parameters[name] for each in iterations if name in each.outputs.parameters]
+            for name in dag.parameters
+        },
+        artifacts={
+            name: [artifact for each in iterations for artifact in each.outputs.artifacts.get(name, [])]
+            for name in dag.artifacts
+        },
+    )
+
+
+def tolerated(child: Task, parent: Task) -> bool:
+    """Whether a task's failure leaves its dag unharmed: a task that ignores upstream failures went on from it.
+
+    An exit task has the same trigger rule, but tells of a failure rather than making up for it: it follows an
+    `exit-handler-N` dag, or takes the final status.
+    """
+    if child.state is not State.FAILED or child.name.startswith("exit-handler-"):
+        return False
+    return any(
+        child.name in task.spec.dependencies
+        and task.spec.runs_after_failure
+        and task.state.has_outputs
+        and not any(source.final_status_of for source in task.spec.parameters.values())
+        for task in parent.children.values()
+    )
