@@ -73,7 +73,7 @@ def confusion(title: str, matrix: npt.NDArray[np.int64], names: Sequence[str]) -
     for row, column in zip(*np.nonzero(matrix), strict=True):
         colour = ACCENT if row == column else "#c5221f"
         share = float(shares[row, column])
-        axes.add_patch(_square(column, row, colour, max(share, 0.08)))
+        axes.add_patch(_square(column, row, colour, max(share, 0.25)))
         if len(names) <= 20:
             white = share > 0.6
             axes.text(

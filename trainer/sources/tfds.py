@@ -41,20 +41,27 @@ class TfdsSource:
 
     def images(self) -> Iterator[SourceImage]:
         """All images, split by split, in the stored order."""
-        import tensorflow_datasets as tfds
-
-        decoders = {self._image_key: tfds.decode.SkipDecoding()}
         # Only a data set with a test split decides itself what may be trained on; else all is divided by content.
         fixed = "test" in self._splits
         for split in self._splits:
-            examples = tfds.as_numpy(self._builder.as_dataset(split=split, shuffle_files=False, decoders=decoders))
-            for index, example in enumerate(examples):
+            for index, example in enumerate(self._examples(split)):
                 yield SourceImage(
                     name=f"{split}/{index:07d}",
                     label=int(example[self._label_key]),
                     split=split if fixed else "",
                     read=functools.partial(_encoded, example[self._image_key]),
                 )
+
+    def _examples(self, split: str) -> Iterator[Any]:
+        import tensorflow_datasets as tfds
+        from tensorflow_datasets.core import file_adapters
+
+        decoders = {self._image_key: tfds.decode.SkipDecoding()}
+        # Each of the two ways of reading refuses the other's file formats.
+        if self._builder.info.file_format in file_adapters.FileFormat.with_random_access():
+            source = self._builder.as_data_source(split=split, decoders=decoders)
+            return (source[index] for index in range(len(source)))
+        return iter(tfds.as_numpy(self._builder.as_dataset(split=split, shuffle_files=False, decoders=decoders)))
 
 
 def _encoded(image: Any) -> bytes:

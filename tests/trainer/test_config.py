@@ -1,0 +1,76 @@
+import argparse
+import subprocess
+import sys
+
+import pytest
+
+from trainer import config
+from trainer.config import TrainConfig
+from trainer.errors import UserError
+
+
+def parse(flags):
+    parser = argparse.ArgumentParser()
+    config.add_flags(parser)
+    return config.from_namespace(parser.parse_args(flags))
+
+
+def test_flags_give_back_the_same_configuration():
+    wanted = TrainConfig(model="mnist-cnn", epochs=3, learning_rate=0.1 + 0.2, seed=7, augment="none", weights="a b.h5")
+    assert parse(wanted.to_flags()) == wanted
+
+
+def test_every_field_has_a_flag_with_help():
+    parser = argparse.ArgumentParser()
+    config.add_flags(parser)
+    text = parser.format_help()
+    for name in TrainConfig().to_dict():
+        assert f"--{name.replace('_', '-')}" in text
+    assert "Examples per step over all devices of all machines together." in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"model": "resnet51"}, "model='resnet51'"),
+        ({"epochs": 0}, "epochs=0 is out of range; expected a value from 1"),
+        ({"epochs": 2.5}, "epochs=2.5 is a float; expected int"),
+        ({"epochs": True}, "epochs=True is a bool"),
+        ({"learning_rate": float("nan")}, "learning_rate=nan"),
+        ({"learning_rate": -0.1}, "learning_rate=-0.1"),
+        ({"global_batch_size": 0}, "global_batch_size=0"),
+        ({"seed": 2**31}, "seed=2147483648"),
+        ({"optimizer": "adamw9"}, "choose one of: adam"),
+        ({"weights": ""}, "weights is empty"),
+        ({"weights": "imagenet"}, "weights='imagenet' do not exist for model 'convnet'"),
+        ({"weights": "somewhere"}, "ending in .weights.h5 or .keras"),
+    ],
+)
+def test_nonsense_is_refused_in_one_line(fields, told):
+    with pytest.raises(UserError) as caught:
+        TrainConfig(**fields)
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_integral_floats_of_kfp_structures_become_integers():
+    assert TrainConfig(epochs=3.0).epochs == 3
+    assert isinstance(TrainConfig(learning_rate=1).learning_rate, float)
+
+
+def test_fingerprint_tells_configurations_apart():
+    assert TrainConfig().fingerprint() == TrainConfig().fingerprint()
+    assert TrainConfig().fingerprint() != TrainConfig(seed=1).fingerprint()
+
+
+def test_unknown_fields_are_refused_by_name():
+    with pytest.raises(UserError, match="unknown configuration field 'batch'"):
+        config.from_dict({"batch": 3})
+
+
+def test_configuration_and_identity_need_no_tensorflow():
+    code = (
+        "import sys; import trainer.config, trainer.run_identity, trainer.dataset, trainer.prepare, trainer.report;"
+        "sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
