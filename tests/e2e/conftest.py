@@ -1,0 +1,87 @@
+"""Whole runs of the compiled file, in processes of their own, as a user starts them."""
+
+import dataclasses
+import json
+import pathlib
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What a user sees of a run: the exit code, the text, and the record."""
+
+    exit_code: int
+    output: str
+    record: dict[str, Any]
+
+    def task(self, name: str) -> dict[str, Any]:
+        (found,) = [task for task in self.record["tasks"] if task["name"] == name]
+        return found
+
+    def parameter(self, task: str, name: str) -> Any:
+        return self.task(task)["outputs"]["parameters"][name]
+
+    def artifact(self, task: str, name: str) -> dict[str, Any]:
+        (found,) = self.task(task)["outputs"]["artifacts"][name]
+        return found
+
+    @property
+    def accuracy(self) -> float:
+        return self.parameter("evaluate", "Output")
+
+    def events(self) -> list[dict[str, Any]]:
+        path = pathlib.Path(self.parameter("plan", "checkpoint_directory")) / "events" / "workerpool0-0.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+Runner = Callable[..., Run]
+
+
+@pytest.fixture(scope="session")
+def compiled(repository: pathlib.Path, python: str, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The compiled JSON."""
+    directory = tmp_path_factory.mktemp("build")
+    subprocess.run([python, repository / "compile.py", "--output-dir", directory], check=True, capture_output=True)
+    return directory / "image_training.json"
+
+
+@pytest.fixture(scope="session")
+def command(python: str, compiled: pathlib.Path) -> Callable[..., list[str]]:
+    """The command line of a run in a work directory."""
+
+    def make(work_dir: pathlib.Path, run_id: str, **parameters: object) -> list[str]:
+        given = [f"--parameter={name}={value}" for name, value in parameters.items()]
+        here = ["--work-dir", str(work_dir), "--run-id", run_id]
+        return [python, "-m", "localvertex", "run", str(compiled), *here, *given]
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def run(command: Callable[..., list[str]]) -> Runner:
+    """Run the compiled file to its end."""
+
+    def start(work_dir: pathlib.Path, run_id: str, **parameters: object) -> Run:
+        done = subprocess.run(command(work_dir, run_id, **parameters), capture_output=True, text=True)
+        path = work_dir / run_id / "run.json"
+        assert path.exists(), done.stdout + done.stderr
+        record = json.loads(path.read_text())
+        return Run(done.returncode, done.stdout + done.stderr, record)
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def work_dir(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The work directory that the demo's runs share."""
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="session")
+def demo(run: Runner, work_dir: pathlib.Path) -> Run:
+    """The run of `make demo`."""
+    return run(work_dir, "demo", source="digits", minimum_accuracy=0.95)

@@ -1,0 +1,129 @@
+"""The demo: the compiled file itself, on real pictures, from the source to a registered model."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.e2e.conftest import Run, Runner
+
+pytestmark = pytest.mark.slow
+
+STEPS = ("prepare", "plan", "custom-training-job", "evaluate", "export", "importer", "model-upload", "summary")
+
+# What somebody does who has nothing but the two folders: TensorFlow and TFDS, nothing of this project.
+RELOAD = """
+import sys
+import numpy as np, tensorflow as tf, tensorflow_datasets as tfds
+model, dataset = sys.argv[1:]
+signature = tf.saved_model.load(model).signatures["serving_default"]
+builder = tfds.builder_from_directory(dataset)
+source = builder.as_data_source(split="test", decoders={"image": tfds.decode.SkipDecoding()})
+right = [
+    int(np.argmax(signature(image_bytes=tf.constant([example["image"]]))["probabilities"])) == example["label"]
+    for example in source
+]
+print(len(right), np.mean(right))
+assert not any(name.split(".")[0] == "trainer" for name in sys.modules)
+"""
+
+
+def test_it_ends_well_with_a_table_the_accuracy_the_model_and_the_report(demo: Run, work_dir: pathlib.Path) -> None:
+    assert demo.exit_code == 0, demo.output
+    for step in STEPS:
+        assert demo.task(step)["state"] == "SUCCEEDED"
+    assert demo.output.count("SUCCEEDED") >= 2 * len(STEPS)
+    assert demo.accuracy >= 0.95
+    assert f"accuracy = {demo.accuracy:.6g}" in demo.output
+    assert str(demo.artifact("export", "model")["uri"]) in demo.output
+    report = work_dir / "demo" / "run.html"
+    assert str(report) in demo.output
+    assert report.read_text().count("<iframe") == 3  # the pages of prepare, plan and evaluate
+
+
+def test_a_fresh_process_gets_the_printed_accuracy_from_the_saved_model(
+    demo: Run, python: str, tmp_path: pathlib.Path
+) -> None:
+    model, dataset = demo.artifact("export", "model")["uri"], demo.artifact("prepare", "dataset")["uri"]
+    done = subprocess.run([python, "-c", RELOAD, model, dataset], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    count, accuracy = done.stdout.split()
+    assert int(count) == demo.artifact("prepare", "dataset")["metadata"]["num_test"]
+    assert float(accuracy) == pytest.approx(demo.accuracy, abs=1e-9)
+
+
+def test_the_checkpoint_was_chosen_on_validation(demo: Run) -> None:
+    evaluations = [event for event in demo.events() if event["event"] == "evaluate"]
+    result = json.loads((pathlib.Path(demo.parameter("plan", "checkpoint_directory")) / "result.json").read_text())
+    best = max(event["accuracy"] for event in evaluations)
+    assert len(evaluations) > 1
+    assert result["validation_accuracy"] == pytest.approx(best)
+    assert demo.artifact("export", "model")["metadata"]["step"] == result["best_step"]
+
+
+def test_predict_names_the_class_of_a_picture(demo: Run, python: str, tmp_path: pathlib.Path) -> None:
+    from PIL import Image
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    picture = tmp_path / "a nine.png"
+    index = int((digits.target == 9).argmax())
+    Image.fromarray((digits.images[index] * 255 / 16).astype("uint8")).save(picture)
+    model = demo.artifact("export", "model")["uri"]
+    done = subprocess.run([python, "-m", "trainer.predict", model, picture], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "a nine.png" in done.stdout
+    assert "9" in done.stdout
+
+
+def test_a_second_run_trains_nothing_again_and_says_so(demo: Run, run: Runner, work_dir: pathlib.Path) -> None:
+    before = demo.events()
+    again = run(work_dir, "again", source="digits", minimum_accuracy=0.95)
+    assert again.exit_code == 0, again.output
+    assert again.parameter("plan", "is_finished") is True
+    assert "custom-training-job" not in [
+        task["name"] for task in again.record["tasks"] if task["state"] in ("SUCCEEDED", "RUNNING")
+    ]
+    assert again.events() == before
+    assert again.accuracy == demo.accuracy
+    assert "finished already" in (work_dir / "again" / again.task("plan")["log"]).read_text()
+    assert "finished already" in (work_dir / "again" / "run.html").read_text()
+
+
+def test_a_changed_learning_rate_trains_and_a_stopped_run_goes_on_where_it_was(
+    demo: Run, command: Callable[..., list[str]], run: Runner, work_dir: pathlib.Path
+) -> None:
+    changed = {"source": "digits", "learning_rate": 0.004, "epochs": 12}
+    process = subprocess.Popen(
+        command(work_dir, "stopped", **changed), stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    events = _new_events(work_dir, known={demo.parameter("plan", "run_id")})
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    stopped = json.loads((work_dir / "stopped" / "run.json").read_text())
+    assert stopped["state"] == "CANCELLED"
+    trained = [json.loads(line) for line in events.read_text().splitlines()]
+    saved = max(event["step"] for event in trained if event["event"] == "save")
+
+    went_on = run(work_dir, "went-on", **changed)
+    assert went_on.exit_code == 0, went_on.output
+    assert went_on.parameter("plan", "run_id") != demo.parameter("plan", "run_id")
+    (restored,) = [event for event in went_on.events() if event["event"] == "restore"]
+    assert restored["step"] == saved
+    after = went_on.events()[len(trained) :]
+    assert min(event["first_step"] for event in after if event["event"] == "steps") == saved + 1
+
+
+def _new_events(work_dir: pathlib.Path, known: set[str]) -> pathlib.Path:
+    """Wait until a training that is not known yet has saved twice, and return its events."""
+    for _ in range(600):
+        for path in work_dir.glob("training/*/checkpoints/events/workerpool0-0.jsonl"):
+            if path.parents[2].name not in known and path.read_text().count('"event": "save"') >= 2:
+                return path
+        time.sleep(0.1)
+    raise AssertionError("no training saved within a minute")

@@ -1,0 +1,114 @@
+"""Wrong input to the whole pipeline: one line that says what to do, the right exit code, nothing half-written."""
+
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.e2e.conftest import Runner
+
+
+def pictures(folder: pathlib.Path, count: int, seed: int) -> None:
+    folder.mkdir(parents=True)
+    random = np.random.default_rng(seed)
+    for index in range(count):
+        Image.fromarray(random.integers(0, 255, (12, 10, 3), dtype=np.uint8)).save(folder / f"{index}.png")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["missing", "empty", "one class", "mostly corrupt"])
+def test_a_source_that_cannot_be_used_fails_in_prepare_with_one_line(
+    run: Runner, tmp_path: pathlib.Path, kind: str
+) -> None:
+    source = tmp_path / "my photos"
+    if kind == "empty":
+        source.mkdir()
+    if kind == "one class":
+        pictures(source / "cats", 4, 0)
+    if kind == "mostly corrupt":
+        pictures(source / "cats", 4, 0)
+        pictures(source / "dogs", 4, 1)
+        for path in source.glob("*/[0-2].png"):
+            path.write_bytes(b"not a picture")
+    done = run(tmp_path / "runs", "wrong", source=source)
+    assert done.exit_code == 1
+    assert done.task("prepare")["state"] == "FAILED"
+    assert done.task("prepare")["exit_code"] == 2
+    assert done.task("summary")["state"] == "SUCCEEDED"
+    log = (tmp_path / "runs" / "wrong" / done.task("prepare")["log"]).read_text()
+    assert "Traceback" not in log
+    (line,) = [line for line in log.splitlines() if line.startswith("error: ")]
+    assert line.removeprefix("error: ") in done.output
+    assert "my photos" in line
+    assert not list((tmp_path / "runs" / "wrong").rglob("dataset*/*"))
+
+
+@pytest.mark.slow
+def test_a_corrupt_picture_is_skipped_counted_and_named(run: Runner, tmp_path: pathlib.Path) -> None:
+    source = tmp_path / "photos"
+    pictures(source / "cats", 20, 0)
+    pictures(source / "dogs", 20, 1)
+    (source / "dogs" / "torn.jpg").write_bytes(b"\xff\xd8\xff\xe0 torn")
+    done = run(tmp_path / "runs", "torn", source=source, max_steps=2, epochs=1, minimum_accuracy=1.01)
+    assert done.exit_code == 0, done.output
+    assert done.artifact("prepare", "dataset")["metadata"]["num_bad_files"] == 1
+    assert done.artifact("prepare", "dataset")["metadata"]["num_examples"] == 40
+    assert "torn.jpg" in (tmp_path / "runs" / "torn" / "run.html").read_text()
+    # The accuracy asked for cannot be reached: evaluated, but neither exported nor registered.
+    assert not (tmp_path / "runs" / "models").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--parameter", "epoch=3"], "epochs"),
+        (["--parameter", "epochs=many"], "epochs"),
+        (["--parameter", "epochs"], "NAME=VALUE"),
+        (["--parameter-file", "nowhere.json"], "nowhere.json"),
+        (["--run-id", "../elsewhere"], "../elsewhere"),
+    ],
+)
+def test_a_wrong_argument_is_refused_before_anything_runs(
+    python: str, compiled: pathlib.Path, tmp_path: pathlib.Path, arguments: list[str], said: str
+) -> None:
+    command = [python, "-m", "localvertex", "run", str(compiled), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "image_training.json"),
+        ('{"root": ', "line"),
+        ("[]", "pipeline"),
+        ("\x00\x01\x02", "image_training.json"),
+    ],
+)
+def test_a_file_that_is_no_pipeline_is_refused(
+    python: str, tmp_path: pathlib.Path, content: str | None, said: str
+) -> None:
+    path = tmp_path / "image_training.json"
+    if content is not None:
+        path.write_text(content)
+    done = subprocess.run([python, "-m", "localvertex", "run", path], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_machines_that_vertex_would_refuse_fail_in_plan_before_any_is_requested(
+    run: Runner, tmp_path: pathlib.Path
+) -> None:
+    done = run(tmp_path / "runs", "three", source="digits", max_examples=200, accelerator_count=3)
+    assert done.exit_code == 1
+    assert done.task("plan")["exit_code"] == 2
+    assert "3 x NVIDIA_TESLA_T4 on n1-standard-8" in done.output
+    assert "n1-standard-8 with 2 x NVIDIA_TESLA_T4" in done.output
+    assert not (tmp_path / "runs" / "training").exists()
