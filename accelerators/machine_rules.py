@@ -40,7 +40,8 @@ def _machine_type(job: Job, pool: Pool, where: str) -> bool:
 def _machines_for(job: Job, pool: Pool, name: str) -> tuple[str, ...]:
     count = pool.machine.get("accelerator_count")
     if pool.accelerator in job.catalogue.accelerators and isinstance(count, int) and count > 0:
-        return nearest.combinations(job.catalogue, job.demand(name, pool.accelerator, count))
+        meant = nearest.machines(job.catalogue, name)
+        return nearest.combinations(job.catalogue, job.demand((*meant, name)[0], pool.accelerator, count))
     return nearest.machines(job.catalogue, name)
 
 
@@ -52,8 +53,11 @@ def check_accelerator(job: Job, pool: Pool, where: str) -> None:
     place = f"{where}.accelerator_type"
     if entry is None:
         names = [name for name, known_one in job.catalogue.accelerators.items() if known_one.for_training]
-        message = f"{pool.accelerator!r} is not an accelerator of the API; names are in capitals, e.g. NVIDIA_TESLA_T4"
-        job.note("accelerator-type", "error", place, message, _meant(pool.accelerator, names))
+        meant = _meant(pool.accelerator, names)
+        hint = f"did you mean {listed(meant)}?" if meant else "names are in capitals, e.g. NVIDIA_TESLA_T4"
+        message = f"{pool.accelerator!r} is not an accelerator of the API; {hint}"
+        offers = _successors(job, pool, meant[0]) if len(meant) == 1 else meant
+        job.note("accelerator-type", "error", place, message, offers)
     elif has_ended(entry, job.today):
         message = f"{entry.name} reached its end of support on {entry.end_of_support}; the service refuses it"
         job.note("end-of-support", "error", place, message, _successors(job, pool))
@@ -76,11 +80,11 @@ def _meant(name: str, names: list[str]) -> tuple[str, ...]:
     return exact or closest(name, names, 3)
 
 
-def _successors(job: Job, pool: Pool) -> tuple[str, ...]:
+def _successors(job: Job, pool: Pool, accelerator: str = "") -> tuple[str, ...]:
     machine, count = (pool.machine.get(key) for key in ("machine_type", "accelerator_count"))
     demand = job.demand(
         machine if isinstance(machine, str) else "",
-        pool.accelerator,
+        accelerator or pool.accelerator,
         count if isinstance(count, int) and count > 0 else 1,
     )
     return nearest.combinations(job.catalogue, demand)

@@ -3,6 +3,7 @@
 import re
 
 from accelerators import nearest
+from accelerators.catalogue import has_ended
 from accelerators.job import Job
 from accelerators.spelling import closest
 
@@ -32,12 +33,13 @@ def _known_region(job: Job) -> bool:
 
 
 def _accelerator_there(job: Job, accelerator: str, where: str) -> None:
-    if accelerator not in job.catalogue.accelerators:
-        return
+    kind = job.catalogue.accelerators.get(accelerator)
+    if kind is None or has_ended(kind, job.today):
+        return  # said already, with what takes its place
     entry = job.catalogue.regions.get((accelerator, job.region))
     if entry is None or entry.training == "no":
-        why = "is there, but not for training" if entry else "is not offered there"
-        message = f"{accelerator} in {job.region}: {why}; choose another region or another accelerator"
+        why = "is there, but not for training" if entry else "is not offered"
+        message = f"{accelerator} {why} in {job.region}; choose another region or another accelerator"
         job.note("accelerator-region", "error", where, message, nearest.regions(job.catalogue, accelerator, job.region))
     elif entry.doubtful:
         message = (

@@ -12,6 +12,8 @@ from accelerators.schema import ENUMS, MESSAGES, OUTPUT, REPEATED
 from accelerators.spelling import did_you_mean, listed, quoted, snake
 
 _MISSING = object()
+# In the place of a value of the wrong type: no further rule stumbles over it.
+_UNREADABLE = AtRunTime(origin="a value of the wrong type")
 _DURATION = re.compile(r"(-?\d{1,12})(?:\.\d{1,9})?s")
 _WORD = re.compile(r"[a-z_0-9]+")
 _INTEGER = re.compile(r"[+-]?\d{1,19}")
@@ -82,17 +84,18 @@ class Reading:
         return _SCALARS[kind](self, value, where)
 
     def _list(self, value: object, kind: str, where: str) -> Any:
+        if isinstance(value, Mapping) and value and kind in MESSAGES:
+            self._wrong(value, "a list; put a '- ' in front of its first line", where)
+            value = [value]
         if not isinstance(value, (list, tuple)):
-            hint = "; put a '- ' in front of it" if isinstance(value, Mapping) and kind in MESSAGES else ""
-            return self._wrong(value, f"a list{hint}", where)
+            return self._wrong(value, "a list", where)
         read = []
         for index, inner in enumerate(value):
             here = f"{where}[{index}]"
             # A pool that is not used may be empty ({} or null): its place in the list must stay.
             empty = inner is None and kind == "WorkerPoolSpec"
-            item = {} if empty else self._value(inner, kind, here)
-            read.append({} if item is _MISSING and kind in MESSAGES else item)
-        return [item for item in read if item is not _MISSING]
+            read.append({} if empty else self._value(inner, kind, here))
+        return read
 
     def _enum(self, value: object, names: dict[str, int], where: str) -> Any:
         if value == "":
@@ -106,7 +109,7 @@ class Reading:
 
     def _wrong(self, value: object, expected: str, where: str, rule: str = "field-type") -> Any:
         self.error(rule, where, f"found {quoted(value)}; expected {expected}")
-        return _MISSING
+        return _UNREADABLE
 
     def _string(self, value: object, where: str) -> Any:
         if not isinstance(value, str):
@@ -148,11 +151,10 @@ class Reading:
         if not isinstance(value, Mapping):
             return self._wrong(value, "a mapping of names to texts", where)
         return {
-            key: text
+            self._string(key, where): inner
+            if isinstance(inner, AtRunTime)
+            else self._string(inner, _one_line(f"{where}.{key}"))
             for key, inner in value.items()
-            if self._string(key, where) is not _MISSING
-            and (text := inner if isinstance(inner, AtRunTime) else self._string(inner, _one_line(f"{where}.{key}")))
-            is not _MISSING
         }
 
 

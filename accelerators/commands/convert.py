@@ -7,6 +7,7 @@ from typing import Any
 from accelerators.commands.options import add_today, parser, tables
 from accelerators.legacy.command_line import Command, read_command
 from accelerators.legacy.convert import Conversion, convert
+from accelerators.legacy.gcloud import for_gcloud
 from accelerators.legacy.report import LegacyInputError, Report
 from accelerators.reading import UnreadableFile, read
 
@@ -51,9 +52,14 @@ def run(arguments: list[str]) -> int:
         for problem in error.problems:
             print(f"accelerators: {problem}", file=sys.stderr)
         return 2
-    print(_as_yaml(conversion.job if conversion.parameters is None else conversion.parameters), end="")
+    shown, remark = conversion.job if conversion.parameters is None else conversion.parameters, ""
+    if options.gcloud:
+        shown, remark = for_gcloud(conversion.job, conversion.region)
+    print(_as_yaml(shown), end="")
     sys.stdout.flush()
     _print_report(conversion)
+    if remark:
+        print(remark, file=sys.stderr)
     return 1 if conversion.needs_decision else 0
 
 
@@ -62,8 +68,12 @@ def _parser() -> argparse.ArgumentParser:
     made.usage = "%(prog)s [options] [config.yaml] [-- gcloud ai-platform jobs submit training ... [-- args]]"
     made.add_argument("config", nargs="?", metavar="config.yaml", help="the job's config file; - is standard input")
     made.add_argument("--replace-retired", action="store_true", help="put current GPUs in place of K80 and P100")
-    made.add_argument(
+    form = made.add_mutually_exclusive_group()
+    form.add_argument(
         "--pipeline-parameters", action="store_true", help="print parameters of this project's pipeline instead"
+    )
+    form.add_argument(
+        "--gcloud", action="store_true", help="print the job_spec in camelCase, as gcloud ai custom-jobs create reads it"
     )
     add_today(made)
     return made
@@ -116,9 +126,14 @@ def _as_yaml(value: dict[str, Any]) -> str:
 def _print_report(conversion: Conversion) -> None:
     for remark in conversion.report.remarks:
         print(f"{remark.kind:<8}  {remark.field}: {remark.message}", file=sys.stderr)
+    places: dict[tuple[str, ...], list[str]] = {}
     for finding in conversion.findings:
         nearest = f" (nearest: {'; '.join(finding.alternatives)})" if finding.alternatives else ""
-        print(f"check     {finding.severity}: {finding.message} [{finding.rule}] at {finding.where}{nearest}", file=sys.stderr)
+        line = f"check     {finding.severity}: {finding.message} [{finding.rule}]"
+        places.setdefault((line, nearest), []).append(finding.where)
+    for (line, nearest), where in places.items():
+        more = f" and {len(where) - 1} more" if len(where) > 1 else ""
+        print(f"{line} at {where[0]}{more}{nearest}", file=sys.stderr)
     errors = sum(finding.severity == "error" for finding in conversion.findings)
     decisions = sum(remark.kind == "decide" for remark in conversion.report.remarks)
     verdict = "passes check" if not errors else f"does not pass check ({errors} error{'s' * (errors != 1)})"

@@ -42,7 +42,7 @@ class Task:
             self.report.add("decide", "masterConfig.imageUri", message)
         elif re.match(r"(\w+\.)?gcr\.io/", image):
             message = f"{image}: Container Registry addresses are served by Artifact Registry now; check that it pulls"
-            self.report.add("doubtful", f"{role}Config.imageUri", message)
+            self.report.add("doubtful", "imageUri", message)
         spec: dict[str, Any] = {"image_uri": image}
         if config.get("containerCommand"):
             spec["command"] = list(config["containerCommand"])

@@ -78,7 +78,10 @@ def convert(
     made = vertex_job(job, garage, notes)
     # A region that is a shell variable is reported already.
     findings = _checked(made, "" if "$" in region else region, tables, day)
-    parameters = pipeline_parameters(made, notes) if as_parameters else None
+    parameters = None
+    if as_parameters:
+        parameters = pipeline_parameters(made, notes)
+        findings = [finding for finding in findings if finding.rule != "placeholder-image"]
     return Conversion(job=made, parameters=parameters, region=region, report=notes, findings=findings)
 
 

@@ -28,7 +28,6 @@ _CLIENT_FLAGS = {
     "--project": "the project is chosen when the job is sent",
 }
 _KMS_PARTS = ("--kms-project", "--kms-location", "--kms-keyring", "--kms-key")
-_PACKAGE_FLAGS = ("--packages", "--package-path")
 
 
 def merge(job: dict[str, Any], command: Command, report: Report) -> dict[str, Any]:
@@ -132,10 +131,9 @@ def _booleans(command: Command, training: dict[str, Any], problems: list[str], r
 
 def _packages(command: Command, training: dict[str, Any], report: Report) -> None:
     listed_packages = [one for one in command.flags.get("--packages", "").split(",") if one]
-    path = command.flags.get("--package-path")
+    path = command.flags.get("--package-path", "")
     if path or listed_packages:
-        here = [f"(built from {path})"] if path else []
-        _replace(training, "packageUris", listed_packages + here, listed(_PACKAGE_FLAGS, "and"), report)
+        _replace(training, "packageUris", listed_packages + [path] * bool(path), "the package flags", report)
     elif "packageUris" in training and not _image(training):
         message = "kept from the file, although gcloud would have replaced them by the (missing) packages of the flags"
         report.add("doubtful", "packageUris", message)

@@ -2,8 +2,13 @@
 
 from typing import Any
 
+from accelerators.legacy.fields import ROLES
 from accelerators.legacy.report import Report
 
+# Remarks on the old program do not matter to a pipeline that brings its own.
+_PROGRAM = frozenset(
+    "args imageUri jobDir jobId packageUris pythonModule pythonVersion runtimeVersion useChiefInTfConfig TF_CONFIG".split()
+) | {f"{role}Config.{name}" for role in ROLES for name in ("imageUri", "containerArgs", "containerCommand")}
 _ELSEWHERE = {
     "labels": "labels are set when the pipeline is submitted",
     "base_output_directory": "the pipeline keeps checkpoints and models below its own pipeline root",
@@ -35,6 +40,7 @@ def pipeline_parameters(job: dict[str, Any], report: Report) -> dict[str, Any]:
             parameters[name] = spec[name]
     if "encryption_spec" in job:
         parameters["kms_key"] = job["encryption_spec"]["kms_key_name"]
+    report.remarks = [remark for remark in report.remarks if remark.field not in _PROGRAM]
     _not_in_the_pipeline(job, spec, report)
     return parameters
 
