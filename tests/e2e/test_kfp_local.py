@@ -1,0 +1,65 @@
+"""The same components under kfp's own local runner and under localvertex: equal outputs."""
+
+import json
+import os
+import pathlib
+import subprocess
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+MODULE = "tests.e2e.without_the_job"
+
+
+def under_kfp(python: str, repository: pathlib.Path, folder: pathlib.Path, root: pathlib.Path) -> dict[str, Any]:
+    command = [python, "-m", MODULE, "kfp-local", str(folder), str(root)]
+    path = os.pathsep.join([os.path.dirname(python), os.environ["PATH"]])
+    done = subprocess.run(command, capture_output=True, text=True, cwd=repository, env={**os.environ, "PATH": path})
+    assert done.returncode == 0, done.stdout + done.stderr
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("OUTPUTS ")]
+    return json.loads(line.removeprefix("OUTPUTS "))
+
+
+def under_localvertex(python: str, spec: pathlib.Path, folder: pathlib.Path, root: pathlib.Path) -> dict[str, Any]:
+    options = ["--work-dir", str(folder), "--run-id", "one", "--parameter", f"pipeline_root={root}"]
+    done = subprocess.run([python, "-m", "localvertex", "run", spec, *options], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads((folder / "one" / "run.json").read_text())["outputs"]["parameters"]
+
+
+def without_paths(outputs: dict[str, Any]) -> dict[str, Any]:
+    """Return the outputs with the run's own dataset folder taken out of the arguments."""
+    for pool in outputs["worker_pool_specs"]:
+        args = pool["container_spec"]["args"]
+        assert args[0].startswith("--dataset=")
+        pool["container_spec"]["args"] = args[1:]
+    return outputs
+
+
+def test_both_give_equal_outputs_before_and_after_training(
+    python: str, repository: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    spec, root = tmp_path / "spec.json", tmp_path / "root"
+    subprocess.run([python, "-m", MODULE, "compile", spec], check=True, cwd=repository, capture_output=True)
+
+    ours = under_localvertex(python, spec, tmp_path / "ours-before", root)
+    job = ours["worker_pool_specs"][0]["container_spec"]
+    theirs = under_kfp(python, repository, tmp_path / "kfp-before", root)
+    assert without_paths(dict(ours)) == without_paths(theirs)
+    assert ours["is_finished"] is False
+    assert ours["accuracy"] == -1.0
+
+    checkpoints = root / "training" / ours["run_id"] / "checkpoints"
+    dataset = next((tmp_path / "ours-before").rglob("prepare/dataset"))
+    args = [f"--dataset={dataset}", *job["args"]]
+    environment = {**os.environ, "AIP_CHECKPOINT_DIR": f"{checkpoints}/"}
+    subprocess.run([python, *job["command"][1:], *args], check=True, env=environment, capture_output=True)
+
+    ours = under_localvertex(python, spec, tmp_path / "ours-after", root)
+    theirs = under_kfp(python, repository, tmp_path / "kfp-after", root)
+    assert without_paths(ours) == without_paths(theirs)
+    assert ours["is_finished"] is True
+    assert 0 < ours["accuracy"] <= 1
+    # What kfp.local turns into floats on the way stays a whole number here.
+    assert [type(pool["replica_count"]) for pool in ours["worker_pool_specs"]] == [int, int]
