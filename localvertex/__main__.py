@@ -69,7 +69,7 @@ def add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     how.add_argument("--region", metavar="R", default="us-central1", help="region for placeholders (%(default)s)")
     how.add_argument("--no-cache", action="store_true", help="run every step, whatever the cache holds")
     how.add_argument(
-        "--max-parallel", metavar="N", type=int, help="steps at the same time (default: number of cores, at least 2)"
+        "--max-parallel", metavar="N", type=int, help="steps at once (default: number of cores, at least 2)"
     )
     how.add_argument(
         "--max-backoff", metavar="SECONDS", type=float, default=10.0,
@@ -88,7 +88,7 @@ def add_work_dir(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -
         metavar="D",
         type=Path,
         default=Path("runs"),
-        help="folder of runs and pipeline root (./%(default)s)",
+        help="folder of runs, pipeline root (./%(default)s)",
     )
 
 

@@ -1,7 +1,7 @@
 """A custom job on this machine: worker pools become processes with the environment that the service gives them.
 
 Exit codes: 0 ends the job well. 2 means that the user's input is wrong and is permanent. Anything else restarts the
-replica, at most MAX_RESTARTS times (the service: "up to 5 restarts per worker", training/understanding-training-service).
+replica, at most MAX_RESTARTS times (cloud.google.com/vertex-ai/docs/training/understanding-training-service).
 """
 
 import json

@@ -1,6 +1,8 @@
 """A run from the compiled file to its record: what the command line, the tests and a server share."""
 
+import math
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator, Mapping
@@ -24,6 +26,9 @@ from localvertex.scheduler import Scheduler
 from localvertex.spec import TaskSpec
 from localvertex.task import Task, Values
 
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
+"""Projects and regions: they become parts of resource names."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -44,6 +49,12 @@ class Options:
         """Refuses nonsense."""
         if self.max_parallel < 1:
             raise UserError(f"--max-parallel {self.max_parallel}: at least 1 expected")
+        for name, seconds in (("--max-backoff", self.max_backoff_seconds), ("--grace", self.grace_seconds)):
+            if not 0 <= seconds < math.inf:
+                raise UserError(f"{name} {seconds}: seconds, 0 or more, expected")
+        for name, text in (("--project", self.project), ("--region", self.region)):
+            if not NAME.fullmatch(text):
+                raise UserError(f"{name} {text!r}: letters, digits, '-', '.', ':' and '_' expected")
 
 
 def open_pipeline(path: Path) -> PipelineFile:
@@ -143,8 +154,8 @@ class Run:
             self._context.processes.stop()
             content = self._content()
             record.write(self._context.run_dir, content)
-            report.write(self._context.run_dir, content)
-        self._display.ended(content)
+            self._display.ended(content)
+        report.write(self._context.run_dir, content)
         return content
 
     def _changed(self, task: Task) -> None:

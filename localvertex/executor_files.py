@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from localvertex.errors import TaskFailed, UserError
-from localvertex.load import parse_json
+from localvertex.json_text import parse_json
 from localvertex.placeholders import Unresolvable, local_path
 from localvertex.spec import Component, ParameterType
 from localvertex.task import Artifact, Values

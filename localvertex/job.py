@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localvertex.arguments import expand_arguments, present_inputs
 from localvertex.context import Context
 from localvertex.errors import TaskFailed
-from localvertex.placeholders import Scope, Unresolvable, expand_arguments, present_inputs, resolve_text
+from localvertex.placeholders import Scope, Unresolvable, resolve_text
 from localvertex.spec import Component, Container, Importer
 
 
@@ -30,7 +31,8 @@ class Job:
     @property
     def container(self) -> Container:
         """The container spec of a step that has one."""
-        assert isinstance(self.executor, Container)
+        if not isinstance(self.executor, Container):
+            raise TypeError(f"{self.label} has no container")
         return self.executor
 
     def arguments(self) -> list[str]:
@@ -58,3 +60,9 @@ def launcher_options(arguments: list[str]) -> dict[str, str]:
     """`--name value` pairs of a Google Cloud launcher, placeholders still in."""
     pairs = zip(arguments[::2], arguments[1::2], strict=False)
     return {name.removeprefix("--"): value for name, value in pairs if name.startswith("--")}
+
+
+def missing_options(executor: Container | Importer, *names: str) -> list[str]:
+    """For each option that a launcher's arguments lack, a reason to refuse it."""
+    arguments = executor.args if isinstance(executor, Container) else ()
+    return [f"{executor.place}.args: the launcher has no {name}" for name in names if name not in arguments]

@@ -1,7 +1,6 @@
 """Reading a compiled pipeline file, JSON or YAML, from disk."""
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,11 +8,11 @@ from typing import Any
 import yaml
 
 from localvertex.errors import UserError
+from localvertex.json_text import parse_json
 from localvertex.spec import Pipeline
 from localvertex.spec_reader import read_pipeline
 
 MAX_FILE_BYTES = 20 * 1024 * 1024
-MAX_DEPTH = 200
 
 
 class Loader(yaml.SafeLoader):
@@ -22,7 +21,7 @@ class Loader(yaml.SafeLoader):
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Refuses aliases, leaves the rest to PyYAML."""
         if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise UserError(f"line {mark.line + 1}, column {mark.column + 1}: YAML aliases are not accepted")
         return super().compose_node(parent, index)
 
@@ -44,12 +43,13 @@ def load(path: Path) -> PipelineFile:
     """
     text = read_text(path)
     try:
-        documents = [parse_json(text, str(path))] if path.suffix == ".json" else parse_yaml(text)
+        is_json = path.suffix == ".json" or text.lstrip().startswith("{")
+        documents = [parse_json(text, str(path))] if is_json else parse_yaml(text)
         pipeline = parse_documents(documents)
     except UserError as error:
         raise UserError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
     except RecursionError:
-        raise UserError(f"{path}: nested deeper than {MAX_DEPTH} levels") from None
+        raise UserError(f"{path}: nested too deep for a pipeline") from None
     return PipelineFile(path=path.resolve(), sha256=hashlib.sha256(text.encode()).hexdigest(), pipeline=pipeline)
 
 
@@ -61,6 +61,8 @@ def read_text(path: Path) -> str:
     """
     if path.is_dir():
         raise UserError(f"{path} is a directory; name the compiled .json or .yaml file in it")
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is not a regular file")
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -75,33 +77,6 @@ def read_text(path: Path) -> str:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def parse_json(text: str, place: str) -> Any:
-    """Decoded JSON; duplicate keys and NaN are refused.
-
-    Raises:
-        UserError: with line and column.
-    """
-    try:
-        return json.loads(text, object_pairs_hook=unique_keys, parse_constant=no_constant)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{place}: broken JSON at line {error.lineno}, column {error.colno}: {error.msg}") from None
-
-
-def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuses objects that hold a key twice."""
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise UserError(f"the key {twice!r} stands twice in one object")
-    return result
-
-
-def no_constant(name: str) -> Any:
-    """Refuses NaN and Infinity, which are not JSON."""
-    raise UserError(f"{name} is not a number in JSON")
-
-
 def parse_yaml(text: str) -> list[Any]:
     """The documents of a YAML file.
 
@@ -114,7 +89,7 @@ def parse_yaml(text: str) -> list[Any]:
         mark = error.problem_mark
         place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise UserError(f"broken YAML{place}: {error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, TypeError) as error:
         raise UserError(f"broken YAML: {' '.join(str(error).split())}") from None
 
 

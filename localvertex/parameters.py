@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 
 from localvertex.errors import UserError
-from localvertex.load import Loader, parse_json, read_text
+from localvertex.json_text import parse_json
+from localvertex.load import Loader, read_text
 from localvertex.spec import ParameterSpec, ParameterType
 from localvertex.values import convert, shown
 

@@ -33,9 +33,10 @@ class Process:
                     pass_fds=[reader],
                     start_new_session=True,
                 )
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            # ValueError: a null byte in an argument, or an impossible name of an environment variable.
             self.stop()
-            raise TaskFailed(f"cannot start {command[0]}: {error.strerror}", is_retryable=False) from None
+            raise TaskFailed(f"cannot start {command[0]}: {error}", is_retryable=False) from None
         finally:
             os.close(reader)
 
@@ -90,7 +91,10 @@ class Processes:
             Cancelled: the run is being stopped.
             TaskFailed: an argument is too long, or the program cannot be started.
         """
-        longest = max(len(argument.encode()) for argument in command)
+        try:
+            longest = max(len(argument.encode()) for argument in command)
+        except UnicodeEncodeError:
+            raise TaskFailed("an argument of the command holds half a character", is_retryable=False) from None
         if longest >= MAX_ARGUMENT_BYTES:
             raise TaskFailed(
                 f"the inputs make a command-line argument of {longest} bytes, the system allows {MAX_ARGUMENT_BYTES}; "

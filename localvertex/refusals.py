@@ -6,7 +6,7 @@ from typing import Any
 
 from localvertex import conditions, executors
 from localvertex.placeholders import unknown_placeholders
-from localvertex.spec import Component, Container, Dag, ParameterType, Pipeline, TaskSpec
+from localvertex.spec import Component, Container, Dag, Importer, ParameterType, Pipeline, TaskSpec
 
 HARMLESS_KUBERNETES = {
     "imagePullPolicy", "nodeSelector", "tolerations", "podMetadata", "imagePullSecret", "nodeAffinity", "podAffinity",
@@ -164,8 +164,6 @@ def loop_refusals(task: TaskSpec, component: Component | None) -> list[str]:
     missing_artifact = loop.input_artifact is not None and loop.input_artifact not in task.artifacts
     if missing_parameter or missing_artifact:
         reasons.append(f"{task.place}: the loop's items {loop.input_parameter or loop.input_artifact!r} are no input")
-    if task.condition:
-        reasons.append(f"{task.place}: a condition on a loop task does not run locally")
     return reasons
 
 
@@ -178,12 +176,7 @@ def step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
         return [f"{component.place}: there is no executor {component.executor!r}"]
     runner = executors.find(executor)
     if runner is None:
-        assert isinstance(executor, Container)
-        words = " ".join([*executor.command[:4], *executor.args[:2]])
-        return [
-            f"{executor.place}: container components do not run locally yet (image {executor.image!r}, "
-            f"command {' '.join(words.split())[:80]!r})"
-        ]
+        return [f"{executor.place}: container components do not run locally yet ({described(executor)})"]
     reasons = runner.refusals(executor)
     names = [name for name, each in component.input_parameters.items() if each.type is ParameterType.TASK_CONFIG]
     reasons += [f"{component.place}: the input {name!r} is a TaskConfig, a Kubernetes feature" for name in names]
@@ -194,6 +187,14 @@ def step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
         texts += [executor.uri, executor.metadata]
     unknown = [name for text in texts for name in placeholders_in(text)]
     return reasons + [f"{executor.place}: the placeholder {name} is not known" for name in unknown]
+
+
+def described(executor: Container | Importer) -> str:
+    """A container in a few words."""
+    if not isinstance(executor, Container):
+        return "an importer"
+    words = " ".join([*executor.command[:4], *executor.args[:2]])
+    return f"image {executor.image!r}, command {' '.join(words.split())[:80]!r}"
 
 
 def placeholders_in(value: Any) -> list[str]:

@@ -76,4 +76,6 @@ def id_of_parent(models: Path, parent: str) -> str:
 def exists(work_dir: Path, resource_name: str) -> bool:
     """Whether the version that a resource name stands for is there."""
     match = RESOURCE.fullmatch(resource_name)
-    return bool(match) and (work_dir / "models" / match["id"] / (match["version"] or "1") / "model.json").is_file()
+    return (
+        match is not None and (work_dir / "models" / match["id"] / (match["version"] or "1") / "model.json").is_file()
+    )

@@ -31,14 +31,14 @@ def write(run_dir: Path, content: dict[str, Any]) -> Path:
         style=(folder / "run.css").read_text(),
     )
     staged = run_dir / f"{FILE}.tmp"
-    staged.write_text(page)
+    staged.write_text(page, encoding="utf-8", errors="replace")
     os.replace(staged, run_dir / FILE)
     return run_dir / FILE
 
 
 def is_shown(task: dict[str, Any]) -> bool:
     """Steps, and dags that were not entered."""
-    return task["kind"] == "step" or task["state"] == State.NOT_TRIGGERED
+    return bool(task["kind"] == "step" or task["state"] == State.NOT_TRIGGERED)
 
 
 def step_row(task: dict[str, Any], content: dict[str, Any]) -> dict[str, Any]:

@@ -61,8 +61,11 @@ class Scheduler:
             self.settle_children(root)
             if root.state.is_final:
                 return
+            wait_seconds = self.seconds_to_next_retry(root)
+            if wait_seconds is None and self._num_running == 0:
+                raise RuntimeError("no task can go on; the check before the run should have refused this pipeline")
             try:
-                event = self._events.get(timeout=self.seconds_to_next_retry(root))
+                event = self._events.get(timeout=wait_seconds)
             except Empty:
                 continue
             if isinstance(event, Stop):
@@ -102,13 +105,11 @@ class Scheduler:
         if blocked and not task.spec.runs_after_failure:
             reasons = ", ".join(f"{each.name} is {each.state}" for each in blocked)
             return self.finish(task, State.NOT_TRIGGERED, note=reasons)
+        if task.is_step and self._num_running >= self._max_parallel:
+            return None
         if task.attempts == 0 and not self.take_inputs(task, siblings):
             return None
-        if not task.is_step:
-            return self.open(task)
-        if self._num_running < self._max_parallel:
-            self.start(task)
-        return None
+        return self.start(task) if task.is_step else self.open(task)
 
     def waits_for_retry(self, task: Task) -> bool:
         """Whether the next attempt is not due yet."""
@@ -150,16 +151,14 @@ class Scheduler:
             except InputError as error:
                 self.finish(task, State.FAILED, error=str(error))
         elif task.component.dag is not None:
-            task.children = {spec.name: self.child(task, spec.name) for spec in in_order(task.component.dag)}
+            task.children = {spec.name: self.child(task, spec) for spec in in_order(task.component.dag)}
         self._on_change(task)
 
-    def child(self, parent: Task, name: str) -> Task:
+    def child(self, parent: Task, spec: TaskSpec) -> Task:
         """A task of a dag."""
-        assert parent.component.dag is not None
-        spec = parent.component.dag.tasks[name]
-        folder = parent.folder / name
         component = self._pipeline.components[spec.component]
-        return Task(spec=spec, component=component, name=name, path=(*parent.path, name), folder=folder, parent=parent)
+        path, folder = (*parent.path, spec.name), parent.folder / spec.name
+        return Task(spec=spec, component=component, name=spec.name, path=path, folder=folder, parent=parent)
 
     def iteration(self, loop: Task, index: int, values: Values) -> Task:
         """One iteration of a loop, its inputs complete."""

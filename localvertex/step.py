@@ -70,8 +70,8 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
     executor_input = executor_files.prepare(task.component, task.inputs, task.folder, parent)
     identity = {"pipeline_task_name": task.spec.display_name, "pipeline_task_uuid": str(uuid4().int >> 66)}
     runner = executors.find(executor)
-    assert runner is not None, "refused before the run"
-    assert task.log is not None
+    if runner is None:
+        raise TypeError(f"no executor for {task.component.executor}, which the check before the run lets through")
     job = Job(
         label=task.label,
         component=task.component,
@@ -79,7 +79,7 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
         executor_input=executor_input,
         scope=Scope(job=context.job, task=identity, executor_input=executor_input),
         folder=task.folder,
-        log=task.log,
+        log=task.folder / executor_files.LOG,
         context=context,
         report_exit=exit_codes.append,
     )

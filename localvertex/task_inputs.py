@@ -19,13 +19,12 @@ def resolve_inputs(task: Task, siblings: dict[str, Task], scope: Scope, resource
     Raises:
         InputError: a required input has no value or a wrong one.
     """
-    parent = task.parent
-    assert parent is not None
+    around = task.parent.inputs if task.parent else Values()
     values = Values()
     constants: dict[str, ParameterSource] = {}
     for name, source in task.spec.parameters.items():
         if source.input is not None:
-            value = parent.inputs.parameters.get(source.input)
+            value = around.parameters.get(source.input)
         elif source.producer is not None and source.output is not None:
             value = siblings[source.producer].outputs.parameters.get(source.output)
         elif source.final_status_of is not None:
@@ -42,7 +41,7 @@ def resolve_inputs(task: Task, siblings: dict[str, Task], scope: Scope, resource
     values.parameters |= resolved
     for name, artifact in task.spec.artifacts.items():
         if artifact.input is not None:
-            found = parent.inputs.artifacts.get(artifact.input)
+            found = around.artifacts.get(artifact.input)
         else:
             found = siblings[artifact.producer or ""].outputs.artifacts.get(artifact.output or "")
         if found is not None:
@@ -116,7 +115,7 @@ def final_status(task: Task, resource_name: str) -> dict[str, Any]:
     status: dict[str, Any] = {
         "state": "SUCCEEDED" if task.state.has_outputs else str(task.state),
         "pipelineJobResourceName": resource_name,
-        "pipelineTaskName": task.spec.display_name,
+        "pipelineTaskName": task.spec.name,
     }
     # Code 9 is FAILED_PRECONDITION, what the service reports for a failed user container.
     return status | ({"error": {"code": 9, "message": message}} if message else {})

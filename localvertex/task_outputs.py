@@ -3,9 +3,9 @@
 from typing import Any
 
 from localvertex.errors import UserError
-from localvertex.load import parse_json
+from localvertex.json_text import parse_json
 from localvertex.placeholders import Scope, Unresolvable, resolve_structure
-from localvertex.spec import OutputSource
+from localvertex.spec import Dag, OutputSource
 from localvertex.task import State, Task, Values
 from localvertex.task_inputs import InputError
 from localvertex.values import convert
@@ -18,7 +18,8 @@ def loop_items(loop: Task, scope: Scope) -> list[Values]:
         InputError: what is iterated over is not a list.
     """
     iterator = loop.spec.iterator
-    assert iterator is not None
+    if iterator is None:
+        raise TypeError(f"{loop.label} is no loop")
     if iterator.input_artifact is not None:
         artifacts = loop.inputs.artifacts.get(iterator.input_artifact, [])
         return [
@@ -52,8 +53,7 @@ def collect_dag(dag_task: Task) -> Values:
     Raises:
         InputError: a value is not of its declared type.
     """
-    dag = dag_task.component.dag
-    assert dag is not None
+    dag = dag_task.component.dag or Dag(tasks={})
     values = Values()
     for name, sources in dag.parameters.items():
         found = first([(dag_task.children[each.producer].outputs.parameters, each) for each in sources])
@@ -84,8 +84,7 @@ def typed(value: Any, task: Task, name: str) -> Any:
 
 def collect_loop(loop: Task) -> Values:
     """The outputs of a ParallelFor, for Collected: for each name the list of the iterations' values, in order."""
-    dag = loop.component.dag
-    assert dag is not None
+    dag = loop.component.dag or Dag(tasks={})
     iterations = list(loop.children.values())
     return Values(
         parameters={

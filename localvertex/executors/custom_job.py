@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from localvertex import custom_jobs, logs
 from localvertex.executors.python_step import bin_folder
-from localvertex.job import Job, launcher_options
+from localvertex.job import Job, launcher_options, missing_options
 from localvertex.payload import launcher_payload
 from localvertex.replica_environment import make_output_directory, replica_environment
 from localvertex.spec import Container, Importer
@@ -17,7 +17,7 @@ MODULE = "google_cloud_pipeline_components.container.v1.custom_job.launcher"
 
 
 class CustomJob:
-    """Builds the job from the launcher's `--payload`, runs its replicas, writes `gcp_resources` as the launcher does."""
+    """Builds the job from the launcher's `--payload` and runs it; writes `gcp_resources` as the launcher does."""
 
     name: ClassVar[str] = "custom job"
 
@@ -26,11 +26,8 @@ class CustomJob:
         return isinstance(executor, Container) and MODULE in executor.command
 
     def refusals(self, executor: Container | Importer) -> list[str]:
-        """A launcher without a payload, and environment variables that would reach the launcher only."""
-        assert isinstance(executor, Container)
-        if "--payload" not in executor.args:
-            return [f"{executor.place}.args: the custom-job launcher has no --payload"]
-        return []
+        """A launcher without what it needs."""
+        return missing_options(executor, "--payload", "--gcp_resources")
 
     def execute(self, job: Job) -> None:
         """Runs the job to its end."""

@@ -21,13 +21,14 @@ class Importing:
 
     def refusals(self, executor: Container | Importer) -> list[str]:
         """A workspace is a Kubernetes volume."""
-        assert isinstance(executor, Importer)
-        return [f"{executor.place}: downloadToWorkspace needs a Kubernetes volume"] * executor.download_to_workspace
+        needs_workspace = isinstance(executor, Importer) and executor.download_to_workspace
+        return [f"{executor.place}: downloadToWorkspace needs a Kubernetes volume"] if needs_workspace else []
 
     def execute(self, job: Job) -> None:
         """Writes the executor output; says when a local path is not there."""
         importer = job.executor
-        assert isinstance(importer, Importer)
+        if not isinstance(importer, Importer):
+            raise TypeError(f"{job.label} is no importer")
         try:
             parameters = job.executor_input["inputs"]["parameterValues"]
             uri = parameters.get("uri") if importer.uri is None else job.resolve(importer.uri)

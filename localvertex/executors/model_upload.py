@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from localvertex import executor_files, logs, registry
 from localvertex.errors import TaskFailed
-from localvertex.job import Job, launcher_options
+from localvertex.job import Job, launcher_options, missing_options
 from localvertex.payload import launcher_payload, without_empty
 from localvertex.spec import Container, Importer
 
@@ -24,9 +24,8 @@ class ModelUpload:
         return isinstance(executor, Container) and MODULE in executor.command
 
     def refusals(self, executor: Container | Importer) -> list[str]:
-        """A launcher without a payload."""
-        assert isinstance(executor, Container)
-        return [] if "--payload" in executor.args else [f"{executor.place}.args: the model launcher has no --payload"]
+        """A launcher without what it needs."""
+        return missing_options(executor, "--payload", "--gcp_resources")
 
     def execute(self, job: Job) -> None:
         """Registers the model, writes `gcp_resources` and the model artifact as the launcher does."""

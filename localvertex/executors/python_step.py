@@ -31,9 +31,8 @@ class PythonStep:
 
     def refusals(self, executor: Container | Importer) -> list[str]:
         """Life-cycle hooks, and an interpreter that the command would not find."""
-        assert isinstance(executor, Container)
         reasons = []
-        if executor.has_lifecycle:
+        if isinstance(executor, Container) and executor.has_lifecycle:
             reasons.append(f"{executor.place}.lifecycle: life-cycle hooks do not run locally")
         if not (bin_folder() / "python3").exists():
             reasons.append(f"{executor.place}: there is no python3 beside {sys.executable}, which steps call")
