@@ -63,17 +63,19 @@ def name(step: int) -> str:
 
 
 def save(directory: str, checkpoint: Checkpoint) -> str:
-    """Write a checkpoint; when it returns the checkpoint is committed.
+    """Write a checkpoint, unless an intact one of this step is there; when it returns one is committed.
 
     Returns:
         The path of the checkpoint's folder.
     """
     final = epath.Path(directory) / name(checkpoint.step)
-    if _is_committed(final):
-        return str(final)
     if final.exists():
-        # Left by a writer that died before its last write, or found torn: nothing in it counts.
-        final.rmtree()
+        try:
+            load(directory, checkpoint.step)
+            return str(final)
+        except TornCheckpoint:
+            # Also what a writer left that died before its last write.
+            final.rmtree()
     data = _pack(checkpoint.arrays)
     with storage.committed_directory(final) as folder:
         (folder / VARIABLES_FILE).write_bytes(data)

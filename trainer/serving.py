@@ -59,33 +59,33 @@ def _resize(pixels: tf.Tensor, image_size: int) -> tf.Tensor:
 def exif_orientation(data: tf.Tensor) -> tf.Tensor:
     """Orientation 1 to 8 from a JPEG file's EXIF block, 1 if it has none: int32 scalar.
 
-    Looks for the entry's own bytes (tag 0x0112, type 3, count 1, in either byte order) in the EXIF segment.
+    Looks for the entry's own bytes (tag 0x0112, type 3, count 1, in either byte order) behind the word Exif. The first
+    is the photograph's; a thumbnail's comes later.
     """
     head = tf.strings.substr(data, 0, tf.minimum(tf.strings.length(data), _EXIF_BYTES))
-    has_exif = tf.strings.regex_full_match(tf.strings.substr(head, 0, 64), "(?s).*Exif.*")
     values = tf.cast(tf.io.decode_raw(head, tf.uint8), tf.int32)
-
-    def find() -> tf.Tensor:
-        little = _after(values, (0x12, 0x01, 0x03, 0x00, 0x01, 0x00, 0x00, 0x00), 0)
-        big = _after(values, (0x01, 0x12, 0x00, 0x03, 0x00, 0x00, 0x00, 0x01), 1)
-        found = tf.maximum(little, big)
-        return tf.where((found >= 1) & (found <= 8), found, 1)
-
-    return tf.cond(has_exif, find, lambda: tf.constant(1))
+    little = _value_after(values, (0x12, 0x01, 0x03, 0x00, 0x01, 0x00, 0x00, 0x00), 0)
+    big = _value_after(values, (0x01, 0x12, 0x00, 0x03, 0x00, 0x00, 0x00, 0x01), 1)
+    found = tf.where(_place(values, (0x45, 0x78, 0x69, 0x66, 0x00, 0x00)) >= 0, tf.maximum(little, big), 1)
+    return tf.where((found >= 1) & (found <= 8), found, 1)
 
 
-def _after(values: tf.Tensor, pattern: tuple[int, ...], distance: int) -> tf.Tensor:
-    """The value `distance` behind the first occurrence of a pattern, 0 if there is none."""
-    length = tf.maximum(tf.size(values) - len(pattern) - distance, 0)
-    hit = tf.ones([length], tf.bool)
+def _place(values: tf.Tensor, pattern: tuple[int, ...]) -> tf.Tensor:
+    """Index of the first occurrence of a pattern, -1 if there is none: int32 scalar."""
+    length = tf.maximum(tf.size(values) - len(pattern) + 1, 0)
+    hits = tf.ones([length], tf.bool)
     for offset, wanted in enumerate(pattern):
-        hit &= values[offset : offset + length] == wanted
-    places = tf.where(hit)[:, 0]
+        hits &= values[offset : offset + length] == wanted
     return tf.cond(
-        tf.size(places) > 0,
-        lambda: values[tf.cast(places[0], tf.int32) + len(pattern) + distance],
-        lambda: tf.constant(0),
+        tf.reduce_any(hits), lambda: tf.argmax(tf.cast(hits, tf.uint8), output_type=tf.int32), lambda: tf.constant(-1, tf.int32)
     )
+
+
+def _value_after(values: tf.Tensor, pattern: tuple[int, ...], distance: int) -> tf.Tensor:
+    """The value `distance` behind the first occurrence of a pattern, 0 if there is none."""
+    place = _place(values, pattern)
+    index = place + len(pattern) + distance
+    return tf.cond((place >= 0) & (index < tf.size(values)), lambda: values[index], lambda: tf.constant(0))
 
 
 def _turn(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:

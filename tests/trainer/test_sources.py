@@ -65,7 +65,7 @@ def test_a_class_that_is_only_tested_is_refused(tmp_path):
     picture(tmp_path / "train" / "a" / "1.png")
     picture(tmp_path / "train" / "b" / "1.png")
     picture(tmp_path / "test" / "c" / "1.png")
-    with pytest.raises(UserError, match="class 'c' .* has no images under train"):
+    with pytest.raises(UserError, match=r"class 'c' .* has no images under train"):
         FolderSource(str(tmp_path))
 
 

@@ -27,7 +27,7 @@ def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:
     Args:
         image_size: S, at least 32 pixels.
         num_classes: K.
-        weights: imagenet, none, or a path to weights of this whole network or of the base without its top.
+        weights: imagenet, none, or a path to weights of the base (keras.applications.ResNet50 without its top).
 
     Returns:
         A Keras model, uint8 [B, S, S, 3] -> float32 [B, K].

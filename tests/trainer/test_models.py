@@ -1,0 +1,91 @@
+import keras
+import numpy as np
+import pytest
+
+from trainer import models
+from trainer.errors import UserError
+
+# Keras 3.15 hands its variables to h5py, which asks NumPy 2 for an array the old way.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning")
+IMAGES = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_every_model_gives_float32_probabilities_for_uint8_images(name):
+    model = models.build(name, image_size=32, num_classes=5, weights="none")
+    probabilities = np.asarray(model(IMAGES))
+    assert probabilities.shape == (2, 5)
+    assert probabilities.dtype == np.float32
+    assert np.allclose(probabilities.sum(axis=1), 1, atol=1e-5)
+
+
+def test_resnet50_keeps_its_base_frozen_and_its_head_is_the_codelabs(tmp_path):
+    keras.utils.set_random_seed(1)
+    base = keras.applications.ResNet50(weights=None, include_top=False, input_shape=(32, 32, 3))
+    base.save_weights(str(tmp_path / "base.weights.h5"))
+    model = models.build(
+        "resnet50", image_size=32, num_classes=5, weights=str(tmp_path / "base.weights.h5")
+    )
+    assert model.get_layer("head").units == 1016
+    trainable = {variable.path.split("/")[0] for variable in model.trainable_variables}
+    assert trainable == {"head", "logits"}
+    loaded = model.get_layer("resnet50")
+    assert all(np.array_equal(a, b) for a, b in zip(base.get_weights(), loaded.get_weights(), strict=True))
+    # Batch normalisation of the frozen base stays in inference mode even while training.
+    before = [np.array(value) for value in loaded.get_weights()]
+    model(IMAGES, training=True)
+    assert all(np.array_equal(a, b) for a, b in zip(before, loaded.get_weights(), strict=True))
+
+
+def test_resnet50_from_scratch_trains_everything_and_has_the_same_variables(tmp_path):
+    scratch = models.build("resnet50", image_size=32, num_classes=5, weights="none")
+    base = keras.applications.ResNet50(weights=None, include_top=False, input_shape=(32, 32, 3))
+    base.save_weights(str(tmp_path / "base.weights.h5"))
+    frozen = models.build("resnet50", image_size=32, num_classes=5, weights=str(tmp_path / "base.weights.h5"))
+    assert len(scratch.trainable_variables) > 100
+    # Evaluation and export rebuild a frozen model with weights="none" and assign by position.
+    assert [v.shape for v in scratch.variables] == [v.shape for v in frozen.variables]
+    assert [v.name for v in scratch.variables] == [v.name for v in frozen.variables]
+
+
+@pytest.mark.parametrize("ending", [".weights.h5", ".keras"])
+def test_weights_of_a_file_are_taken(tmp_path, ending):
+    keras.utils.set_random_seed(5)
+    first = models.build("convnet", image_size=16, num_classes=3)
+    path = str(tmp_path / f"saved{ending}")
+    first.save_weights(path) if ending == ".weights.h5" else first.save(path)
+    keras.utils.set_random_seed(6)
+    second = models.build("convnet", image_size=16, num_classes=3, weights=path)
+    assert all(np.array_equal(a, b) for a, b in zip(first.get_weights(), second.get_weights(), strict=True))
+
+
+def test_weights_that_cannot_be_had_are_an_error_and_never_a_random_start(tmp_path, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise OSError("URL fetch failure on https://storage.googleapis.com/...: None -- no route to host")
+
+    monkeypatch.setattr(keras.utils, "get_file", refuse)
+    monkeypatch.setattr("keras.src.applications.resnet.file_utils.get_file", refuse)
+    with pytest.raises(UserError, match=r"imagenet weights could not be downloaded .*weights=none"):
+        models.build("resnet50", image_size=32, num_classes=3, weights="default")
+    with pytest.raises(UserError, match="not found"):
+        models.build("convnet", image_size=16, num_classes=3, weights=str(tmp_path / "no.weights.h5"))
+    (tmp_path / "garbage.weights.h5").write_bytes(b"garbage")
+    with pytest.raises(UserError, match="does not fit this network"):
+        models.build("convnet", image_size=16, num_classes=3, weights=str(tmp_path / "garbage.weights.h5"))
+    other = models.build("convnet", image_size=16, num_classes=4)
+    other.save_weights(str(tmp_path / "other.weights.h5"))
+    with pytest.raises(UserError, match="does not fit this network"):
+        models.build("convnet", image_size=16, num_classes=3, weights=str(tmp_path / "other.weights.h5"))
+
+
+@pytest.mark.parametrize(("name", "size"), [("convnet", 7), ("mnist-cnn", 17), ("resnet50", 31)])
+def test_images_that_are_too_small_are_refused(name, size):
+    with pytest.raises(UserError, match=f"the dataset has {size}x{size}"):
+        models.build(name, image_size=size, num_classes=3, weights="none")
+
+
+def test_mnist_cnn_is_the_articles_network():
+    """Five convolutions of 128 channels, a dense layer of 128; on 28x28 pixels the last map is 6x6."""
+    model = models.build("mnist-cnn", image_size=28, num_classes=10)
+    assert [layer.filters for layer in model.layers if isinstance(layer, keras.layers.Conv2D)] == [128] * 5
+    assert model.get_layer("conv5").output.shape == (None, 6, 6, 128)
