@@ -25,10 +25,10 @@ venv: .venv/ready ## Make .venv with the pinned packages (Python 3.11 to 3.13)
 demo: .venv/ready ## Compile the pipeline and run that file here; SOURCE=my/photos takes your own pictures
 	@$(PY) compile.py
 	@echo
-	@minimum=0.95; source="$$SOURCE"; \
-	if [ -d "$$SOURCE" ]; then minimum=0; source=$$(cd "$$SOURCE" && pwd); fi; \
-	$(PY) -m localvertex run build/image_training.json \
-	    --parameter "source=$$source" --parameter "minimum_accuracy=$$minimum"
+	@if [ "$$SOURCE" = digits ]; then set -- minimum_accuracy=0.95; \
+	else set -- minimum_accuracy=0 image_size=96 global_batch_size=16 augment=flip-and-shift; fi; \
+	if [ -d "$$SOURCE" ]; then SOURCE=$$(cd "$$SOURCE" && pwd); fi; \
+	$(PY) -m localvertex run build/image_training.json --parameter "source=$$SOURCE" $$(printf -- '--parameter %s ' "$$@")
 
 test: .venv/ready ## Run the tests (a few minutes)
 	@$(PY) -m pytest -m "not slow"

@@ -60,6 +60,11 @@ def plan(
     pools = Machines(**machines)
     findings = check(pools, image=image, region=region)
     data = datasets.load(dataset_directory)
+    if config.global_batch_size > (num_train := data.num_examples["train"]):
+        raise Mistake(
+            f"global_batch_size is {config.global_batch_size}, but the training split has {num_train} pictures; "
+            f"give {num_train} or less"
+        )
     identity = run_id(config, data.fingerprint, run_label)
     base = f"{pipeline_root.rstrip('/')}/training/{identity}"
     args = [f"--dataset={dataset_directory}", f"--run-label={run_label}", *config.to_flags()]

@@ -51,7 +51,7 @@ def test_a_corrupt_picture_is_skipped_counted_and_named(run: Runner, tmp_path: p
     pictures(source / "cats", 20, 0)
     pictures(source / "dogs", 20, 1)
     (source / "dogs" / "torn.jpg").write_bytes(b"\xff\xd8\xff\xe0 torn")
-    done = run(tmp_path / "runs", "torn", source=source, max_steps=2, epochs=1, minimum_accuracy=1.01)
+    done = run(tmp_path / "runs", "torn", source=source, max_steps=2, global_batch_size=8, minimum_accuracy=1.01)
     assert done.exit_code == 0, done.output
     assert done.artifact("prepare", "dataset")["metadata"]["num_bad_files"] == 1
     assert done.artifact("prepare", "dataset")["metadata"]["num_examples"] == 40

@@ -1,0 +1,143 @@
+"""The `plan` step on a real dataset: what it hands to the training job, and what it refuses."""
+
+import json
+import pathlib
+from typing import Any
+
+import pytest
+
+from components.image import PLACEHOLDER_IMAGE
+from components.mistakes import Mistake
+from components.training_plan import TrainingPlan, plan
+from trainer.prepare import prepare
+
+HYPERPARAMETERS = {
+    "model": "convnet",
+    "weights": "default",
+    "epochs": 2,
+    "max_steps": 0,
+    "global_batch_size": 32,
+    "learning_rate": 0.002,
+    "augment": "shift",
+    "seed": 0,
+}
+MACHINES = {
+    "machine_type": "n1-standard-8",
+    "accelerator_type": "NVIDIA_TESLA_T4",
+    "accelerator_count": 1,
+    "replica_count": 1,
+    "parameter_server_count": 0,
+    "scheduling_strategy": "STANDARD",
+    "timeout_seconds": 3600,
+}
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """200 of the handwritten digits."""
+    directory = tmp_path_factory.mktemp("data")
+    prepare(
+        source="digits",
+        output_directory=str(directory / "dataset"),
+        report_path=str(directory / "report.html"),
+        image_size=16,
+        max_examples=200,
+        max_bad_fraction=0.1,
+        seed=0,
+    )
+    return str(directory / "dataset")
+
+
+@pytest.fixture
+def make(dataset: str, tmp_path: pathlib.Path):
+    def make_plan(
+        hyperparameters: dict[str, Any] | None = None, machines: dict[str, Any] | None = None, **changes: Any
+    ) -> TrainingPlan:
+        arguments = {
+            "dataset_directory": dataset,
+            "report_path": str(tmp_path / "plan.html"),
+            "image": PLACEHOLDER_IMAGE,
+            "region": "us-central1",
+            "pipeline_root": str(tmp_path / "root") + "/",
+            "model_name": "digits",
+            "run_label": "",
+            **changes,
+        }
+        return plan(
+            hyperparameters={**HYPERPARAMETERS, **(hyperparameters or {})},
+            machines={**MACHINES, **(machines or {})},
+            **arguments,
+        )
+
+    return make_plan
+
+
+def test_the_run_is_known_by_what_it_computes_and_not_by_its_machines(make) -> None:
+    first = make()
+    assert make(machines={"replica_count": 4, "scheduling_strategy": "SPOT"}).run_id == first.run_id
+    assert make(image="us-docker.pkg.dev/p/r/other@sha256:1").run_id == first.run_id
+    others = {
+        make(hyperparameters={"learning_rate": 0.003}).run_id,
+        make(hyperparameters={"seed": 1}).run_id,
+        make(run_label="once more").run_id,
+    }
+    assert len(others | {first.run_id}) == 4
+
+
+def test_the_checkpoints_lie_under_the_pipeline_root_by_the_run_id(make, tmp_path: pathlib.Path) -> None:
+    made = make()
+    assert made.base_output_directory == f"{tmp_path}/root/training/{made.run_id}"
+    assert made.checkpoint_directory == f"{made.base_output_directory}/checkpoints/"
+    assert made.is_finished is False
+    assert made.timeout == "3600s"
+
+
+def test_the_arguments_give_the_trainer_the_same_run(make, dataset: str) -> None:
+    from trainer.config import from_namespace
+    from trainer.dataset import load
+    from trainer.run_identity import run_id
+    from trainer.task import parser
+
+    made = make(run_label="a label")
+    container = made.worker_pool_specs[0]["container_spec"]
+    options = parser().parse_args(container["args"])
+    assert options.dataset == dataset
+    assert run_id(from_namespace(options), load(dataset).fingerprint, options.run_label) == made.run_id
+
+
+def test_outputs_are_plain_values_that_survive_json(make) -> None:
+    made = make(machines={"replica_count": 2})
+    assert json.loads(json.dumps(made)) == list(made)
+    assert made.restart_job_on_worker_restart is True
+
+
+def test_the_page_shows_machines_and_configuration(make, tmp_path: pathlib.Path) -> None:
+    made = make()
+    page = (tmp_path / "plan.html").read_text()
+    for text in ("n1-standard-8", "NVIDIA_TESLA_T4", "us-central1", made.run_id, "learning_rate", "convnet"):
+        assert text in page
+    assert "http://" not in page.replace("http://www.w3.org/", "")
+    assert "https://" not in page
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"machines": {"accelerator_count": 3}}, "3 x NVIDIA_TESLA_T4"),
+        ({"hyperparameters": {"global_batch_size": 1000}}, "global_batch_size is 1000"),
+        ({"hyperparameters": {"epochs": 0}}, "epochs=0"),
+        ({"hyperparameters": {"model": "resnet5000"}}, "resnet5000"),
+        ({"model_name": 'my "model"'}, "model_name"),
+        ({"model_name": ""}, "model_name"),
+        ({"region": "mars-east1"}, "mars-east1"),
+        ({"dataset_directory": "/nowhere"}, "/nowhere"),
+    ],
+)
+def test_wrong_input_is_one_line_and_no_page(make, tmp_path: pathlib.Path, changes: dict[str, Any], said: str) -> None:
+    from trainer.errors import UserError
+
+    with pytest.raises((Mistake, UserError)) as caught:
+        make(**changes)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "plan.html").exists()
