@@ -18,11 +18,14 @@ class EventLog:
 
     def __init__(self, checkpoint_directory: str, replica: str) -> None:
         self._path = epath.Path(checkpoint_directory) / "events" / f"{replica}.jsonl"
+        # A killed predecessor may have left half a line; ours must not continue it.
+        self._separator = "\n" if self._path.exists() and not self._path.read_bytes().endswith(b"\n") else ""
 
     def write(self, event: str, **fields: Any) -> None:
         """Append one event with the present time."""
-        line = {"time": round(time.time(), 3), "event": event, **fields}
-        storage.append_line(self._path, json.dumps(line))
+        line = {"time": round(time.time(), 6), "event": event, **fields}
+        storage.append_line(self._path, self._separator + json.dumps(line))
+        self._separator = ""
 
 
 def replica_name(environment: Mapping[str, str]) -> str:

@@ -77,7 +77,9 @@ def _place(values: tf.Tensor, pattern: tuple[int, ...]) -> tf.Tensor:
     for offset, wanted in enumerate(pattern):
         hits &= values[offset : offset + length] == wanted
     return tf.cond(
-        tf.reduce_any(hits), lambda: tf.argmax(tf.cast(hits, tf.uint8), output_type=tf.int32), lambda: tf.constant(-1, tf.int32)
+        tf.reduce_any(hits),
+        lambda: tf.argmax(tf.cast(hits, tf.uint8), output_type=tf.int32),
+        lambda: tf.constant(-1, tf.int32),
     )
 
 

@@ -83,7 +83,11 @@ def test_a_batch_larger_than_the_split_is_refused():
 
 def test_evaluation_sees_each_example_once():
     batches, num_batches = evaluation_batches(examples(), 8)
-    seen = [(int(label), float(weight)) for _, labels, weights in batches for label, weight in zip(labels, weights)]
+    seen = [
+        (int(label), float(weight))
+        for _, labels, weights in batches
+        for label, weight in zip(labels, weights, strict=True)
+    ]
     assert num_batches == 5
     assert [label for label, weight in seen if weight] == list(range(37))
     assert {weight for _, weight in seen} == {0.0, 1.0}

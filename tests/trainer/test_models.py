@@ -6,7 +6,9 @@ from trainer import models
 from trainer.errors import UserError
 
 # Keras 3.15 hands its variables to h5py, which asks NumPy 2 for an array the old way.
-pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning"
+)
 IMAGES = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3), dtype=np.uint8)
 
 
@@ -23,9 +25,7 @@ def test_resnet50_keeps_its_base_frozen_and_its_head_is_the_codelabs(tmp_path):
     keras.utils.set_random_seed(1)
     base = keras.applications.ResNet50(weights=None, include_top=False, input_shape=(32, 32, 3))
     base.save_weights(str(tmp_path / "base.weights.h5"))
-    model = models.build(
-        "resnet50", image_size=32, num_classes=5, weights=str(tmp_path / "base.weights.h5")
-    )
+    model = models.build("resnet50", image_size=32, num_classes=5, weights=str(tmp_path / "base.weights.h5"))
     assert model.get_layer("head").units == 1016
     trainable = {variable.path.split("/")[0] for variable in model.trainable_variables}
     assert trainable == {"head", "logits"}

@@ -1,0 +1,99 @@
+import json
+
+import pytest
+
+from trainer import events, observers
+from trainer.events import EventLog
+from trainer.pace import Pace
+from trainer.signals import StopRequest
+
+STEPS = {
+    "first_step": 1, "last_step": 8, "num_steps": 80, "loss": 0.5, "accuracy": 0.75, "seconds": 2.0,
+    "images_per_second": 1234.5, "learning_rate": 0.001, "epoch": 0.4,
+}  # fmt: skip
+
+
+def test_lines_of_all_replicas_come_back_in_order_of_time(tmp_path):
+    EventLog(str(tmp_path), "workerpool0-0").write("start", model="convnet")
+    EventLog(str(tmp_path), "workerpool1-0").write("start", model="convnet")
+    EventLog(str(tmp_path), "workerpool0-0").write("exit", code=0)
+    found = events.read(str(tmp_path))
+    assert [(event["replica"], event["event"]) for event in found] == [
+        ("workerpool0-0", "start"), ("workerpool1-0", "start"), ("workerpool0-0", "exit"),
+    ]  # fmt: skip
+
+
+def test_a_line_cut_short_by_a_kill_is_left_out(tmp_path):
+    EventLog(str(tmp_path), "workerpool0-0").write("start")
+    with (tmp_path / "events" / "workerpool0-0.jsonl").open("a") as file:
+        file.write('{"time": 1, "ev')
+    assert [event["event"] for event in events.read(str(tmp_path))] == ["start"]
+
+
+def test_a_writer_after_a_killed_one_starts_a_line_of_its_own(tmp_path):
+    log = EventLog(str(tmp_path), "workerpool0-0")
+    log.write("start")
+    with (tmp_path / "events" / "workerpool0-0.jsonl").open("a") as file:
+        file.write('{"time": 1, "ev')
+    EventLog(str(tmp_path), "workerpool0-0").write("restore", step=3)
+    assert [event["event"] for event in events.read(str(tmp_path))] == ["start", "restore"]
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (json.dumps({"task": {"type": "workerpool1", "index": 2}}), "workerpool1-2"),
+        ("", "workerpool0-0"),
+        ("{", "workerpool0-0"),
+        ("[]", "workerpool0-0"),
+    ],
+)
+def test_a_replica_is_named_as_vertex_names_it(value, name):
+    assert events.replica_name({"CLUSTER_SPEC": value}) == name
+    assert events.replica_name({}) == "workerpool0-0"
+
+
+def test_plain_lines_are_limited_for_steps_but_not_for_validations(capsys):
+    now = [0.0]
+    observe = observers.PlainLines(clock=lambda: now[0])
+    for second in range(25):
+        now[0] = float(second)
+        observe("steps", **STEPS)
+    observe("evaluate", epoch=1.0, loss=0.5, accuracy=0.75, is_best=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["step 8/80  loss 0.5000  accuracy 0.7500  1,234 img/s"] * 3 + [
+        "epoch 1  validation loss 0.5000  accuracy 0.7500  best so far"
+    ]
+
+
+def test_the_progress_bar_shows_rate_and_place(capsys):
+    bar = observers.ProgressBar(80)
+    bar("start", model="convnet", num_steps=80, steps_per_epoch=20, run_id="abc")
+    bar("steps", **STEPS)
+    bar("exit", code=0)
+    shown = capsys.readouterr().err
+    assert "8/80" in shown
+    assert "training convnet for 80 steps" in shown
+
+
+def test_a_call_is_as_long_as_the_time_allows_and_grows_step_by_step():
+    pace = Pace(target_seconds=2.0)
+    assert pace.next(1000) == 1
+    pace.record(1, 5.0)
+    assert pace.next(1000) == 1
+    pace.record(1, 0.001)
+    assert pace.next(1000) == 4
+    pace.record(4, 0.004)
+    assert pace.next(1000) == 16
+    assert pace.next(7) == 7
+    pace.record(16, 16.0)
+    assert pace.next(1000) == 2
+
+
+def test_a_stop_request_knows_its_exit_code():
+    request = StopRequest()
+    assert not request.is_set
+    request._remember(15, None)
+    assert (request.is_set, request.exit_code, request.signal_name) == (True, 143, "SIGTERM")
+    with pytest.raises(KeyboardInterrupt):
+        request._remember(2, None)

@@ -1,0 +1,149 @@
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.trainer.conftest import SHORT_RUN, run_module
+from trainer import checkpoints, events, models
+
+
+def task(*arguments, **environment):
+    return run_module("trainer.task", *arguments, **environment)
+
+
+def test_a_finished_run_says_so_at_once_and_without_tensorflow(digits_directory, trained_directory):
+    before = (trained_directory / "result.json").read_bytes()
+    arguments = [f"--dataset={digits_directory}", f"--checkpoint-directory={trained_directory}/", *SHORT_RUN]
+    code = (
+        "import sys; from trainer import task; code = task.main(sys.argv[1:]);"
+        "sys.exit(code or 'tensorflow' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "is finished" in done.stdout
+    assert (trained_directory / "result.json").read_bytes() == before
+
+
+def test_another_configuration_in_the_same_place_is_refused_by_naming_the_field(digits_directory, trained_directory):
+    done = task(
+        f"--dataset={digits_directory}",
+        f"--checkpoint-directory={trained_directory}",
+        *SHORT_RUN,
+        "--learning-rate=0.5",
+    )
+    assert done.returncode == 2
+    assert "learning_rate is 0.003 there and 0.5 here" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_an_unfinished_run_of_another_configuration_is_refused_too(digits_directory, trained_directory, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(trained_directory, copy)
+    (copy / "result.json").unlink()
+    done = task(f"--dataset={digits_directory}", f"--checkpoint-directory={copy}", *SHORT_RUN, "--seed=3")
+    assert done.returncode == 2
+    assert "seed is 0 there and 3 here" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_the_service_and_its_predecessor_say_where_checkpoints_go(digits_directory, tmp_path):
+    short = ["--max-steps=2", "--global-batch-size=16", f"--dataset={digits_directory}"]
+    logs = tmp_path / "logs"
+    done = task(*short, AIP_CHECKPOINT_DIR=f"{tmp_path}/vertex/", AIP_TENSORBOARD_LOG_DIR=f"{logs}/")
+    assert done.returncode == 0, done.stderr
+    assert checkpoints.steps(str(tmp_path / "vertex"))[0] == 2
+    assert list((logs / "train").iterdir())
+    assert list((logs / "validation").iterdir())
+    assert task(*short, f"--job-dir={tmp_path}/legacy").returncode == 0
+    assert (tmp_path / "legacy" / "checkpoints" / "result.json").exists()
+
+
+@pytest.mark.slow
+def test_max_steps_ends_the_run_in_the_middle_of_an_epoch_and_still_validates(digits_directory, tmp_path):
+    done = task(
+        f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path}", "--max-steps=3", "--global-batch-size=16"
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["final_step"] == result["best_step"] == 3
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning")
+def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_steps(digits_directory, tmp_path):
+    model = models.build("convnet", image_size=16, num_classes=10)
+    model.get_layer("logits").bias.assign(np.full(10, np.nan))
+    model.save_weights(str(tmp_path / "spoilt.weights.h5"))
+    done = task(
+        f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path / 'run'}", "--global-batch-size=32",
+        f"--weights={tmp_path / 'spoilt.weights.h5'}",
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "failed: the loss is nan somewhere in steps 1 to 1; lower the learning rate" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "run" / "result.json").exists()
+    last = events.read(str(tmp_path / "run"))[-1]
+    assert (last["event"], last["code"]) == ("exit", 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "told"),
+    [
+        ([], {}, "--dataset is missing"),
+        (["--dataset=nowhere"], {}, "--checkpoint-directory is missing"),
+        (["--dataset=nowhere", "--checkpoint-directory=x"], {}, "no prepared dataset at 'nowhere'"),
+        (["--dataset=x", "--checkpoint-directory=x", "--epochs=0"], {}, "epochs=0 is out of range"),
+        (["--dataset=x", "--keep-checkpoints=0"], {}, "--keep-checkpoints=0 is too small"),
+        (["--dataset=x", "--epochs=many"], {}, "invalid int value: 'many'"),
+        (["--dataset=x", "--model=resnet"], {}, "invalid choice: 'resnet'"),
+        (
+            ["--dataset=x", "--checkpoint-directory=x"],
+            {"TF_CONFIG": '{"cluster": {"chief": ["a:1"], "worker": ["b:1"]}}'},
+            "TF_CONFIG names 2 machines (chief, worker)",
+        ),
+        (["--dataset=x", "--checkpoint-directory=x"], {"TF_CONFIG": "{"}, "TF_CONFIG is not what Vertex AI sets"),
+        (["--dataset=x", "--checkpoint-directory=x"], {"TF_CONFIG": '{"cluster": [3]}'}, "TF_CONFIG is not what"),
+    ],
+)
+def test_mistakes_exit_2_with_one_line(arguments, environment, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = task(*arguments, **environment)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_batch_larger_than_the_data_leaves_nothing_behind(digits_directory, tmp_path):
+    done = task(
+        f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path / 'new'}", "--global-batch-size=100000"
+    )
+    assert done.returncode == 2
+    assert "global_batch_size=100000 is more than the" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_help_is_grouped_and_models_are_described():
+    text = task("--help").stdout
+    assert all(group in text for group in ("places:", "what is trained", "identity:", "running (none of these"))
+    assert "--checkpoint-every-seconds" in text
+    assert "resnet50" in task("--list-models").stdout
+
+
+def test_events_tell_the_run(trained_directory):
+    history = events.read(str(trained_directory))
+    kinds = [event["event"] for event in history]
+    assert kinds[0] == "start"
+    assert kinds[-1] == "exit"
+    steps = [event for event in history if event["event"] == "steps"]
+    # Every step is in exactly one window, in order.
+    assert steps[0]["first_step"] == 1
+    assert all(b["first_step"] == a["last_step"] + 1 for a, b in itertools.pairwise(steps))
+    assert steps[-1]["last_step"] == history[0]["num_steps"]
+    assert {event["replica"] for event in history} == {"workerpool0-0"}
+    assert all(event["images_per_second"] > 0 and event["seconds"] > 0 for event in steps)
