@@ -149,10 +149,10 @@ class Scheduler:
                 items = loop_items(task, self._context.scope)
                 task.children = {str(index): self.iteration(task, index, values) for index, values in enumerate(items)}
             except InputError as error:
-                self.finish(task, State.FAILED, error=str(error))
+                return self.finish(task, State.FAILED, error=str(error))
         elif task.component.dag is not None:
             task.children = {spec.name: self.child(task, spec) for spec in in_order(task.component.dag)}
-        self._on_change(task)
+        return self._on_change(task)
 
     def child(self, parent: Task, spec: TaskSpec) -> Task:
         """A task of a dag."""

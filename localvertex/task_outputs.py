@@ -5,10 +5,10 @@ from typing import Any
 from localvertex.errors import UserError
 from localvertex.json_text import parse_json
 from localvertex.placeholders import Scope, Unresolvable, resolve_structure
-from localvertex.spec import Dag, OutputSource
+from localvertex.spec import Dag, OutputSource, ParameterType
 from localvertex.task import State, Task, Values
 from localvertex.task_inputs import InputError
-from localvertex.values import convert
+from localvertex.values import as_text, convert
 
 
 def loop_items(loop: Task, scope: Scope) -> list[Values]:
@@ -41,6 +41,10 @@ def loop_items(loop: Task, scope: Scope) -> list[Values]:
             raise InputError(str(error)) from None
     if not isinstance(items, list):
         raise InputError(f"the items of the loop: expected a list, found {items!r}")
+    declared = loop.component.input_parameters.get(iterator.item_input)
+    if declared is not None and declared.type is ParameterType.STRING:
+        # kfp declares the items of a list without an item type as STRING, and writes conditions to match.
+        items = [as_text(item) for item in items]
     return [
         Values(parameters=loop.inputs.parameters | {iterator.item_input: item}, artifacts=loop.inputs.artifacts)
         for item in items

@@ -1,0 +1,87 @@
+"""Real pipelines, compiled with the real compiler and run in real processes."""
+
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import localvertex
+
+
+@pytest.fixture(scope="session")
+def compile_pipeline() -> Callable[[Any, Path], Path]:
+    """Compiles a kfp pipeline function to a file of the given name."""
+
+    def compile_(pipeline: Any, path: Path) -> Path:
+        from kfp import compiler
+
+        with warnings.catch_warnings():
+            # kfp 2.17 calls JSON output deprecated; Vertex's console takes it.
+            warnings.simplefilter("ignore")
+            compiler.Compiler().compile(pipeline, str(path))
+        return path
+
+    return compile_
+
+
+@pytest.fixture
+def compiled(compile_pipeline, tmp_path):
+    """Compiles a pipeline into the test's folder."""
+    return lambda pipeline, name="pipeline.json": compile_pipeline(pipeline, tmp_path / name)
+
+
+@pytest.fixture
+def work_dir(tmp_path) -> Path:
+    """The work directory of the test's runs."""
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def execute(compiled, work_dir):
+    """Compiles and runs a pipeline function (or runs a file) and returns the record."""
+
+    def execute_(pipeline: Any, parameters: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+        file = pipeline if isinstance(pipeline, Path) else compiled(pipeline)
+        how = localvertex.Options(work_dir=work_dir, max_backoff_seconds=0.05, grace_seconds=5, **options)
+        return localvertex.run(file, parameters=parameters, options=how)
+
+    return execute_
+
+
+@pytest.fixture
+def task():
+    """Finds a task of a record by name or path."""
+
+    def find(record: dict[str, Any], name: str) -> dict[str, Any]:
+        found = [each for each in record["tasks"] if name in (each["name"], each["path"])]
+        assert len(found) == 1, (name, [each["path"] for each in record["tasks"]])
+        return found[0]
+
+    return find
+
+
+@pytest.fixture
+def log_text():
+    """The log of a task."""
+
+    def read(record: dict[str, Any], task: dict[str, Any]) -> str:
+        return (Path(record["work_dir"]) / record["run_id"] / task["log"]).read_text()
+
+    return read
+
+
+@pytest.fixture
+def command(tmp_path):
+    """Runs `python -m localvertex ...` in the test's folder."""
+
+    def run(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-m", "localvertex", *map(str, arguments)]
+        env = os.environ | {"COLUMNS": "160"}
+        return subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, **options)
+
+    return run

@@ -1,0 +1,167 @@
+"""A custom-job launcher task becomes a job on this machine."""
+
+import json
+from pathlib import Path
+
+import pytest
+from google_cloud_pipeline_components.v1.custom_job import (
+    CustomTrainingJobOp,
+    create_custom_training_job_from_component,
+)
+from kfp import dsl
+from kfp.dsl import Model, Output
+
+STEP = {"base_image": "python:3.11", "install_kfp_package": False}
+
+MACHINE = {"machine_type": "n1-standard-4"}
+
+TELL = (
+    "import json, os, sys; names = ('AIP_MODEL_DIR', 'AIP_CHECKPOINT_DIR', 'AIP_TENSORBOARD_LOG_DIR', "
+    "'CLOUD_ML_PROJECT_ID', 'CLUSTER_SPEC', 'TF_CONFIG', 'GREETING'); "
+    "json.dump([sys.executable, sys.argv[1:], {n: os.environ.get(n) for n in names}], open(sys.argv[1], 'w'))"
+)
+
+
+def pool(code: str, *arguments: str, **container) -> dict:
+    """A worker pool of one replica that runs this Python code."""
+    container_spec = {
+        "image_uri": "gcr.io/x/y:1",
+        "command": ["python", "-c", code],
+        "args": list(arguments),
+        **container,
+    }
+    return {"machine_spec": dict(MACHINE), "replica_count": 1, "container_spec": container_spec}
+
+
+@dsl.pipeline(name="job")
+def job(pools: list, base: str = "", name: str = "train", restart: bool = False):
+    CustomTrainingJobOp(
+        display_name=name, worker_pool_specs=pools, base_output_directory=base, restart_job_on_worker_restart=restart
+    )
+
+
+def test_the_replica_gets_the_environment_that_the_service_gives(execute, task, tmp_path):
+    import sys
+
+    told = tmp_path / "told.json"
+    env = [{"name": "GREETING", "value": "hello"}]
+    pools = [pool(TELL, str(told), "--quote='it\"s'", env=env)]
+    record = execute(job, {"pools": pools, "base": f"{tmp_path}/out"}, project="my-project", region="europe-west4")
+    assert record["state"] == "SUCCEEDED", record["error"]
+    program, arguments, seen = json.loads(told.read_text())
+    assert program == sys.executable
+    assert arguments == [str(told), "--quote='it\"s'"]
+    assert seen["AIP_MODEL_DIR"] == f"{tmp_path}/out/model/"
+    assert seen["AIP_CHECKPOINT_DIR"] == f"{tmp_path}/out/checkpoints/"
+    assert seen["AIP_TENSORBOARD_LOG_DIR"] == f"{tmp_path}/out/logs/"
+    assert seen["CLOUD_ML_PROJECT_ID"] == "my-project"
+    assert seen["GREETING"] == "hello"
+    assert seen["TF_CONFIG"] is None
+    cluster = json.loads(seen["CLUSTER_SPEC"])
+    assert cluster["task"] == {"type": "workerpool0", "index": 0}
+    assert list(cluster["cluster"]) == ["workerpool0"]
+    assert json.loads(cluster["job"])["worker_pool_specs"][0]["replica_count"] == 1
+    assert (tmp_path / "out").is_dir()
+    resources = json.loads(task(record, "custom-training-job")["outputs"]["parameters"]["gcp_resources"])
+    uri = resources["resources"][0]["resourceUri"]
+    prefix = "https://europe-west4-aiplatform.googleapis.com/v1/projects/my-project/locations/europe-west4/customJobs/"
+    assert uri.startswith(prefix)
+
+
+def test_the_replica_has_a_log_of_its_own(execute, task, work_dir):
+    record = execute(job, {"pools": [pool("print('training')")]}, run_id="logged")
+    folder = (work_dir / "logged" / task(record, "custom-training-job")["log"]).parent
+    assert (folder / "workerpool0-0.log").read_text() == "training\n"
+
+
+def test_quotes_and_line_feeds_in_values_reach_the_job_and_the_quote_is_warned_of(execute):
+    record = execute(job, {"pools": [pool("print(1)")], "name": 'the "best"\nmodel \\ ever'})
+    assert record["state"] == "SUCCEEDED", record["error"]
+    warned = [text for text in record["warnings"] if "display_name" in text]
+    assert len(warned) == 1
+    assert "Vertex puts it into the payload as it is" in warned[0]
+
+
+COUNT = "import pathlib, sys; p = pathlib.Path(sys.argv[1]); p.write_text(p.read_text() + 'x' if p.exists() else 'x'); "
+
+
+@pytest.mark.parametrize(
+    ("code", "num_starts", "state", "exit_code"),
+    [
+        ("sys.exit(2)", 1, "FAILED", 2),
+        ("sys.exit(1)", 6, "FAILED", 1),
+        ("sys.exit(0 if len(p.read_text()) == 3 else 134)", 3, "SUCCEEDED", 0),
+        ("import os; os.kill(os.getpid(), 9) if len(p.read_text()) < 2 else None", 2, "SUCCEEDED", 0),
+    ],
+)
+def test_exit_codes_decide_between_restart_and_end(execute, task, tmp_path, code, num_starts, state, exit_code):
+    counter = tmp_path / "counter"
+    record = execute(job, {"pools": [pool(COUNT + code, str(counter))]})
+    found = task(record, "custom-training-job")
+    assert (found["state"], found["exit_code"], len(counter.read_text())) == (state, exit_code, num_starts)
+
+
+def test_the_error_of_a_failed_job_is_the_last_line_of_its_replica(execute):
+    record = execute(job, {"pools": [pool("import sys; sys.exit('no images in gs://b/x')")]})
+    assert record["error"] == "custom-training-job: workerpool0-0: after 5 restarts, exit code 1: no images in gs://b/x"
+
+
+@pytest.mark.parametrize(
+    ("pools", "message"),
+    [
+        ([], "a list of at least one pool expected"),
+        ([{"machine_spec": MACHINE, "replica_count": 1}], "exactly one of container_spec and python_package_spec"),
+        ([pool("1") | {"python_package_spec": {"python_module": "x"}}], "exactly one of container_spec"),
+        ([pool("1") | {"replicas": 2}], "worker_pool_specs[0].replicas: unknown field"),
+        ([pool("1") | {"replica_count": "many"}], "worker_pool_specs[0].replica_count: a positive integer expected"),
+        ([pool("1", command=[])], "worker_pool_specs[0].container_spec.command is empty"),
+        ([pool("1"), {}, pool("1")], "an empty pool stands before a filled one"),
+        ([pool("1") | {"replica_count": 1}, pool("1") | {"replica_count": 2}], "this job has 3 replicas"),
+        (
+            [pool("1") | {"machine_spec": {"machine_type": "n1-standard-4", "accelerator_type": "NVIDIA_TESLA_T4"}}],
+            "Vertex would refuse these machines",
+        ),
+    ],
+)
+def test_a_job_that_cannot_run_fails_before_a_process_starts(execute, task, work_dir, pools, message):
+    record = execute(job, {"pools": pools}, run_id="refused")
+    assert record["state"] == "FAILED"
+    assert message in record["error"]
+    assert not list((work_dir / "refused").rglob("workerpool*.log"))
+
+
+@dsl.component(**STEP)
+def train(n: int, model: Output[Model]) -> str:
+    import os
+
+    with open(model.path, "w") as file:
+        file.write("weights")
+    model.metadata["layers"] = n
+    return os.environ["CLUSTER_SPEC"][:1]
+
+
+wrapped = create_custom_training_job_from_component(train, display_name="train", machine_type="n1-standard-4")
+
+
+@dsl.pipeline(name="wrapped")
+def wraps(n: int = 2):
+    wrapped(n=n)
+
+
+def test_a_component_wrapped_as_a_custom_job_runs_and_hands_out_its_outputs(execute, task):
+    record = execute(wraps)
+    assert record["state"] == "SUCCEEDED", record["error"]
+    outputs = task(record, "train")["outputs"]
+    assert outputs["parameters"]["Output"] == "{"
+    assert Path(outputs["artifacts"]["model"][0]["uri"]).read_text() == "weights"
+    assert outputs["artifacts"]["model"][0]["metadata"] == {"layers": 2}
+
+
+@dsl.pipeline(name="misplaced")
+def misplaced(pools: list):
+    CustomTrainingJobOp(display_name="t", worker_pool_specs=pools).set_env_variable("A", "b")
+
+
+def test_settings_that_reach_only_the_launcher_are_warned_of(execute):
+    record = execute(misplaced, {"pools": [pool("print(1)")]})
+    assert [text for text in record["warnings"] if "reach the launcher, not the job" in text]
