@@ -6,6 +6,7 @@ PY := .venv/bin/python
 BASE_PYTHON = $(shell PYTHON='$(PYTHON)' sh requirements/find-python.sh)
 # Exported, not pasted into the recipe: a folder name may hold spaces and quotes.
 export SOURCE ?= digits
+export WORK_DIR ?= runs
 
 .PHONY: help venv demo test test-slow check compile clean
 
@@ -28,7 +29,8 @@ demo: .venv/ready ## Compile the pipeline and run that file here; SOURCE=my/phot
 	@if [ "$$SOURCE" = digits ]; then set -- minimum_accuracy=0.95; \
 	else set -- minimum_accuracy=0 image_size=96 global_batch_size=16 augment=flip-and-shift; fi; \
 	if [ -d "$$SOURCE" ]; then SOURCE=$$(cd "$$SOURCE" && pwd); fi; \
-	$(PY) -m localvertex run build/image_training.json --parameter "source=$$SOURCE" $$(printf -- '--parameter %s ' "$$@")
+	$(PY) -m localvertex run build/image_training.json --work-dir "$$WORK_DIR" \
+	    --parameter "source=$$SOURCE" $$(printf -- '--parameter %s ' "$$@")
 
 test: .venv/ready ## Run the tests (a few minutes)
 	@$(PY) -m pytest -m "not slow"

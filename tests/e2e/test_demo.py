@@ -41,7 +41,7 @@ def test_it_ends_well_with_a_table_the_accuracy_the_model_and_the_report(demo: R
     assert demo.accuracy >= 0.95
     assert f"accuracy = {demo.accuracy:.6g}" in demo.output
     assert str(demo.artifact("export", "model")["uri"]) in demo.output
-    report = work_dir / "demo" / "run.html"
+    report = work_dir / demo.record["run_id"] / "run.html"
     assert str(report) in demo.output
     assert report.read_text().count("<iframe") == 3  # the pages of prepare, plan and evaluate
 
