@@ -1,6 +1,7 @@
 """Reading a compiled pipeline file, JSON or YAML, from disk."""
 
 import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,10 @@ def parse_yaml(text: str) -> list[Any]:
         UserError: with line and column.
     """
     try:
-        return list(yaml.load_all(text, Loader=Loader))
+        documents = list(yaml.load_all(text, Loader=Loader))
+        # Dates, sets and bytes are YAML, but no values of a pipeline.
+        json.dumps(documents, allow_nan=False)
+        return documents
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""

@@ -199,9 +199,11 @@ class Scheduler:
         may_retry = outcome.state is State.FAILED and outcome.is_retryable and not self._is_stopping
         if not may_retry or task.attempts > policy.max_retries:
             return self.finish(task, outcome.state, error=outcome.error)
-        delay = policy.backoff_seconds * policy.backoff_factor ** (task.attempts - 1)
         # Local rule: nobody at a desk waits the service's minutes; the order of attempts is what matters.
-        delay = min(delay, policy.max_backoff_seconds, self._max_backoff_seconds)
+        longest = min(policy.max_backoff_seconds, self._max_backoff_seconds)
+        delay = min(policy.backoff_seconds, longest)
+        for _ in range(task.attempts - 1):
+            delay = min(delay * policy.backoff_factor, longest)
         task.state, task.error, task.retry_at = State.PENDING, outcome.error, time.monotonic() + delay
         task.note = f"attempt {task.attempts} of {policy.max_retries + 1} failed, next in {delay:g} s"
         return self._on_change(task)

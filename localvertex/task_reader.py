@@ -1,5 +1,6 @@
 """Tasks of the compiled file: where inputs come from, when the task runs, retries and loops."""
 
+import math
 from typing import Any
 
 from localvertex import spec
@@ -54,6 +55,8 @@ def read_retry(fields: Fields) -> spec.RetryPolicy:
         max_backoff_seconds=spec.duration_seconds(fields.take("backoffMaxDuration", str, "3600s"), fields.place),
     )
     fields.done()
+    if policy.max_retries < 0 or not 0 <= policy.backoff_factor < math.inf:
+        raise UserError(f"{fields.place}: maxRetryCount: 0 or more expected, and a finite backoffFactor")
     return policy
 
 

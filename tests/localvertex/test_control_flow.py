@@ -220,7 +220,7 @@ def join(parts: Input[list[Artifact]]) -> str:
 
 
 @dsl.pipeline(name="loops")
-def loops(items: list = [1, 2, 3]) -> int:
+def loops(items: list = [1, 2, 3]) -> int:  # noqa: B006 - a literal in the compiled file
     with dsl.ParallelFor(items, parallelism=2) as item:
         each = number(n=item)
         with dsl.If(item == 2):

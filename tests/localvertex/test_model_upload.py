@@ -72,7 +72,7 @@ def test_a_parent_that_is_not_registered_is_refused(tmp_path, parent):
 
 
 @dsl.pipeline(name="notifies")
-def notifies(folder: str, recipients: list = ["a@example.org", "b@example.org"]):
+def notifies(folder: str, recipients: list = ["a@example.org", "b@example.org"]):  # noqa: B006
     mail = VertexNotificationEmailOp(recipients=recipients)
     with dsl.ExitHandler(mail):
         dsl.importer(artifact_uri=folder, artifact_class=dsl.Dataset)

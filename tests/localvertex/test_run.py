@@ -51,8 +51,8 @@ def several(n: int, file_text: OutputPath(str)) -> NamedTuple("Outputs", [("tota
 def values(
     n: int = 3,
     factor: float = 2.0,
-    names: list = ["a", 1],
-    options: dict = {"deep": [{"count": 2}], "depth": 1, "rate": 0.5},
+    names: list = ["a", 1],  # noqa: B006 - literals in the compiled file
+    options: dict = {"deep": [{"count": 2}], "depth": 1, "rate": 0.5},  # noqa: B006
     flag: bool = True,
     text: str = "plain",
 ) -> int:

@@ -1,0 +1,246 @@
+"""Malformed and hostile files: one line, exit 2, nothing written, no traceback."""
+
+import copy
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kfp import dsl
+
+import localvertex
+from localvertex.load import MAX_FILE_BYTES
+
+STEP = {"base_image": "python:3.11", "install_kfp_package": False}
+
+
+@dsl.component(**STEP)
+def echo(text: str) -> str:
+    return text
+
+
+@dsl.pipeline(name="small")
+def small(text: str = "x"):
+    first = echo(text=text)
+    with dsl.If(first.output == "x"):
+        echo(text=first.output)
+
+
+@pytest.fixture(scope="module")
+def good(compile_pipeline, tmp_path_factory) -> dict[str, Any]:
+    """A valid pipeline, decoded."""
+    return json.loads(compile_pipeline(small, tmp_path_factory.mktemp("good") / "p.json").read_text())
+
+
+def refused(path: Path, work_dir: Path) -> str:
+    """The message that a file is refused with; nothing may have been written."""
+    with pytest.raises(localvertex.UserError) as caught:
+        localvertex.run(path, options=localvertex.Options(work_dir=work_dir))
+    text = str(caught.value)
+    assert "\n" not in text
+    assert not work_dir.exists()
+    return text
+
+
+TEXTS = {
+    "empty.json": ("", "broken JSON at line 1, column 1"),
+    "empty.yaml": ("", "found 0 documents"),
+    "cut.json": ('{"root": {"dag": {', "broken JSON at line 1, column 19"),
+    "comma.json": ('{\n "a": 1,\n}', "broken JSON at line 3, column 1"),
+    "list.json": ("[1, 2]", "an object expected, found list"),
+    "number.json": ("42", "an object expected, found int"),
+    "null.json": ("null", "an object expected, found NoneType"),
+    "twice.json": ('{"root": 1, "root": 2}', "the key 'root' stands twice"),
+    "nan.json": ('{"root": NaN}', "NaN is not a number in JSON"),
+    "infinity.json": ('{"root": -Infinity}', "-Infinity is not a number"),
+    "digits.json": ('{"root": ' + "9" * 10_000 + "}", "broken JSON"),
+    "deep.json": ("[" * 200_000, "nested too deep"),
+    "deep-objects.json": ('{"a":' * 200_000, "nested too deep"),
+    "other.json": ('{"name": "x", "steps": []}', "this is not a compiled pipeline"),
+    "tab.yaml": ("root:\n\tdag: 1", "broken YAML at line 2, column 1"),
+    "quote.yaml": ('root: "open', "broken YAML at line"),
+    "text.yaml": ("just some text", "an object expected, found str"),
+    "bomb.yaml": ("a: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]", "YAML aliases are not accepted"),
+    "python.yaml": ("root: !!python/object/apply:os.system ['true']", "could not determine a constructor"),
+    "date.yaml": ("root: 2026-01-01", "broken YAML"),
+    "binary.yaml": ("root: !!binary aGVsbG8=", "broken YAML"),
+    "three.yaml": ("a: 1\n---\nb: 2\n---\nc: 3", "found 3 documents"),
+    "deep.yaml": ("[" * 5_000, "nested too deep"),
+    "null-byte.yaml": ("root: \0", "broken YAML"),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_broken_text_is_refused_in_one_line(name, tmp_path, work_dir):
+    text, message = TEXTS[name]
+    (tmp_path / name).write_text(text)
+    found = refused(tmp_path / name, work_dir)
+    assert found.startswith(str(tmp_path / name))
+    assert message in found
+
+
+def test_what_is_no_file_is_refused(tmp_path, work_dir):
+    assert "does not exist" in refused(tmp_path / "absent.json", work_dir)
+    assert "is a directory" in refused(tmp_path, work_dir)
+    os.mkfifo(tmp_path / "pipe.json")
+    assert "not a regular file" in refused(tmp_path / "pipe.json", work_dir)
+    (tmp_path / "picture.json").write_bytes(b"\x89PNG\r\n\x1a\n\xff\xfe")
+    assert "not a text file" in refused(tmp_path / "picture.json", work_dir)
+    with (tmp_path / "huge.json").open("wb") as file:
+        file.truncate(MAX_FILE_BYTES + 1)
+    assert "larger than 20 MiB" in refused(tmp_path / "huge.json", work_dir)
+
+
+TASKS = "components comp-condition-1 dag tasks"
+EXECUTOR = "deploymentSpec executors exec-echo container"
+
+CHANGES: dict[str, tuple[str, Any, str]] = {
+    "version": ("schemaVersion", "9.0.0", "schemaVersion '9.0.0' is not known"),
+    "no version": ("schemaVersion", None, "schemaVersion '' is not known"),
+    "unknown top field": ("extra", 1, "top level: the field 'extra' is not known here"),
+    "misspelt field": ("root inputDefinition", {}, "did you mean 'inputDefinitions'?"),
+    "root is a list": ("root", [], "root: expected an object, found a list"),
+    "root without dag": ("root", {}, "root: exactly one of 'dag' and 'executorLabel'"),
+    "root is null": ("root", None, "the field 'root' is missing"),
+    "both": ("root executorLabel", "exec-echo", "root: exactly one of 'dag' and 'executorLabel'"),
+    "no name": ("pipelineInfo", {}, "pipelineInfo: the field 'name' is missing"),
+    "components is a list": ("components", [1], "components: expected an object, found a list"),
+    "component is a string": ("components comp-echo", "x", "components.comp-echo: expected an object, found 'x'"),
+    "component is absent": ("components comp-echo", None, "components.comp-echo: expected an object, found None"),
+    "type": ("root inputDefinitions parameters text parameterType", "TEXT", "'TEXT' is not one of NUMBER_DOUBLE"),
+    "optional": ("root inputDefinitions parameters text isOptional", "yes", "expected true or false, found 'yes'"),
+    "path in task name": ("root dag tasks ../../evil", {}, "'../../evil' is not a usable name"),
+    "absolute task name": ("root dag tasks /etc", {}, "'/etc' is not a usable name"),
+    "empty task name": ("root dag tasks ", {}, "'' is not a usable name"),
+    "path in output": ("components comp-echo outputDefinitions parameters ../x", {}, "'../x' is not a usable name"),
+    "long name": ("root dag tasks " + "x" * 300, {}, "is not a usable name"),
+    "no component": ("root dag tasks echo componentRef", {}, "the field 'name' is missing"),
+    "unknown component": ("root dag tasks echo componentRef name", "comp-x", "there is no component 'comp-x'"),
+    "recursion": (f"{TASKS} echo-2 componentRef name", "comp-condition-1", "components contain each other"),
+    "circle": ("root dag tasks echo dependentTasks", ["condition-1"], "tasks wait for each other"),
+    "waits for itself": ("root dag tasks echo dependentTasks", ["echo"], "tasks wait for each other"),
+    "unknown dependency": ("root dag tasks echo dependentTasks", ["x"], "depends on 'x', which is not a task"),
+    "dependency number": ("root dag tasks echo dependentTasks", [1], "dependentTasks[0]: expected a string"),
+    "unknown input": (
+        "root dag tasks echo inputs parameters text componentInputParameter", "x", "the surrounding dag has no input 'x'",
+    ),
+    "input from nowhere": ("root dag tasks echo inputs parameters text", {}, "'taskOutputParameter' is missing"),
+    "unknown output": (
+        "root dag tasks condition-1 inputs parameters pipelinechannel--echo-Output taskOutputParameter outputParameterKey",
+        "x", "'echo' has no output 'x'",
+    ),
+    "condition syntax": ("root dag tasks condition-1 triggerPolicy condition", "1 +", "not valid in CEL"),
+    "condition function": ("root dag tasks condition-1 triggerPolicy condition", "open('x')", "uses 'open'"),
+    "condition variable": ("root dag tasks condition-1 triggerPolicy condition", "secret == 1", "uses 'secret'"),
+    "condition input": (
+        "root dag tasks condition-1 triggerPolicy condition", "inputs.parameter_values['y'] == 1", "the input 'y'",
+    ),
+    "condition depth": ("root dag tasks condition-1 triggerPolicy condition", "(" * 9000, "not valid in CEL"),
+    "trigger rule": ("root dag tasks echo triggerPolicy strategy", "SOMETIMES", "'SOMETIMES' is not known"),
+    "retry": ("root dag tasks echo retryPolicy", {"backoffDuration": "soon"}, "'soon' is not a duration"),
+    "negative retry": ("root dag tasks echo retryPolicy", {"maxRetryCount": -1}, "maxRetryCount: 0 or more expected"),
+    "negative wait": ("root dag tasks echo retryPolicy", {"backoffDuration": "-5s"}, "'-5s' is not a duration"),
+    "infinite wait": ("root dag tasks echo retryPolicy", {"backoffDuration": "infs"}, "'infs' is not a duration"),
+    "no executor": ("components comp-echo executorLabel", "exec-x", "there is no executor 'exec-x'"),
+    "resolver": (
+        "deploymentSpec executors exec-echo", {"resolver": {}}, "exec-echo: executors of the kind 'resolver' do not run",
+    ),
+    "lifecycle": (f"{EXECUTOR} lifecycle", {"preCacheCheck": {}}, "life-cycle hooks do not run locally"),
+    "foreign container": (f"{EXECUTOR} command", ["java", "-jar"], "container components do not run locally yet"),
+    "no command": (f"{EXECUTOR} command", [], "container components do not run locally yet"),
+    "command is text": (f"{EXECUTOR} command", "sh -c true", "command: expected a list, found 'sh -c true'"),
+    "env": (f"{EXECUTOR} env", [{"value": "x"}], "env[0]: the field 'name' is missing"),
+    "placeholder": (f"{EXECUTOR} args", ["{{$.pipeline_secret}}"], "placeholder {{$.pipeline_secret}} is not known"),
+    "placeholder in constant": (
+        "root dag tasks echo inputs parameters text", {"runtimeValue": {"constant": {"a": ["{{$.nope}}"]}}}, "{{$.nope}}",
+    ),
+    "iterator": (
+        "root dag tasks echo parameterIterator", {"itemInput": "text", "items": {"raw": "[1"}}, "raw: broken JSON",
+    ),
+    "iterator of no list": (
+        "root dag tasks echo parameterIterator", {"itemInput": "text", "items": {"raw": "1"}}, "expected a JSON list",
+    ),
+    "iterator input": (
+        "root dag tasks echo parameterIterator", {"itemInput": "x", "items": {"raw": "[1]"}}, "item 'x' is no input",
+    ),
+    "workspace": (
+        "deploymentSpec executors exec-echo",
+        {"importer": {"artifactUri": {"constant": "x"}, "typeSchema": {"schemaTitle": "t"}, "downloadToWorkspace": True}},
+        "downloadToWorkspace needs a Kubernetes volume",
+    ),
+}  # fmt: skip
+
+
+def changed(document: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """A copy of the document with one field set (None removes it, except in a map of components)."""
+    result = copy.deepcopy(document)
+    here: Any = result
+    *parents, last = path.split(" ")
+    for name in parents:
+        here = here.setdefault(name, {})
+    if value is None and path != "components comp-echo":
+        here.pop(last)
+    else:
+        here[last] = value
+    return result
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_spec_with_something_wrong_in_it_is_refused_by_name_and_place(name, good, tmp_path, work_dir):
+    path, value, message = CHANGES[name]
+    if name == "root is null":
+        document = changed(good, path, None) | {"root": None}
+    else:
+        document = changed(good, path, value)
+    (tmp_path / "p.json").write_text(json.dumps(document))
+    assert message in refused(tmp_path / "p.json", work_dir)
+
+
+def test_the_unchanged_file_is_accepted(good, tmp_path, work_dir):
+    (tmp_path / "p.json").write_text(json.dumps(good))
+    assert localvertex.run(tmp_path / "p.json", options=localvertex.Options(work_dir=work_dir))["state"] == "SUCCEEDED"
+
+
+def platform(**config: Any) -> dict[str, Any]:
+    return {"platforms": {"kubernetes": {"deploymentSpec": {"executors": {"exec-echo": config}}}}}
+
+
+@pytest.fixture
+def with_platform(good, tmp_path) -> Callable[[Any], Path]:
+    """Writes the good pipeline with a second document."""
+
+    def write(document: Any) -> Path:
+        (tmp_path / "p.yaml").write_text(f"---\n{json.dumps(good)}\n---\n{json.dumps(document)}\n")
+        return tmp_path / "p.yaml"
+
+    return write
+
+
+def test_cluster_settings_that_change_a_step_are_refused_by_name(with_platform, work_dir):
+    secret = platform(secretAsEnv=[{"secretName": "s"}], nodeSelector={"labels": {"gpu": "yes"}})
+    found = refused(with_platform(secret), work_dir)
+    assert "platforms.kubernetes.deploymentSpec.executors.exec-echo.secretAsEnv" in found
+    assert "nodeSelector" not in found
+    assert "not a platform spec" in refused(with_platform({"kind": "x"}), work_dir)
+    assert "not a platform spec" in refused(with_platform({"platforms": [1]}), work_dir)
+
+
+def test_cluster_settings_that_make_no_difference_give_one_warning(with_platform, work_dir):
+    file = with_platform(platform(nodeSelector={"labels": {"gpu": "yes"}}))
+    record = localvertex.run(file, options=localvertex.Options(work_dir=work_dir))
+    assert record["state"] == "SUCCEEDED"
+    assert len([text for text in record["warnings"] if "nodeSelector has no effect here" in text]) == 1
+
+
+def test_everything_that_is_refused_is_named_at_once_on_the_command_line(good, tmp_path, command):
+    document = changed(changed(good, f"{EXECUTOR} command", ["java"]), f"{EXECUTOR} lifecycle", {"preCacheCheck": {}})
+    document = changed(document, "root dag tasks condition-1 triggerPolicy condition", "1 +")
+    (tmp_path / "p.json").write_text(json.dumps(document))
+    done = command("run", "p.json")
+    assert done.returncode == 2
+    assert "triggerPolicy.condition" in done.stderr
+    assert "container components" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "runs").exists()

@@ -1,0 +1,145 @@
+"""Stopping a run ends every process it started, however the run is stopped."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from kfp import dsl
+
+STEP = {"base_image": "python:3.11", "install_kfp_package": False}
+
+
+@dsl.component(**STEP)
+def spread(folder: str, stubborn: bool):
+    """Starts a child, a grandchild in a session of its own, and waits for ever."""
+    import os
+    import pathlib
+    import signal
+    import subprocess
+    import sys
+    import time
+
+    if stubborn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    ignore = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " if stubborn else ""
+    code = ignore + "import time; time.sleep(600)"
+    child = subprocess.Popen([sys.executable, "-c", code])
+    escaped = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+    for pid in (os.getpid(), child.pid, escaped.pid):
+        (pathlib.Path(folder) / str(pid)).touch()
+    (pathlib.Path(folder) / "ready").touch()
+    time.sleep(600)
+
+
+@dsl.pipeline(name="spreads")
+def spreads(folder: str, stubborn: bool = False):
+    spread(folder=folder, stubborn=stubborn).set_retry(3)
+
+
+def wait_until(condition, what: str, seconds: float = 60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def running(compiled, tmp_path):
+    """Starts the pipeline by the command line and waits until its processes are there."""
+    started = []
+
+    def start(*options: str, stubborn: bool = False) -> tuple[subprocess.Popen, list[psutil.Process]]:
+        folder = tmp_path / "pids"
+        folder.mkdir()
+        words = [sys.executable, "-m", "localvertex", "run", str(compiled(spreads)), "--run-id", "stopped", *options]
+        words += ["--parameter", f"folder={folder}", "--parameter", f"stubborn={str(stubborn).lower()}"]
+        process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        started.append(process)
+        wait_until((folder / "ready").exists, "the step never started")
+        own = [psutil.Process(int(each.name)) for each in folder.iterdir() if each.name.isdigit()]
+        return process, [*own, *psutil.Process(process.pid).children(recursive=True)]
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+def gone(processes) -> bool:
+    return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_every_process_and_is_recorded(running, tmp_path, number, code):
+    process, children = running()
+    assert len(children) >= 4
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == code, output
+    assert gone(children)
+    record = json.loads((tmp_path / "runs" / "stopped" / "run.json").read_text())
+    assert record["state"] == "CANCELLED"
+    assert record["stopped_by_signal"] == number
+    assert [task["state"] for task in record["tasks"]] == ["CANCELLED"]
+    assert "Traceback" not in output
+
+
+def test_processes_that_ignore_sigterm_are_killed_after_the_grace_time(running):
+    process, children = running("--grace", "0.3", stubborn=True)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert gone(children)
+
+
+def test_a_second_ctrl_c_does_not_wait_for_the_grace_time(running):
+    process, children = running("--grace", "300", stubborn=True)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert gone(children)
+
+
+def test_a_killed_runner_leaves_no_orphan_and_its_run_shows_as_failed(running, command):
+    process, children = running("--grace", "0.3", stubborn=True)
+    process.kill()
+    process.communicate()
+    wait_until(lambda: gone(children), "orphans are left")
+    shown = command("list").stdout
+    assert "stopped" in shown
+    assert "FAILED" in shown
+
+
+def test_a_stopped_process_is_ended_too(running):
+    process, children = running("--grace", "0.5")
+    os.kill(children[0].pid, signal.SIGSTOP)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert gone(children)
+
+
+@dsl.component(**STEP)
+def leave_behind(folder: str):
+    import pathlib
+    import subprocess
+    import sys
+
+    left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    (pathlib.Path(folder) / "pid").write_text(str(left.pid))
+
+
+@dsl.pipeline(name="leaves")
+def leaves(folder: str):
+    leave_behind(folder=folder)
+
+
+def test_what_a_step_leaves_in_the_background_ends_with_it(execute, tmp_path):
+    assert execute(leaves, {"folder": str(tmp_path)})["state"] == "SUCCEEDED"
+    assert not psutil.pid_exists(int(Path(tmp_path / "pid").read_text()))
