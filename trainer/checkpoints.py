@@ -153,7 +153,8 @@ def best(directory: str) -> Checkpoint:
         return load(directory, last.best.step)
     except TornCheckpoint as error:
         raise UserError(
-            f"best checkpoint {name(last.best.step)} in {directory!r} is damaged: {error}; train again"
+            f"best checkpoint {name(last.best.step)} in {directory!r} is damaged: {error};"
+            " remove the folder and train again"
         ) from error
 
 

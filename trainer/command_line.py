@@ -14,7 +14,7 @@ def run(main: Callable[[], int]) -> int:
 
     Any other exception passes, with its traceback: it is the program's fault, or the machine's, and Python exits 1.
     """
-    quiet_tensorflow()
+    set_environment()
     try:
         return main()
     except UserError as error:
@@ -28,6 +28,8 @@ def run(main: Callable[[], int]) -> int:
         return 130
 
 
-def quiet_tensorflow() -> None:
-    """Keep TensorFlow's start-up notes out of the logs, unless the user set the level."""
+def set_environment() -> None:
+    """Before TensorFlow is imported: its start-up notes stay out of the logs, and Keras runs on it."""
+    # Whatever ~/.keras/keras.json says: models, loop and export here are TensorFlow's.
+    os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

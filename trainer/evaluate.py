@@ -51,6 +51,7 @@ def evaluate(*, dataset_directory: str, checkpoint_directory: str, report_path: 
     Raises:
         UserError: no validated checkpoint, or another dataset.
     """
+    command_line.set_environment()
     from trainer import batches, model_report, restored
 
     data = dataset.load(dataset_directory)

@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from etils import epath
 
 from trainer import storage
 
+_AT_ONCE = ("start", "notice", "exit")
+"""Events that do not wait for others even where writing is slow."""
+
 
 class EventLog:
     """Appends to `<checkpoint directory>/events/<replica>.jsonl`; docs/events.md tells every field."""
 
-    def __init__(self, checkpoint_directory: str, replica: str) -> None:
+    def __init__(self, checkpoint_directory: str, replica: str, *, clock: Callable[[], float] = time.time) -> None:
         self._path = epath.Path(checkpoint_directory) / "events" / f"{replica}.jsonl"
+        self._clock = clock
+        self._waiting: list[str] = []
+        self._written_at = 0.0
+        # Appending to an object writes it anew, and an object may be written once a second at most.
+        self._seconds_between_writes = 15.0 if storage.is_remote(self._path) else 0.0
         # A killed predecessor may have left half a line; ours must not continue it.
         self._separator = "\n" if self._path.exists() and not self._path.read_bytes().endswith(b"\n") else ""
 
     def write(self, event: str, **fields: Any) -> None:
-        """Append one event with the present time."""
-        line = {"time": round(time.time(), 6), "event": event, **fields}
-        storage.append_line(self._path, self._separator + json.dumps(line))
-        self._separator = ""
+        """Append one event with the present time; on an object store it may wait for up to 15 seconds."""
+        now = self._clock()
+        self._waiting.append(json.dumps({"time": round(now, 6), "event": event, **fields}))
+        if event in _AT_ONCE or now - self._written_at >= self._seconds_between_writes:
+            # A full disk shall not end a run for the sake of its diary: the lines wait for the next write.
+            with contextlib.suppress(OSError):
+                storage.append_line(self._path, self._separator + "\n".join(self._waiting))
+                self._waiting, self._separator, self._written_at = [], "", now
 
 
 def replica_name(environment: Mapping[str, str]) -> str:

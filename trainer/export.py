@@ -31,6 +31,7 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
         UserError: no validated checkpoint, another dataset, or the folder is not empty.
         TrainingError: the exported model does not answer as the live one does.
     """
+    command_line.set_environment()
     import numpy as np
 
     from trainer import restored, saved_model

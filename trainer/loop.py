@@ -84,18 +84,24 @@ def train(
             learning_rate=float(learner.optimizer.learning_rate), epoch=learner.step / order.steps_per_epoch,
         )  # fmt: skip
         # 4. Validate at the end of an epoch; before the save, so that the checkpoint knows whether it is the best.
-        improved = False
+        candidate = best
         if learner.step in (epoch_end, run.num_steps):
-            best, improved = _validate(learner, validation, best, order, observe)
+            candidate = _validate(learner, validation, best, order, observe)
+        improved = candidate is not best
         # 5. Save: the best must not be lost; otherwise when due. Whoever wants us to stop gets a save too.
         due = learner.step == _next_save(run, step) or time.monotonic() - saved_at >= _seconds_between_saves(run)
-        if improved or due or stop.is_set or learner.step == run.num_steps:
-            _save(run, learner, best, observe)
-            saved_step, saved_at = learner.step, time.monotonic()
+        last = stop.is_set or learner.step == run.num_steps
+        if improved or due or last:
+            try:
+                _save(run, learner, candidate, observe)
+                best, saved_step = candidate, learner.step
+            except OSError as error:
+                # A full disk may have room again at the next save; only the last save cannot be missed.
+                _tell_failed_save(error, learner.step, saved_step, observe, is_last=last)
+            saved_at = time.monotonic()
     if stop.is_set and learner.step < run.num_steps:
-        observe(
-            "notice", message=f"{stop.signal_name}: stopped at step {learner.step}, checkpoint of step {saved_step}"
-        )
+        saved = f"the checkpoint of step {saved_step} is saved" if saved_step else "there is nothing to save yet"
+        observe("notice", message=f"{stop.signal_name}: stopped at step {learner.step}; {saved}")
         return None
     # 6. Finish: result.json is the word that the run is done.
     return _finish(run, learner, best, order)
@@ -116,7 +122,7 @@ def _restore(run: Run, learner: Learner, observe: Observer) -> Best:
     return checkpoint.best
 
 
-def _validate(learner: Learner, validation: Examples, best: Best, order: Order, observe: Observer) -> tuple[Best, bool]:
+def _validate(learner: Learner, validation: Examples, best: Best, order: Order, observe: Observer) -> Best:
     started = time.monotonic()
     score = learner.evaluate(validation)
     improved = best.is_beaten_by(score.accuracy, score.loss)
@@ -124,7 +130,14 @@ def _validate(learner: Learner, validation: Examples, best: Best, order: Order, 
         "evaluate", split="validation", step=learner.step, epoch=learner.step / order.steps_per_epoch, loss=score.loss,
         accuracy=score.accuracy, is_best=improved, seconds=time.monotonic() - started,
     )  # fmt: skip
-    return (Best(step=learner.step, accuracy=score.accuracy, loss=score.loss) if improved else best), improved
+    return Best(step=learner.step, accuracy=score.accuracy, loss=score.loss) if improved else best
+
+
+def _tell_failed_save(error: OSError, step: int, saved_step: int, observe: Observer, *, is_last: bool) -> None:
+    line = f"the checkpoint of step {step} could not be saved ({error}); the last one is of step {saved_step}"
+    if is_last:
+        raise TrainingError(f"{line}; make room and start again, it goes on there") from error
+    observe("notice", message=f"{line}; going on")
 
 
 def _save(run: Run, learner: Learner, best: Best, observe: Observer) -> None:

@@ -10,6 +10,8 @@ import os
 import sys
 from typing import Any
 
+from etils import epath
+
 from trainer import cluster, command_line, config, dataset, models, run_identity, storage
 from trainer.checkpoints import refuse_other_run
 from trainer.config import TrainConfig
@@ -112,6 +114,7 @@ def _train(
         train_config, cluster.distribution_strategy(), image_size=data.image_size, num_classes=data.num_classes,
         num_steps=run.num_steps,
     )  # fmt: skip
+    _make(directory)
     log = events.EventLog(directory, events.replica_name(os.environ))
     board = observers.tensorboard(os.environ.get("AIP_TENSORBOARD_LOG_DIR", ""))
     observe = observers.all_of([log.write, board, observers.console(run.num_steps)])
@@ -156,6 +159,13 @@ def _checkpoint_directory(options: argparse.Namespace) -> str:
     if not storage.is_remote(directory) and os.path.exists(directory) and not os.path.isdir(directory):
         raise UserError(f"checkpoint directory {directory!r} is a file; give a folder")
     return directory.rstrip("/")
+
+
+def _make(directory: str) -> None:
+    try:
+        epath.Path(directory).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"checkpoint directory {directory!r} cannot be made ({error.strerror or error})") from error
 
 
 def _summary(result: dict[str, Any]) -> str:

@@ -1,7 +1,8 @@
 """`trainer.task` that kills itself with SIGKILL: `killed_task.py MOMENT STEP -- arguments of trainer.task`.
 
 MOMENT is `steps` (right after a graph call that reaches STEP) or `save` (files of the checkpoint of STEP or later are
-written, the rename that commits them is not).
+written, the rename that commits them is not). With MOMENT `full` nothing is killed: the saves of STEP to STEP + 7
+find the disk full.
 """
 
 import os
@@ -25,6 +26,15 @@ if moment == "steps":
             kill()
 
     events.EventLog.write = write_and_die
+elif moment == "full":
+    flush = storage._flush_to_disk
+
+    def flush_on_a_full_disk(directory):
+        if step <= int(directory.name.split("-")[1].split(".")[0]) < step + 8:
+            raise OSError(28, "No space left on device")
+        flush(directory)
+
+    storage._flush_to_disk = flush_on_a_full_disk
 else:
     flush = storage._flush_to_disk
 

@@ -103,6 +103,20 @@ def test_a_torn_newest_checkpoint_costs_steps_but_changes_nothing(undisturbed, d
     assert_equal_runs(tmp_path, undisturbed)
 
 
+def test_a_full_disk_in_the_middle_costs_checkpoints_but_not_the_run(undisturbed, digits_directory, tmp_path):
+    assert kill_at("full", 16, digits_directory, tmp_path) == 0
+    assert result(tmp_path)["weights_sha256"] == result(undisturbed)["weights_sha256"]
+    notices = [event["message"] for event in events.read(str(tmp_path)) if event["event"] == "notice"]
+    assert "the checkpoint of step 16 could not be saved ([Errno 28] No space left on device)" in notices[0]
+
+
+def test_a_full_disk_at_the_end_fails_the_run_and_it_can_go_on(undisturbed, digits_directory, tmp_path):
+    assert kill_at("full", 35, digits_directory, tmp_path) == 1
+    assert not (tmp_path / "result.json").exists()
+    assert run_module("trainer.task", *arguments(digits_directory, tmp_path)).returncode == 0
+    assert_equal_runs(tmp_path, undisturbed)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_request_saves_and_leaves_with_its_code(undisturbed, digits_directory, tmp_path, number):
     process = module_process("trainer.task", *arguments(digits_directory, tmp_path))
