@@ -97,9 +97,7 @@ class Job:
             today=self.today,
         )
 
-    def note(
-        self, rule: str, severity: Severity, where: str, message: str, alternatives: tuple[str, ...] = ()
-    ) -> None:
+    def note(self, rule: str, severity: Severity, where: str, message: str, alternatives: tuple[str, ...] = ()) -> None:
         """Add a finding."""
         # A name out of the file may hold line breaks; a message is one line.
         text = message if message.isprintable() else quoted(message, 400)

@@ -4,7 +4,7 @@ from accelerators import nearest
 from accelerators.catalogue import has_ended
 from accelerators.job import Job, Pool
 from accelerators.nearest import SUCCESSORS, Demand
-from accelerators.run_time import known
+from accelerators.run_time import AtRunTime, known
 from accelerators.spelling import closest, listed
 from accelerators.tpu_rules import check_tpu
 
@@ -25,10 +25,11 @@ def check_machines(job: Job) -> None:
 
 def _machine_type(job: Job, pool: Pool, where: str) -> bool:
     name = pool.machine.get("machine_type")
+    if name is None:
+        message = "no machine_type; the service needs one for every pool: give one, e.g. n1-standard-4"
+        job.note("machine-type", "error", where, message)
+        return False
     if not known(name):
-        if name is None:
-            message = "no machine_type; the service needs one for every pool: give one, e.g. n1-standard-4"
-            job.note("machine-type", "error", where, message)
         return False
     if name not in job.catalogue.machines:
         message = f"{name!r} is not a machine type for custom training; choose one of `python -m accelerators table`"
@@ -94,7 +95,7 @@ def _given_together(job: Job, pool: Pool, where: str) -> bool:
     """Check that type and count come together; return whether there is anything to compare with the machine."""
     machine = pool.machine
     count = machine.get("accelerator_count")
-    if not known(count) and count is not None or not known(machine.get("accelerator_type", "")):
+    if isinstance(count, AtRunTime) or isinstance(machine.get("accelerator_type"), AtRunTime):
         return False
     if pool.accelerator and not count:
         found = "accelerator_count is 0 (the SDK then drops the GPU)" if count == 0 else "no accelerator_count"
@@ -146,7 +147,9 @@ def _fits(job: Job, pool: Pool, where: str) -> None:
 def _may_go_without(job: Job, machine: str, where: str) -> None:
     if job.catalogue.machines[machine].kind != "gpu-only":
         return
-    own = [(accelerator, job.catalogue.counts[machine, accelerator]) for accelerator in job.catalogue.carried_by(machine)]
+    own = [
+        (accelerator, job.catalogue.counts[machine, accelerator]) for accelerator in job.catalogue.carried_by(machine)
+    ]
     always = listed(f"{counts[0]} x {accelerator}" for accelerator, counts in own if counts)
     message = f"{machine} comes with {always}; give accelerator_type and accelerator_count just so"
     offers = tuple(f"{machine} with {counts[0]} x {accelerator}" for accelerator, counts in own if counts)

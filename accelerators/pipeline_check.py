@@ -15,6 +15,9 @@ from accelerators.shape import Reading
 from accelerators.spelling import listed, quoted
 from accelerators.step_rules import check_launcher, check_plain_step
 
+_JUDGED = ("worker_pool_specs", "scheduling", "location")
+"""The parts of a job that rules look at; defaults of others are not worth a note."""
+
 
 @dataclass(kw_only=True)
 class Examination:
@@ -83,9 +86,7 @@ def _check_step(step: Step, seen: Examination, region: str, catalogue: Catalogue
         _check_job(step, kind, seen, region, catalogue, today)
 
 
-def _check_job(
-    step: Step, kind: str, seen: Examination, region: str, catalogue: Catalogue, today: date
-) -> None:
+def _check_job(step: Step, kind: str, seen: Examination, region: str, catalogue: Catalogue, today: date) -> None:
     payload = build(step)
     if payload is None:
         message = f"the payload of step {step.name!r} is not understood; its machines were not checked"
@@ -99,9 +100,7 @@ def _check_job(
     else:
         path = "trial_job_spec"
         fields = reading.message(payload.job.get(path, {}), "CustomJobSpec", path)
-        check_spec(
-            fields, reading, region=place, catalogue=catalogue, today=today, component=True, prefix=f"{path}."
-        )
+        check_spec(fields, reading, region=place, catalogue=catalogue, today=today, component=True, prefix=f"{path}.")
     seen.findings += [_in_pipeline(finding, payload, reading) for finding in reading.findings]
     seen.findings += _artifacts(payload)
     _remarks(payload, path, seen)
@@ -142,9 +141,9 @@ def _remarks(payload: Payload, path: str, seen: Examination) -> None:
         seen.findings.append(Finding(rule="not-checked", severity="warning", where=where, message=message))
     used = {
         name: value.value
-        for value in payload.origins.values()
+        for place, value in payload.origins.items()
         for name in value.default_of
-        if not isinstance(value.value, (list, dict))
+        if not isinstance(value.value, (list, dict)) and any(part in place for part in _JUDGED)
     }
     if used:
         values = ", ".join(f"{name}={quoted(value, 40)}" for name, value in used.items())

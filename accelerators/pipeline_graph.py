@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from accelerators.reading import UnreadableFile
@@ -55,7 +56,7 @@ class Step:
         """Return the word after a flag in the container's args, e.g. of "--type"; empty when there is none."""
         args = self.container.get("args")
         words = args if isinstance(args, list) else []
-        found = [after for flag, after in zip(words, words[1:], strict=False) if flag == name]
+        found = [after for flag, after in pairwise(words) if flag == name]
         return found[0] if found and isinstance(found[0], str) else ""
 
 
@@ -130,9 +131,7 @@ class Graph:
                     cached=mapping(mapping(task).get("cachingOptions")).get("enableCache") is True,
                 )
 
-    def _nested(
-        self, component: dict[str, Any], name: str, inputs: dict[str, Value], scope: _Scope
-    ) -> Iterator[Step]:
+    def _nested(self, component: dict[str, Any], name: str, inputs: dict[str, Value], scope: _Scope) -> Iterator[Step]:
         if name in scope.names or len(scope.names) >= _MAX_DEPTH:
             raise UnreadableFile(f"component {name!r} contains itself or is nested too deeply; that is no pipeline")
         tasks = mapping(mapping(component.get("dag")).get("tasks"))

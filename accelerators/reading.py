@@ -72,8 +72,7 @@ def _parse_yaml(data: bytes, name: str) -> Any:
         raise UnreadableFile(f"{name} is YAML and PyYAML is not installed; install pyyaml or give JSON") from None
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        if b"&" in data and b"*" in data:
-            _refuse_bomb(yaml.parse(data, Loader=loader), name)
+        _refuse_bomb(yaml.parse(data, Loader=loader), name)
         return next(iter(yaml.load_all(data, Loader=loader)), None)
     except UnreadableFile:
         raise
@@ -85,7 +84,11 @@ def _parse_yaml(data: bytes, name: str) -> Any:
 
 
 def _refuse_bomb(events: Any, name: str) -> None:
-    """Refuse YAML whose aliases stand for more values than a file could hold, before anything is built of it."""
+    """Refuse what would take all memory or stack, before anything is built of it.
+
+    Aliases may stand for more values than a file could hold, and the loader of libyaml ends the whole process where
+    it is nested some ten thousand deep.
+    """
     sizes: dict[str, int] = {}
     open_nodes: list[tuple[str | None, int]] = []
     total = 0
@@ -96,6 +99,8 @@ def _refuse_bomb(events: Any, name: str) -> None:
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
             open_nodes.append((event.anchor, total))
             total += 1
+            if len(open_nodes) > MAX_DEPTH:
+                raise UnreadableFile(f"{name} is nested too deeply to be a job or a pipeline")
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             anchor, before = open_nodes.pop()
             if anchor:

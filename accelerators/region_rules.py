@@ -27,7 +27,9 @@ def _known_region(job: Job) -> bool:
         job.note("region", "error", "region", f"{region!r} {found}; give a region such as europe-west4", near)
         return False
     if not job.catalogue.training_regions[region]:
-        message = f"custom training in {region} is doubtful: only some of Google's pages list it; try it with a short job"
+        message = (
+            f"custom training in {region} is doubtful: only some of Google's pages list it; try it with a short job"
+        )
         job.note("region-doubtful", "warning", "region", message)
     return True
 

@@ -44,7 +44,9 @@ def _flex_start(job: Job, where: str) -> None:
         job.note("flex-start-pools", "error", f"{job.prefix}worker_pool_specs", message)
     timeout = job.scheduling.get("timeout")
     if isinstance(timeout, str) and seconds(timeout) > MAX_FLEX_START_SECONDS:
-        message = f"timeout {timeout}; FLEX_START runs at most 7 days: give 604800s or less and resume from a checkpoint"
+        message = (
+            f"timeout {timeout}; FLEX_START runs at most 7 days: give 604800s or less and resume from a checkpoint"
+        )
         job.note("flex-start-timeout", "error", f"{where}.timeout", message, ("604800s",))
 
 
@@ -54,7 +56,9 @@ def _flex_start_accelerator(job: Job, pool: Pool) -> None:
     entry = job.catalogue.accelerators.get(pool.accelerator)
     where = f"{pool.where}.machine_spec.accelerator_type"
     if entry is not None and entry.flex_start == "uncertain":
-        message = f"FLEX_START with {entry.name} is doubtful: Google's page names the family only; try a short job first"
+        message = (
+            f"FLEX_START with {entry.name} is doubtful: Google's page names the family only; try a short job first"
+        )
         job.note("flex-start-doubtful", "warning", where, message)
     elif (entry is None and pool.accelerator == "") or (entry is not None and entry.flex_start != "yes"):
         able = [name for name, kind in job.catalogue.accelerators.items() if kind.flex_start == "yes"]
@@ -122,7 +126,9 @@ def _reservation(job: Job, pool: Pool) -> None:
         message = f"{kind} together with FLEX_START; the service takes one or the other: drop one"
         job.note("flex-start-reservation", "error", where, message)
     if kind == "SPECIFIC_RESERVATION" and isinstance(affinity, dict) and not affinity.get("values"):
-        message = "SPECIFIC_RESERVATION names no reservation; give key compute.googleapis.com/reservation-name and values"
+        message = (
+            "SPECIFIC_RESERVATION names no reservation; give key compute.googleapis.com/reservation-name and values"
+        )
         job.note("reservation", "error", where, message)
     _scarce(job, pool, where, reserved=reserved or (kind is not None and not known(kind)))
 

@@ -89,7 +89,8 @@ def _step_accelerator(
     if not isinstance(kind, str) or "{{$" in kind:
         return []
     where = f"{step.container_where}.resources.accelerator"
-    number = int(count) if str(count).isdecimal() and len(str(count)) < 6 else None
+    digits = str(count)
+    number = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 6 else None
     machine = {"accelerator_type": kind} | ({} if number is None else {"accelerator_count": number})
     spec = {"worker_pool_specs": [{"machine_spec": machine}]}
     job = Job(spec=spec, catalogue=catalogue, region=region, today=today)
@@ -100,7 +101,13 @@ def _step_accelerator(
         message = f"{number} x {kind} on step {step.name!r}; no machine has so many, valid are {listed(valid)}"
         job.note("accelerator-count", "error", f"{where}.count", message, tuple(str(one) for one in valid))
     return [
-        Finding(rule=f.rule, severity=f.severity, where=_moved(f.where, where), message=f.message, alternatives=f.alternatives)
+        Finding(
+            rule=f.rule,
+            severity=f.severity,
+            where=_moved(f.where, where),
+            message=f.message,
+            alternatives=f.alternatives,
+        )
         for f in job.findings
     ]
 

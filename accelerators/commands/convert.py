@@ -73,7 +73,9 @@ def _parser() -> argparse.ArgumentParser:
         "--pipeline-parameters", action="store_true", help="print parameters of this project's pipeline instead"
     )
     form.add_argument(
-        "--gcloud", action="store_true", help="print the job_spec in camelCase, as gcloud ai custom-jobs create reads it"
+        "--gcloud",
+        action="store_true",
+        help="print the job_spec in camelCase, as gcloud ai custom-jobs create reads it",
     )
     add_today(made)
     return made

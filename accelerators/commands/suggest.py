@@ -92,8 +92,14 @@ def _print(machines: list[MachineType], rungs: list[Rung], wish: Wish, catalogue
         print(f"\n{wish.accelerator_type} is not offered for training in {wish.region}; the list starts elsewhere")
     print("\nto try in this order (no price data: compare prices yourself)")
     steps = [
-        [f"{number}.", rung.machine_type, f"{rung.accelerator_count} x {rung.accelerator_type}", rung.region]
-        + [rung.scheduling_strategy, rung.remark]
+        [
+            f"{number}.",
+            rung.machine_type,
+            f"{rung.accelerator_count} x {rung.accelerator_type}",
+            rung.region,
+            rung.scheduling_strategy,
+            rung.remark,
+        ]
         for number, rung in enumerate(rungs, start=1)
     ]
     print("\n".join(aligned(steps, right=frozenset({0}))) if steps else "nothing is offered for training anywhere")

@@ -62,9 +62,7 @@ def _machines(catalogue: Catalogue, options: argparse.Namespace) -> list[Machine
     return found
 
 
-def _row(
-    catalogue: Catalogue, machine: MachineType, accelerator: str, options: argparse.Namespace
-) -> dict[str, Any]:
+def _row(catalogue: Catalogue, machine: MachineType, accelerator: str, options: argparse.Namespace) -> dict[str, Any]:
     carried = [accelerator] if accelerator else catalogue.carried_by(machine.name)
     counts = {
         name + _mark(catalogue, name, options.region, options.today or date.today()): list(valid)

@@ -22,8 +22,8 @@ SWITCHES = frozenset({"--enable-web-access", "--stream-logs", "--async"})
 """Flags of the command without a value; --no-... turns them off."""
 
 _GLOBAL_VALUES = frozenset(
-    "--project --account --billing-project --configuration --flags-file --flatten --format --impersonate-service-account "
-    "--access-token-file --trace-token --verbosity".split()
+    "--project --account --billing-project --configuration --flags-file --flatten --format --access-token-file "
+    "--impersonate-service-account --trace-token --verbosity".split()
 )
 _GLOBAL_SWITCHES = frozenset("--quiet -q --log-http --user-output-enabled --help -h".split())
 # What ends a command in a shell; the rest of the line is another command or a redirection.

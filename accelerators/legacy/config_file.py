@@ -72,7 +72,9 @@ class _Reader:
         if name is None:
             self._unknown(key, known, where)
         elif name != key:
-            message = f"read as {name}; the service itself did not know this spelling, so check what the job really ran on"
+            message = (
+                f"read as {name}; the service itself did not know this spelling, so check what the job really ran on"
+            )
             self.report.add("doubtful", here, message)
         return name
 
@@ -135,7 +137,9 @@ class _Reader:
 
     def _text(self, value: object, path: str) -> str:
         if isinstance(value, float) and path.endswith("Version"):
-            message = f"found {value} without quotes: to YAML 1.10 and 1.1 are one number; check which version was meant"
+            message = (
+                f"found {value} without quotes: to YAML 1.10 and 1.1 are one number; check which version was meant"
+            )
             self.report.add("doubtful", path, message)
         return str(value)
 

@@ -91,7 +91,9 @@ class Task:
             old = " and no image has it any more" if version.startswith(("2.", "3.5")) else ""
             self.report.add("dropped", "pythonVersion", f"{version} is part of the image now{old}")
         if self.image and self.training.get("runtimeVersion"):
-            self.report.add("dropped", "runtimeVersion", "the job has an image of its own; one or the other was allowed")
+            self.report.add(
+                "dropped", "runtimeVersion", "the job has an image of its own; one or the other was allowed"
+            )
         if self.image:
             for name in ("packageUris", "pythonModule"):
                 if self.training.get(name):

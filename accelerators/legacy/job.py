@@ -31,7 +31,7 @@ def vertex_job(job: dict[str, Any], garage: Garage, report: Report) -> dict[str,
         spec["base_output_directory"] = {"output_uri_prefix": training["jobDir"]}
     _roles_in_tf_config(training, spec, report)
     _shell_variables(job, report)
-    made = {"display_name": _name(job, report)}
+    made: dict[str, Any] = {"display_name": _name(job, report)}
     if job.get("labels"):
         made["labels"] = job["labels"]
     key = (training.get("encryptionConfig") or {}).get("kmsKeyName")
@@ -71,7 +71,7 @@ def _scheduling(old: dict[str, Any], report: Report) -> dict[str, Any]:
         new["restart_job_on_worker_restart"] = not old["resilientToWorkerRestart"]
         message = (
             f"{str(old['resilientToWorkerRestart']).lower()} becomes restart_job_on_worker_restart "
-            f"{str(not old['resilientToWorkerRestart']).lower()}: a job that bears a lost worker needs no restart of all"
+            f"{str(not old['resilientToWorkerRestart']).lower()}: a job that bears a lost worker needs no full restart"
         )
         report.add("doubtful", "scheduling.resilientToWorkerRestart", message)
     if "priority" in old:
@@ -99,7 +99,9 @@ def _roles_in_tf_config(training: dict[str, Any], spec: dict[str, Any], report: 
     old_runtime = re.match(r"1\.|2\.0", str(training.get("runtimeVersion") or "")) is not None
     own_image = bool((training.get("masterConfig") or {}).get("imageUri"))
     if len(pools) > 1 and not chief and (own_image or old_runtime):
-        message = "the first replica was called master and is called chief now; code that looks for master needs a change"
+        message = (
+            "the first replica was called master and is called chief now; code that looks for master needs a change"
+        )
         report.add("doubtful", "TF_CONFIG", message)
 
 

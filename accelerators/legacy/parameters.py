@@ -7,7 +7,8 @@ from accelerators.legacy.report import Report
 
 # Remarks on the old program do not matter to a pipeline that brings its own.
 _PROGRAM = frozenset(
-    "args imageUri jobDir jobId packageUris pythonModule pythonVersion runtimeVersion useChiefInTfConfig TF_CONFIG".split()
+    "args imageUri jobDir jobId packageUris pythonModule pythonVersion runtimeVersion TF_CONFIG "
+    "useChiefInTfConfig".split()
 ) | {f"{role}Config.{name}" for role in ROLES for name in ("imageUri", "containerArgs", "containerCommand")}
 _ELSEWHERE = {
     "labels": "labels are set when the pipeline is submitted",

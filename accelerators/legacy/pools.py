@@ -81,7 +81,9 @@ def _pool(training: dict[str, Any], role: str, garage: Garage, task: Task) -> di
         garage.report.add("decide", f"{role}Type", message)
     machine = garage.machine(name, config.get("acceleratorConfig") or {}, role)
     if config.get("tpuTfVersion"):
-        garage.report.add("dropped", f"{role}Config.tpuTfVersion", "Vertex AI has no such field; it is part of the image")
+        garage.report.add(
+            "dropped", f"{role}Config.tpuTfVersion", "Vertex AI has no such field; it is part of the image"
+        )
     pool: dict[str, Any] = {"machine_spec": machine.as_spec(), "replica_count": replicas}
     if config.get("diskConfig"):
         pool["disk_spec"] = _disk(config["diskConfig"])

@@ -36,9 +36,7 @@ def limit_counts(machine, accelerator):
     """Return the counts whose vCPU and memory limits an N1 machine keeps."""
     family, vcpus = machine.split("-")[1], int(machine.split("-")[2])
     memory_gb = vcpus * GB_PER_VCPU[family]
-    return tuple(
-        count for count, (cpu, gb) in LIMITS[accelerator].items() if vcpus <= cpu and memory_gb <= gb
-    )
+    return tuple(count for count, (cpu, gb) in LIMITS[accelerator].items() if vcpus <= cpu and memory_gb <= gb)
 
 
 def seed_rows(name):

@@ -3,7 +3,7 @@
 import copy
 import datetime
 import json
-import shutil
+import subprocess
 import sys
 import warnings
 
@@ -22,8 +22,11 @@ EXPECTED = {
     "literal": [CACHED, ("accelerator-count", "error")],
     "nested": [CACHED, ("accelerator-count", "error"), NO_ROOT],
     "wrapped": [CACHED, *[("accelerator-machine", "error")] * 2, ("spot-without-restart", "warning")],
-    "launcher": [("launcher-accelerator", "error"), ("launcher-resources", "warning")]
-    + [("launcher-environment", "warning")],
+    "launcher": [
+        ("launcher-accelerator", "error"),
+        ("launcher-resources", "warning"),
+        ("launcher-environment", "warning"),
+    ],
     "artifact": [("artifact-in-worker-pools", "error")],
     "upload": [("flex-start-pools", "error"), ("flex-start-timeout", "error"), ("component-location", "error")],
     "planned": [PLACEHOLDER, NO_ROOT],
@@ -158,7 +161,11 @@ def test_a_component_without_location(data):
 def test_kfp_1_8_specs_are_read(data):
     """It reads constants that are wrapped by type and pools that are JSON text."""
     spec = load(data, "literal")
-    pools = json.dumps(spec["root"]["dag"]["tasks"]["custom-training-job"]["inputs"]["parameters"]["worker_pool_specs"]["runtimeValue"]["constant"])
+    pools = json.dumps(
+        spec["root"]["dag"]["tasks"]["custom-training-job"]["inputs"]["parameters"]["worker_pool_specs"][
+            "runtimeValue"
+        ]["constant"]
+    )
     parameters = spec["root"]["dag"]["tasks"]["custom-training-job"]["inputs"]["parameters"]
     parameters["worker_pool_specs"] = {"runtimeValue": {"constantValue": {"stringValue": pools}}}
     assert ("accelerator-count", "error") in {(f.rule, f.severity) for f in check_pipeline(spec, today=TODAY)}
@@ -188,10 +195,23 @@ def test_broken_specs_do_not_raise(data, part, value):
     assert all(finding.severity == "warning" for finding in findings)
 
 
-def test_our_own_pipeline_passes(tmp_path, repository):
+def test_our_own_pipeline_passes(tmp_path, repository, python):
     """It finds no error in the file that `python compile.py` writes without an image, only what keeps it local."""
-    built = repository / "build" / "image_training.json"
-    if not built.exists():
-        pytest.skip("build/image_training.json is not built; `python compile.py` builds it")
-    copied = shutil.copy(built, tmp_path)
-    assert {f.rule for f in check_file(copied, today=TODAY)} == {"placeholder-image", "no-pipeline-root"}
+    command = [python, "compile.py", "--output-dir", str(tmp_path)]
+    subprocess.run(command, cwd=repository, check=True, capture_output=True, timeout=120)
+    for kind in ("json", "yaml"):
+        seen = examine_file(tmp_path / f"image_training.{kind}", region="us-central1", catalogue=None, today=TODAY)
+        assert {finding.rule for finding in seen.findings} == {"placeholder-image", "no-pipeline-root"}
+        assert "machine_type='n1-standard-8'" in seen.notes[0]
+
+
+def test_our_own_pipeline_is_checked_with_its_defaults(tmp_path, repository, python):
+    command = [python, "compile.py", "--output-dir", str(tmp_path)]
+    subprocess.run(command, cwd=repository, check=True, capture_output=True, timeout=120)
+    spec = json.loads((tmp_path / "image_training.json").read_text("utf-8"))
+    spec["root"]["inputDefinitions"]["parameters"]["accelerator_count"]["defaultValue"] = 3.0
+    (error,) = [finding for finding in check_pipeline(spec, today=TODAY) if finding.severity == "error"]
+    assert (error.rule, error.where) == (
+        "accelerator-count",
+        "root.inputDefinitions.parameters.accelerator_count.defaultValue",
+    )

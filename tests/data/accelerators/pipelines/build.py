@@ -137,14 +137,17 @@ def planned(
             ).set_caching_options(False)
 
 
+POOLS = [pool("a2-highgpu-1g", "NVIDIA_TESLA_A100", 2)]
+
+
 @dsl.pipeline(name="pools-parameter", pipeline_root=ROOT)
 def param(
-    worker_pool_specs: list = [pool("a2-highgpu-1g", "NVIDIA_TESLA_A100", 2)],  # noqa: B006 - kfp reads it once
+    worker_pool_specs: list = POOLS,
     region: str = "us-central1",
 ):
-    CustomTrainingJobOp(
-        display_name="train", location=region, worker_pool_specs=worker_pool_specs
-    ).set_caching_options(False)
+    CustomTrainingJobOp(display_name="train", location=region, worker_pool_specs=worker_pool_specs).set_caching_options(
+        False
+    )
 
 
 @dsl.pipeline(name="camel-pools", pipeline_root=ROOT)
