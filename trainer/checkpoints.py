@@ -77,7 +77,7 @@ def save(directory: str, checkpoint: Checkpoint) -> str:
             # Also what a writer left that died before its last write.
             final.rmtree()
     data = _pack(checkpoint.arrays)
-    with storage.committed_directory(final) as folder:
+    with storage.committed_directory(final, last=MANIFEST_FILE) as folder:
         (folder / VARIABLES_FILE).write_bytes(data)
         manifest = {
             "step": checkpoint.step,
@@ -86,7 +86,6 @@ def save(directory: str, checkpoint: Checkpoint) -> str:
             "identity": checkpoint.identity,
             "files": {VARIABLES_FILE: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}},
         }
-        # Last: on an object store this write is the commit.
         storage.write_json(folder / MANIFEST_FILE, manifest)
     return str(final)
 

@@ -11,7 +11,7 @@ from trainer.sources import SPLITS
 
 _MAX_CLASSES = 40
 """So many classes are drawn and shown; the table has all."""
-_SAMPLES = 60
+_SAMPLES = 40
 """Pictures in all, spread over the classes."""
 
 

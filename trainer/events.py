@@ -26,7 +26,7 @@ class EventLog:
         self._waiting: list[str] = []
         self._written_at = 0.0
         # Appending to an object writes it anew, and an object may be written once a second at most.
-        self._seconds_between_writes = 15.0 if storage.is_remote(self._path) else 0.0
+        self._seconds_between_writes = 15.0 if storage.is_object_store(self._path) else 0.0
         # A killed predecessor may have left half a line; ours must not continue it.
         self._separator = "\n" if self._path.exists() and not self._path.read_bytes().endswith(b"\n") else ""
 

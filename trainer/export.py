@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
+import pathlib
 import sys
-import tempfile
 
 from trainer import command_line, dataset, storage
 from trainer.errors import TrainingError, UserError
@@ -36,11 +35,8 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
 
     from trainer import restored, saved_model
 
-    if not storage.is_remote(output_directory) and os.path.exists(output_directory):
-        if not os.path.isdir(output_directory) or os.listdir(output_directory):
-            raise UserError(
-                f"output directory {output_directory!r} exists and is not empty; give a new one or remove it"
-            )
+    if storage.is_occupied(output_directory, last="saved_model.pb"):
+        raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")
     data = dataset.load(dataset_directory)
     trained = restored.best_model(checkpoint_directory, data)
     metadata: dict[str, str | int | float] = {
@@ -50,21 +46,20 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
     }
     records = list(data.records("test", list(range(min(_NUM_COMPARED, data.num_examples["test"])))))
     images = np.stack([record.pixels() for record in records])
-    with tempfile.TemporaryDirectory(prefix="export-") as scratch:
-        aside = os.path.join(scratch, "model")
+    with storage.committed_directory(output_directory, last="saved_model.pb") as aside:
         saved_model.write(
-            trained.model, aside, class_names=list(data.class_names), image_size=data.image_size, metadata=metadata
+            trained.model, str(aside), class_names=list(data.class_names), image_size=data.image_size, metadata=metadata
         )
         expected = np.asarray(trained.model(images, training=False))
-        loaded = saved_model.load(aside)
+        loaded = saved_model.load(str(aside))
         answers = (loaded.predict_images(images), loaded.predict_files([record.image_bytes for record in records]))
         difference = max(float(np.abs(answer - expected).max()) for answer in answers)
         # Also false for a NaN.
         if not difference <= _TOLERANCE:
             raise TrainingError(
-                f"the exported model differs from the live one by {difference:g} on {len(images)} test images"
+                f"the exported model differs from the live one by {difference:g} on {len(images)} images"
             )
-        num_bytes = storage.publish(aside, output_directory, last="saved_model.pb")
+        num_bytes = sum(path.stat().st_size for path in pathlib.Path(aside).rglob("*") if path.is_file())
     return {
         **metadata,
         "num_classes": data.num_classes,

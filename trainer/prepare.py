@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
-from trainer import command_line, dataset_files, images, splits, storage
+from trainer import command_line, dataset, dataset_files, images, splits, storage
 from trainer.dataset_files import Prepared
 from trainer.errors import UserError
 from trainer.sources import Source, SourceImage, open_source
@@ -57,7 +57,7 @@ def prepare(
         statistics = Statistics(opened.class_names)
         with (
             open(os.path.join(scratch, "spill"), "w+b") as spill,
-            storage.committed_directory(output_directory) as directory,
+            storage.committed_directory(output_directory, last=dataset.METADATA_FILE) as directory,
         ):
             prepared = list(_read_all(_sample(opened, max_examples, seed), image_size, spill, statistics))
             _refuse_bad_source(source, opened.class_names, statistics, prepared, max_bad_fraction)
@@ -69,7 +69,7 @@ def prepare(
             dataset_files.write(
                 directory, prepared, assigned, spill, statistics=statistics, image_size=image_size, source=source
             )
-    from trainer import data_report, dataset
+    from trainer import data_report
 
     made = dataset.load(output_directory)
     storage.write_text(report_path, data_report.render(made, source=source))
@@ -90,9 +90,9 @@ def _check_arguments(output_directory: str, image_size: int, max_examples: int, 
         raise UserError(f"max_examples={max_examples} is negative; expected 0 (all) or a number of images")
     if not 0 <= max_bad_fraction < 1:
         raise UserError(f"max_bad_fraction={max_bad_fraction} is out of range; expected 0 to below 1, such as 0.1")
-    if storage.is_remote(output_directory):
+    if "://" in output_directory:
         raise UserError(f"output directory {output_directory!r} must be a local path (/gcs/BUCKET/... on Vertex AI)")
-    if os.path.exists(output_directory) and (not os.path.isdir(output_directory) or os.listdir(output_directory)):
+    if storage.is_occupied(output_directory, last=dataset.METADATA_FILE):
         raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -14,27 +15,48 @@ from typing import Any
 from etils import epath
 
 
-def is_remote(path: str | os.PathLike[str]) -> bool:
-    """Whether the path is an object store's (gs://...), which can rename no folder."""
-    return "://" in os.fspath(path)
+def is_object_store(path: str | os.PathLike[str]) -> bool:
+    """Whether the path is in a bucket, as gs://... or mounted as /gcs/...: no folder can be renamed there.
+
+    The mount (Cloud Storage FUSE) refuses to rename folders with content unless told otherwise (--rename-dir-limit).
+    """
+    return "://" in os.fspath(path) or os.fspath(path).startswith("/gcs/")
+
+
+def is_occupied(final: str | os.PathLike[str], *, last: str) -> bool:
+    """Whether `committed_directory` would refuse the place.
+
+    Locally: something is there, other than an empty folder. In a bucket: the file that is written last is there; what
+    writers left that did not get so far does not count.
+    """
+    target = epath.Path(final)
+    if is_object_store(target):
+        return bool((target / last).exists())
+    return bool(target.exists() and (not target.is_dir() or any(target.iterdir())))
 
 
 @contextlib.contextmanager
-def committed_directory(final: str | os.PathLike[str]) -> Iterator[epath.Path]:
-    """A folder to write into, which becomes `final` when the block ends well, and never existed when it does not.
+def committed_directory(final: str | os.PathLike[str], *, last: str) -> Iterator[epath.Path]:
+    """A local folder to write into, whose content is at `final` when the block ends well, and not before.
 
-    Locally by one last rename; `final` may exist if it is empty. An object store cannot rename: there the block
-    writes in place, and must write the file that readers take as the mark of completeness last.
+    Locally by one last rename. To a bucket the files are copied, and `last`, without which readers ignore the others,
+    is copied when all others are there.
+
+    Args:
+        final: local, gs:// or /gcs/; need not exist.
+        last: path of a file below the folder.
 
     Raises:
-        FileExistsError: `final` exists and holds something.
+        FileExistsError: the place is occupied.
     """
     target = epath.Path(final)
-    if is_remote(target):
-        yield target
-        return
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+    if is_occupied(target, last=last):
         raise FileExistsError(f"{target} exists and is not empty")
+    if is_object_store(target):
+        with tempfile.TemporaryDirectory(prefix="upload-") as scratch:
+            yield epath.Path(scratch)
+            _upload(pathlib.Path(scratch), target, last)
+        return
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.parent / f".{target.name}.{uuid.uuid4().hex[:8]}.partial"
     aside.mkdir()
@@ -51,7 +73,7 @@ def committed_directory(final: str | os.PathLike[str]) -> Iterator[epath.Path]:
 def remove_partial(directory: str | os.PathLike[str]) -> None:
     """Remove what writers that were killed left in a folder. Only while no other writer is at work there."""
     parent = epath.Path(directory)
-    if is_remote(parent) or not parent.is_dir():
+    if is_object_store(parent) or not parent.is_dir():
         return
     for entry in parent.iterdir():
         if entry.name.startswith(".") and entry.name.endswith(".partial"):
@@ -61,7 +83,7 @@ def remove_partial(directory: str | os.PathLike[str]) -> None:
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a file so that readers see the old content or the new one, never a part."""
     target = epath.Path(path)
-    if is_remote(target):
+    if is_object_store(target):
         target.write_text(text)
         return
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -102,25 +124,8 @@ def _flush_to_disk(directory: epath.Path) -> None:
                 os.fsync(file.fileno())
 
 
-def publish(source: str, final: str, *, last: str) -> int:
-    """Copy a local folder to its place, where it appears whole or not at all.
-
-    Args:
-        source: local folder.
-        final: new or empty, local or gs://.
-        last: path below `source` of the file without which readers ignore the folder; written last on gs://.
-
-    Returns:
-        Bytes copied.
-    """
-    names = sorted(
-        os.path.relpath(os.path.join(folder, name), source) for folder, _, found in os.walk(source) for name in found
-    )
-    num_bytes = 0
-    with committed_directory(final) as target:
-        for name in sorted(names, key=lambda name: name == last):
-            data = pathlib.Path(source, name).read_bytes()
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            (target / name).write_bytes(data)
-            num_bytes += len(data)
-    return num_bytes
+def _upload(source: pathlib.Path, target: epath.Path, last: str) -> None:
+    files = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file())
+    for name in sorted(files, key=lambda name: name == last):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        epath.Path(source / name).copy(target / name, overwrite=True)

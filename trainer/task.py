@@ -156,7 +156,7 @@ def _checkpoint_directory(options: argparse.Namespace) -> str:
         raise UserError(
             "--checkpoint-directory is missing (AIP_CHECKPOINT_DIR and --job-dir are not set either); give a folder"
         )
-    if not storage.is_remote(directory) and os.path.exists(directory) and not os.path.isdir(directory):
+    if not storage.is_object_store(directory) and os.path.exists(directory) and not os.path.isdir(directory):
         raise UserError(f"checkpoint directory {directory!r} is a file; give a folder")
     return directory.rstrip("/")
 

@@ -49,13 +49,7 @@ def bars(title: str, names: Sequence[str], stacks: Mapping[str, Sequence[int]], 
     axes.invert_yaxis()
     axes.set_xlabel(x_label, color=_INK)
     if len(stacks) > 1:
-        axes.legend(
-            frameon=False,
-            labelcolor=_INK,
-            ncols=3,
-            loc="upper center",
-            bbox_to_anchor=(0.5, -0.18 - 1.2 / (4 + len(names))),
-        )
+        figure.legend(frameon=False, labelcolor=_INK, ncols=3, loc="outside lower center", fontsize=9)
     return _svg(figure)
 
 
@@ -88,9 +82,8 @@ def confusion(title: str, matrix: npt.NDArray[np.int64], names: Sequence[str]) -
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_ylim(len(names) - 0.5, -0.5)
     if len(names) <= 50:
-        axes.set_xticks(
-            range(len(names)), [_short(name) for name in names], rotation=45 if max(map(len, names)) > 2 else 0
-        )
+        turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if max(map(len, names)) > 2 else {}
+        axes.set_xticks(range(len(names)), [_short(name) for name in names], **turned)
         axes.set_yticks(range(len(names)), [_short(name) for name in names])
     axes.grid(visible=False)
     axes.set_xlabel("predicted", color=_INK)
