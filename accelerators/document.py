@@ -82,4 +82,4 @@ def _kind(document: Any, keys: set[str], name: str) -> tuple[str, Any, str, str]
 def _as_written(finding: Finding, reading: Reading, *, bare_list: bool) -> Finding:
     """Return the finding with its path as in the file."""
     where = reading.as_written(finding.where)
-    return replace(finding, where=where.removeprefix("worker_pool_specs") if bare_list else where)
+    return replace(finding, where=where.removeprefix("worker_pool_specs") or "(the list)" if bare_list else where)

@@ -7,6 +7,7 @@ from datetime import date
 
 from accelerators import nearest
 from accelerators.catalogue import Catalogue, has_ended
+from accelerators.machine_rules import TOO_SMALL_FOR_GPUS
 from accelerators.nearest import SUCCESSORS, Demand
 from accelerators.rows import MachineType
 
@@ -73,6 +74,7 @@ def ladder(catalogue: Catalogue, wish: Wish, most: int = 12) -> list[Rung]:
 
 def _rungs(catalogue: Catalogue, wish: Wish, accelerator: str) -> Iterator[Rung]:
     machines = fitting(catalogue, replace(wish, accelerator_type=accelerator))
+    machines = [machine for machine in machines if machine.name != TOO_SMALL_FOR_GPUS] or machines
     entry = catalogue.accelerators[accelerator]
     if not machines or has_ended(entry, wish.today) or not entry.for_training or "required" in entry.capacity:
         return

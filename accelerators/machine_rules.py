@@ -1,12 +1,16 @@
 """Rules about the machine of a pool: its type, its accelerators and their number."""
 
 from accelerators import nearest
+from accelerators.accelerator_rules import check_accelerator, successors
 from accelerators.catalogue import has_ended
 from accelerators.job import Job, Pool
-from accelerators.nearest import SUCCESSORS, Demand
+from accelerators.nearest import Demand
 from accelerators.run_time import AtRunTime, known
-from accelerators.spelling import closest, listed
+from accelerators.spelling import listed
 from accelerators.tpu_rules import check_tpu
+
+TOO_SMALL_FOR_GPUS = "n1-highmem-2"
+"""Google's page on configuring compute warns that logs may stop on this very type."""
 
 
 def check_machines(job: Job) -> None:
@@ -46,51 +50,6 @@ def _machines_for(job: Job, pool: Pool, name: str) -> tuple[str, ...]:
     return nearest.machines(job.catalogue, name)
 
 
-def check_accelerator(job: Job, pool: Pool, where: str) -> None:
-    """Check that the accelerator exists and is still offered, whatever machine it is for."""
-    if not pool.accelerator:
-        return
-    entry = job.catalogue.accelerators.get(pool.accelerator)
-    place = f"{where}.accelerator_type"
-    if entry is None:
-        names = [name for name, known_one in job.catalogue.accelerators.items() if known_one.for_training]
-        meant = _meant(pool.accelerator, names)
-        hint = f"did you mean {listed(meant)}?" if meant else "names are in capitals, e.g. NVIDIA_TESLA_T4"
-        message = f"{pool.accelerator!r} is not an accelerator of the API; {hint}"
-        offers = _successors(job, pool, meant[0]) if len(meant) == 1 else meant
-        job.note("accelerator-type", "error", place, message, offers)
-    elif has_ended(entry, job.today):
-        message = f"{entry.name} reached its end of support on {entry.end_of_support}; the service refuses it"
-        job.note("end-of-support", "error", place, message, _successors(job, pool))
-    elif not entry.for_training:
-        message = f"{entry.name} is not offered for custom training; choose another accelerator"
-        job.note("accelerator-type", "error", place, message, _successors(job, pool))
-    elif entry.end_of_support is not None:
-        message = f"support for {entry.name} ends on {entry.end_of_support}; plan to move to {_heirs(entry.name)}"
-        job.note("end-of-support", "warning", place, message)
-
-
-def _heirs(name: str) -> str:
-    return listed(SUCCESSORS.get(name, ("another accelerator",))[:2])
-
-
-def _meant(name: str, names: list[str]) -> tuple[str, ...]:
-    """Return the accelerators meant by names such as T4, nvidia-tesla-t4 or NVIDIA_TESLA_L4."""
-    parts = {part for part in name.upper().replace("-", "_").split("_") if part} - {"NVIDIA", "TESLA"}
-    exact = tuple(full for full in names if parts and parts <= set(full.split("_")))
-    return exact or closest(name, names, 3)
-
-
-def _successors(job: Job, pool: Pool, accelerator: str = "") -> tuple[str, ...]:
-    machine, count = (pool.machine.get(key) for key in ("machine_type", "accelerator_count"))
-    demand = job.demand(
-        machine if isinstance(machine, str) else "",
-        accelerator or pool.accelerator,
-        count if isinstance(count, int) and count > 0 else 1,
-    )
-    return nearest.combinations(job.catalogue, demand)
-
-
 def _given_together(job: Job, pool: Pool, where: str) -> bool:
     """Check that type and count come together; return whether there is anything to compare with the machine."""
     machine = pool.machine
@@ -111,7 +70,7 @@ def _given_together(job: Job, pool: Pool, where: str) -> bool:
 
 def _counts(job: Job, pool: Pool) -> tuple[str, ...]:
     counts = job.catalogue.counts.get((pool.machine.get("machine_type", ""), pool.accelerator), ())
-    return tuple(f"accelerator_count {count}" for count in counts) or _successors(job, pool)
+    return tuple(f"accelerator_count {count}" for count in counts) or successors(job, pool)
 
 
 def _on_machine(job: Job, machine: object, count: int) -> tuple[str, ...]:
@@ -138,8 +97,7 @@ def _fits(job: Job, pool: Pool, where: str) -> None:
         message = f"{count} x {accelerator} on {machine}; this machine takes {listed(valid)} of them per replica"
         alternatives = nearest.combinations(job.catalogue, job.demand(machine, accelerator, count))
         job.note("accelerator-count", "error", f"{where}.accelerator_count", message, alternatives)
-    elif machine == "n1-highmem-2":
-        # Google's page on configuring compute warns of it for this very type.
+    elif machine == TOO_SMALL_FOR_GPUS:
         message = "n1-highmem-2 with a GPU may stop to write logs; take a larger machine, e.g. n1-highmem-4"
         job.note("small-machine", "warning", f"{where}.machine_type", message)
 
@@ -158,7 +116,8 @@ def _may_go_without(job: Job, machine: str, where: str) -> None:
 
 def _cannot_carry(job: Job, pool: Pool, where: str) -> None:
     machine, accelerator = pool.machine["machine_type"], pool.accelerator
-    if has_ended(job.catalogue.accelerators[accelerator], job.today):
+    entry = job.catalogue.accelerators[accelerator]
+    if has_ended(entry, job.today) or (not entry.for_training and entry.is_gpu):
         return  # said already, with what takes its place
     carried = job.catalogue.carried_by(machine)
     instead = f"it carries {listed(carried)}" if carried else "it carries no accelerator"

@@ -7,9 +7,10 @@ from typing import Any
 from accelerators.catalogue import Catalogue, load_catalogue
 from accelerators.check import check_read, check_spec
 from accelerators.finding import Finding
-from accelerators.pipeline_graph import Graph, Step, mapping
+from accelerators.pipeline_graph import Graph
 from accelerators.pipeline_payload import Payload, build
 from accelerators.pipeline_rules import check_images, check_locations, check_root
+from accelerators.pipeline_step import Step, mapping
 from accelerators.run_time import AtRunTime
 from accelerators.shape import Reading
 from accelerators.spelling import listed, quoted

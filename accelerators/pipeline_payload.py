@@ -2,15 +2,18 @@
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from accelerators.pipeline_graph import Step, Value, mapping
+from accelerators.pipeline_step import Step, Value, mapping
 from accelerators.run_time import AtRunTime
 
 _INPUT = re.compile(r"\{\{\$\.inputs\.parameters\['([^']+)'\]\}\}")
 # In the payload a placeholder for a list or number stands without quotes: {"worker_pool_specs": {{$.inputs...}}}.
 _BARE = re.compile(r"([:\[,]\s*)(\{\{\$\.inputs\.parameters\['[^']+'\]\}\})")
+_LAST = re.compile(r"(^|\.)[^.\[]+$|\[\d+\]$")
 _LOCATION = "{{$.pipeline_google_cloud_location}}"
 
 MACHINE_INPUTS = ("machine_type", "accelerator_type", "accelerator_count")
@@ -34,27 +37,39 @@ class Payload:
 
     def place(self, path: str) -> str:
         """Return where in the pipeline file a path of the job stands."""
-        head = path
-        while head:
+        for head in _upwards(path):
             if head in self.origins:
                 return self.origins[head].where + path[len(head) :]
-            head = re.sub(r"(^|\.)[^.\[]+$|\[\d+\]$", "", head)
         return f"{self.step.container_where}.args(--payload).{path}"
 
     def defaults(self, path: str) -> list[str]:
         """Return the pipeline parameters whose defaults decide what stands at and beside a path of the job."""
-        beside = path.rpartition(".")[0] or path
-        names = {
-            name: None
-            for key, value in self.origins.items()
-            if key.startswith(beside) or path.startswith(key)
-            for name in value.default_of
-        }
+        beside, _, _ = path.rpartition(".")
+        names = dict.fromkeys(self._defaults_below.get(beside or path, ()))
+        for place in _upwards(path):
+            held = self.origins.get(place)
+            names |= dict.fromkeys(held.default_of if held else ())
         return list(names)
+
+    @cached_property
+    def _defaults_below(self) -> dict[str, dict[str, None]]:
+        """Every path of the job -> the parameters with defaults at or below it."""
+        below: dict[str, dict[str, None]] = {}
+        for path, held in self.origins.items():
+            for place in _upwards(path) if held.default_of else ():
+                below.setdefault(place, {}).update(dict.fromkeys(held.default_of))
+        return below
 
     def artifacts(self) -> list[str]:
         """Return the paths of the job at which an artifact was put."""
         return [path for path, value in self.origins.items() if value.is_artifact]
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """Yield a[0].b, a[0] and a for "a[0].b"."""
+    while path:
+        yield path
+        path = _LAST.sub("", path)
 
 
 def build(step: Step) -> Payload | None:

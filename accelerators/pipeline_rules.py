@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from accelerators.finding import Finding
-from accelerators.pipeline_graph import Step
+from accelerators.pipeline_step import Step
 from accelerators.placeholder import is_placeholder
 from accelerators.spelling import listed
 

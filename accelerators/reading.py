@@ -21,7 +21,9 @@ def read(path: str | Path) -> Any:
     Raises:
         UnreadableFile: If it cannot be read, with the reason in one line.
     """
-    name = "standard input" if str(path) == "-" else str(path)
+    text = str(path)
+    # A message is one line, whatever a file is called.
+    name = "standard input" if text == "-" else text if text.isprintable() and text else repr(text)
     data = _bytes(path, name)
     value = parse(data, name, json_only=name.endswith(".json"))
     _bounded(value, name)
@@ -32,15 +34,15 @@ def _bytes(path: str | Path, name: str) -> bytes:
     try:
         if str(path) == "-":
             data = sys.stdin.buffer.read(MAX_BYTES + 1)
-        elif Path(path).is_dir():
-            raise UnreadableFile(f"{name} is a folder; give a file")
         else:
-            with Path(path).open("rb") as file:
+            with open(path, "rb") as file:
                 data = file.read(MAX_BYTES + 1)
+    except IsADirectoryError:
+        raise UnreadableFile(f"{name} is a folder; give a file") from None
     except OSError as error:
         raise UnreadableFile(f"{name} cannot be read: {(error.strerror or 'it failed').lower()}") from None
     except ValueError as error:  # a path with a null byte
-        raise UnreadableFile(f"{name!r} is not a path: {error}") from None
+        raise UnreadableFile(f"{name} is not a path: {error}") from None
     if len(data) > MAX_BYTES:
         raise UnreadableFile(f"{name} is larger than {MAX_BYTES // 2**20} MiB; that is no job and no pipeline")
     if not data.strip():

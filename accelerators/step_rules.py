@@ -3,11 +3,11 @@
 from datetime import date
 from typing import Any
 
+from accelerators.accelerator_rules import check_accelerator
 from accelerators.catalogue import Catalogue
 from accelerators.finding import Finding
 from accelerators.job import Job
-from accelerators.machine_rules import check_accelerator
-from accelerators.pipeline_graph import Step, mapping
+from accelerators.pipeline_step import Step, mapping
 from accelerators.region_rules import check_region
 from accelerators.spelling import listed
 

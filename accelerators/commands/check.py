@@ -110,8 +110,9 @@ def _print(path: str, result: Examination | UnreadableFile) -> None:
         print(_as_text(finding))
     for note in result.notes:
         print(f"note: {note}")
+    name = path if path.isprintable() else repr(path)
     counts = [sum(finding.severity == kind for finding in result.findings) for kind in ("error", "warning")]
-    print(f"{path}: {result.what}, {_plural(counts[0], 'error')}, {_plural(counts[1], 'warning')}")
+    print(f"{name}: {result.what}, {_plural(counts[0], 'error')}, {_plural(counts[1], 'warning')}")
 
 
 def _as_text(finding: Finding) -> str:

@@ -39,6 +39,8 @@ def run(arguments: list[str]) -> int:
         today=options.today or date.today(),
     )
     entry = catalogue.accelerators[wish.accelerator_type]
+    if not entry.is_gpu:
+        raise UnreadableFile(f"{entry.name} is a TPU; the tables here say only which GPUs a machine takes")
     if has_ended(entry, wish.today):
         heirs = " or ".join(nearest.SUCCESSORS.get(entry.name, ())[:2]) or "another accelerator"
         raise UnreadableFile(f"{entry.name} reached its end of support on {entry.end_of_support}; ask for {heirs}")
@@ -90,6 +92,9 @@ def _print(machines: list[MachineType], rungs: list[Rung], wish: Wish, catalogue
     here = catalogue.regions.get((wish.accelerator_type, wish.region))
     if wish.region and (here is None or here.training != "yes"):
         print(f"\n{wish.accelerator_type} is not offered for training in {wish.region}; the list starts elsewhere")
+    capacity = catalogue.accelerators[wish.accelerator_type].capacity
+    if capacity:
+        print(f"\n{wish.accelerator_type}: {capacity}")
     print("\nto try in this order (no price data: compare prices yourself)")
     steps = [
         [

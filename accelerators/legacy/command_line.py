@@ -1,8 +1,8 @@
 """Reads a pasted `gcloud ai-platform jobs submit training` (or `gcloud ml-engine ...`) command line."""
 
-import shlex
 from dataclasses import dataclass, field
 
+from accelerators.legacy.pasted_line import without_prompt, words_of
 from accelerators.legacy.report import LegacyInputError, Report
 from accelerators.spelling import closest, quoted
 
@@ -26,8 +26,6 @@ _GLOBAL_VALUES = frozenset(
     "--impersonate-service-account --trace-token --verbosity".split()
 )
 _GLOBAL_SWITCHES = frozenset("--quiet -q --log-http --user-output-enabled --help -h".split())
-# What ends a command in a shell; the rest of the line is another command or a redirection.
-_SHELL_ENDS = frozenset({"|", "||", "&&", ";", "&", ">", ">>", "2>&1", "2>"})
 _DASHES = ("\u2013", "\u2014", "\u2212")
 
 
@@ -56,40 +54,16 @@ def read_command(words: list[str], report: Report) -> Command:
     Raises:
         LegacyInputError: If it is another command or has flags that the command does not know.
     """
-    own, user_args = _split(_without_prompt(_words(words, report)))
+    split = without_prompt(words_of(words, report))
+    named = split[:1] == ["gcloud"]
+    own, user_args = _split(split[named:])
     command = Command(user_args=_without_ellipsis(user_args, report))
     problems: list[str] = []
     positional = _flags(own, command, problems, report)
-    _positional(positional, command, problems)
+    _positional(positional, command, problems, named=named)
     if problems:
         raise LegacyInputError(problems)
     return command
-
-
-def _words(words: list[str], report: Report) -> list[str]:
-    if len(words) == 1 and any(letter.isspace() for letter in words[0]):
-        # Line continuations of a POSIX shell, cmd.exe and PowerShell.
-        line = words[0].replace("\\\n", " ").replace("^\n", " ").replace("`\n", " ")
-        try:
-            words = shlex.split(line)
-        except ValueError as error:
-            raise LegacyInputError([f"the command line cannot be split into words: {error}"]) from None
-        for place, word in enumerate(words):
-            if word in _SHELL_ENDS:
-                report.add("dropped", " ".join(words[place:])[:60], "what follows the command in the shell")
-                words = words[:place]
-                break
-    return [word for word in words if word not in ("\\", "\n", "^")]
-
-
-def _without_prompt(words: list[str]) -> list[str]:
-    """Drop what stands before gcloud: a prompt, `!` of a notebook, `VARIABLE=value`."""
-    for place, word in enumerate(words):
-        if word.lstrip("!@$%").rpartition("/")[2] in ("gcloud", "gcloud.cmd"):
-            return words[place + 1 :]
-        if word == "--" or word.startswith("--"):
-            break
-    return words
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str] | None]:
@@ -153,17 +127,20 @@ def _switch(name: str, command: Command, problems: list[str]) -> None:
         problems.append(f"{quoted(name)} is not a flag of `gcloud ai-platform jobs submit training`; {hint}")
 
 
-def _positional(words: list[str], command: Command, problems: list[str]) -> None:
+def _positional(words: list[str], command: Command, problems: list[str], *, named: bool) -> None:
     left = [word for word in words if word]
     if left and left[0] in _TRACKS:
         left = left[1:]
-    if left and left[0] in _SERVICES:
-        if tuple(left[1:4]) != _COMMAND:
+    if named or (left and left[0] in _SERVICES):
+        if not left or left[0] not in _SERVICES or tuple(left[1:4]) != _COMMAND:
             found = " ".join(left[:4])
-            problems.append(f"the command is {quoted(found)}; expected `gcloud {left[0]} jobs submit training`")
+            problems.append(f"the command is {quoted(found)}; expected `gcloud ai-platform jobs submit training`")
             return
         left = left[4:]
     if left:
         command.job = left[0]
     if len(left) > 1:
-        problems.append(f"unexpected {quoted(' '.join(left[1:]))}; arguments of your own program go after ' -- '")
+        extra = quoted(" ".join(left[1:]))
+        problems.append(
+            f"unexpected {extra} after the job's name {quoted(left[0])}; arguments of your own program go after ' -- '"
+        )

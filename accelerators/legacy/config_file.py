@@ -16,9 +16,10 @@ from accelerators.legacy.fields import (
     Fields,
 )
 from accelerators.legacy.report import LegacyInputError, Report
-from accelerators.spelling import closest, listed, quoted
+from accelerators.spelling import closest, listed, quoted, snake
 
 _JOB: Fields = {"jobId": TEXT, "labels": TEXT_MAP, "trainingInput": TRAINING_INPUT}
+_VERTEX = {"job_spec", "worker_pool_specs", "trial_job_spec"}
 _WORDS = {"text": "text", "count": "a whole number", "bool": "true or false", "number": "a number"}
 _WORDS |= {"texts": "a list of texts", "numbers": "a list of numbers", "text map": "a mapping of names to texts"}
 
@@ -35,11 +36,13 @@ def read_config(document: Any, report: Report) -> dict[str, Any]:
     """
     if not isinstance(document, Mapping):
         raise LegacyInputError([f"the config holds {quoted(document)}; expected trainingInput: and its fields below"])
+    if _VERTEX & {snake(key) for key in document if isinstance(key, str)}:
+        raise LegacyInputError(["this is a job of Vertex AI already; run `python -m accelerators check` on it"])
     reader = _Reader(report)
     job = reader.fields(document, _JOB, "")
     if not reader.problems and "trainingInput" not in job:
         keys = ", ".join(map(quoted, list(document)[:5])) or "no keys"
-        reader.problems.append(f"the config has {keys} and no trainingInput; it is no config of a training job")
+        reader.problems.append(f"the config has {keys} and nothing below trainingInput; it is no config of a job")
     if reader.problems:
         raise LegacyInputError(reader.problems)
     return job

@@ -4,15 +4,10 @@ import re
 from typing import Any
 
 from accelerators.legacy.report import Report
+from accelerators.legacy.runtime_image import IMAGE_PLACEHOLDER, executor_image
 
-IMAGE_PLACEHOLDER = "IMAGE_URI"
 MODULE_PLACEHOLDER = "PYTHON_MODULE"
 PACKAGE_PLACEHOLDER = "gs://BUCKET/PACKAGE.tar.gz"
-
-# Prebuilt training images: TensorFlow versions with Python 3.7 and, as .py310, with 3.10 (page of 2026-07-15).
-_WITHOUT_SUFFIX = {(1, 15), *((2, minor) for minor in (1, 2, 3, 4, 5, 6, 7, 8, 9, 11))}
-_PY310 = {(2, minor) for minor in (8, 9, 11, 12, 13, 14, 15, 16, 17)}
-_CONTINENTS = {"europe": "europe", "me": "europe", "africa": "europe", "asia": "asia", "australia": "asia"}
 
 
 class Task:
@@ -58,32 +53,13 @@ class Task:
 
     def _package_spec(self, *, gpu: bool) -> dict[str, Any]:
         spec: dict[str, Any] = {
-            "executor_image_uri": self._executor_image(gpu=gpu),
+            "executor_image_uri": executor_image(self.training, self.report, gpu=gpu),
             "package_uris": list(self.packages),
             "python_module": self.module,
         }
         if self.args:
             spec["args"] = list(self.args)
         return spec
-
-    def _executor_image(self, *, gpu: bool) -> str:
-        version = str(self.training.get("runtimeVersion") or "")
-        parts = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)?", version)
-        release = (int(parts.group(1)[:3]), int(parts.group(2)[:3])) if parts else (0, 0)
-        if release not in _WITHOUT_SUFFIX | _PY310:
-            message = (
-                f"{version or 'none'}: there is no prebuilt image for it; put one where {IMAGE_PLACEHOLDER} stands, "
-                "best a container of your own with your package in it"
-            )
-            self.report.add("decide", "runtimeVersion", message)
-            return IMAGE_PLACEHOLDER
-        continent = _CONTINENTS.get(str(self.training.get("region", "")).split("-")[0], "us")
-        suffix = "" if release in _WITHOUT_SUFFIX else ".py310"
-        kind = "gpu" if gpu else "cpu"
-        image = f"{continent}-docker.pkg.dev/vertex-ai/training/tf-{kind}.{release[0]}-{release[1]}{suffix}:latest"
-        message = f"{version} becomes {image}, which is past its end of availability; prefer a container of your own"
-        self.report.add("doubtful", "runtimeVersion", message)
-        return image
 
     def _not_carried_over(self) -> None:
         version = str(self.training.get("pythonVersion") or "")

@@ -237,6 +237,8 @@ def test_flags_win_and_packages_follow_gcloud():
     ("line", "problem"),
     [
         ("gcloud ai-platform jobs submit prediction j", "expected `gcloud ai-platform jobs submit training`"),
+        ("gcloud compute instances list", "the command is 'compute instances list'"),
+        ("gcloud", "expected `gcloud ai-platform jobs submit training`"),
         ("gcloud ai-platform local train --module-name m", "expected `gcloud ai-platform jobs submit training`"),
         ("gcloud ai-platform jobs submit training j --sclae-tier basic", "did you mean --scale-tier?"),
         ("gcloud ai-platform jobs submit training j --epochs 5", "arguments of your own program go after"),
@@ -296,8 +298,12 @@ def test_wrong_configs(training, problem):
 def test_keys_on_the_wrong_level():
     with pytest.raises(LegacyInputError, match="belongs below trainingInput"):
         run({"scaleTier": "BASIC"})
-    with pytest.raises(LegacyInputError, match="no trainingInput"):
+    with pytest.raises(LegacyInputError, match="nothing below trainingInput"):
         run({})
+    with pytest.raises(LegacyInputError, match="nothing below trainingInput"):
+        run({"trainingInput": None})
+    with pytest.raises(LegacyInputError, match="a job of Vertex AI already"):
+        run({"jobSpec": {"workerPoolSpecs": []}})
 
 
 def test_versions_without_quotes_are_doubtful():
