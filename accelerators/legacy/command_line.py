@@ -6,7 +6,8 @@ from accelerators.legacy.pasted_line import without_prompt, words_of
 from accelerators.legacy.report import LegacyInputError, Report
 from accelerators.spelling import closest, quoted
 
-_ROLE_FLAGS = {"master": "master", "worker": "worker", "parameter-server": "parameterServer"}
+ROLE_FLAGS = {"master": "master", "worker": "worker", "parameter-server": "parameterServer"}
+"""Task type in the names of flags -> in the fields of a config."""
 _SERVICES = ("ai-platform", "ml-engine")
 _TRACKS = ("alpha", "beta")
 _COMMAND = ("jobs", "submit", "training")
@@ -15,7 +16,7 @@ VALUE_FLAGS = frozenset(
     "--config --module-name --package-path --packages --staging-bucket --job-dir --region --scale-tier "
     "--runtime-version --python-version --use-chief-in-tf-config --service-account --kms-key --kms-keyring "
     "--kms-location --kms-project --labels --network --tpu-tf-version --worker-count --parameter-server-count".split()
-) | {f"--{role}-{part}" for role in _ROLE_FLAGS for part in ("machine-type", "accelerator", "image-uri")}
+) | {f"--{role}-{part}" for role in ROLE_FLAGS for part in ("machine-type", "accelerator", "image-uri")}
 """Flags of the command that take a value (gcloud SDK 528, alpha and beta included)."""
 
 SWITCHES = frozenset({"--enable-web-access", "--stream-logs", "--async"})

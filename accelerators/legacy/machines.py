@@ -10,8 +10,6 @@ from accelerators.nearest import SUCCESSORS
 from accelerators.spelling import did_you_mean, listed
 
 MACHINE_PLACEHOLDER = "MACHINE_TYPE"
-SHUT_DOWN = date(2025, 1, 31)
-"""The last day of AI Platform Training (its deprecations page)."""
 
 _POD_TYPES = {"TPU_V2_POD": "TPU_V2", "TPU_V3_POD": "TPU_V3"}
 

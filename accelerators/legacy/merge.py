@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from accelerators.legacy.command_line import Command
+from accelerators.legacy.command_line import ROLE_FLAGS, Command
 from accelerators.legacy.report import LegacyInputError, Report
 from accelerators.spelling import closest, listed, quoted
 
@@ -20,7 +20,6 @@ _TEXT_FLAGS = {
     "--worker-machine-type": "workerType",
     "--parameter-server-machine-type": "parameterServerType",
 }
-_ROLE_FLAGS = {"master": "master", "worker": "worker", "parameter-server": "parameterServer"}
 _CLIENT_FLAGS = {
     "--stream-logs": "shows logs while the job runs; use `gcloud ai custom-jobs stream-logs` afterwards",
     "--async": "does not wait for the job; nothing to convert",
@@ -44,7 +43,7 @@ def merge(job: dict[str, Any], command: Command, report: Report) -> dict[str, An
     problems: list[str] = []
     training = dict(job.get("trainingInput", {}))
     _texts(command, training, report)
-    for flag, role in _ROLE_FLAGS.items():
+    for flag, role in ROLE_FLAGS.items():
         _role(command, training, flag, role, problems)
     _booleans(command, training, problems, report)
     _packages(command, training, report)
