@@ -40,7 +40,8 @@ def run_command(options: argparse.Namespace) -> int:
 def display() -> Display:
     """A live table on a terminal, lines elsewhere."""
     if not sys.stdout.isatty():
-        return Lines(lambda text: print(text, flush=True))
+        # One write for text and line end: several threads speak, and an unbuffered print makes two writes.
+        return Lines(lambda text: print(text + "\n", end="", flush=True))
     from localvertex.live import Live
 
     return Live()

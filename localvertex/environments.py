@@ -12,8 +12,10 @@ import re
 import shutil
 import site
 import sys
+import time
 import venv
 from pathlib import Path
+from typing import IO
 
 from localvertex import logs
 from localvertex.errors import TaskFailed
@@ -21,7 +23,12 @@ from localvertex.job import Job
 
 COMPLETE = "complete.json"
 
+LOCK_POLL_SECONDS = 0.1
+
 INSTALLS = re.compile(r"python3? -m pip install|pip3? install")
+
+OWN_ENVIRONMENT = re.compile(r"^tmp=.*\npython3 -m venv .*\n\. .*/bin/activate\"?\n", re.MULTILINE)
+"""What `@dsl.component(use_venv=True)` adds (kfp 2.17, component_factory.py): the same purpose, served here already."""
 
 
 def for_command(command: list[str], job: Job, bin_folder: Path) -> tuple[Path, list[str]]:
@@ -32,9 +39,9 @@ def for_command(command: list[str], job: Job, bin_folder: Path) -> tuple[Path, l
     """
     if not any(INSTALLS.search(part) for part in command[:3]):
         return bin_folder, command
-    script = command[2]
-    can_split = command[:2] == ["sh", "-c"] and script.rstrip().endswith('&& "$0" "$@"') and "-m venv" not in script
-    install = [*command[:3], "true"] if can_split else []
+    script = OWN_ENVIRONMENT.sub("", command[2])
+    can_split = command[:2] == ["sh", "-c"] and script.rstrip().endswith('&& "$0" "$@"')
+    install = [*command[:2], script, "true"] if can_split else []
     environment = build(script, install, job)
     return environment / "bin", command[3:] if can_split else command
 
@@ -51,7 +58,7 @@ def build(script: str, install: list[str], job: Job) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     # One builder at a time; the lock goes with its process, however that ends.
     with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        wait_for(lock, job)
         if (folder / COMPLETE).is_file():
             return folder
         shutil.rmtree(folder, ignore_errors=True)
@@ -67,6 +74,16 @@ def build(script: str, install: list[str], job: Job) -> Path:
                 )
         (folder / COMPLETE).write_text(json.dumps({"script": script, "python": version}, indent=1))
     return folder
+
+
+def wait_for(lock: IO[str], job: Job) -> None:
+    """Takes the lock; waits while another run builds the same environment, but not beyond the end of this run."""
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            job.context.processes.check_stopped()
+            time.sleep(LOCK_POLL_SECONDS)
 
 
 def create(folder: Path) -> None:

@@ -108,6 +108,15 @@ class Processes:
             self._running.add(process)
         return process
 
+    def check_stopped(self) -> None:
+        """For those that wait for something other than a process.
+
+        Raises:
+            Cancelled: the run is being stopped.
+        """
+        if self._is_stopped.is_set():
+            raise Cancelled
+
     def stop(self, *, at_once: bool = False) -> None:
         """Ends every process; with `at_once` by SIGKILL. Nothing can be started afterwards."""
         with self._lock:

@@ -4,7 +4,7 @@ import pytest
 
 from localvertex import conditions
 
-VALUES = {"i": 3, "x": 2.0, "s": "it's \"q\"", "b": False, "none": None, "names": ["a"], "digits": "7"}
+VALUES = {"i": 3, "x": 2.0, "s": 'it\'s "q"', "b": False, "none": None, "names": ["a"], "digits": "7"}
 
 
 def value(name: str) -> str:

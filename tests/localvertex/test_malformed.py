@@ -95,6 +95,8 @@ def test_what_is_no_file_is_refused(tmp_path, work_dir):
 
 TASKS = "components comp-condition-1 dag tasks"
 EXECUTOR = "deploymentSpec executors exec-echo container"
+INPUT = "root dag tasks echo inputs parameters text"
+SCHEMA = {"schemaTitle": "system.Dataset"}
 
 CHANGES: dict[str, tuple[str, Any, str]] = {
     "version": ("schemaVersion", "9.0.0", "schemaVersion '9.0.0' is not known"),
@@ -124,12 +126,12 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
     "unknown dependency": ("root dag tasks echo dependentTasks", ["x"], "depends on 'x', which is not a task"),
     "dependency number": ("root dag tasks echo dependentTasks", [1], "dependentTasks[0]: expected a string"),
     "unknown input": (
-        "root dag tasks echo inputs parameters text componentInputParameter", "x", "the surrounding dag has no input 'x'",
+        f"{INPUT} componentInputParameter", "x", "the surrounding dag has no input 'x'",
     ),
     "input from nowhere": ("root dag tasks echo inputs parameters text", {}, "'taskOutputParameter' is missing"),
     "unknown output": (
-        "root dag tasks condition-1 inputs parameters pipelinechannel--echo-Output taskOutputParameter outputParameterKey",
-        "x", "'echo' has no output 'x'",
+        "root dag tasks condition-1 inputs parameters pipelinechannel--echo-Output",
+        {"taskOutputParameter": {"producerTask": "echo", "outputParameterKey": "x"}}, "'echo' has no output 'x'",
     ),
     "condition syntax": ("root dag tasks condition-1 triggerPolicy condition", "1 +", "not valid in CEL"),
     "condition function": ("root dag tasks condition-1 triggerPolicy condition", "open('x')", "uses 'open'"),
@@ -145,7 +147,7 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
     "infinite wait": ("root dag tasks echo retryPolicy", {"backoffDuration": "infs"}, "'infs' is not a duration"),
     "no executor": ("components comp-echo executorLabel", "exec-x", "there is no executor 'exec-x'"),
     "resolver": (
-        "deploymentSpec executors exec-echo", {"resolver": {}}, "exec-echo: executors of the kind 'resolver' do not run",
+        "deploymentSpec executors exec-echo", {"resolver": {}}, "exec-echo: executors of the kind 'resolver' do not",
     ),
     "lifecycle": (f"{EXECUTOR} lifecycle", {"preCacheCheck": {}}, "life-cycle hooks do not run locally"),
     "foreign container": (f"{EXECUTOR} command", ["java", "-jar"], "container components do not run locally yet"),
@@ -154,7 +156,7 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
     "env": (f"{EXECUTOR} env", [{"value": "x"}], "env[0]: the field 'name' is missing"),
     "placeholder": (f"{EXECUTOR} args", ["{{$.pipeline_secret}}"], "placeholder {{$.pipeline_secret}} is not known"),
     "placeholder in constant": (
-        "root dag tasks echo inputs parameters text", {"runtimeValue": {"constant": {"a": ["{{$.nope}}"]}}}, "{{$.nope}}",
+        INPUT, {"runtimeValue": {"constant": {"a": ["{{$.nope}}"]}}}, "{{$.nope}}",
     ),
     "iterator": (
         "root dag tasks echo parameterIterator", {"itemInput": "text", "items": {"raw": "[1"}}, "raw: broken JSON",
@@ -167,7 +169,7 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
     ),
     "workspace": (
         "deploymentSpec executors exec-echo",
-        {"importer": {"artifactUri": {"constant": "x"}, "typeSchema": {"schemaTitle": "t"}, "downloadToWorkspace": True}},
+        {"importer": {"artifactUri": {"constant": "x"}, "typeSchema": SCHEMA, "downloadToWorkspace": True}},
         "downloadToWorkspace needs a Kubernetes volume",
     ),
 }  # fmt: skip

@@ -15,7 +15,12 @@ from localvertex.placeholders import (
     unknown_placeholders,
 )
 
-ARTIFACT = {"name": "artifacts/7", "type": {}, "uri": "gs://b/data", "metadata": {"rows": 3, "resourceName": "models/m@1"}}
+ARTIFACT = {
+    "name": "artifacts/7",
+    "type": {},
+    "uri": "gs://b/data",
+    "metadata": {"rows": 3, "resourceName": "models/m@1"},
+}
 SCOPE = Scope(
     job={name: f"<{name}>" for name in JOB_FIELDS},
     task={"pipeline_task_name": "train", "pipeline_task_uuid": "42"},

@@ -96,7 +96,10 @@ def test_failed_steps_are_not_kept(execute, work_dir):
 
 INTEGER = ParameterSpec(type=ParameterType.NUMBER_INTEGER)
 COMPONENT = Component(
-    name="comp", executor="exec", output_parameters={"n": INTEGER}, output_artifacts={"a": ArtifactSpec(schema_title="t")}
+    name="comp",
+    executor="exec",
+    output_parameters={"n": INTEGER},
+    output_artifacts={"a": ArtifactSpec(schema_title="t")},
 )
 CONTAINER = Container(image="i:1", command=("sh",), args=("x",), env={"A": "b"})
 ARTIFACT = {"name": "artifacts/1", "uri": "/data", "type": {}, "metadata": {}}

@@ -1,0 +1,176 @@
+"""The command line, as the guide shows it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from kfp import dsl
+
+STEP = {"base_image": "python:3.11", "install_kfp_package": False}
+
+
+@dsl.component(**STEP)
+def greet(name: str) -> str:
+    print(f"greeting {name}")
+    return f"hello {name}"
+
+
+@dsl.component(**STEP)
+def measure(text: str, metrics: dsl.Output[dsl.Metrics], model: dsl.Output[dsl.Model]):
+    if not text:
+        raise ValueError("the text is empty; give --parameter name=...")
+    metrics.log_metric("length", float(len(text)))
+    with open(model.path, "w") as file:
+        file.write(text)
+
+
+@dsl.pipeline(name="greeting")
+def greeting(name: str = "world", times: int = 2):
+    measure(text=greet(name=name).output)
+
+
+@dsl.pipeline(name="failing")
+def failing(text: str = ""):
+    measure(text=text)
+
+
+def test_a_run_from_start_to_end(compiled, command, tmp_path):
+    compiled(greeting, "pipeline.json")
+    (tmp_path / "values.yaml").write_text("name: file\ntimes: 3\n")
+    words = ["run", "pipeline.json", "--parameter-file", "values.yaml", "--parameter", "name=a=b", "--run-id", "first"]
+    done = command(*words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert "greet: RUNNING" in lines
+    assert re.search(r"^greet +SUCCEEDED +\d+\.\d$", done.stdout, re.MULTILINE)
+    assert "  length = 9" in lines
+    assert f"  model: {tmp_path}/runs/first/measure/model" in lines
+    assert lines[-1] == f"report: {tmp_path}/runs/first/run.html"
+    assert len([line for line in lines if line.startswith("warning: ")]) == 1
+    record = json.loads((tmp_path / "runs" / "first" / "run.json").read_text())
+    assert record["parameters"] == {"name": "a=b", "times": 3}
+
+    again = command(*words)
+    assert again.returncode == 2
+    assert again.stderr.startswith("localvertex: --run-id 'first'")
+
+    second = command(
+        "run", "pipeline.json", "--run-id", "second", "--no-cache", "--project", "p", "--region", "europe-west4"
+    )
+    assert second.returncode == 0
+    assert [line.split()[0] for line in command("list").stdout.splitlines()[1:]] == ["second", "first"]
+    assert "first: SUCCEEDED" in command("show", "f").stdout
+    assert "second: SUCCEEDED" in command("show", "latest").stdout
+    assert "greeting a=b" in command("logs", "first", "greet").stdout
+    everything = command("logs", "second").stdout
+    assert "==> greet (log.txt) <==" in everything
+    assert "==> measure (log.txt) <==" in everything
+
+    assert "removed" in command("clean", "first").stdout
+    assert not (tmp_path / "runs" / "first").exists()
+    assert (tmp_path / "runs" / "second").exists()
+    assert command("clean", "--cache").returncode == 0
+    assert sorted(os.listdir(tmp_path / "runs")) == []
+    assert command("list").stdout == "no runs in runs\n"
+
+
+def test_a_failed_run_shows_the_end_of_the_log_and_where_it_is(compiled, command, tmp_path):
+    compiled(failing)
+    done = command("run", "pipeline.json", "--run-id", "failed")
+    assert done.returncode == 1
+    assert "failed: measure: exit code 1: ValueError: the text is empty; give --parameter name=..." in done.stdout
+    assert "  | ValueError: the text is empty; give --parameter name=..." in done.stdout
+    assert f"log: {tmp_path}/runs/failed/measure/log.txt" in done.stdout
+    assert "finished with status" not in done.stdout
+    assert len([line for line in done.stdout.splitlines() if line.startswith("  | ")]) <= 20
+    assert (tmp_path / "runs" / "failed" / "run.html").is_file()
+    assert "failed: FAILED" in command("show", "failed").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "absent.json"], "absent.json does not exist; compile the pipeline first"),
+        (["run", "pipeline.json", "--parameter", "nmae=x"], "no parameter 'nmae'; did you mean 'name'?"),
+        (["run", "pipeline.json", "--parameter", "times=two"], "parameter 'times': expected NUMBER_INTEGER"),
+        (["run", "pipeline.json", "--parameter-file", "absent.yaml"], "absent.yaml does not exist"),
+        (["run", "pipeline.json", "--run-id", "../evil"], "--run-id '../evil'"),
+        (["run", "pipeline.json", "--run-id", "models"], "--run-id 'models' is the name of another folder"),
+        (["run", "pipeline.json", "--max-parallel", "0"], "--max-parallel 0: at least 1 expected"),
+        (["run", "pipeline.json", "--grace", "-1"], "--grace -1.0: seconds, 0 or more, expected"),
+        (["run", "pipeline.json", "--grace", "nan"], "--grace nan: seconds, 0 or more, expected"),
+        (["run", "pipeline.json", "--region", "a/b"], "--region 'a/b'"),
+        (["run", "pipeline.json", "--work-dir", "pipeline.json"], "the work directory"),
+        (["show", "latest"], "there are no runs in runs"),
+        (["logs", "x"], "there are no runs in runs"),
+        (["clean", "../.."], "there are no runs in runs"),
+    ],
+)
+def test_wrong_input_ends_with_2_and_one_line(compiled, command, tmp_path, words, message):
+    compiled(greeting)
+    done = command(*words)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_runs_and_tasks_are_found_by_unique_parts_only(compiled, command):
+    compiled(greeting)
+    for name in ("alpha-1", "alpha-2"):
+        assert command("run", "pipeline.json", "--run-id", name).returncode == 0
+    assert "2 runs begin with 'alpha'; there are: alpha-2, alpha-1" in command("show", "alpha").stderr
+    assert "no runs begin with 'beta'" in command("show", "beta").stderr
+    assert "the run has no task 'x'; tasks with a log: greet, measure" in command("logs", "alpha-1", "x").stderr
+    assert "'e' fits several tasks: greet, measure" in command("logs", "alpha-1", "e").stderr
+
+
+def newly_imported(code: str) -> set[str]:
+    """Top-level packages that a program imports beyond those that any start of Python does."""
+    program = f"import sys\nbefore = set(sys.modules)\n{code}\nprint('IMPORTED', *sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()[1:]}
+
+
+def test_help_is_quick_because_it_imports_nothing_heavy():
+    code = "from localvertex.__main__ import main\ntry:\n    main(['run', '--help'])\nexcept SystemExit:\n    pass"
+    imported = newly_imported(code)
+    assert "argparse" in imported
+    assert {"kfp", "google", "tensorflow", "yaml", "rich", "jinja2", "cel", "accelerators"}.isdisjoint(imported)
+
+
+def test_a_run_imports_neither_kfp_nor_aiplatform_nor_tensorflow_in_its_own_process(compiled):
+    file = compiled(greeting)
+    code = f"import localvertex, pathlib\nfolder = pathlib.Path({str(file.parent)!r})\n"
+    code += "localvertex.run(folder / 'pipeline.json', options=localvertex.Options(work_dir=folder / 'runs'))"
+    imported = newly_imported(code)
+    assert "cel" in imported
+    assert {"kfp", "google", "tensorflow"}.isdisjoint(imported)
+
+
+def test_the_live_view_draws_on_a_terminal(compiled, tmp_path):
+    import pty
+
+    compiled(greeting)
+    words = [sys.executable, "-m", "localvertex", "run", "pipeline.json", "--run-id", "live"]
+    parent, child = pty.openpty()
+    process = subprocess.Popen(words, cwd=tmp_path, stdout=child, stderr=child, env=os.environ | {"TERM": "xterm"})
+    os.close(child)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(parent, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(parent)
+    assert process.wait() == 0
+    text = shown.decode()
+    assert "measure" in text
+    assert "SUCCEEDED" in text
+    assert "\x1b[?25h" in text, "the cursor is shown again"

@@ -1,0 +1,51 @@
+"""The commands and programs of docs/localvertex.md do what they say."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_guide_works_from_top_to_bottom(repository: Path, tmp_path):
+    guide = (repository / "docs" / "localvertex.md").read_text()
+    hello, from_python = blocks(guide, "python")
+    (tmp_path / "hello.py").write_text(hello)
+    (tmp_path / "from_python.py").write_text(from_python)
+    (commands,) = blocks(guide, "sh")
+    output = {}
+    for line in [*commands.splitlines(), "python from_python.py"]:
+        program, *words = shlex.split(line)
+        assert program == "python"
+        done = subprocess.run(
+            [sys.executable, *words], cwd=tmp_path, env=os.environ | {"COLUMNS": "160"}, capture_output=True, text=True
+        )
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
+        output[line] = done.stdout
+    assert "length = 9" in output["python -m localvertex show latest"]
+    assert "greeting you" in output["python -m localvertex logs second greet"]
+    assert "second" in output["python -m localvertex list"]
+    assert not (tmp_path / "runs" / "second").exists()
+
+
+def test_the_guide_names_every_field_of_the_record(repository: Path, compiled, execute):
+    from kfp import dsl
+
+    @dsl.component(base_image="python:3.11", install_kfp_package=False)
+    def nothing():
+        pass
+
+    @dsl.pipeline(name="nothing")
+    def pipeline():
+        nothing()
+
+    guide = (repository / "docs" / "localvertex.md").read_text()
+    record = execute(pipeline)
+    documented = set(re.findall(r"`(\w+)`", guide.partition("## run.json")[2]))
+    assert set(record) <= documented
+    assert set(record["tasks"][0]) <= documented
