@@ -1,8 +1,11 @@
 """Commands whose arguments depend on which inputs are there: Concat and IfPresent, written as JSON in a string."""
 
 import json
+import re
 from typing import Any
 
+from localvertex.errors import UserError
+from localvertex.json_text import parse_json
 from localvertex.placeholders import Unresolvable
 
 
@@ -19,7 +22,7 @@ def expand_arguments(arguments: tuple[str, ...], present: set[str]) -> list[str]
     result: list[str] = []
     for argument in arguments:
         if argument.startswith(('{"Concat":', '{"IfPresent":')):
-            result += expand(json.loads(argument), present)
+            result += expand(decoded(argument), present)
         else:
             result.append(argument)
     return result
@@ -31,10 +34,31 @@ def expand(node: Any, present: set[str]) -> list[str]:
         return [node]
     if isinstance(node, list):
         return [text for item in node for text in expand(item, present)]
-    if isinstance(node, dict) and "Concat" in node:
+    if isinstance(node, dict) and isinstance(node.get("Concat"), list):
         return ["".join(expand(node["Concat"], present))]
-    if isinstance(node, dict) and "IfPresent" in node:
+    if isinstance(node, dict) and isinstance(node.get("IfPresent"), dict) and "InputName" in node["IfPresent"]:
         condition = node["IfPresent"]
         branch = condition.get("Then") if condition["InputName"] in present else condition.get("Else")
         return expand(branch, present) if branch is not None else []
     raise Unresolvable(f"{json.dumps(node)[:80]} is neither a Concat nor an IfPresent placeholder")
+
+
+def decoded(argument: str) -> Any:
+    """A structure of an argument."""
+    try:
+        return parse_json(argument, "argument")
+    except UserError as error:
+        raise Unresolvable(str(error)) from None
+
+
+def check(arguments: tuple[str, ...]) -> list[str]:
+    """What is wrong with the structures in a command, whichever inputs are there; an empty list when nothing is."""
+    reasons = []
+    for argument in arguments:
+        try:
+            names = set(re.findall(r'"InputName":\s*"([^"]*)"', argument))
+            for present in (names, set()):
+                expand_arguments((argument,), present)
+        except Unresolvable as error:
+            reasons.append(str(error))
+    return reasons

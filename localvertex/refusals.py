@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from localvertex import conditions, executors
+from localvertex import arguments, conditions, executors
 from localvertex.placeholders import unknown_placeholders
 from localvertex.spec import Component, Container, Dag, Importer, ParameterType, Pipeline, TaskSpec
 
@@ -183,6 +183,7 @@ def step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
     texts: list[Any] = [each.default for each in component.input_parameters.values()]
     if isinstance(executor, Container):
         texts += [*executor.command, *executor.args, *executor.env.values()]
+        reasons += [f"{executor.place}.args: {reason}" for reason in arguments.check(executor.args)]
     else:
         texts += [executor.uri, executor.metadata]
     unknown = [name for text in texts for name in placeholders_in(text)]

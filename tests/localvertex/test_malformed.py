@@ -158,6 +158,8 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
     "placeholder in constant": (
         INPUT, {"runtimeValue": {"constant": {"a": ["{{$.nope}}"]}}}, "{{$.nope}}",
     ),
+    "argument structure": (f"{EXECUTOR} args", ['{"Concat": ["'], "container.args: argument: broken JSON"),
+    "argument condition": (f"{EXECUTOR} args", ['{"IfPresent": {}}'], "neither a Concat nor an IfPresent"),
     "iterator": (
         "root dag tasks echo parameterIterator", {"itemInput": "text", "items": {"raw": "[1"}}, "raw: broken JSON",
     ),
