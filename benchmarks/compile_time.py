@@ -1,6 +1,6 @@
 """What `python compile.py` costs beside the bare import of kfp's compiler, side by side in one run.
 
-`python benchmarks/compile_time.py [PAIRS]` prints the median seconds of both and their ratio, which is to stay below 1.5.
+`python benchmarks/compile_time.py [PAIRS]` prints the median seconds of both and their ratio: at most 1.5 is wanted.
 """
 
 import pathlib

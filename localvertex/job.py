@@ -58,11 +58,11 @@ class Job:
 
 def launcher_options(arguments: list[str]) -> dict[str, str]:
     """`--name value` pairs of a Google Cloud launcher, placeholders still in."""
-    pairs = zip(arguments[::2], arguments[1::2], strict=False)
+    pairs = zip(arguments, arguments[1:], strict=False)
     return {name.removeprefix("--"): value for name, value in pairs if name.startswith("--")}
 
 
 def missing_options(executor: Container | Importer, *names: str) -> list[str]:
     """For each option that a launcher's arguments lack, a reason to refuse it."""
-    arguments = executor.args if isinstance(executor, Container) else ()
-    return [f"{executor.place}.args: the launcher has no {name}" for name in names if name not in arguments]
+    options = launcher_options(list(executor.args)) if isinstance(executor, Container) else {}
+    return [f"{executor.place}.args: the launcher has no --{name}" for name in names if name not in options]

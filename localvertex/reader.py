@@ -45,9 +45,9 @@ class Fields:
         return value
 
     def required(self, name: str, kind: type[T]) -> T:
-        """Like `take`, for a field that has to be there."""
-        if self._left.get(name) is None:
-            raise UserError(f"{self.place or 'top level'}: the field {name!r} is missing")
+        """Like `take`, for a field that has to be there and, as a string, must not be empty."""
+        if self._left.get(name) in (None, ""):
+            raise UserError(f"{self.place or 'top level'}: the field {name!r} is missing or empty")
         return self.take(name, kind, kind())
 
     def has(self, name: str) -> bool:

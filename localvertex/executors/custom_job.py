@@ -27,7 +27,7 @@ class CustomJob:
 
     def refusals(self, executor: Container | Importer) -> list[str]:
         """A launcher without what it needs."""
-        return missing_options(executor, "--payload", "--gcp_resources")
+        return missing_options(executor, "payload", "gcp_resources")
 
     def execute(self, job: Job) -> None:
         """Runs the job to its end."""

@@ -25,7 +25,7 @@ class ModelUpload:
 
     def refusals(self, executor: Container | Importer) -> list[str]:
         """A launcher without what it needs."""
-        return missing_options(executor, "--payload", "--gcp_resources")
+        return missing_options(executor, "payload", "gcp_resources")
 
     def execute(self, job: Job) -> None:
         """Registers the model, writes `gcp_resources` and the model artifact as the launcher does."""

@@ -105,9 +105,9 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
     "misspelt field": ("root inputDefinition", {}, "did you mean 'inputDefinitions'?"),
     "root is a list": ("root", [], "root: expected an object, found a list"),
     "root without dag": ("root", {}, "root: exactly one of 'dag' and 'executorLabel'"),
-    "root is null": ("root", None, "the field 'root' is missing"),
+    "root is null": ("root", None, "the field 'root' is missing or empty"),
     "both": ("root executorLabel", "exec-echo", "root: exactly one of 'dag' and 'executorLabel'"),
-    "no name": ("pipelineInfo", {}, "pipelineInfo: the field 'name' is missing"),
+    "no name": ("pipelineInfo", {}, "pipelineInfo: the field 'name' is missing or empty"),
     "components is a list": ("components", [1], "components: expected an object, found a list"),
     "component is a string": ("components comp-echo", "x", "components.comp-echo: expected an object, found 'x'"),
     "component is absent": ("components comp-echo", None, "components.comp-echo: expected an object, found None"),
@@ -118,6 +118,14 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
     "empty task name": ("root dag tasks ", {}, "'' is not a usable name"),
     "path in output": ("components comp-echo outputDefinitions parameters ../x", {}, "'../x' is not a usable name"),
     "long name": ("root dag tasks " + "x" * 300, {}, "is not a usable name"),
+    "empty producer": (
+        INPUT, {"taskOutputParameter": {"producerTask": "", "outputParameterKey": "x"}}, "'producerTask' is missing or empty",
+    ),
+    "launcher without options": (
+        EXECUTOR,
+        {"command": ["python3", "-m", "google_cloud_pipeline_components.container.v1.custom_job.launcher"], "args": ["--payload"]},
+        "the launcher has no --payload; ",
+    ),
     "no component": ("root dag tasks echo componentRef", {}, "the field 'name' is missing"),
     "unknown component": ("root dag tasks echo componentRef name", "comp-x", "there is no component 'comp-x'"),
     "recursion": (f"{TASKS} echo-2 componentRef name", "comp-condition-1", "components contain each other"),
@@ -128,7 +136,7 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
     "unknown input": (
         f"{INPUT} componentInputParameter", "x", "the surrounding dag has no input 'x'",
     ),
-    "input from nowhere": ("root dag tasks echo inputs parameters text", {}, "'taskOutputParameter' is missing"),
+    "input from nowhere": ("root dag tasks echo inputs parameters text", {}, "'taskOutputParameter' is missing or empty"),
     "unknown output": (
         "root dag tasks condition-1 inputs parameters pipelinechannel--echo-Output",
         {"taskOutputParameter": {"producerTask": "echo", "outputParameterKey": "x"}}, "'echo' has no output 'x'",
