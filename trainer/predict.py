@@ -57,6 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.top < 1:
         raise UserError(f"--top={options.top} is too small; expected at least 1")
+    # For a few pictures oneDNN gains nothing, and its start-up notes would stand before the answer.
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     from trainer import saved_model
 
     model = saved_model.load(options.model_directory)
