@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
+from accelerators import Finding, check_worker_pools
 from localvertex import logs
 from localvertex.context import Warnings
 from localvertex.errors import TaskFailed
@@ -137,17 +138,18 @@ def check(job: CustomJob, region: str, warnings: Warnings) -> None:
     Raises:
         TaskFailed: names every error found.
     """
-    from accelerators import check_worker_pools
-
     findings = check_worker_pools(
-        list(job.pools), region=region, scheduling_strategy=job.scheduling.get("strategy", "STANDARD")
+        list(job.pools),
+        region=region,
+        scheduling_strategy=job.scheduling.get("strategy", "STANDARD"),
+        restart_job_on_worker_restart=bool(job.scheduling.get("restart_job_on_worker_restart")),
     )
-    errors = [finding for finding in findings if finding.severity == "error"]
     for finding in findings:
-        if finding.severity != "error":
-            warnings.say(f"{finding.where}: {finding.message}")
-    if errors:
-        text = "; ".join(f"{finding.where}: {finding.message}" for finding in errors)
+        # No image is used here, so one that is yet to be named is nothing to warn of.
+        if finding.severity != "error" and finding.rule != "placeholder-image":
+            warnings.say(sentence(finding))
+    if errors := [sentence(finding) for finding in findings if finding.severity == "error"]:
+        text = "; ".join(errors)
         raise TaskFailed(f"Vertex would refuse these machines: {text}", exit_code=EXIT_USER_ERROR, is_retryable=False)
     if len(job.replicas) > 1:
         raise TaskFailed(
@@ -182,3 +184,9 @@ def local_command(command: tuple[str, ...]) -> list[str]:
     """The command with `python` meaning this interpreter, whatever the image has."""
     program = sys.executable if command[0] in ("python", "python3") else command[0]
     return [program, *command[1:]]
+
+
+def sentence(finding: Finding) -> str:
+    """A finding with its place and the nearest valid choices."""
+    nearest = f" (nearest: {', '.join(finding.alternatives)})" if finding.alternatives else ""
+    return f"{finding.where}: {finding.message}{nearest}"

@@ -57,7 +57,7 @@ class Lines:
         """One line for a step; dags only when they are not triggered or failed by themselves."""
         is_worth_a_line = task.is_step or task.state is State.NOT_TRIGGERED or (task.error and not task.children)
         if is_worth_a_line and task.path:
-            self._write(f"{task.label}: {describe(task)}")
+            self._write(f"{task.title}: {describe(task)}")
 
     def warned(self, text: str) -> None:
         """One line."""

@@ -34,7 +34,7 @@ class Live:
         """A finished step stays on the screen above the table."""
         if task.state.is_final and task.is_step and task.path:
             with self._lock:
-                self._console.print(f"{task.label}: {describe(task)}", markup=False)
+                self._console.print(f"{task.title}: {describe(task)}", markup=False)
 
     def warned(self, text: str) -> None:
         """Above the table, too."""
@@ -51,7 +51,7 @@ class Live:
             table.add_column(no_wrap=True, overflow="ellipsis")
         tasks = self._root.walk()[1:] if self._root else []
         for task in [each for each in tasks if each.is_step and not each.state.is_final]:
-            table.add_row(task.label, state_text(task.state), f"{task.seconds:.0f} s" if task.started_at else "")
+            table.add_row(task.title, state_text(task.state), f"{task.seconds:.0f} s" if task.started_at else "")
             line = last_line(task)
             if line:
                 table.add_row(Text(f"  {line}", style="dim"))

@@ -76,7 +76,7 @@ def table_of_steps(content: dict[str, Any]) -> Table:
             continue
         note = "cached" if task["cache_hit"] else task["note"]
         seconds = f"{task['seconds']:.1f}" if task["start_time"] else ""
-        table.add_row(task["path"], state_text(task["state"], note), seconds)
+        table.add_row(task["title"], state_text(task["state"], note), seconds)
     return table
 
 

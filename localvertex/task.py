@@ -1,5 +1,6 @@
 """A task while it runs: its state, what went in, what came out."""
 
+import re
 import time
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -7,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.spec import Component, TaskSpec
+
+GENERATED_GROUP = re.compile(r"(exit-handler|condition|condition-branches|for-loop)-\d+")
+"""How kfp's compiler names the dags of dsl.ExitHandler, dsl.If, dsl.Elif, dsl.Else and dsl.ParallelFor."""
 
 Artifact = dict[str, Any]
 """A RuntimeArtifact: name, type, uri, metadata."""
@@ -77,6 +81,12 @@ class Task:
     def label(self) -> str:
         """The path as text."""
         return "/".join(self.path)
+
+    @property
+    def title(self) -> str:
+        """The path as a person reads it: display names, without the groups that kfp names itself."""
+        own = [name for name in self.path[:-1] if not GENERATED_GROUP.fullmatch(name)]
+        return "/".join([*own, self.spec.display_name if self.iteration is None else self.name])
 
     @property
     def is_loop(self) -> bool:

@@ -111,7 +111,7 @@ def final_status(task: Task, resource_name: str) -> dict[str, Any]:
     """PipelineTaskFinalStatus of a task, in the JSON form that kfp's executor reads."""
     failed = [each for each in task.walk() if each.state is State.FAILED and each.error]
     # The deepest failure has the real text; a dag's own is only about its children.
-    message = next((f"{each.label}: {each.error}" for each in failed if each.is_step), task.error)
+    message = next((f"{each.title}: {each.error}" for each in failed if each.is_step), task.error)
     status: dict[str, Any] = {
         "state": "SUCCEEDED" if task.state.has_outputs else str(task.state),
         "pipelineJobResourceName": resource_name,

@@ -124,7 +124,7 @@ def test_the_exit_task_runs_after_a_failure_and_gets_the_real_error(execute, tas
     }
     assert task(record, "echo-2")["note"] == "fail is FAILED"
     told = task(record, "tell")["outputs"]["parameters"]["Output"]
-    expected = "exit-handler-1/fail: exit code 1: ValueError: 3 of 5 shards found"
+    expected = "fail: exit code 1: ValueError: 3 of 5 shards found"
     assert told == f'["FAILED", "exit-handler-1", 9, "{expected}"]'
     assert record["error"] == expected
     assert record["failed_task"] == "exit-handler-1/fail"
