@@ -153,7 +153,7 @@ class Run:
         finally:
             self._context.processes.stop()
             content = self._content()
-            record.write(self._context.run_dir, content)
+            record.write(self._context.run_dir, content, is_final=True)
             self._display.ended(content)
         report.write(self._context.run_dir, content)
         return content

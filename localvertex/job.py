@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,7 @@ class Job:
 
 def launcher_options(arguments: list[str]) -> dict[str, str]:
     """`--name value` pairs of a Google Cloud launcher, placeholders still in."""
-    pairs = zip(arguments, arguments[1:], strict=False)
-    return {name.removeprefix("--"): value for name, value in pairs if name.startswith("--")}
+    return {name.removeprefix("--"): value for name, value in pairwise(arguments) if name.startswith("--")}
 
 
 def missing_options(executor: Container | Importer, *names: str) -> list[str]:

@@ -1,30 +1,17 @@
 """Reading a compiled pipeline file, JSON or YAML, from disk."""
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from localvertex.errors import UserError
 from localvertex.json_text import parse_json
 from localvertex.spec import Pipeline
 from localvertex.spec_reader import read_pipeline
+from localvertex.yaml_text import parse_yaml
 
 MAX_FILE_BYTES = 20 * 1024 * 1024
-
-
-class Loader(yaml.SafeLoader):
-    """SafeLoader without aliases: kfp writes none, and they make a small file unfold without bound."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        """Refuses aliases, leaves the rest to PyYAML."""
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise UserError(f"line {mark.line + 1}, column {mark.column + 1}: YAML aliases are not accepted")
-        return super().compose_node(parent, index)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,25 +63,6 @@ def read_text(path: Path) -> str:
         raise UserError(f"{path} is not a text file (UTF-8); expected a compiled .json or .yaml pipeline") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def parse_yaml(text: str) -> list[Any]:
-    """The documents of a YAML file.
-
-    Raises:
-        UserError: with line and column.
-    """
-    try:
-        documents = list(yaml.load_all(text, Loader=Loader))
-        # Dates, sets and bytes are YAML, but no values of a pipeline.
-        json.dumps(documents, allow_nan=False)
-        return documents
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise UserError(f"broken YAML{place}: {error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError, TypeError) as error:
-        raise UserError(f"broken YAML: {' '.join(str(error).split())}") from None
 
 
 def parse_documents(documents: list[Any]) -> Pipeline:

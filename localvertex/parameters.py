@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from localvertex.errors import UserError
 from localvertex.json_text import parse_json
-from localvertex.load import Loader, read_text
+from localvertex.load import read_text
 from localvertex.spec import ParameterSpec, ParameterType
 from localvertex.values import convert, shown
+from localvertex.yaml_text import parse_yaml
 
 
 def from_options(options: list[str], declared: Mapping[str, ParameterSpec]) -> dict[str, Any]:
@@ -53,9 +52,10 @@ def from_file(path: Path, declared: Mapping[str, ParameterSpec]) -> dict[str, An
     """
     text = read_text(path)
     try:
-        values = parse_json(text, str(path)) if path.suffix == ".json" else yaml.load(text, Loader=Loader)  # noqa: S506
-    except yaml.YAMLError as error:
-        raise UserError(f"{path}: broken YAML: {' '.join(str(error).split())[:200]}") from None
+        documents = [parse_json(text, "")] if path.suffix == ".json" else parse_yaml(text)
+    except UserError as error:
+        raise UserError(f"{path}: {str(error).removeprefix(': ')}") from None
+    values = documents[0] if len(documents) == 1 else None if not documents else documents
     if values is None:
         return {}
     if not isinstance(values, dict):

@@ -4,13 +4,16 @@ import copy
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from kfp import dsl
 
 import localvertex
+from localvertex.engine import open_pipeline
 from localvertex.load import MAX_FILE_BYTES
 
 STEP = {"base_image": "python:3.11", "install_kfp_package": False}
@@ -96,6 +99,7 @@ def test_what_is_no_file_is_refused(tmp_path, work_dir):
 TASKS = "components comp-condition-1 dag tasks"
 EXECUTOR = "deploymentSpec executors exec-echo container"
 INPUT = "root dag tasks echo inputs parameters text"
+LAUNCHER = "google_cloud_pipeline_components.container.v1.custom_job.launcher"
 SCHEMA = {"schemaTitle": "system.Dataset"}
 
 CHANGES: dict[str, tuple[str, Any, str]] = {
@@ -119,11 +123,11 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
     "path in output": ("components comp-echo outputDefinitions parameters ../x", {}, "'../x' is not a usable name"),
     "long name": ("root dag tasks " + "x" * 300, {}, "is not a usable name"),
     "empty producer": (
-        INPUT, {"taskOutputParameter": {"producerTask": "", "outputParameterKey": "x"}}, "'producerTask' is missing or empty",
+        INPUT, {"taskOutputParameter": {"producerTask": "", "outputParameterKey": "x"}}, "'producerTask' is missing",
     ),
     "launcher without options": (
         EXECUTOR,
-        {"command": ["python3", "-m", "google_cloud_pipeline_components.container.v1.custom_job.launcher"], "args": ["--payload"]},
+        {"command": ["python3", "-m", LAUNCHER], "args": ["--payload"]},
         "the launcher has no --payload; ",
     ),
     "no component": ("root dag tasks echo componentRef", {}, "the field 'name' is missing"),
@@ -136,7 +140,7 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
     "unknown input": (
         f"{INPUT} componentInputParameter", "x", "the surrounding dag has no input 'x'",
     ),
-    "input from nowhere": ("root dag tasks echo inputs parameters text", {}, "'taskOutputParameter' is missing or empty"),
+    "input from nowhere": (INPUT, {}, "'taskOutputParameter' is missing or empty"),
     "unknown output": (
         "root dag tasks condition-1 inputs parameters pipelinechannel--echo-Output",
         {"taskOutputParameter": {"producerTask": "echo", "outputParameterKey": "x"}}, "'echo' has no output 'x'",
@@ -213,6 +217,34 @@ def test_a_spec_with_something_wrong_in_it_is_refused_by_name_and_place(name, go
 def test_the_unchanged_file_is_accepted(good, tmp_path, work_dir):
     (tmp_path / "p.json").write_text(json.dumps(good))
     assert localvertex.run(tmp_path / "p.json", options=localvertex.Options(work_dir=work_dir))["state"] == "SUCCEEDED"
+
+
+HOSTILE: list[Any] = [
+    None, 0, -1, 1.5, 1e308, True, "", "x", "../..", "{{$.x}}", "{{$", "\ud800", "\0", "9" * 400,
+    '{"Concat": 3}', '{"IfPresent": {}}', '{"Concat": ["', [], [1], [None], [[]], {}, {"a": 1}, {"": ""},
+]  # fmt: skip
+
+
+def places(node: Any) -> list[tuple[Any, Any]]:
+    """Every place in a decoded document: container and key."""
+    keys = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
+    return [(node, key) for key in keys] + [place for key in keys for place in places(node[key])]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_is_put_into_a_spec_it_is_read_or_refused(good, tmp_path, seed):
+    random = Random(seed)
+    for _ in range(50):
+        document = copy.deepcopy(good)
+        for _ in range(random.choice([1, 1, 2, 4])):
+            container, key = random.choice(places(document))
+            if random.random() < 0.7 or not isinstance(container, dict):
+                container[key] = random.choice(HOSTILE)
+            else:
+                container[random.choice(["zz", "../e", str(key).lower()])] = container.pop(key)
+        (tmp_path / "p.json").write_text(json.dumps(document))
+        with suppress(localvertex.UserError):
+            open_pipeline(tmp_path / "p.json")
 
 
 def platform(**config: Any) -> dict[str, Any]:

