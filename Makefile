@@ -15,7 +15,7 @@ help: ## Show this list
 
 venv: .venv/ready ## Make .venv with the pinned packages (Python 3.11 to 3.13)
 
-.venv/ready: requirements/cpu.txt pyproject.toml
+.venv/ready: requirements/cpu.txt
 	$(if $(BASE_PYTHON),,$(error found no Python 3.11, 3.12 or 3.13 with venv and pip; install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12))
 	@echo "Making .venv with $$($(BASE_PYTHON) --version); the pinned packages take a minute or two."
 	@$(BASE_PYTHON) -m venv --clear .venv
