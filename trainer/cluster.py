@@ -36,7 +36,9 @@ def refuse_unsupported(environment: Mapping[str, str]) -> None:
 
 
 def distribution_strategy() -> tf.distribute.Strategy:
-    """The distribution strategy for the devices of this machine."""
+    """The distribution strategy for this machine: one device; GPUs that stay idle are said so."""
     import tensorflow as tf
 
+    if (num_gpus := len(tf.config.list_physical_devices("GPU"))) > 1:
+        print(f"note: {num_gpus} GPUs are visible and this version trains on one; an accelerator_count of 1 is enough")
     return tf.distribute.get_strategy()
