@@ -1,0 +1,51 @@
+"""The commands of the pages that no package's own tests cover, run as they stand there; links lead somewhere."""
+
+import pathlib
+import re
+import shlex
+import subprocess
+
+import pytest
+
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
+
+
+def commands(page: pathlib.Path) -> list[str]:
+    """Return the lines of code blocks that start with `python`, with or without a prompt."""
+    fenced = "\n".join(re.findall(r"^```[a-z]*\n(.*?)^```$", page.read_text(), flags=re.M | re.S))
+    indented = "\n".join(re.findall(r"^    (.*)$", page.read_text(), flags=re.M))
+    lines = (line.removeprefix("$ ") for line in f"{fenced}\n{indented}".splitlines())
+    return [line for line in lines if line.startswith("python ")]
+
+
+def run(python: str, repository: pathlib.Path, words: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([python, *words], cwd=repository, capture_output=True, text=True)
+
+
+def test_the_commands_of_the_pipeline_page(python: str, repository: pathlib.Path) -> None:
+    page = repository / "docs" / "pipeline.md"
+    exit_codes = {"python compile.py": 0, "python compile.py --accelerator-count 3": 2}
+    assert commands(page) == list(exit_codes)
+    for line, exit_code in exit_codes.items():
+        done = run(python, repository, shlex.split(line)[1:])
+        assert done.returncode == exit_code, done.stderr
+    shown = re.search(r"^error: (.*)\(nearest: \.\.\.\)$", page.read_text(), flags=re.M)
+    assert shown is not None
+    assert shown.group(1) in done.stderr
+
+
+def test_the_command_of_the_data_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    (line,) = commands(repository / "docs" / "data.md")
+    known = {"SOURCE": "digits", "NEW_FOLDER": str(tmp_path / "dataset"), "224": "16"}
+    done = run(python, repository, [known.get(word, word) for word in shlex.split(line)[1:]])
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "dataset" / "dataset_info.json").exists()
+
+
+@pytest.mark.parametrize("page", ["README.md", *PAGES])
+def test_links_between_the_pages_lead_somewhere(repository: pathlib.Path, page: str) -> None:
+    text = (repository / page).read_text()
+    targets = [t for t in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in t]
+    assert [t for t in targets if not (repository / page).parent.joinpath(t).exists()] == []
