@@ -60,11 +60,7 @@ def plan(
     pools = Machines(**machines)
     findings = check(pools, image=image, region=region)
     data = datasets.load(dataset_directory)
-    if config.global_batch_size > (num_train := data.num_examples["train"]):
-        raise Mistake(
-            f"global_batch_size is {config.global_batch_size}, but the training split has {num_train} pictures; "
-            f"give {num_train} or less"
-        )
+    _check_batch_size(config, num_train=data.num_examples["train"])
     identity = run_id(config, data.fingerprint, run_label)
     base = f"{pipeline_root.rstrip('/')}/training/{identity}"
     args = [f"--dataset={dataset_directory}", f"--run-label={run_label}", *config.to_flags()]
@@ -93,6 +89,14 @@ def plan(
     for finding in findings:
         print(f"warning: {finding.message}")
     return made
+
+
+def _check_batch_size(config: TrainConfig, *, num_train: int) -> None:
+    if config.global_batch_size > num_train:
+        raise Mistake(
+            f"global_batch_size is {config.global_batch_size}, but the training split has {num_train} pictures; "
+            f"give {num_train} or less"
+        )
 
 
 def _check_name(field: str, value: str) -> None:
