@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from etils import epath
 
-from trainer import storage
+from trainer import run_identity, storage
 from trainer.errors import UserError
 
 MANIFEST_FILE = "manifest.json"
@@ -127,34 +127,52 @@ def load(directory: str, step: int) -> Checkpoint:
 
 
 def newest(directory: str) -> tuple[Checkpoint | None, list[str]]:
-    """The newest intact checkpoint, and a line for each newer one that had to be passed over."""
+    """The newest intact checkpoint, and a line for each newer one that had to be passed over.
+
+    The best checkpoint that it names has to be intact, too: a run that goes on behind it could not make it again.
+    """
     passed_over: list[str] = []
     for step in steps(directory):
+        read = step
         try:
-            return load(directory, step), passed_over
+            found = load(directory, read)
+            if found.best.step not in (0, step):
+                load(directory, read := found.best.step)
+            return found, passed_over
         except TornCheckpoint as error:
-            passed_over.append(f"{name(step)} is damaged and was passed over: {error}")
+            reason = "is damaged" if read == step else f"names as best {name(read)}, which is damaged,"
+            passed_over.append(f"{name(step)} {reason} and was passed over: {error}")
     return None, passed_over
 
 
 def best(directory: str) -> Checkpoint:
-    """The checkpoint that did best on the validation split, as the newest one remembers it.
+    """The checkpoint that did best on the validation split: the result's, or as the newest one remembers it.
 
     Raises:
         UserError: there is no checkpoint, or none was validated yet, or the best one is gone or damaged.
     """
-    last, _ = newest(directory)
+    step = _best_step(directory)
+    try:
+        return load(directory, step)
+    except TornCheckpoint as error:
+        raise UserError(
+            f"best checkpoint {name(step)} in {directory!r} is damaged: {error}; train again"
+            " (`python -m trainer.task`): it goes on from an older checkpoint that is whole, or from the start"
+        ) from error
+
+
+def _best_step(directory: str) -> int:
+    # The result names it for good; a newer checkpoint that got lost must not make another one the best.
+    if (result := run_identity.read_result(directory)) and isinstance(result.get("best_step"), int):
+        return int(result["best_step"])
+    last, passed_over = newest(directory)
+    if last is None and passed_over:
+        raise UserError(f"no checkpoint in {directory!r} is whole ({'; '.join(passed_over)}); train again")
     if last is None:
         raise UserError(f"no checkpoint in {directory!r}; train first (`python -m trainer.task`)")
     if not last.best.step:
         raise UserError(f"no checkpoint in {directory!r} was validated yet; let the training finish an epoch")
-    try:
-        return load(directory, last.best.step)
-    except TornCheckpoint as error:
-        raise UserError(
-            f"best checkpoint {name(last.best.step)} in {directory!r} is damaged: {error};"
-            " remove the folder and train again"
-        ) from error
+    return last.best.step
 
 
 def refuse_other_run(found: dict[str, Any], wanted: dict[str, Any], directory: str) -> None:

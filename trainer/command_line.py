@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
 
 from trainer.errors import TrainingError, UserError
+
+_UNUSABLE_PATH = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
+"""The user named a place that is not there or not theirs; a full disk or a lost mount is another matter."""
 
 
 def run(main: Callable[[], int]) -> int:
@@ -19,6 +23,11 @@ def run(main: Callable[[], int]) -> int:
         return main()
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        if error.errno not in _UNUSABLE_PATH or not error.filename:
+            raise
+        print(f"error: {error.filename}: {error.strerror}; give a path that can be used", file=sys.stderr)
         return 2
     except TrainingError as error:
         print(f"failed: {error}", file=sys.stderr)

@@ -52,6 +52,8 @@ def prepare(
         UserError: the source cannot be used, or too much of it is bad.
     """
     _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
+    from trainer import data_report
+
     with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
         opened = open_source(source, scratch)
         statistics = Statistics(opened.class_names)
@@ -69,10 +71,9 @@ def prepare(
             dataset_files.write(
                 directory, prepared, assigned, spill, statistics=statistics, image_size=image_size, source=source
             )
-    from trainer import data_report
-
-    made = dataset.load(output_directory)
-    storage.write_text(report_path, data_report.render(made, source=source))
+            # Before the dataset appears: one without its report would have to be removed by hand.
+            made = dataset.load(str(directory))
+            storage.write_text(report_path, data_report.render(made, source=source))
     return {
         "fingerprint": made.fingerprint,
         "num_examples": sum(made.num_examples.values()),

@@ -42,10 +42,21 @@ def is_finished(checkpoint_directory: str, *, expected_run_id: str = "") -> bool
     result = read_result(checkpoint_directory)
     if not result or (expected_run_id and result.get("run_id") != expected_run_id):
         return False
-    # The checkpoint must still be there: a result whose checkpoint someone deleted cannot be evaluated or exported.
+    # The checkpoint must still be there, whole: a result whose checkpoint someone deleted or damaged cannot be
+    # evaluated or exported, and is trained again from an older one.
     best = epath.Path(checkpoint_directory) / str(result.get("best_checkpoint"))
     manifest = storage.read_json(best / "manifest.json")
-    return isinstance(manifest, dict) and manifest.get("run_id") == result.get("run_id")
+    return isinstance(manifest, dict) and manifest.get("run_id") == result.get("run_id") and _is_intact(best, manifest)
+
+
+def _is_intact(checkpoint: epath.Path, manifest: dict[str, Any]) -> bool:
+    try:
+        return all(
+            hashlib.sha256((checkpoint / name).read_bytes()).hexdigest() == expected["sha256"]
+            for name, expected in manifest["files"].items()
+        )
+    except (OSError, KeyError, TypeError, AttributeError):
+        return False
 
 
 def read_result(checkpoint_directory: str) -> dict[str, Any] | None:

@@ -86,7 +86,10 @@ def load(directory: str) -> LoadedModel:
         raise UserError(
             f"no exported model at {directory!r}: expected saved_model.pb and {METADATA_FILE}; export one first"
         )
-    loaded = tf.saved_model.load(directory)
+    try:
+        loaded = tf.saved_model.load(directory)
+    except (OSError, ValueError, tf.errors.OpError) as error:
+        raise UserError(f"model {directory!r} is damaged ({str(error).splitlines()[0]}); export it again") from error
     return LoadedModel(class_names=metadata["class_names"], image_size=metadata["image_size"], signatures=_Keep(loaded))
 
 

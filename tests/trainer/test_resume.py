@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import pytest
 
 from tests.trainer.conftest import module_process, run_module
 from trainer import checkpoints, events
+from trainer.errors import UserError
+from trainer.run_identity import is_finished
 
 pytestmark = pytest.mark.slow
 ARGUMENTS = [
@@ -134,3 +137,22 @@ def test_a_stop_request_saves_and_leaves_with_its_code(undisturbed, digits_direc
     assert checkpoints.steps(str(tmp_path))[0] == last
     assert run_module("trainer.task", *arguments(digits_directory, tmp_path)).returncode == 0
     assert_equal_runs(tmp_path, undisturbed)
+
+
+@pytest.mark.parametrize("damaged", ["the best", "all"])
+def test_a_finished_run_with_a_damaged_checkpoint_is_trained_again_and_not_passed_off(
+    undisturbed, digits_directory, tmp_path, damaged
+):
+    folder = tmp_path / "run"
+    shutil.copytree(undisturbed, folder)
+    best = result(folder)["best_checkpoint"]
+    for path in folder.glob("step-*/variables.npz"):
+        if damaged == "all" or path.parent.name == best:
+            path.write_bytes(path.read_bytes()[:1000])
+    assert not is_finished(str(folder))
+    with pytest.raises(UserError, match="damaged"):
+        checkpoints.best(str(folder))
+    done = run_module("trainer.task", *arguments(digits_directory, folder))
+    assert done.returncode == 0, done.stderr
+    assert is_finished(str(folder))
+    assert result(folder)["weights_sha256"] == result(undisturbed)["weights_sha256"]

@@ -65,10 +65,13 @@ def open_source(source: str, scratch_directory: str) -> Source:
         return TfdsSource(source.removeprefix("tfds:"))
     if not source.strip():
         raise UserError("source is empty; give digits, a folder with one sub-folder per class, or tfds:NAME")
+    # Vertex AI mounts all buckets there, in pipeline steps and in training jobs.
+    if source.startswith("gs://") and os.path.isdir(mounted := f"/gcs/{source.removeprefix('gs://')}"):
+        source = mounted
     if "://" in source:
         raise UserError(
-            f"source {source!r} is not a local folder; give digits, tfds:NAME or a folder (on Vertex AI a bucket is"
-            f" the folder /gcs/{source.split('://', 1)[1]})"
+            f"source {source!r} is not a folder here; give digits, tfds:NAME or a folder (a bucket is read where it is"
+            f" mounted, as Vertex AI does: /gcs/{source.split('://', 1)[1]})"
         )
     from trainer.sources.folder import FolderSource
 
