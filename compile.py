@@ -5,6 +5,7 @@ import dataclasses
 import json
 import pathlib
 import sys
+import tempfile
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -51,7 +52,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="EMAIL",
         help="end with Google's notification e-mail; addresses are its default recipients",
     )
-    other.add_argument("--output-dir", type=pathlib.Path, default=pathlib.Path("build"), help="(%(default)s)")
+    other.add_argument(
+        "--output-dir", type=pathlib.Path, default=pathlib.Path("build"), help="folder to write to (%(default)s)"
+    )
     return parser.parse_args(argv)
 
 
@@ -75,13 +78,18 @@ def write(pipeline: Any, directory: pathlib.Path) -> pathlib.Path:
     """Write the JSON and the YAML of the pipeline, both or none, and return the path of the JSON."""
     directory.mkdir(parents=True, exist_ok=True)
     written = {suffix: directory / f"image_training.{suffix}" for suffix in ("json", "yaml")}
-    aside = {suffix: directory / f".writing.image_training.{suffix}" for suffix in written}
-    compiler.Compiler().compile(pipeline, str(aside["yaml"]))
-    # kfp deprecates its own JSON output, Vertex AI loads both: the same message, as JSON.
-    spec = json_format.MessageToDict(pipeline.pipeline_spec)
-    aside["json"].write_text(json.dumps(spec, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
-    for suffix, path in written.items():
-        aside[suffix].replace(path)
+    for path in written.values():
+        if path.is_dir():
+            raise Mistake(f"{path} is a folder; remove it or give another --output-dir")
+    with tempfile.TemporaryDirectory(dir=directory, prefix=".writing-") as scratch:
+        aside = {suffix: pathlib.Path(scratch) / path.name for suffix, path in written.items()}
+        compiler.Compiler().compile(pipeline, str(aside["yaml"]))
+        # kfp deprecates its own JSON output, Vertex AI loads both: the same message, as JSON.
+        spec = json_format.MessageToDict(pipeline.pipeline_spec)
+        text = json.dumps(spec, indent=2, sort_keys=True, ensure_ascii=False)
+        aside["json"].write_text(f"{text}\n", encoding="utf-8")
+        for suffix, path in written.items():
+            aside[suffix].replace(path)
     return written["json"]
 
 
@@ -122,8 +130,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = settings_from(flags)
         findings = check(settings.machines, image=settings.image, region=settings.region)
         path = write(image_training(settings), flags.output_dir)
-    except (Mistake, OSError) as mistake:
+    except Mistake as mistake:
         print(f"error: {mistake}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(
+            f"error: cannot write to {flags.output_dir}: {error.strerror}; give another --output-dir", file=sys.stderr
+        )
         return 2
     for finding in findings:
         print(f"warning: {finding.message}", file=sys.stderr)

@@ -31,6 +31,12 @@ def plan(
     parameter_server_count: int,
     scheduling_strategy: str,
     timeout_seconds: int,
+    minimum_accuracy: float,
+    serving_image: str,
+    service_account: str,
+    network: str,
+    tensorboard: str,
+    kms_key: str,
 ) -> NamedTuple(  # type: ignore[valid-type]  # kfp takes the outputs from this call
     "TrainingPlan",
     [
@@ -69,6 +75,12 @@ def plan(
         parameter_server_count: Machines that hold the variables instead; 0 for synchronous training.
         scheduling_strategy: STANDARD, SPOT or FLEX_START.
         timeout_seconds: Longest time the job may run.
+        minimum_accuracy: Only checked here, like the rest: a mistake is to be found before GPUs are paid for.
+        serving_image: Prediction container of the registered model.
+        service_account: Account of the training job.
+        network: VPC network of the training job.
+        tensorboard: TensorBoard instance of the training job.
+        kms_key: Customer-managed key.
 
     Returns:
         The worker pools, the job's settings, and whether a committed result exists already.
@@ -82,8 +94,16 @@ def plan(
         image=image,
         region=region,
         pipeline_root=pipeline_root,
-        model_name=model_name,
         run_label=run_label,
+        minimum_accuracy=minimum_accuracy,
+        names={
+            "model_name": model_name,
+            "serving_image": serving_image,
+            "service_account": service_account,
+            "network": network,
+            "tensorboard": tensorboard,
+            "kms_key": kms_key,
+        },
         hyperparameters={
             "model": model,
             "weights": weights,

@@ -4,6 +4,7 @@ import pathlib
 from typing import Any, NamedTuple
 
 from components import plan_report
+from components.image import check_image
 from components.mistakes import Mistake
 from components.worker_pools import Machines, check
 from trainer import dataset as datasets
@@ -34,8 +35,9 @@ def plan(
     image: str,
     region: str,
     pipeline_root: str,
-    model_name: str,
     run_label: str,
+    minimum_accuracy: float,
+    names: dict[str, str],
     hyperparameters: dict[str, Any],
     machines: dict[str, Any],
 ) -> TrainingPlan:
@@ -47,15 +49,19 @@ def plan(
         image: Container image of the training job.
         region: Vertex AI region, e.g. us-central1.
         pipeline_root: Folder or gs:// prefix; what outlives the run lies in its `training/<run id>`.
-        model_name: Name in the Model Registry.
         run_label: Part of the run's identity, otherwise without meaning.
+        minimum_accuracy: What the model has to reach on the test split, 0 to 1.
+        names: What Google's components are given later: model_name, serving_image, service_account, network,
+            tensorboard, kms_key.
         hyperparameters: Fields of `TrainConfig`.
         machines: Fields of `Machines`.
 
     Raises:
         Mistake: A value is wrong, or Vertex would refuse the machines.
     """
-    _check_name("model_name", model_name)
+    _check_names(names)
+    if not 0 <= minimum_accuracy <= 1:
+        raise Mistake(f"minimum_accuracy is {minimum_accuracy}; expected a share from 0 to 1, e.g. 0.9")
     config = TrainConfig(**hyperparameters)
     pools = Machines(**machines)
     findings = check(pools, image=image, region=region)
@@ -69,7 +75,7 @@ def plan(
         worker_pool_specs=pools.worker_pool_specs(image=image, args=args),
         restart_job_on_worker_restart=pools.restart_job_on_worker_restart,
         timeout=f"{pools.timeout_seconds}s",
-        display_name=f"{model_name}-{identity}",
+        display_name=f"{names['model_name']}-{identity}",
         run_id=identity,
         base_output_directory=base,
         checkpoint_directory=directory,
@@ -99,6 +105,10 @@ def _check_batch_size(config: TrainConfig, *, num_train: int) -> None:
         )
 
 
-def _check_name(field: str, value: str) -> None:
-    if not value or len(value) > 100 or any(character in value for character in UNSAFE_IN_NAMES):
-        raise Mistake(f"{field} is {value!r}; expected 1 to 100 characters without quotes, backslashes or line breaks")
+def _check_names(names: dict[str, str]) -> None:
+    if not names["model_name"] or len(names["model_name"]) > 100:
+        raise Mistake(f"model_name is {names['model_name']!r}; expected 1 to 100 characters")
+    check_image("serving_image", names["serving_image"])
+    for field, value in names.items():
+        if any(character in value for character in UNSAFE_IN_NAMES):
+            raise Mistake(f"{field} is {value!r}; it must have no quotes, backslashes or line breaks")

@@ -97,7 +97,9 @@ def check(machines: Machines, *, image: str, region: str) -> list[accelerators.F
         timeout_seconds=machines.timeout_seconds,
         restart_job_on_worker_restart=machines.restart_job_on_worker_restart,
     )
-    errors = [finding for finding in findings if finding.severity == "error"]
+    # Somebody who names an image means it: a placeholder is a mistake then.
+    rules = {"placeholder-image"} if image != PLACEHOLDER_IMAGE else set()
+    errors = [finding for finding in findings if finding.severity == "error" or finding.rule in rules]
     if errors:
         raise Mistake("; ".join(dict.fromkeys(map(_sentence, errors))))
     # compile.py says itself, and better, what a file without an image is good for.

@@ -92,7 +92,7 @@ def image_training(settings: Settings) -> Any:
         """Train an image classifier on your pictures and register it when it is good enough.
 
         Args:
-            source: `digits`, a folder (gs:// or local) with one sub-folder of pictures per class, or `tfds:NAME`.
+            source: `digits`, a folder (gs://, or an absolute path) with one sub-folder per class, or `tfds:NAME`.
             model: Architecture: `convnet` (small), `resnet50` (transfer learning) or `mnist-cnn`.
             weights: `default` (imagenet where the model has them), `imagenet`, `none`, or the path of a weights file.
             image_size: Side of the square pictures the model sees, in pixels; 224 or 300 for resnet50.
@@ -160,6 +160,12 @@ def image_training(settings: Settings) -> Any:
                     parameter_server_count=parameter_server_count,
                     scheduling_strategy=scheduling_strategy,
                     timeout_seconds=timeout_seconds,
+                    minimum_accuracy=minimum_accuracy,
+                    serving_image=serving_image,
+                    service_account=service_account,
+                    network=network,
+                    tensorboard=tensorboard,
+                    kms_key=kms_key,
                 ),
                 settings,
             )

@@ -1,8 +1,9 @@
 """What is decided when a pipeline is compiled; everything else is a parameter of the run."""
 
 import dataclasses
+import re
 
-from components.image import PLACEHOLDER_IMAGE
+from components.image import PLACEHOLDER_IMAGE, check_image
 from components.mistakes import Mistake
 from components.worker_pools import Machines
 
@@ -27,10 +28,9 @@ class Settings:
     """E-mail addresses for Google's notification op as the exit handler; None takes our `summary`."""
 
     def __post_init__(self) -> None:
-        """Refuse image names that no registry could serve."""
-        for field, image in (("image", self.image), ("serving_image", self.serving_image)):
-            if not image or image != "".join(image.split()):
-                raise Mistake(
-                    f"{field} is {image!r}; expected an image name without spaces, best by digest: "
-                    "REGION-docker.pkg.dev/PROJECT/REPOSITORY/NAME@sha256:DIGEST"
-                )
+        """Refuse image names that no registry could serve, and addresses that no mail reaches."""
+        check_image("image", self.image)
+        check_image("serving_image", self.serving_image)
+        for recipient in self.recipients or ():
+            if not re.fullmatch(r"[^@\s]+@[^@\s]+", recipient):
+                raise Mistake(f"--notify {recipient!r} is no e-mail address; expected e.g. team@example.com")

@@ -102,6 +102,9 @@ def test_notify_takes_googles_e_mail_op_and_its_recipients_are_a_parameter(
         (["--accelerator-count=two"], "two", "--help"),
         (["--image="], "''", "sha256"),
         (["--image=a b"], "a b", "sha256"),
+        (["--image=UPPER//x@@"], "UPPER", "sha256"),
+        (["--image=us-docker.pkg.dev/your-project/images/name:1"], "your-project", "placeholder"),
+        (["--notify", "team"], "team", "@"),
         (["--no-such-flag"], "--no-such-flag", "--help"),
     ],
 )
@@ -123,6 +126,16 @@ def test_an_output_directory_that_cannot_be_written_is_one_line(compile_pipeline
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1
     assert (tmp_path / "file").read_text() == ""
+
+
+def test_a_folder_in_the_place_of_a_file_leaves_everything_as_it_was(compile_pipeline, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "build" / "image_training.yaml").mkdir(parents=True)
+    (tmp_path / "build" / "image_training.json").write_text("before")
+    done = compile_pipeline()
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert (tmp_path / "build" / "image_training.json").read_text() == "before"
+    assert len(list((tmp_path / "build").iterdir())) == 2
 
 
 def test_help_groups_the_flags(compile_pipeline) -> None:

@@ -32,6 +32,16 @@ MACHINES = {
 }
 
 
+NAMES = {
+    "model_name": "digits",
+    "serving_image": "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
+    "service_account": "",
+    "network": "",
+    "tensorboard": "",
+    "kms_key": "",
+}
+
+
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
     """200 of the handwritten digits."""
@@ -51,7 +61,10 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def make(dataset: str, tmp_path: pathlib.Path):
     def make_plan(
-        hyperparameters: dict[str, Any] | None = None, machines: dict[str, Any] | None = None, **changes: Any
+        hyperparameters: dict[str, Any] | None = None,
+        machines: dict[str, Any] | None = None,
+        names: dict[str, str] | None = None,
+        **changes: Any,
     ) -> TrainingPlan:
         arguments = {
             "dataset_directory": dataset,
@@ -59,13 +72,14 @@ def make(dataset: str, tmp_path: pathlib.Path):
             "image": PLACEHOLDER_IMAGE,
             "region": "us-central1",
             "pipeline_root": str(tmp_path / "root") + "/",
-            "model_name": "digits",
             "run_label": "",
+            "minimum_accuracy": 0.9,
             **changes,
         }
         return plan(
             hyperparameters={**HYPERPARAMETERS, **(hyperparameters or {})},
             machines={**MACHINES, **(machines or {})},
+            names={**NAMES, **(names or {})},
             **arguments,
         )
 
@@ -127,8 +141,11 @@ def test_the_page_shows_machines_and_configuration(make, tmp_path: pathlib.Path)
         ({"hyperparameters": {"global_batch_size": 1000}}, "global_batch_size is 1000"),
         ({"hyperparameters": {"epochs": 0}}, "epochs=0"),
         ({"hyperparameters": {"model": "resnet5000"}}, "resnet5000"),
-        ({"model_name": 'my "model"'}, "model_name"),
-        ({"model_name": ""}, "model_name"),
+        ({"names": {"model_name": 'my "model"'}}, "model_name"),
+        ({"names": {"model_name": ""}}, "model_name"),
+        ({"names": {"serving_image": ""}}, "serving_image"),
+        ({"names": {"kms_key": 'a"b'}}, "kms_key"),
+        ({"minimum_accuracy": 2}, "minimum_accuracy is 2"),
         ({"region": "mars-east1"}, "mars-east1"),
         ({"dataset_directory": "/nowhere"}, "/nowhere"),
     ],

@@ -48,15 +48,15 @@ def test_a_source_that_cannot_be_used_fails_in_prepare_with_one_line(
 @pytest.mark.slow
 def test_a_corrupt_picture_is_skipped_counted_and_named(run: Runner, tmp_path: pathlib.Path) -> None:
     source = tmp_path / "photos"
-    pictures(source / "cats", 20, 0)
-    pictures(source / "dogs", 20, 1)
+    pictures(source / "cats", 60, 0)
+    pictures(source / "dogs", 60, 1)
     (source / "dogs" / "torn.jpg").write_bytes(b"\xff\xd8\xff\xe0 torn")
-    done = run(tmp_path / "runs", "torn", source=source, max_steps=2, global_batch_size=8, minimum_accuracy=1.01)
+    done = run(tmp_path / "runs", "torn", source=source, max_steps=2, global_batch_size=8, minimum_accuracy=1)
     assert done.exit_code == 0, done.output
     assert done.artifact("prepare", "dataset")["metadata"]["num_bad_files"] == 1
-    assert done.artifact("prepare", "dataset")["metadata"]["num_examples"] == 40
+    assert done.artifact("prepare", "dataset")["metadata"]["num_examples"] == 120
     assert "torn.jpg" in (tmp_path / "runs" / "torn" / "run.html").read_text()
-    # The accuracy asked for cannot be reached: evaluated, but neither exported nor registered.
+    # Two steps on noise do not get every picture right: evaluated, but neither exported nor registered.
     assert not (tmp_path / "runs" / "models").exists()
 
 

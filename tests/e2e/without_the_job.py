@@ -60,6 +60,12 @@ def without_the_job(
         parameter_server_count=0,
         scheduling_strategy="SPOT",
         timeout_seconds=3600,
+        minimum_accuracy=0.5,
+        serving_image="serving:1",
+        service_account="",
+        network="",
+        tensorboard="",
+        kms_key="",
     ).outputs
     # Nothing has been trained when the pipeline runs first: then there is nothing to evaluate.
     with dsl.If(planned["is_finished"] == True):  # noqa: E712 - this builds an expression
