@@ -7,7 +7,6 @@ import subprocess
 
 import pytest
 
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
 
