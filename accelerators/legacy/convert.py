@@ -5,7 +5,7 @@ from datetime import date
 from typing import Any
 
 from accelerators.catalogue import Catalogue, load_catalogue
-from accelerators.check import check_custom_job
+from accelerators.check import check_custom_job, check_worker_pools
 from accelerators.document import examine
 from accelerators.finding import Finding
 from accelerators.legacy.command_line import Command
@@ -13,7 +13,7 @@ from accelerators.legacy.config_file import read_config
 from accelerators.legacy.job import vertex_job
 from accelerators.legacy.machines import Garage
 from accelerators.legacy.merge import merge
-from accelerators.legacy.parameters import pipeline_parameters
+from accelerators.legacy.parameters import pipeline_parameters, worker_pools
 from accelerators.legacy.report import LegacyInputError, Report
 
 
@@ -71,7 +71,10 @@ def convert(
         job = merge(job, command, notes)
     elif document is None:
         raise LegacyInputError(["nothing to convert: give a config.yaml, a command line after ' -- ', or both"])
-    region = str(job.get("trainingInput", {}).get("region") or "")
+    old = job.get("trainingInput", {})
+    region = str(old.get("region") or "")
+    if region:
+        notes.add("changed", "region", f"{region} is no field of a CustomJob: name it where the job is submitted")
     tables, day = catalogue or load_catalogue(), today or date.today()
     known = region if region in tables.training_regions else ""
     garage = Garage(catalogue=tables, report=notes, replace_retired=replace_retired, region=known, today=day)
@@ -80,7 +83,14 @@ def convert(
     findings = _checked(made, "" if "$" in region else region, tables, day)
     parameters = None
     if as_parameters:
-        parameters = pipeline_parameters(made, notes)
+        parameters = pipeline_parameters(made, notes, old)
+        findings = check_worker_pools(
+            worker_pools(parameters),
+            region=None if "$" in region else region or None,
+            scheduling_strategy=parameters["scheduling_strategy"],
+            catalogue=tables,
+            today=day,
+        )
         findings = [finding for finding in findings if finding.rule != "placeholder-image"]
     return Conversion(job=made, parameters=parameters, region=region, report=notes, findings=findings)
 

@@ -17,12 +17,13 @@ _ELSEWHERE = {
 }
 
 
-def pipeline_parameters(job: dict[str, Any], report: Report) -> dict[str, Any]:
+def pipeline_parameters(job: dict[str, Any], report: Report, old: dict[str, Any]) -> dict[str, Any]:
     """Return the pipeline parameters that stand for the machines of a job; the rest is reported as dropped.
 
     Args:
         job: What `vertex_job` returned.
         report: Gets a remark for everything that the pipeline has no parameter for.
+        old: The `trainingInput` that the job was made of.
     """
     spec = job.get("job_spec") or job.get("trial_job_spec") or {}
     pools = spec["worker_pool_specs"]
@@ -42,8 +43,23 @@ def pipeline_parameters(job: dict[str, Any], report: Report) -> dict[str, Any]:
     if "encryption_spec" in job:
         parameters["kms_key"] = job["encryption_spec"]["kms_key_name"]
     report.remarks = [remark for remark in report.remarks if remark.field not in _PROGRAM]
+    for name in sorted(_PROGRAM & set(old)):
+        report.add("dropped", name, "it belongs to your program; the pipeline brings its own image and trainer")
     _not_in_the_pipeline(job, spec, report)
     return parameters
+
+
+def worker_pools(parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the worker pools that the pipeline would make of the parameters, for the check."""
+    bare = {"machine_type": parameters["machine_type"]}
+    gpus = {name: parameters[name] for name in ("accelerator_type", "accelerator_count") if parameters[name]}
+    workers, servers = parameters["replica_count"] - 1, parameters["parameter_server_count"]
+    counted = [(bare | gpus, 1), (bare | gpus, workers), (bare, servers)]
+    return [
+        {"machine_spec": machine, "replica_count": count, "container_spec": {"image_uri": "IMAGE_URI"}}
+        for machine, count in counted
+        if count
+    ]
 
 
 def _replicas(pools: list[dict[str, Any]], report: Report) -> dict[str, int]:
