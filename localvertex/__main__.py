@@ -81,12 +81,19 @@ def add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     )  # fmt: skip
 
 
+def folder(text: str) -> Path:
+    """A folder's name; an empty one would mean the current folder without saying so."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("empty; give a folder, . for the current one")
+    return Path(text)
+
+
 def add_work_dir(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
     """Where runs are kept."""
     command.add_argument(
         "--work-dir",
         metavar="D",
-        type=Path,
+        type=folder,
         default=Path("runs"),
         help="folder of runs, pipeline root (./%(default)s)",
     )

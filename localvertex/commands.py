@@ -9,7 +9,7 @@ from localvertex import parameters, record, summary
 from localvertex.display import Display, Lines
 from localvertex.engine import Options, open_pipeline, run
 from localvertex.errors import UserError
-from localvertex.runs import Found, find, find_all, find_task
+from localvertex.runs import Found, find, find_all, find_readable, find_task
 from localvertex.task import State
 
 
@@ -53,26 +53,32 @@ def list_command(options: argparse.Namespace) -> int:
     if not runs:
         print(f"no runs in {options.work_dir}")
     else:
-        summary.table_of_runs([each.content for each in runs])
+        summary.table_of_runs([each.content for each in runs if not each.problem])
+        for each in runs:
+            if each.problem:
+                print(f"{each.run_dir.name}  UNREADABLE: {each.problem}")
     return 0
 
 
 def show_command(options: argparse.Namespace) -> int:
     """`show`: the summary of one run."""
-    summary.show(find(options.work_dir, options.run).content)
+    summary.show(find_readable(options.work_dir, options.run).content)
     return 0
 
 
 def logs_command(options: argparse.Namespace) -> int:
     """`logs`: the log of one task, or of all tasks that have one."""
-    found = find(options.work_dir, options.run)
+    found = find_readable(options.work_dir, options.run)
     tasks = [find_task(found, options.task)] if options.task else [t for t in found.content["tasks"] if t["log"]]
     for task in tasks:
         logs = sorted((found.run_dir / task["log"]).parent.glob("*.log")) if task["log"] else []
         for log in [found.run_dir / task["log"], *logs] if task["log"] else []:
             if len(tasks) > 1 or logs:
                 print(f"==> {task['path']} ({log.name}) <==")
-            sys.stdout.write(log.read_text(errors="replace"))
+            try:
+                sys.stdout.write(log.read_text(errors="replace"))
+            except OSError as error:
+                raise UserError(f"the log {log} cannot be read: {error.strerror}") from None
     return 0
 
 

@@ -41,8 +41,8 @@ def load(path: Path) -> PipelineFile:
     return PipelineFile(path=path.resolve(), sha256=hashlib.sha256(text.encode()).hexdigest(), pipeline=pipeline)
 
 
-def read_text(path: Path) -> str:
-    """The text of the file.
+def read_text(path: Path, *, advice: str = "compile the pipeline first") -> str:
+    """The text of the file; `advice` is for somebody who names a file that is not there.
 
     Raises:
         UserError: it is not there, not a file, too large, or not text.
@@ -58,7 +58,7 @@ def read_text(path: Path) -> str:
             raise UserError(f"{path} is larger than {MAX_FILE_BYTES >> 20} MiB; a compiled pipeline is much smaller")
         return data.decode("utf-8")
     except FileNotFoundError:
-        raise UserError(f"{path} does not exist; compile the pipeline first") from None
+        raise UserError(f"{path} does not exist; {advice}") from None
     except UnicodeDecodeError:
         raise UserError(f"{path} is not a text file (UTF-8); expected a compiled .json or .yaml pipeline") from None
     except OSError as error:

@@ -50,7 +50,7 @@ def from_file(path: Path, declared: Mapping[str, ParameterSpec]) -> dict[str, An
     Raises:
         UserError: the file cannot be read, an unknown name, or a value of another type.
     """
-    text = read_text(path)
+    text = read_text(path, advice="give a JSON or YAML file with the parameters")
     try:
         documents = [parse_json(text, "")] if path.suffix == ".json" else parse_yaml(text)
     except UserError as error:

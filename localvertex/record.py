@@ -12,6 +12,12 @@ from localvertex.task import State, Task, Values
 FILE, LOCK = "run.json", ".lock"
 FORMAT = 1
 
+FIELDS: dict[str, type | tuple[type, ...]] = {
+    "run_id": str, "state": str, "create_time": str, "pipeline_name": str, "work_dir": str,
+    "seconds": (int, float), "tasks": list, "metrics": list, "models": list,
+}  # fmt: skip
+"""What every record has, and what the commands rely on."""
+
 
 def timestamp(seconds: float | None) -> str | None:
     """Seconds since the epoch as RFC 3339 in UTC."""
@@ -118,8 +124,13 @@ def read(run_dir: Path) -> dict[str, Any]:
         OSError, ValueError: there is no readable record.
     """
     content = json.loads((run_dir / FILE).read_text())
-    if not isinstance(content, dict) or "state" not in content:
-        raise ValueError(f"{run_dir / FILE} is not the record of a run")
+    if not isinstance(content, dict):
+        raise ValueError("an object expected")
+    for name, kind in FIELDS.items():
+        if not isinstance(content.get(name), kind):
+            raise ValueError(f"the field {name!r} is missing or of another type")
+    if content["state"] not in set(State):
+        raise ValueError(f"unknown state {content['state']!r}")
     if content["state"] in (State.RUNNING, State.PENDING) and not is_running(run_dir):
         content |= {"state": str(State.FAILED), "error": content.get("error") or "the program that ran it was killed"}
     return content

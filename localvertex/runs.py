@@ -14,18 +14,21 @@ class Found:
 
     run_dir: Path
     content: dict[str, Any]
+    problem: str = ""
+    """Why its record cannot be read; empty when it can."""
 
 
 def find_all(work_dir: Path) -> list[Found]:
-    """All runs with a readable record, newest first."""
+    """All runs, newest first; one whose record cannot be read comes last, with the reason."""
     runs = []
     for folder in sorted(work_dir.iterdir()) if work_dir.is_dir() else []:
         if folder.is_dir() and not folder.is_symlink() and (folder / record.FILE).is_file():
             try:
                 runs.append(Found(run_dir=folder, content=record.read(folder)))
-            except (OSError, ValueError):
-                continue
-    return sorted(runs, key=lambda each: str(each.content.get("create_time")), reverse=True)
+            except (OSError, ValueError) as error:
+                reason = f"{folder / record.FILE} is not the record of a run ({error})"
+                runs.append(Found(run_dir=folder, content={}, problem=reason))
+    return sorted(runs, key=lambda each: str(each.content.get("create_time", "")), reverse=True)
 
 
 def find(work_dir: Path, name: str) -> Found:
@@ -46,6 +49,18 @@ def find(work_dir: Path, name: str) -> Found:
         return matches[0]
     names = ", ".join(each.run_dir.name for each in (matches or runs)[:8])
     raise UserError(f"{len(matches) or 'no'} runs begin with {name!r}; there are: {names}")
+
+
+def find_readable(work_dir: Path, name: str) -> Found:
+    """The run of this name, with paths as they are now: the work directory may have been moved.
+
+    Raises:
+        UserError: there is none, several begin like this, or its record cannot be read.
+    """
+    found = find(work_dir, name)
+    if found.problem:
+        raise UserError(f"{found.problem}; `localvertex clean {found.run_dir.name}` removes the run")
+    return Found(run_dir=found.run_dir, content=found.content | {"work_dir": str(found.run_dir.parent.resolve())})
 
 
 def find_task(found: Found, name: str) -> dict[str, Any]:

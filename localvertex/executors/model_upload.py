@@ -38,6 +38,8 @@ class ModelUpload:
                 f"{job.label}: the model goes to {location}, the pipeline runs in {job.context.region}; "
                 "ModelUploadOp's location has a default of its own, set it"
             )
+        if not (model.get("container_spec") or {}).get("image_uri"):
+            job.context.warnings.say(f"{job.label}: the model names no serving container; Vertex AI cannot serve it")
         parent = job.resolve(options.get("parent_model_name", ""))
         try:
             version = registry.add(job.context.work_dir, without_empty(model), parent)

@@ -1,0 +1,71 @@
+"""What is left of runs may be damaged or moved: one line each, and the other runs are not touched by it."""
+
+import shutil
+
+from kfp import dsl
+
+
+@dsl.component(base_image="python:3.11", install_kfp_package=False)
+def speak(metrics: dsl.Output[dsl.Metrics], model: dsl.Output[dsl.Model]) -> None:
+    print("spoken")
+    with open(model.path, "w") as file:
+        file.write("model")
+
+
+@dsl.pipeline(name="speaking")
+def speaking():
+    speak()
+
+
+def one_line(done, code, said):
+    assert done.returncode == code, done.stdout + done.stderr
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_records_that_cannot_be_read_are_listed_told_and_cleaned(compiled, command, tmp_path):
+    compiled(speaking, "pipeline.json")
+    assert command("run", "pipeline.json", "--run-id", "good").returncode == 0
+    for name, content in {"torn": "{", "poor": '{"state": "FAILED"}', "odd": "[]"}.items():
+        (tmp_path / "runs" / name).mkdir()
+        (tmp_path / "runs" / name / "run.json").write_text(content)
+    listed = command("list")
+    assert listed.returncode == 0
+    assert "good" in listed.stdout
+    assert listed.stdout.count("UNREADABLE") == 3
+    for name in ("torn", "poor", "odd"):
+        one_line(command("show", name), 2, "is not the record of a run")
+        one_line(command("logs", name), 2, "is not the record of a run")
+        assert command("clean", name).returncode == 0
+        assert not (tmp_path / "runs" / name).exists()
+    assert command("show", "latest").returncode == 0
+
+
+def test_a_log_that_is_gone_is_one_line(compiled, command, tmp_path):
+    compiled(speaking, "pipeline.json")
+    assert command("run", "pipeline.json", "--run-id", "good").returncode == 0
+    (tmp_path / "runs" / "good" / "speak" / "log.txt").unlink()
+    one_line(command("logs", "good", "speak"), 2, "log.txt cannot be read")
+
+
+def test_a_moved_work_directory_shows_where_the_report_is_now(compiled, command, tmp_path):
+    compiled(speaking, "pipeline.json")
+    assert command("run", "pipeline.json", "--run-id", "good").returncode == 0
+    shutil.move(tmp_path / "runs", tmp_path / "elsewhere")
+    shown = command("show", "latest", "--work-dir", str(tmp_path / "elsewhere"))
+    assert f"report: {tmp_path}/elsewhere/good/run.html" in shown.stdout
+
+
+def test_an_empty_work_directory_is_refused(compiled, command, tmp_path):
+    compiled(speaking, "pipeline.json")
+    done = command("run", "pipeline.json", "--work-dir", "")
+    assert done.returncode == 2
+    assert "give a folder" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["pipeline.json"]
+
+
+def test_a_missing_parameter_file_is_not_taken_for_a_pipeline(compiled, command):
+    compiled(speaking, "pipeline.json")
+    one_line(
+        command("run", "pipeline.json", "--parameter-file", "no.json"), 2, "a JSON or YAML file with the parameters"
+    )
