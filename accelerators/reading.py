@@ -1,10 +1,10 @@
 """Reads a file of JSON or YAML that anybody may have written."""
 
-import functools
-import json
 import sys
 from pathlib import Path
 from typing import Any
+
+from accelerators.unique_keys import RepeatedKey, UniqueKeys, load_json
 
 MAX_BYTES = 64 * 2**20
 """Larger files are not read; the largest spec that Vertex AI Pipelines takes is far smaller."""
@@ -59,9 +59,9 @@ def parse(data: bytes, name: str, *, json_only: bool = False) -> Any:
     """
     if json_only or data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
         try:
-            return json.loads(data, object_pairs_hook=functools.partial(_unique, name))
-        except UnreadableFile:
-            raise
+            return load_json(data)
+        except RepeatedKey as error:
+            raise UnreadableFile(f"{name} has {error}; keep one of them") from None
         except RecursionError:
             raise UnreadableFile(f"{name} is nested too deeply to be a job or a pipeline") from None
         except ValueError as error:
@@ -70,39 +70,20 @@ def parse(data: bytes, name: str, *, json_only: bool = False) -> Any:
     return _parse_yaml(data, name)
 
 
-def _unique(name: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a key that stands twice: JSON keeps the last in silence, and the check would not see the other."""
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise UnreadableFile(f"{name} has the key {twice!r} twice in one object; keep one of them")
-    return value
-
-
 def _parse_yaml(data: bytes, name: str) -> Any:
     try:
         import yaml  # only where YAML is read: JSON works without PyYAML
     except ImportError:
         raise UnreadableFile(f"{name} is YAML and PyYAML is not installed; install pyyaml or give JSON") from None
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-    class UniqueKeys(loader):  # type: ignore[misc]  # the C loader where PyYAML was built with it
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-            seen: set[str] = set()
-            for key, _ in node.value:
-                if isinstance(key, yaml.ScalarNode) and key.value != "<<":
-                    if key.value in seen:
-                        line = key.start_mark.line + 1
-                        raise UnreadableFile(f"{name} has the key {key.value!r} twice, line {line}; keep one of them")
-                    seen.add(key.value)
-            return dict(super().construct_mapping(node, deep))
-
+    plain = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader where PyYAML was built with it
+    loader: Any = type("Loader", (UniqueKeys, plain), {})
     try:
-        _refuse_bomb(yaml.parse(data, Loader=loader), name)
-        return next(iter(yaml.load_all(data, Loader=UniqueKeys)), None)
+        _refuse_bomb(yaml.parse(data, Loader=plain), name)
+        return next(iter(yaml.load_all(data, Loader=loader)), None)
     except UnreadableFile:
         raise
+    except RepeatedKey as error:
+        raise UnreadableFile(f"{name} has {error}; keep one of them") from None
     except RecursionError:
         raise UnreadableFile(f"{name} is nested too deeply to be a job or a pipeline") from None
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:

@@ -140,6 +140,10 @@ def test_converted_jobs_pass_check(accelerators):
         (b"? [a]\n: b", "is not YAML"),
         (b"a: !!python/object:os.system {}", "is not YAML"),
         (b"machine_spec: {machine_type: n1-standard-4}", "single worker pool"),
+        (b"- replica_count: 1\n  replica_count: 2\n", "'replica_count' twice in one mapping, in lines 1 and 2"),
+        (b"trainingInput:\n  scaleTier: BASIC\n  masterType: x\n  scaleTier: CUSTOM\n", "in lines 2 and 4; keep one"),
+        (b'{machine_spec: 1, "machine_spec": 2}', "'machine_spec' twice"),
+        (b"a: &a {x: 1}\nb: {<<: *a, y: 1, y: 2}", "'y' twice"),
         (b"kind: Workflow\napiVersion: argoproj.io/v1alpha1\n", "Kubernetes object"),
     ],
 )  # fmt: skip
@@ -150,6 +154,14 @@ def test_unreadable_files_get_one_line(accelerators, tmp_path, content, message)
     assert done.stdout == ""
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_convert_refuses_repeated_keys(accelerators):
+    config = "trainingInput:\n  scaleTier: BASIC\n  scaleTier: CUSTOM\n"
+    done = accelerators("convert", "-", stdin=config)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "standard input has the key 'scaleTier' twice in one mapping, in lines 2 and 3" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_folders_missing_files_and_broken_json(accelerators, tmp_path):
