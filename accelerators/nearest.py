@@ -129,7 +129,8 @@ def _memory(catalogue: Catalogue, name: str) -> float:
 def machines(catalogue: Catalogue, name: str) -> tuple[str, ...]:
     """Return up to three machine types that somebody who wrote this name may want."""
     family = name.rsplit("-", 1)[0] + "-"
-    relatives = [known for known in catalogue.machines if known.startswith(family)]
+    # Only in front of a size stands a family: n1-standard8 is a misspelt name, not any machine of N1.
+    relatives = [known for known in catalogue.machines if known.startswith(family) and _SIZE.search(name)]
     by_size = nsmallest(_SHOWN, relatives, key=lambda known: (machine_distance(catalogue, name, known), known))
     return tuple(by_size) or closest(name, catalogue.machines, _SHOWN)
 

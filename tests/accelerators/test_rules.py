@@ -38,6 +38,8 @@ RESERVED = {"reservation_affinity": {"reservation_affinity_type": "ANY_RESERVATI
 CASES = [
     ([pool("n1-standard-2")], {}, "machine-type", "error", f"{MACHINE}.machine_type", "n1-standard-4"),
     ([pool("n1-standart-8", **T4)], {}, "machine-type", "error", f"{MACHINE}.machine_type", "n1-standard-8 with 1"),
+    ([pool("n1-standard8", **T4)], {}, "machine-type", "error", f"{MACHINE}.machine_type", "n1-standard-8 with 1"),
+    ([pool("n1-standard8")], {}, "machine-type", "error", f"{MACHINE}.machine_type", "n1-standard-8"),
     ([pool() | {"machine_spec": {}}], {}, "machine-type", "error", MACHINE, ""),
     ([pool(gpu="T4", count=1)], {}, "accelerator-type", "error", f"{MACHINE}.accelerator_type", "NVIDIA_TESLA_T4"),
     ([pool(gpu="nvidia-tesla-v100", count=1)], {}, "accelerator-type", "error", f"{MACHINE}.accelerator_type", "V100"),
