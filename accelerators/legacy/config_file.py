@@ -1,5 +1,6 @@
 """Reads a config.yaml of AI Platform Training into its fields under their right names."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -87,9 +88,8 @@ class _Reader:
             return
         here = f"{where}.{key}" if where else str(key)
         near = closest(str(key), known)
-        inside = not where and _fold(str(key)) in {_fold(name) for name in TRAINING_INPUT}
-        if inside:
-            hint = "it belongs below trainingInput:"
+        if place := _right_place(str(key), where):
+            hint = f"it belongs {place}"
         else:
             hint = f"did you mean {near[0]}?" if near else f"expected {listed(known)}"
         self.problems.append(f"{quoted(here)} is not a field of a training job; {hint}")
@@ -152,6 +152,36 @@ def _is_number(text: str) -> bool:
         return abs(float(text)) < float("inf")
     except ValueError:
         return False
+
+
+def _right_place(key: str, where: str) -> str:
+    """Return where a field of this very name stands, the place nearest to the block it was found in; "" if nowhere."""
+    here = re.sub(r"\[\d+\]", "[]", where).split(".") if where else []
+    places = [place for place in _places(_JOB, []) if _fold(place[-1]) == _fold(key)]
+    if not places:
+        return ""
+    *blocks, name = min(places, key=lambda place: _steps(here, place[:-1]))
+    if not blocks:
+        return f"on the top level, beside trainingInput: ({name})"
+    return f"below {blocks[0]}: ({'.'.join([*blocks, name])})"
+
+
+def _places(fields: Fields, above: list[str]) -> list[list[str]]:
+    """Return the path of every field."""
+    found = []
+    for name, kind in fields.items():
+        is_list = isinstance(kind, dict) and "[]" in kind
+        found.append([*above, name])
+        inner = kind["[]"] if isinstance(kind, dict) and is_list else kind
+        if isinstance(inner, dict):
+            found += _places(inner, [*above, name + "[]" * is_list])
+    return found
+
+
+def _steps(one: list[str], other: list[str]) -> int:
+    """Return how many steps up and down lead from one block to another."""
+    shared = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return len(one) + len(other) - 2 * shared
 
 
 def _fold(key: str) -> str:

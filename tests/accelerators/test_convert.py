@@ -306,6 +306,29 @@ def test_keys_on_the_wrong_level():
         run({"jobSpec": {"workerPoolSpecs": []}})
 
 
+@pytest.mark.parametrize(
+    ("document", "place"),
+    [
+        ({"trainingInput": {"maxRunningTime": "3600s"}}, "trainingInput.scheduling.maxRunningTime"),
+        ({"trainingInput": {"labels": {"a": "b"}}}, "on the top level, beside trainingInput: (labels)"),
+        ({"trainingInput": {"scheduling": {"labels": {"a": "b"}}}}, "on the top level, beside trainingInput: (labels)"),
+        ({"trainingInput": {"masterConfig": {"worker_config": {}}}}, "trainingInput.workerConfig"),
+        ({"trainingInput": {"workerConfig": {"bootDiskType": "pd-ssd"}}},
+         "trainingInput.workerConfig.diskConfig.bootDiskType"),
+        ({"trainingInput": {"hyperparameters": {"params": [{"goal": "MAXIMIZE"}]}}},
+         "trainingInput.hyperparameters.goal"),
+        ({"trainingInput": {"hyperparameters": {"minValue": 1}}}, "trainingInput.hyperparameters.params[].minValue"),
+        ({"maxWaitTime": "5s"}, "trainingInput.scheduling.maxWaitTime"),
+    ],
+)  # fmt: skip
+def test_a_key_in_the_wrong_block_is_told_its_own(document, place):
+    with pytest.raises(LegacyInputError) as error:
+        run(document)
+    (problem,) = error.value.problems
+    assert "it belongs" in problem
+    assert place in problem
+
+
 def test_versions_without_quotes_are_doubtful():
     done = run({"trainingInput": {"runtimeVersion": 2.1, "pythonModule": "a.b", "packageUris": ["gs://b/p.tar.gz"]}})
     assert "1.10 and 1.1 are one number" in said(done, "doubtful", "trainingInput.runtimeVersion")[0]
