@@ -73,8 +73,9 @@ def convert(
         raise LegacyInputError(["nothing to convert: give a config.yaml, a command line after ' -- ', or both"])
     old = job.get("trainingInput", {})
     region = str(old.get("region") or "")
-    if region:
-        notes.add("changed", "region", f"{region} is no field of a CustomJob: name it where the job is submitted")
+    if region and "$" not in region:
+        message = f"no field of the job: submit the job or the pipeline to {region} (with gcloud: --region={region})"
+        notes.add("changed", "region", message)
     tables, day = catalogue or load_catalogue(), today or date.today()
     known = region if region in tables.training_regions else ""
     garage = Garage(catalogue=tables, report=notes, replace_retired=replace_retired, region=known, today=day)
@@ -88,6 +89,8 @@ def convert(
             worker_pools(parameters),
             region=None if "$" in region else region or None,
             scheduling_strategy=parameters["scheduling_strategy"],
+            timeout_seconds=parameters.get("timeout_seconds"),
+            restart_job_on_worker_restart=parameters["replica_count"] > 1,  # as the pipeline sets it
             catalogue=tables,
             today=day,
         )

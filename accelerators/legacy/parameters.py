@@ -3,6 +3,7 @@
 from typing import Any
 
 from accelerators.legacy.fields import ROLES
+from accelerators.legacy.job import NAME_PLACEHOLDER
 from accelerators.legacy.report import Report
 
 # Remarks on the old program do not matter to a pipeline that brings its own.
@@ -12,7 +13,6 @@ _PROGRAM = frozenset(
 ) | {f"{role}Config.{name}" for role in ROLES for name in ("imageUri", "containerArgs", "containerCommand")}
 _ELSEWHERE = {
     "labels": "labels are set when the pipeline is submitted",
-    "base_output_directory": "the pipeline keeps checkpoints and models below its own pipeline root",
     "enable_web_access": "the pipeline does not offer it",
 }
 
@@ -44,7 +44,9 @@ def pipeline_parameters(job: dict[str, Any], report: Report, old: dict[str, Any]
         parameters["kms_key"] = job["encryption_spec"]["kms_key_name"]
     report.remarks = [remark for remark in report.remarks if remark.field not in _PROGRAM]
     for name in sorted(_PROGRAM & set(old)):
-        report.add("dropped", name, "it belongs to your program; the pipeline brings its own image and trainer")
+        own_root = "the pipeline keeps checkpoints and models below its own pipeline root"
+        own_program = "it belongs to your program; the pipeline brings its own image and trainer"
+        report.add("dropped", name, own_root if name == "jobDir" else own_program)
     _not_in_the_pipeline(job, spec, report)
     return parameters
 
@@ -83,6 +85,8 @@ def _replicas(pools: list[dict[str, Any]], report: Report) -> dict[str, int]:
 
 def _not_in_the_pipeline(job: dict[str, Any], spec: dict[str, Any], report: Report) -> None:
     report.add("dropped", "program and args", "the pipeline trains with this project's trainer, not with your program")
+    if job["display_name"] != NAME_PLACEHOLDER:
+        report.add("dropped", "jobId", f"{job['display_name']}: a run is named when the pipeline is submitted")
     for name, reason in _ELSEWHERE.items():
         if name in job or name in spec:
             report.add("dropped", name, reason)
