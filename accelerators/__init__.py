@@ -4,7 +4,7 @@ Standard library only; PyYAML is imported where YAML is read.
 """
 
 from accelerators.catalogue import Catalogue, CatalogueError, load_catalogue
-from accelerators.check import check_custom_job, check_file, check_worker_pools
+from accelerators.check import check_custom_job, check_file, check_worker_pools, custom_job_fields
 from accelerators.finding import Finding
 from accelerators.pipeline_check import check_pipeline
 from accelerators.reading import UnreadableFile
@@ -18,5 +18,6 @@ __all__ = [
     "check_file",
     "check_pipeline",
     "check_worker_pools",
+    "custom_job_fields",
     "load_catalogue",
 ]

@@ -79,6 +79,14 @@ def check_custom_job(
     return check_read(custom_job_or_spec, reading, region=region, catalogue=catalogue, today=today)
 
 
+def custom_job_fields(custom_job: dict[str, Any]) -> dict[str, Any]:
+    """Return a CustomJob as the REST API reads it: names in snake_case, plain numbers, unset fields left out.
+
+    What `check_custom_job` finds no error in is complete here; anything else may lack what could not be read.
+    """
+    return Reading(lenient=True).message(custom_job, "CustomJob", "")
+
+
 def check_read(
     job: Any,
     reading: Reading,

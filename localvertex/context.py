@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localvertex.custom_jobs import Options as CustomJobOptions
 from localvertex.placeholders import Scope
 from localvertex.processes import Processes
 
@@ -41,6 +42,7 @@ class Context:
     processes: Processes
     warnings: Warnings
     use_cache: bool
+    custom_jobs: CustomJobOptions = field(default_factory=CustomJobOptions)
 
     @property
     def run_dir(self) -> Path:

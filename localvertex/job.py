@@ -9,6 +9,7 @@ from typing import Any
 
 from localvertex.arguments import expand_arguments, present_inputs
 from localvertex.context import Context
+from localvertex.custom_jobs import Status
 from localvertex.errors import TaskFailed
 from localvertex.placeholders import Scope, Unresolvable, resolve_text
 from localvertex.spec import Component, Container, Importer
@@ -28,6 +29,8 @@ class Job:
     context: Context
     report_exit: Callable[[int], None]
     """Is told the exit code of the step's process."""
+    report_custom_job: Callable[[Status], None]
+    """Is told how the step's custom job is doing."""
 
     @property
     def container(self) -> Container:

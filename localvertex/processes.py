@@ -67,7 +67,8 @@ class Processes:
         self._grace_seconds = grace_seconds
         self._lock = threading.Lock()
         self._running: set[Process] = set()
-        self._is_stopped = threading.Event()
+        self.stopped = threading.Event()
+        """Set when `stop` is called; to be read only."""
 
     def run(self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path) -> int:
         """Runs a command to its end and returns its exit code.
@@ -76,12 +77,15 @@ class Processes:
             Cancelled: the run was stopped before or while the command ran.
             TaskFailed: the command cannot be started.
         """
-        process = self.start(command, cwd=cwd, env=env, log=log)
+        code = self.wait(self.start(command, cwd=cwd, env=env, log=log))
+        self.check_stopped()
+        return code
+
+    def wait(self, process: Process) -> int:
+        """Waits for the end of a process that `start` returned; its exit code."""
         code = process.wait()
         with self._lock:
             self._running.discard(process)
-        if self._is_stopped.is_set():
-            raise Cancelled
         return code
 
     def start(self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path) -> Process:
@@ -102,7 +106,7 @@ class Processes:
                 is_retryable=False,
             )
         with self._lock:
-            if self._is_stopped.is_set():
+            if self.stopped.is_set():
                 raise Cancelled
             process = Process(command, cwd=cwd, env=env, log=log, grace_seconds=self._grace_seconds)
             self._running.add(process)
@@ -114,13 +118,13 @@ class Processes:
         Raises:
             Cancelled: the run is being stopped.
         """
-        if self._is_stopped.is_set():
+        if self.stopped.is_set():
             raise Cancelled
 
     def stop(self, *, at_once: bool = False) -> None:
         """Ends every process; with `at_once` by SIGKILL. Nothing can be started afterwards."""
         with self._lock:
-            self._is_stopped.set()
+            self.stopped.set()
             for process in self._running:
                 if at_once:
                     process.signal(9)

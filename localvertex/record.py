@@ -43,6 +43,7 @@ def of_task(task: Task, run_dir: Path) -> dict[str, Any]:
         "exit_code": task.exit_code,
         "cache_hit": task.state is State.SKIPPED,
         "log": str(task.log.relative_to(run_dir)) if task.log is not None and task.log.exists() else None,
+        "custom_job": task.custom_job,
         "error": task.error or None,
         "note": task.note or None,
         "inputs": of_values(task.inputs),

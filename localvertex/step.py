@@ -82,6 +82,7 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
         log=task.folder / executor_files.LOG,
         context=context,
         report_exit=exit_codes.append,
+        report_custom_job=lambda status: setattr(task, "custom_job", status.as_json()),
     )
     runner.execute(job)
     return executor_files.read_outputs(task.component, executor_input)

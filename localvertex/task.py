@@ -73,6 +73,8 @@ class Task:
     ended_at: float | None = None
     exit_code: int | None = None
     log: Path | None = None
+    custom_job: dict[str, Any] | None = None
+    """How the step's custom job is doing; put here as a whole by the step's own thread."""
     error: str = ""
     note: str = ""
     """Why it did not run, or what it waits for."""

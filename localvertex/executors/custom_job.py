@@ -1,16 +1,13 @@
 """CustomTrainingJobOp: Google's launcher is replaced by a custom job on this machine."""
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, ClassVar
 
 from localvertex import custom_jobs, logs
-from localvertex.executors.python_step import bin_folder
+from localvertex.errors import Cancelled, TaskFailed
 from localvertex.job import Job, launcher_options, missing_options
-from localvertex.payload import launcher_payload
-from localvertex.replica_environment import make_output_directory, replica_environment
+from localvertex.payload import launcher_payload, without_empty
 from localvertex.spec import Container, Importer
 
 MODULE = "google_cloud_pipeline_components.container.v1.custom_job.launcher"
@@ -38,20 +35,27 @@ class CustomJob:
                 "not the job; put them into worker_pool_specs"
             )
         options = launcher_options(job.arguments())
-        payload = launcher_payload(options["payload"], job)
+        payload = without_empty(checked_for_gaps(launcher_payload(options["payload"], job)))
         location = job.resolve(options.get("location", "")) or job.context.region
         project = job.resolve(options.get("project", "")) or job.context.project
-        custom_job = custom_jobs.from_payload(payload)
-        custom_jobs.check(custom_job, location, warnings)
+        custom_job = custom_jobs.read(payload, region=location, warn=warnings.say, through_launcher=True)
         name = f"projects/{project}/locations/{location}/customJobs/{job.scope.task['pipeline_task_uuid']}"
         self.write_resources(job, options, name, location)
         logs.add(job.log, f"custom job {custom_job.display_name!r} as {name}")
-        make_output_directory(custom_job.base_output_directory)
-        replica = custom_job.replicas[0]
-        with tempfile.TemporaryDirectory(prefix="localvertex-", ignore_cleanup_errors=True) as temporary:
-            service = replica_environment(custom_job, replica, project)
-            path = {"PATH": job.environment(bin_folder())["PATH"], "TMPDIR": temporary, "PYTHONUNBUFFERED": "1"}
-            custom_jobs.run(custom_job, job, {**os.environ, **path, **service, **replica.env})
+        outcome = custom_jobs.run(
+            custom_job,
+            place=custom_jobs.Place(folder=job.folder, private_dir=job.context.private_dir, project=project),
+            processes=job.context.processes,
+            observe=job.report_custom_job,
+            warn=warnings.say,
+            cancel=job.context.processes.stopped,
+            options=job.context.custom_jobs,
+        )
+        if outcome.state is custom_jobs.JobState.CANCELLED:
+            raise Cancelled
+        if outcome.state is custom_jobs.JobState.FAILED:
+            raise TaskFailed(outcome.error, exit_code=outcome.exit_code, is_retryable=not outcome.is_permanent)
+        job.report_exit(0)
 
     @staticmethod
     def write_resources(job: Job, options: dict[str, str], name: str, location: str) -> None:
@@ -62,3 +66,20 @@ class CustomJob:
         }
         path = Path(job.resolve(options["gcp_resources"]))
         path.write_text(json.dumps({"resources": [resource]}, indent=2))
+
+
+def checked_for_gaps(payload: dict[str, Any]) -> dict[str, Any]:
+    """The payload, when no empty pool stands before a filled one.
+
+    Raises:
+        TaskFailed: one does. Google's launcher drops it, and the later pools would move to another role.
+    """
+    spec = payload.get("job_spec")
+    pools = spec.get("worker_pool_specs") if isinstance(spec, dict) else None
+    if isinstance(pools, list) and {} in pools[: max((i for i, pool in enumerate(pools) if pool), default=0)]:
+        raise TaskFailed(
+            "worker_pool_specs: an empty pool stands before a filled one; Google's launcher drops it, and the later "
+            "pools move to another role. Fill the pool or leave out those after it",
+            is_retryable=False,
+        )
+    return payload

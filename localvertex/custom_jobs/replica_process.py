@@ -1,0 +1,111 @@
+"""A replica while its job runs: its host name, port and log stay, its processes come and go."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from localvertex import logs
+from localvertex.custom_jobs.job import Replica
+from localvertex.custom_jobs.status import ReplicaStatus
+from localvertex.processes import Process, Processes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exit:
+    """The end of a process of a replica."""
+
+    replica: "ReplicaProcess"
+    number: int
+    """Which process of the replica it was, counted from 1."""
+    code: int
+
+
+@dataclass(kw_only=True)
+class Span:
+    """The life of one process, in seconds since the epoch."""
+
+    start: float
+    end: float | None = None
+    exit_code: int | None = None
+
+
+@dataclass(kw_only=True, eq=False)
+class ReplicaProcess:
+    """A replica and its present process. Changed by the job's own thread only."""
+
+    replica: Replica
+    command: list[str]
+    env: dict[str, str]
+    folder: Path
+    processes: Processes
+    spans: list[Span] = field(default_factory=list)
+    is_running: bool = False
+    _process: Process | None = None
+
+    @property
+    def name(self) -> str:
+        """Its host name."""
+        return self.replica.name
+
+    @property
+    def log(self) -> Path:
+        """All its processes write here, one after the other."""
+        return self.folder / f"{self.name}.log"
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of its last process, None while that runs."""
+        return self.spans[-1].exit_code if self.spans else None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether its last process ended well."""
+        return self.exit_code == 0
+
+    @property
+    def status(self) -> ReplicaStatus:
+        """As seen from outside."""
+        ended = [span.exit_code for span in self.spans if span.exit_code is not None]
+        return ReplicaStatus(
+            name=self.name,
+            is_running=self.is_running,
+            num_starts=len(self.spans),
+            exit_code=ended[-1] if ended else None,
+        )
+
+    def start(self, tell: Callable[[Exit], None]) -> None:
+        """Starts a process; `tell` is called from another thread when it has ended.
+
+        Raises:
+            Cancelled: the run is being stopped.
+            TaskFailed: the process cannot be started.
+        """
+        if self.spans:
+            logs.add(self.log, f"--- start {len(self.spans) + 1} ---")
+        process = self.processes.start(self.command, cwd=self.folder, env=self.env, log=self.log)
+        self.spans.append(Span(start=time.time()))
+        self._process, self.is_running = process, True
+        number = len(self.spans)
+
+        def wait() -> None:
+            tell(Exit(replica=self, number=number, code=self.processes.wait(process)))
+
+        # A daemon thread: it ends with the process, and the process with its supervisor.
+        threading.Thread(target=wait, name=self.name, daemon=True).start()
+
+    def ended(self, code: int) -> None:
+        """Its process has ended."""
+        self.is_running = False
+        self.spans[-1].end, self.spans[-1].exit_code = time.time(), code
+
+    def signal(self, number: int) -> None:
+        """Sends a signal to everything the process started; nothing happens when it has ended."""
+        if self._process is not None and self.is_running:
+            self._process.signal(number)
+
+    def stop(self) -> None:
+        """SIGTERM, and SIGKILL after the run's grace time."""
+        if self._process is not None:
+            self._process.stop()

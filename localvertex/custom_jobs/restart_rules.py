@@ -1,0 +1,106 @@
+"""Which failure restarts what: one replica, the whole job, or nothing.
+
+Source: Vertex AI's page "understanding the training service". It says both that a worker which exits non-zero is
+restarted, and that only potentially transient codes are retried; hence two rules to choose from.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from localvertex.custom_jobs.job import Scheduling
+
+MAX_REPLICA_RESTARTS = 5
+MAX_JOB_RETRIES = 3
+MAX_PREEMPTIONS = 6
+"""Of a Spot job."""
+
+PERMANENT = {2: "wrong input", 126: "its program cannot be executed", 127: "its program is not there"}
+"""Exit codes that no restart mends: this project's code for wrong input, and a shell's for a missing program."""
+
+TRANSIENT = {134, 139}
+"""SIGABRT and SIGSEGV are named by the service's page; any other death by signal counts with them."""
+
+
+class RestartRule(StrEnum):
+    """How an ordinary non-zero exit code is taken."""
+
+    SERVICE = "service"
+    """As transient."""
+    STRICT = "strict"
+    """As permanent, unless it is that of a signal."""
+
+
+class Verdict(StrEnum):
+    """What a failure leads to."""
+
+    RESTART_REPLICA = "restart the replica"
+    RESTART_JOB = "restart the job"
+    FAIL = "end the job"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """A verdict and its reason, for the log."""
+
+    verdict: Verdict
+    reason: str
+    is_permanent: bool = False
+
+
+@dataclass(kw_only=True)
+class Restarts:
+    """The budget of one job, and what has been used of it."""
+
+    scheduling: Scheduling
+    rule: RestartRule
+    of_replicas: Counter[str] = field(default_factory=Counter)
+    """In the present attempt at the job."""
+    num_job_retries: int = 0
+    num_preemptions: int = 0
+
+    def after_exit(self, name: str, code: int) -> Decision:
+        """What the exit code of a replica, other than 0, leads to."""
+        if code in PERMANENT:
+            return fail(f"exit code {code} ({PERMANENT[code]}) is permanent", is_permanent=True)
+        if self.rule is RestartRule.STRICT and code not in TRANSIENT and code <= 128:
+            return fail(f"exit code {code} is permanent by --restart-rule strict", is_permanent=True)
+        if self.scheduling.disable_retries:
+            return fail("disable_retries is set")
+        if self.of_replicas[name] < MAX_REPLICA_RESTARTS:
+            self.of_replicas[name] += 1
+            count = f"restart {self.of_replicas[name]} of {MAX_REPLICA_RESTARTS}"
+            if self.scheduling.restart_job_on_worker_restart:
+                return Decision(verdict=Verdict.RESTART_JOB, reason=f"{count}, of all replicas")
+            return Decision(verdict=Verdict.RESTART_REPLICA, reason=count)
+        if self.num_job_retries < MAX_JOB_RETRIES:
+            self.num_job_retries += 1
+            self.of_replicas.clear()
+            reason = f"the job starts anew, retry {self.num_job_retries} of {MAX_JOB_RETRIES}"
+            return Decision(verdict=Verdict.RESTART_JOB, reason=reason)
+        return fail(f"{MAX_REPLICA_RESTARTS} restarts in each of {MAX_JOB_RETRIES + 1} attempts are used up")
+
+    def after_preemption(self) -> Decision:
+        """What the loss of machines to somebody who pays more leads to."""
+        self.num_preemptions += 1
+        if self.scheduling.disable_retries:
+            return fail("preempted, and disable_retries is set")
+        if self.num_preemptions > MAX_PREEMPTIONS:
+            return fail(
+                f"preempted for the {self.num_preemptions}th time; the service restarts {MAX_PREEMPTIONS} times"
+            )
+        reason = f"preempted, restart {self.num_preemptions} of {MAX_PREEMPTIONS}"
+        return Decision(verdict=Verdict.RESTART_JOB, reason=reason)
+
+    def after_maintenance(self) -> Decision:
+        """What the maintenance of a machine leads to: the same host name on another machine, at no cost."""
+        if self.scheduling.disable_retries:
+            return fail("its machine went away, and disable_retries is set")
+        everyone = self.scheduling.restart_job_on_worker_restart
+        verdict = Verdict.RESTART_JOB if everyone else Verdict.RESTART_REPLICA
+        return Decision(verdict=verdict, reason="on another machine, after maintenance")
+
+
+def fail(reason: str, *, is_permanent: bool = False) -> Decision:
+    """The end of the job."""
+    return Decision(verdict=Verdict.FAIL, reason=reason, is_permanent=is_permanent)

@@ -1,0 +1,94 @@
+"""What replicas are told about each other."""
+
+import json
+import socket
+
+import pytest
+
+from localvertex import custom_jobs
+from localvertex.custom_jobs.cluster import held_addresses
+
+TELL = """
+import json, os, sys
+task = json.loads(os.environ["CLUSTER_SPEC"])["task"]
+names = ("TF_CONFIG", "CLUSTER_SPEC", "AIP_CHECKPOINT_DIR", "AIP_MODEL_DIR", "CLOUD_ML_PROJECT_ID")
+with open(f"{sys.argv[1]}/{task['type']}-{task['index']}.json", "w") as file:
+    json.dump({name: os.environ.get(name) for name in names}, file)
+"""
+
+# The primary ends the job, so it waits for the others.
+WAIT = (
+    TELL
+    + """
+import pathlib, time
+while len(list(pathlib.Path(sys.argv[1]).glob("workerpool*.json"))) < NUM_REPLICAS:
+    time.sleep(0.02)
+"""
+)
+
+
+@pytest.fixture
+def told(message, run, tmp_path):
+    """Runs pools of these sizes; what each replica was told."""
+
+    def run_(*sizes: int) -> dict[str, dict]:
+        program = WAIT.replace("NUM_REPLICAS", str(sum(sizes)))
+        outcome = run(message(*[(program, size) if size else None for size in sizes]))
+        assert outcome.state is custom_jobs.JobState.SUCCEEDED, outcome.error
+        return {path.stem: json.loads(path.read_text()) for path in tmp_path.glob("workerpool*.json")}
+
+    return run_
+
+
+def test_every_replica_gets_tf_config_with_its_own_task_and_the_same_cluster(told):
+    seen = told(1, 2, 1, 1)
+    assert sorted(seen) == ["workerpool0-0", "workerpool1-0", "workerpool1-1", "workerpool2-0", "workerpool3-0"]
+    configs = {name: json.loads(each["TF_CONFIG"]) for name, each in seen.items()}
+    tasks = {name: (config["task"]["type"], config["task"]["index"]) for name, config in configs.items()}
+    assert tasks == {
+        "workerpool0-0": ("chief", 0),
+        "workerpool1-0": ("worker", 0),
+        "workerpool1-1": ("worker", 1),
+        "workerpool2-0": ("ps", 0),
+        "workerpool3-0": ("evaluator", 0),
+    }
+    clusters = [config["cluster"] for config in configs.values()]
+    assert all(cluster == clusters[0] for cluster in clusters)
+    assert {role: len(addresses) for role, addresses in clusters[0].items()} == {"chief": 1, "worker": 2, "ps": 1}
+    chief = configs["workerpool0-0"]
+    assert set(chief) == {"cluster", "environment", "task", "job"}
+    assert chief["environment"] == "cloud"
+    assert len({config["task"]["cloud"] for config in configs.values()}) == 1
+    assert "trial" not in chief["task"]
+    assert json.loads(chief["job"])["worker_pool_specs"][1]["replica_count"] == 2
+
+
+def test_cluster_spec_names_every_pool_and_the_same_addresses(told):
+    seen = told(1, 1, 0, 1)
+    spec, config = (json.loads(seen["workerpool1-0"][name]) for name in ("CLUSTER_SPEC", "TF_CONFIG"))
+    assert list(spec["cluster"]) == ["workerpool0", "workerpool1", "workerpool3"]
+    assert spec["cluster"]["workerpool1"] == config["cluster"]["worker"]
+    assert spec["task"] == {"type": "workerpool1", "index": 0}
+    assert "workerpool2-0" not in seen
+    addresses = [each for pool in spec["cluster"].values() for each in pool]
+    assert len(set(addresses)) == 3
+    assert all(each.startswith("127.0.0.1:") for each in addresses)
+
+
+def test_one_replica_alone_gets_no_tf_config(told, monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["elsewhere:1"]}}')
+    seen = told(1)
+    assert seen["workerpool0-0"]["TF_CONFIG"] is None
+    assert json.loads(seen["workerpool0-0"]["CLUSTER_SPEC"])["task"] == {"type": "workerpool0", "index": 0}
+
+
+def test_ports_are_held_until_the_replicas_start_and_free_afterwards(message):
+    job = custom_jobs.read(message(("1", 1), ("1", 3)), region="us-central1", warn=print)
+    with held_addresses(job) as addresses:
+        ports = [int(address.rpartition(":")[2]) for address in addresses.values()]
+        for port in ports:
+            with socket.socket() as other, pytest.raises(OSError, match="Address already in use"):
+                other.bind(("127.0.0.1", port))
+    for port in ports:
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", port))

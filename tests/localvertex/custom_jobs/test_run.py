@@ -1,0 +1,111 @@
+"""Jobs from their start to their end: restarts, time limit, cancelling."""
+
+import threading
+
+import psutil
+import pytest
+
+from localvertex.custom_jobs import JobState
+from localvertex.custom_jobs.restart_rules import RestartRule
+
+# Every start adds a line to a file of the replica; `count` is how many there are.
+COUNT = """
+import json, os, pathlib, sys, time
+task = json.loads(os.environ["CLUSTER_SPEC"])["task"]
+folder = pathlib.Path(sys.argv[1])
+with (folder / f"{task['type']}-{task['index']}.starts").open("a") as file:
+    file.write(f"{os.getpid()}\\n")
+def starts(name): return len((folder / f"{name}.starts").read_text().split()) if (folder / f"{name}.starts").exists() else 0
+count = starts(f"{task['type']}-{task['index']}")
+def wait(condition):
+    while not condition(): time.sleep(0.01)
+"""  # noqa: E501
+
+
+@pytest.fixture
+def starts(tmp_path):
+    return lambda: {path.stem: len(path.read_text().split()) for path in tmp_path.glob("*.starts")}
+
+
+def test_a_worker_that_fails_is_restarted_alone(message, run, starts, log):
+    chief = COUNT + "wait(lambda: starts('workerpool1-0') == 3)"
+    worker = COUNT + "sys.exit(1) if count < 3 else time.sleep(60)"
+    outcome = run(message((chief, 1), (worker, 1)))
+    assert outcome.state is JobState.SUCCEEDED
+    assert starts() == {"workerpool0-0": 1, "workerpool1-0": 3}
+    assert outcome.status.num_restarts == 2
+    assert "workerpool1-0: restart 2 of 5" in log()
+    assert log("workerpool1-0.log").count("--- start") == 2
+
+
+def test_a_worker_that_fails_restarts_everyone_where_the_job_says_so(message, run, starts):
+    chief = COUNT + "time.sleep(60) if count == 1 else None"
+    worker = COUNT + "wait(lambda: starts('workerpool0-0') == count); sys.exit(134) if count == 1 else time.sleep(60)"
+    outcome = run(message((chief, 1), (worker, 2), restart_job_on_worker_restart=True))
+    assert outcome.state is JobState.SUCCEEDED
+    assert starts()["workerpool0-0"] == 2
+
+
+def test_restarts_end_after_five_of_a_replica_in_four_attempts_at_the_job(message, run, starts):
+    outcome = run(message((COUNT + "time.sleep(60)", 1), (COUNT + "sys.exit('broken')", 1)))
+    assert outcome.state is JobState.FAILED
+    assert starts() == {"workerpool0-0": 4, "workerpool1-0": 24}
+    assert outcome.error.endswith("exit code 1: broken")
+    assert outcome.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "scheduling", "options", "num_starts"),
+    [
+        ("sys.exit(2)", {}, {}, 1),
+        ("sys.exit(1)", {}, {"restart_rule": RestartRule.STRICT}, 1),
+        ("os._exit(134)", {}, {"restart_rule": RestartRule.STRICT}, 24),
+        ("sys.exit(1)", {"disable_retries": True}, {}, 1),
+        ("os.kill(os.getpid(), 9)", {"disable_retries": True, "restart_job_on_worker_restart": True}, {}, 1),
+    ],
+)
+def test_the_rule_and_the_job_decide_what_is_permanent(message, run, starts, code, scheduling, options, num_starts):
+    outcome = run(message((COUNT + code, 1), **scheduling), **options)
+    assert outcome.state is JobState.FAILED
+    assert starts() == {"workerpool0-0": num_starts}
+
+
+def test_the_end_of_the_primary_ends_the_others(message, run, tmp_path):
+    worker = COUNT + "import signal; signal.signal(signal.SIGTERM, lambda *_: None)\nwhile True: time.sleep(60)"
+    outcome = run(
+        message((COUNT + "wait(lambda: starts('workerpool1-1') and starts('workerpool1-0'))", 1), (worker, 2))
+    )
+    assert outcome.state is JobState.SUCCEEDED
+    pids = [int(path.read_text()) for path in tmp_path.glob("workerpool1*.starts")]
+    assert len(pids) == 2
+    assert not any(map(psutil.pid_exists, pids))
+
+
+def test_a_worker_that_is_done_is_not_started_again(message, run, starts):
+    chief = COUNT + "wait(lambda: starts('workerpool1-0')); time.sleep(0.5)"
+    assert run(message((chief, 1), (COUNT, 1))).state is JobState.SUCCEEDED
+    assert starts() == {"workerpool0-0": 1, "workerpool1-0": 1}
+
+
+def test_a_job_that_takes_longer_than_its_timeout_fails(message, run):
+    outcome = run(message(("import time; time.sleep(60)", 1), timeout="1s"))
+    assert (outcome.state, outcome.error) == (JobState.FAILED, "the job's timeout of 1 s is over")
+
+
+def test_cancelling_ends_every_process_and_can_be_observed(message, run, tmp_path):
+    cancel, seen = threading.Event(), []
+
+    def observe(status):
+        seen.append(status.state)
+        if status.state is JobState.RUNNING:
+            cancel.set()
+
+    outcome = run(message((COUNT + "time.sleep(60)", 1), (COUNT + "time.sleep(60)", 1)), cancel=cancel, observe=observe)
+    assert outcome.state is JobState.CANCELLED
+    assert [state for i, state in enumerate(seen) if i == 0 or seen[i - 1] is not state] == [
+        JobState.RUNNING,
+        JobState.CANCELLING,
+        JobState.CANCELLED,
+    ]
+    pids = [int(pid) for path in tmp_path.glob("*.starts") for pid in path.read_text().split()]
+    assert not any(map(psutil.pid_exists, pids))
