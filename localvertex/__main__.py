@@ -79,6 +79,23 @@ def add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "--grace", metavar="SECONDS", type=float, default=10.0,
         help="time between SIGTERM and SIGKILL when the run is stopped (%(default)s)",
     )  # fmt: skip
+    add_custom_jobs(run)
+
+
+def add_custom_jobs(run: argparse.ArgumentParser) -> None:
+    """The options of `run` that concern the pipeline's custom jobs."""
+    jobs = run.add_argument_group("custom jobs: machines that go away (docs/faults.md)")
+    jobs.add_argument(
+        "--fault", metavar="FAULT", action="append", default=[],
+        help="what goes wrong, and when, e.g. 'SIGKILL workerpool1-0 at step 30', 'SIGTERM workerpool0-0 at 20s grace "
+        "30s', 'preempt all every 45s'; may be repeated",
+    )  # fmt: skip
+    jobs.add_argument("--faults", choices=["random"], help="one to three faults at random moments")
+    jobs.add_argument("--seed", metavar="N", type=int, help="of the random faults; the same again for the same number")
+    jobs.add_argument(
+        "--restart-rule", choices=["service", "strict"], default="service",
+        help="whether an ordinary non-zero exit code restarts a replica or ends the job (%(default)s)",
+    )  # fmt: skip
 
 
 def folder(text: str) -> Path:

@@ -5,7 +5,8 @@ import shutil
 import sys
 from collections.abc import Callable
 
-from localvertex import parameters, record, summary
+from localvertex import custom_jobs, parameters, record, summary
+from localvertex.custom_jobs import faults
 from localvertex.display import Display, Lines
 from localvertex.engine import Options, open_pipeline, run
 from localvertex.errors import UserError
@@ -27,6 +28,7 @@ def run_command(options: argparse.Namespace) -> int:
         "use_cache": not options.no_cache,
         "max_backoff_seconds": options.max_backoff,
         "grace_seconds": options.grace,
+        "custom_jobs": custom_job_options(options),
     }
     if options.max_parallel is not None:
         how["max_parallel"] = options.max_parallel
@@ -35,6 +37,17 @@ def run_command(options: argparse.Namespace) -> int:
     if content["stopped_by_signal"]:
         return 128 + int(content["stopped_by_signal"])
     return 0 if content["state"] == State.SUCCEEDED else 1
+
+
+def custom_job_options(options: argparse.Namespace) -> custom_jobs.Options:
+    """What is to go wrong in custom jobs, and what restarts them."""
+    if options.seed is not None and not options.faults:
+        raise UserError(f"--seed {options.seed} is for --faults random, which is not given")
+    return custom_jobs.Options(
+        restart_rule=custom_jobs.RestartRule(options.restart_rule),
+        faults=tuple(faults.parse(text) for text in options.fault),
+        random_faults_seed=(options.seed or 0) if options.faults else None,
+    )
 
 
 def display() -> Display:

@@ -42,7 +42,7 @@ class Context:
     processes: Processes
     warnings: Warnings
     use_cache: bool
-    custom_jobs: CustomJobOptions = field(default_factory=CustomJobOptions)
+    custom_jobs: CustomJobOptions
 
     @property
     def run_dir(self) -> Path:

@@ -16,6 +16,7 @@ from uuid import uuid4
 from localvertex import parameters as parameter_values
 from localvertex import record, report
 from localvertex.context import Context, Warnings
+from localvertex.custom_jobs import Options as CustomJobOptions
 from localvertex.display import Display, Silent
 from localvertex.errors import Refused, UserError
 from localvertex.load import PipelineFile, load
@@ -44,6 +45,8 @@ class Options:
     """Longest wait before a retry, whatever the pipeline says."""
     grace_seconds: float = 10.0
     """Between SIGTERM and SIGKILL when a run is stopped."""
+    custom_jobs: CustomJobOptions = field(default_factory=CustomJobOptions)
+    """Restart rule and faults of its custom jobs."""
 
     def __post_init__(self) -> None:
         """Refuses nonsense."""
@@ -131,6 +134,7 @@ class Run:
             processes=Processes(grace_seconds=options.grace_seconds),
             warnings=Warnings(listener=display.warned),
             use_cache=options.use_cache,
+            custom_jobs=options.custom_jobs,
         )
         self._root = root_task(file, {k: v for k, v in values.items() if v is not None}, self._context.run_dir)
         self._scheduler = Scheduler(

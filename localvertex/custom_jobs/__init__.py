@@ -6,11 +6,25 @@
 Worker pools become processes with the environment that the service gives them, restarted by its rules.
 """
 
+from localvertex.custom_jobs.faults import Fault
 from localvertex.custom_jobs.job import CustomJob, Pool, Replica
 from localvertex.custom_jobs.reading import read
+from localvertex.custom_jobs.restart_rules import RestartRule
 from localvertex.custom_jobs.run import run
 from localvertex.custom_jobs.status import JobState, Options, Outcome, Place, ReplicaStatus, Status
 
 __all__ = [
-    "CustomJob", "JobState", "Options", "Outcome", "Place", "Pool", "Replica", "ReplicaStatus", "Status", "read", "run",
-]  # fmt: skip
+    "CustomJob",
+    "Fault",
+    "JobState",
+    "Options",
+    "Outcome",
+    "Place",
+    "Pool",
+    "Replica",
+    "ReplicaStatus",
+    "RestartRule",
+    "Status",
+    "read",
+    "run",
+]

@@ -20,12 +20,13 @@ SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", *OUTPUT_FOLDERS)
 
 
 def replica_environment(
-    job: CustomJob, replica: Replica, *, addresses: dict[str, str], project: str, job_id: str
+    job: CustomJob, replica: Replica, *, addresses: dict[str, str], metadata_address: str, project: str, job_id: str
 ) -> dict[str, str]:
     """What is the same for every process of the replica: the user's environment, the service's, the container's."""
     env = {name: value for name, value in os.environ.items() if name not in SERVICE_ONLY}
     env |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', os.defpath)}", "PYTHONUNBUFFERED": "1"}
-    env |= {"CLOUD_ML_PROJECT_ID": project}
+    # Google's libraries shall not look for tokens on this metadata server.
+    env |= {"CLOUD_ML_PROJECT_ID": project, "GCE_METADATA_HOST": metadata_address, "NO_GCE_CHECK": "true"}
     env |= {"CLUSTER_SPEC": json.dumps(cluster_spec(job, replica, addresses))}
     config = tf_config(job, replica, addresses, job_id)
     if config:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from localvertex import logs
 from localvertex.custom_jobs.job import Replica
+from localvertex.custom_jobs.metadata_server import MetadataServer
 from localvertex.custom_jobs.status import ReplicaStatus
 from localvertex.processes import Process, Processes
 
@@ -40,6 +41,7 @@ class ReplicaProcess:
     env: dict[str, str]
     folder: Path
     processes: Processes
+    metadata: MetadataServer
     spans: list[Span] = field(default_factory=list)
     is_running: bool = False
     _process: Process | None = None
@@ -60,19 +62,25 @@ class ReplicaProcess:
         return self.spans[-1].exit_code if self.spans else None
 
     @property
+    def num_starts(self) -> int:
+        """Processes it has had."""
+        return len(self.spans)
+
+    @property
     def is_done(self) -> bool:
         """Whether its last process ended well."""
         return self.exit_code == 0
 
-    @property
-    def status(self) -> ReplicaStatus:
-        """As seen from outside."""
+    def status(self, progress: tuple[int, int]) -> ReplicaStatus:
+        """As seen from outside; `progress` is the step it has trained, and the number of steps."""
         ended = [span.exit_code for span in self.spans if span.exit_code is not None]
         return ReplicaStatus(
             name=self.name,
             is_running=self.is_running,
-            num_starts=len(self.spans),
+            num_starts=self.num_starts,
             exit_code=ended[-1] if ended else None,
+            step=progress[0],
+            num_steps=progress[1],
         )
 
     def start(self, tell: Callable[[Exit], None]) -> None:
@@ -83,11 +91,12 @@ class ReplicaProcess:
             TaskFailed: the process cannot be started.
         """
         if self.spans:
-            logs.add(self.log, f"--- start {len(self.spans) + 1} ---")
+            logs.add(self.log, f"--- start {self.num_starts + 1} ---")
+        self.metadata.reset()
         process = self.processes.start(self.command, cwd=self.folder, env=self.env, log=self.log)
         self.spans.append(Span(start=time.time()))
         self._process, self.is_running = process, True
-        number = len(self.spans)
+        number = self.num_starts
 
         def wait() -> None:
             tell(Exit(replica=self, number=number, code=self.processes.wait(process)))

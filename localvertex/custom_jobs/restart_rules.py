@@ -86,9 +86,7 @@ class Restarts:
         if self.scheduling.disable_retries:
             return fail("preempted, and disable_retries is set")
         if self.num_preemptions > MAX_PREEMPTIONS:
-            return fail(
-                f"preempted for the {self.num_preemptions}th time; the service restarts {MAX_PREEMPTIONS} times"
-            )
+            return fail(f"preempted {self.num_preemptions} times; the service restarts a job {MAX_PREEMPTIONS} times")
         reason = f"preempted, restart {self.num_preemptions} of {MAX_PREEMPTIONS}"
         return Decision(verdict=Verdict.RESTART_JOB, reason=reason)
 

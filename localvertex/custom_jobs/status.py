@@ -5,6 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from localvertex.custom_jobs.faults import Fault
 from localvertex.custom_jobs.restart_rules import RestartRule
 
 
@@ -24,6 +25,9 @@ class Options:
     """How a job is done; none of it is part of the job."""
 
     restart_rule: RestartRule = RestartRule.SERVICE
+    faults: tuple[Fault, ...] = ()
+    random_faults_seed: int | None = None
+    """Adds random faults, the same for the same seed and replicas."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +50,10 @@ class ReplicaStatus:
     num_starts: int
     exit_code: int | None = None
     """Of its last process that has ended."""
+    step: int = 0
+    """Last step it has trained by its events, 0 when it writes none."""
+    num_steps: int = 0
+    """Of the whole run."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,169 @@
+"""A custom job while it runs: one process per replica, restarted by the service's rules until the job ends.
+
+One loop in the caller's thread decides everything; other threads only report that a process has ended.
+"""
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from localvertex import logs
+from localvertex.custom_jobs.disturbances import Disturbances
+from localvertex.custom_jobs.event_files import EventFiles
+from localvertex.custom_jobs.fault_clock import FaultClock
+from localvertex.custom_jobs.faults import Fault
+from localvertex.custom_jobs.job import CustomJob
+from localvertex.custom_jobs.replica_process import Exit, ReplicaProcess
+from localvertex.custom_jobs.restart_rules import Decision, Restarts, Verdict
+from localvertex.custom_jobs.status import JobState, Outcome, Status
+from localvertex.errors import Cancelled
+
+LOG = "log.txt"
+"""What the job itself has to say, in its folder; a pipeline's step has the same file."""
+
+POLL_SECONDS = 0.05
+"""How long a fault, a wish to cancel or the end of the timeout may go unnoticed. The end of a process never does."""
+
+
+class JobRun:
+    """One job while it runs. `execute` is called once."""
+
+    def __init__(
+        self,
+        job: CustomJob,
+        replicas: list[ReplicaProcess],
+        *,
+        events: EventFiles,
+        faults: tuple[Fault, ...],
+        restarts: Restarts,
+        folder: Path,
+        observe: Callable[[Status], None],
+        warn: Callable[[str], None],
+        cancel: threading.Event,
+    ) -> None:
+        self._job, self._replicas, self._events, self._restarts = job, replicas, events, restarts
+        self._log, self._observe, self._warn, self._cancel = folder / LOG, observe, warn, cancel
+        self._clock = FaultClock(faults, events)
+        self._disturbances = Disturbances(self._clock, replicas, self._say)
+        self._exits: SimpleQueue[Exit] = SimpleQueue()
+        self._state = JobState.PENDING
+        self._num_restarts = 0
+        self._outcome: Outcome | None = None
+
+    def execute(self) -> Outcome:
+        """Starts every replica and follows the job to its end."""
+        timeout_seconds = self._job.scheduling.timeout_seconds
+        deadline = time.monotonic() + timeout_seconds
+        self._state = JobState.RUNNING
+        try:
+            self._start(self._replicas)
+            while self._outcome is None:
+                if self._cancel.is_set():
+                    raise Cancelled
+                if time.monotonic() >= deadline:
+                    self._end(JobState.FAILED, error=f"the job's timeout of {timeout_seconds:g} s is over")
+                else:
+                    self._follow()
+        except Cancelled:
+            self._end(JobState.CANCELLED, error="the job was cancelled")
+        finally:
+            # Also when we fail ourselves: no process is left.
+            for each in self._replicas:
+                each.stop()
+        for fault in self._clock.never_due:
+            self._warn(f"fault {fault} did not happen: the job had ended before")
+        if self._outcome is None:
+            raise RuntimeError("the job has ended without an outcome")
+        return self._outcome
+
+    @property
+    def _status(self) -> Status:
+        return Status(
+            state=self._state,
+            replicas=tuple(each.status(self._events.progress(each.name)) for each in self._replicas),
+            num_restarts=self._num_restarts,
+            num_preemptions=self._restarts.num_preemptions,
+        )
+
+    def _say(self, text: str) -> None:
+        logs.add(self._log, text)
+
+    def _start(self, replicas: list[ReplicaProcess]) -> None:
+        for each in replicas:
+            each.start(self._exits.put)
+        self._observe(self._status)
+
+    def _follow(self) -> None:
+        """Waits a moment for the end of a process, and does what follows from it, or what else is due."""
+        try:
+            ended = self._exits.get(timeout=POLL_SECONDS)
+        except Empty:
+            if self._events.poll():
+                self._observe(self._status)
+            self._disturbances.carry_out()
+        else:
+            self._accept(ended)
+        if self._outcome is None and (replica := self._disturbances.take_preemption()):
+            self._follow_up(replica, self._restarts.after_preemption(), words="")
+
+    def _accept(self, ended: Exit) -> None:
+        """Does what follows from the end of a process."""
+        self._ended(ended)
+        replica = ended.replica
+        if replica.is_done:
+            if replica.replica.is_primary:
+                self._end(JobState.SUCCEEDED)
+            else:
+                self._observe(self._status)
+        elif self._disturbances.is_preempted():
+            # The peers of a machine that goes away fail too; that costs nothing beside the preemption.
+            self._observe(self._status)
+        else:
+            in_maintenance = self._disturbances.is_in_maintenance(replica)
+            rules = self._restarts
+            decision = rules.after_maintenance() if in_maintenance else rules.after_exit(replica.name, ended.code)
+            self._follow_up(replica, decision, words=logs.failure_text(ended.code, replica.log))
+
+    def _ended(self, ended: Exit) -> None:
+        ended.replica.ended(ended.code)
+        self._say(f"{ended.replica.name}: exit code {ended.code}")
+
+    def _follow_up(self, replica: ReplicaProcess, decision: Decision, *, words: str) -> None:
+        """Does what the rules say about a replica that failed."""
+        self._say(f"{replica.name}: {decision.reason}")
+        if decision.verdict is Verdict.FAIL:
+            reason = [text for text in ("" if decision.is_permanent else decision.reason, words) if text]
+            error = f"{replica.name}: {'; '.join(reason)}"
+            self._end(JobState.FAILED, error, exit_code=replica.exit_code, is_permanent=decision.is_permanent)
+            return
+        self._num_restarts += 1
+        if decision.verdict is Verdict.RESTART_JOB:
+            # At once: nothing that the others could still do would be kept, and one of them may be frozen.
+            for each in self._replicas:
+                each.signal(signal.SIGKILL)
+            self._wait_for_all()
+        self._start(self._replicas if decision.verdict is Verdict.RESTART_JOB else [replica])
+
+    def _wait_for_all(self) -> None:
+        """Waits until every process has ended, and its port is free again."""
+        while any(each.is_running for each in self._replicas):
+            self._ended(self._exits.get())
+
+    def _end(
+        self, state: JobState, error: str = "", *, exit_code: int | None = None, is_permanent: bool = False
+    ) -> None:
+        """Ends what still runs, gently, and then the job."""
+        if state is JobState.CANCELLED:
+            self._state = JobState.CANCELLING
+            self._observe(self._status)
+        for each in self._replicas:
+            each.stop()
+        self._wait_for_all()
+        self._events.poll()
+        self._state = state
+        self._say(f"{state}{f': {error}' if error else ''}")
+        self._outcome = Outcome(status=self._status, error=error, exit_code=exit_code, is_permanent=is_permanent)
+        self._observe(self._status)

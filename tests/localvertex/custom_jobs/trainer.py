@@ -1,0 +1,102 @@
+"""A small synchronous trainer: chief and workers meet at every step over sockets, and write docs/events.md's events.
+
+`python trainer.py NUM_STEPS SECONDS_PER_STEP SAVE_EVERY`. The chief saves the step in the checkpoint directory; all
+restore it. Who loses a peer leaves with 134, as the real trainer does. The sum of squares of all steps that were
+trained and kept is the "weights".
+"""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import sys
+import time
+import urllib.request
+
+num_steps, seconds_per_step, save_every = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+replica = json.loads(os.environ["CLUSTER_SPEC"])["task"]
+config = json.loads(os.environ.get("TF_CONFIG") or '{"cluster": {}, "task": {"type": "chief", "index": 0}}')
+checkpoints = pathlib.Path(os.environ["AIP_CHECKPOINT_DIR"])
+events = checkpoints / "events" / f"{replica['type']}-{replica['index']}.jsonl"
+events.parent.mkdir(parents=True, exist_ok=True)
+is_chief = config["task"]["type"] == "chief"
+PEER_SECONDS = 3
+
+
+def write(event, **fields):
+    with events.open("a") as file:
+        file.write(json.dumps({"time": time.time(), "event": event, **fields}) + "\n")
+
+
+def leave(*_):
+    write("exit", code=143)
+    os._exit(143)
+
+
+def metadata(name):
+    url = f"http://{os.environ['GCE_METADATA_HOST']}/computeMetadata/v1/instance/{name}"
+    with urllib.request.urlopen(urllib.request.Request(url, headers={"Metadata-Flavor": "Google"})) as answer:
+        return answer.read().decode()
+
+
+def connect():
+    """The chief: a connection of each worker; a worker: its connection to the chief."""
+    addresses = {role: [each.rpartition(":") for each in found] for role, found in config["cluster"].items()}
+    workers = addresses.get("worker", [])
+    if is_chief:
+        if not workers:
+            return []
+        server = socket.create_server(("127.0.0.1", int(addresses["chief"][0][2])))
+        return [server.accept()[0] for _ in workers]
+    host, _, port = addresses["chief"][0]
+    while True:
+        try:
+            return [socket.create_connection((host, int(port)))]
+        except OSError:
+            time.sleep(0.02)
+
+
+def meet(peers):
+    """Returns when everybody is at the same step."""
+    for peer in peers:
+        peer.settimeout(PEER_SECONDS)
+        if not is_chief:
+            peer.sendall(b"x")
+        if peer.recv(1) != b"x":
+            raise OSError("the peer has gone")
+    for peer in peers if is_chief else []:
+        peer.sendall(b"x")
+
+
+signal.signal(signal.SIGTERM, leave)
+saved = checkpoints / "saved.json"
+step, weights = json.loads(saved.read_text()) if saved.exists() else (0, 0)
+write("start", num_steps=num_steps, pid=os.getpid())
+if step:
+    write("restore", step=step, seconds=0.0)
+peers = connect()
+noticed = False
+try:
+    while step < num_steps:
+        begin = time.time()
+        time.sleep(seconds_per_step)
+        meet(peers)
+        step, weights = step + 1, weights + (step + 1) ** 2
+        took = time.time() - begin
+        write("steps", first_step=step, last_step=step, num_steps=num_steps, seconds=took)
+        told = metadata("maintenance-event") != "NONE" or metadata("preempted") == "TRUE"
+        if told and not noticed:
+            noticed = True
+            write("notice", message="the machine goes away")
+        if is_chief and (step % save_every == 0 or step == num_steps or told):
+            begin = time.time()
+            staged = saved.with_suffix(".tmp")
+            staged.write_text(json.dumps([step, weights]))
+            staged.replace(saved)
+            write("save", step=step, seconds=time.time() - begin)
+except OSError:
+    os._exit(134)
+if is_chief:
+    (checkpoints / "result.json").write_text(json.dumps({"final_step": step, "weights": weights}))
+write("exit", code=0)
