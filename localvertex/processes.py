@@ -1,5 +1,6 @@
 """The processes of a run: each under a supervisor of its own, all of them stopped together."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -57,7 +58,9 @@ class Process:
         """Passes a signal on to the command's process group."""
         with self._lock:
             if self._lifeline >= 0:
-                os.write(self._lifeline, bytes([number]))
+                # The command may have ended just now, and its supervisor with it.
+                with contextlib.suppress(BrokenPipeError):
+                    os.write(self._lifeline, bytes([number]))
 
 
 class Processes:

@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from localvertex import logs
 from localvertex.custom_jobs.disturbances import Disturbances
 from localvertex.custom_jobs.event_files import EventFiles
 from localvertex.custom_jobs.fault_clock import FaultClock
 from localvertex.custom_jobs.faults import Fault
+from localvertex.custom_jobs.goodput import Mark, goodput
 from localvertex.custom_jobs.job import CustomJob
 from localvertex.custom_jobs.replica_process import Exit, ReplicaProcess
 from localvertex.custom_jobs.restart_rules import Decision, Restarts, Verdict
@@ -51,6 +53,8 @@ class JobRun:
         self._exits: SimpleQueue[Exit] = SimpleQueue()
         self._state = JobState.PENDING
         self._num_restarts = 0
+        self._marks: list[Mark] = []
+        self._goodput: dict[str, Any] = {}
         self._outcome: Outcome | None = None
 
     def execute(self) -> Outcome:
@@ -86,10 +90,12 @@ class JobRun:
             replicas=tuple(each.status(self._events.progress(each.name)) for each in self._replicas),
             num_restarts=self._num_restarts,
             num_preemptions=self._restarts.num_preemptions,
+            goodput=self._goodput,
         )
 
     def _say(self, text: str) -> None:
         logs.add(self._log, text)
+        self._marks.append((time.time(), text))
 
     def _start(self, replicas: list[ReplicaProcess]) -> None:
         for each in replicas:
@@ -165,5 +171,9 @@ class JobRun:
         self._events.poll()
         self._state = state
         self._say(f"{state}{f': {error}' if error else ''}")
+        if all(each.spans for each in self._replicas):
+            self._goodput = goodput(
+                self._replicas, self._events, num_failures=self._num_restarts, marks=self._marks, end=time.time()
+            )
         self._outcome = Outcome(status=self._status, error=error, exit_code=exit_code, is_permanent=is_permanent)
         self._observe(self._status)

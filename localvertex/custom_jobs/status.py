@@ -65,6 +65,8 @@ class Status:
     num_restarts: int = 0
     """Starts after the first, of single replicas or of the whole job."""
     num_preemptions: int = 0
+    goodput: dict[str, Any] = field(default_factory=dict)
+    """What the time went into; empty until the job has ended."""
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -81,7 +83,6 @@ class Outcome:
     """Of the replica that decided it."""
     is_permanent: bool = False
     """Whether running the same job again would end the same way."""
-    goodput: dict[str, Any] = field(default_factory=dict)
 
     @property
     def state(self) -> JobState:

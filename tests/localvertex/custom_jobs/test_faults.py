@@ -86,6 +86,13 @@ def test_a_killed_replica_restarts_all_and_training_ends_as_if_nothing_had_been(
     assert [event["step"] for event in events if event["event"] == "restore"] == [10]
     assert f"fault: SIGKILL {replica} at step 12" in log()
     assert f"{replica}: exit code 137" in log()
+    goodput = outcome.status.goodput
+    assert (goodput["num_steps"], goodput["num_failures"]) == (NUM_STEPS, 1)
+    assert 0 < goodput["num_lost_steps"] < NUM_STEPS
+    assert 0 < goodput["fraction"] < 1
+    assert sum(goodput["seconds"].values()) == pytest.approx(goodput["total_seconds"], abs=0.1)
+    assert goodput["best_seconds_between_saves"] > 0
+    assert list(goodput["timeline"]) == ["workerpool0-0", "workerpool1-0"]
 
 
 def test_without_the_flag_the_peers_that_fail_restart_one_by_one(trains):
