@@ -55,12 +55,26 @@ class Live:
             line = last_line(task)
             if line:
                 table.add_row(Text(f"  {line}", style="dim"))
+            for replica in (task.custom_job or {}).get("replicas", []) if task.state is State.RUNNING else []:
+                table.add_row(f"  {replica['name']}", replica_state(replica), replica_words(task, replica["name"]))
         return table
 
 
+def replica_state(replica: dict[str, Any]) -> str:
+    """A replica of a custom job in words: how far it is, and how often it was started."""
+    if not replica["is_running"]:
+        return f"exit code {replica['exit_code']}" if replica["exit_code"] is not None else "not started"
+    step = f"step {replica['step']} of {replica['num_steps']}" if replica["num_steps"] else "running"
+    return f"{step}, start {replica['num_starts']}" if replica["num_starts"] > 1 else step
+
+
+def replica_words(task: Task, name: str) -> Text:
+    """The last line of a replica's log."""
+    return Text(logs.last_words(task.folder / f"{name}.log"), style="dim")
+
+
 def last_line(task: Task) -> str:
-    """The last line that a running task, or a replica of it, wrote; or what it waits for."""
+    """The last line that a running task wrote, or what it waits for."""
     if task.state is not State.RUNNING or task.log is None:
         return task.note
-    words = [logs.last_words(log) for log in [task.log, *sorted(task.folder.glob("workerpool*.log"))]]
-    return next((text for text in reversed(words) if text), "")
+    return logs.last_words(task.log)

@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from localvertex import logs, record
+from localvertex import job_report, logs, record
 from localvertex.placeholders import local_path
 from localvertex.task import State
 
@@ -25,6 +25,7 @@ def write(run_dir: Path, content: dict[str, Any]) -> Path:
     page = environment.get_template(TEMPLATE).render(
         run=content,
         steps=[step_row(task, content) for task in content["tasks"] if is_shown(task)],
+        custom_jobs=job_report.sections(content["tasks"]),
         pages=embedded_pages(run_dir, content["tasks"]),
         failure=failure(run_dir, content),
         models=[{**each, "link": link(run_dir, each["uri"])} for each in content["models"]],

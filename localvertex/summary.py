@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from localvertex import logs
+from localvertex.job_report import sentences
 from localvertex.task import State
 
 COLOURS = {
@@ -39,6 +40,10 @@ def show(content: dict[str, Any]) -> None:
     out = console()
     run_dir = Path(content["work_dir"]) / content["run_id"]
     out.print(table_of_steps(content))
+    for task in content["tasks"]:
+        # Runs of an earlier version have no such field.
+        if (task.get("custom_job") or {}).get("goodput"):
+            out.print(f"  {task['title']}: {sentences(task['custom_job'])[0]}", markup=False)
     for metric in content["metrics"]:
         value = metric["value"]
         out.print(

@@ -11,6 +11,10 @@ from google_cloud_pipeline_components.v1.custom_job import (
 from kfp import dsl
 from kfp.dsl import Model, Output
 
+from localvertex import custom_jobs, summary
+from localvertex.custom_jobs.faults import parse
+from localvertex.live import replica_state
+
 STEP = {"base_image": "python:3.11", "install_kfp_package": False}
 
 MACHINE = {"machine_type": "n1-standard-4"}
@@ -167,3 +171,48 @@ def misplaced(pools: list):
 def test_settings_that_reach_only_the_launcher_are_warned_of(execute):
     record = execute(misplaced, {"pools": [pool("print(1)")]})
     assert [text for text in record["warnings"] if "reach the launcher, not the job" in text]
+
+
+TRAINER = (Path(__file__).parent / "custom_jobs" / "trainer.py").read_text()
+
+
+def trainers(num_workers: int) -> list[dict]:
+    """Pools of a small trainer that writes events: a chief and workers."""
+    one = pool(TRAINER, "30", "0.02", "5")
+    return [one, one | {"replica_count": num_workers}]
+
+
+def test_a_job_of_several_machines_survives_faults_and_the_page_shows_its_goodput(
+    execute, task, tmp_path, work_dir, capsys
+):
+    how = custom_jobs.Options(faults=(parse("SIGKILL workerpool1-1 at step 12"),))
+    parameters = {"pools": trainers(2), "base": f"{tmp_path}/out", "restart": True}
+    record = execute(job, parameters, custom_jobs=how, run_id="machines")
+    assert record["state"] == "SUCCEEDED", record["error"]
+    found = task(record, "custom-training-job")["custom_job"]
+    assert found["state"] == "JOB_STATE_SUCCEEDED"
+    assert [each["num_starts"] for each in found["replicas"]] == [2, 2, 2]
+    assert found["goodput"]["num_steps"] == 30
+    assert [text for _, text in found["goodput"]["marks"] if text.startswith("fault: SIGKILL workerpool1-1 at step 12")]
+    page = (work_dir / "machines" / "run.html").read_text()
+    assert page.count('class="lane"') == 3
+    assert "went into the 30 steps that count" in page
+    assert 'title="fault: SIGKILL workerpool1-1 at step 12"' in page
+    summary.show(record)
+    assert "custom-training-job: Goodput" in capsys.readouterr().out
+
+
+def test_the_live_view_shows_each_replica(work_dir):
+    running = {"name": "workerpool1-0", "is_running": True, "num_starts": 2, "exit_code": 9, "step": 3, "num_steps": 9}
+    assert replica_state(running) == "step 3 of 9, start 2"
+    assert replica_state(running | {"is_running": False}) == "exit code 9"
+    assert replica_state(running | {"num_steps": 0, "num_starts": 1}) == "running"
+
+
+def test_what_only_the_launcher_refuses_is_warned_of_and_runs_as_on_the_service(execute, tmp_path):
+    camel = pool("print(1)") | {"diskSpec": {"bootDiskSizeGb": "100"}}
+    record = execute(job, {"pools": [camel]})
+    assert record["state"] == "SUCCEEDED", record["error"]
+    warned = [text for text in record["warnings"] if "Google's launcher refuses it" in text]
+    assert [text for text in warned if "diskSpec" in text]
+    assert [text for text in warned if "without quotes" in text]
