@@ -18,6 +18,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY accelerators accelerators
 COPY components components
 COPY localvertex localvertex
+COPY own_models own_models
 COPY pipelines pipelines
 COPY trainer trainer
 RUN python -m pip install --no-deps --no-build-isolation .

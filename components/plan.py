@@ -17,6 +17,7 @@ def plan(
     model_name: str,
     model: str,
     weights: str,
+    trainable: str,
     epochs: int,
     max_steps: int,
     global_batch_size: int,
@@ -59,8 +60,9 @@ def plan(
         region: Vertex AI region the pipeline runs in.
         pipeline_root: Folder under which `training/<run id>` holds what has to outlive this run.
         model_name: Name in the Model Registry, also used for the job.
-        model: Architecture, e.g. `convnet` or `resnet50`.
+        model: Architecture, e.g. `convnet` or `resnet50`, or `package.module:function`.
         weights: `default`, `imagenet`, `none`, or a path.
+        trainable: `default`, `head` or `all`.
         epochs: Passes over the training split.
         max_steps: Stop after this many steps, for a trial; 0 does all epochs.
         global_batch_size: Examples per step over all devices.
@@ -107,6 +109,7 @@ def plan(
         hyperparameters={
             "model": model,
             "weights": weights,
+            "trainable": trainable,
             "epochs": epochs,
             "max_steps": max_steps,
             "global_batch_size": global_batch_size,

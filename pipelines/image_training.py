@@ -63,6 +63,7 @@ def image_training(settings: Settings) -> Any:
         source: str = "digits",
         model: str = "convnet",
         weights: str = "default",
+        trainable: str = "default",
         image_size: int = 32,
         epochs: int = 20,
         max_steps: int = 0,
@@ -93,8 +94,9 @@ def image_training(settings: Settings) -> Any:
 
         Args:
             source: `digits`, a folder (gs://, or an absolute path) with one sub-folder per class, or `tfds:NAME`.
-            model: Architecture: `convnet` (small), `resnet50` (transfer learning) or `mnist-cnn`.
+            model: `convnet` (small), `resnet50`, `efficientnetv2-b0` and the like, or `package.module:function`.
             weights: `default` (imagenet where the model has them), `imagenet`, `none`, or the path of a weights file.
+            trainable: `head` (a pretrained base stays frozen), `all` (fine-tuning), or `default` (head if pretrained).
             image_size: Side of the square pictures the model sees, in pixels; 224 or 300 for resnet50.
             epochs: Passes over the training split.
             max_steps: Stop after this many steps, for a trial; 0 does all epochs.
@@ -146,6 +148,7 @@ def image_training(settings: Settings) -> Any:
                     model_name=model_name,
                     model=model,
                     weights=weights,
+                    trainable=trainable,
                     epochs=epochs,
                     max_steps=max_steps,
                     global_batch_size=global_batch_size,

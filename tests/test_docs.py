@@ -43,6 +43,17 @@ def test_the_command_of_the_data_page(python: str, repository: pathlib.Path, tmp
     assert (tmp_path / "dataset" / "dataset_info.json").exists()
 
 
+@pytest.mark.slow
+def test_the_command_of_the_models_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    (line,) = commands(repository / "docs" / "models.md")
+    data = str(tmp_path / "dataset")
+    prepared = run(python, repository, ["-m", "trainer.prepare", "digits", data, "--max-examples=200"])
+    assert prepared.returncode == 0, prepared.stderr
+    known = {"DATASET": data, "NEW_FOLDER": str(tmp_path / "run")}
+    done = run(python, repository, [*(known.get(word, word) for word in shlex.split(line)[1:]), "--max-steps=3"])
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("page", ["README.md", *PAGES])
 def test_links_between_the_pages_lead_somewhere(repository: pathlib.Path, page: str) -> None:
     text = (repository / page).read_text()

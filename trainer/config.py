@@ -18,7 +18,7 @@ OPTIMIZERS = ("adam", "rmsprop", "sgd")
 SCHEDULES = ("cosine", "constant")
 AUGMENTATIONS = ("none", "shift", "flip-and-shift")
 CHOICES: dict[str, tuple[str, ...]] = {
-    "model": models.NAMES,
+    "trainable": models.TRAINABLE,
     "optimizer": OPTIMIZERS,
     "learning_rate_schedule": SCHEDULES,
     "augment": AUGMENTATIONS,
@@ -43,9 +43,11 @@ class TrainConfig:
     """
 
     model: str = "convnet"
-    """Network to train; `python -m trainer.task --list-models` describes them."""
+    """Network to train: a name that `python -m trainer.task --list-models` describes, or package.module:function of your own."""  # noqa: E501
     weights: str = "default"
     """Weights to start from: default (imagenet where the model has them, else none), imagenet, none, or a path to a .weights.h5 or .keras file."""  # noqa: E501
+    trainable: str = "default"
+    """What is trained: head (a pretrained base stays frozen), all, or default (head where the base starts from pretrained weights, else all)."""  # noqa: E501
     epochs: int = 20
     """Passes over the training split."""
     max_steps: int = 0
@@ -70,9 +72,7 @@ class TrainConfig:
             value = _typed(field, getattr(self, field.name))
             _check(field.name, value)
             object.__setattr__(self, field.name, value)
-        if not self.weights:
-            raise UserError("weights is empty; give default, imagenet, none, or a path to a .weights.h5 or .keras file")
-        models.check_weights(self.model, self.weights)
+        models.check(self.model, self.weights, self.trainable)
 
     def to_dict(self) -> dict[str, str | int | float]:
         """The fields, in their order."""

@@ -48,8 +48,9 @@ class Learner:
         keras.utils.set_random_seed(config.seed)
         with distribution_strategy.scope():
             self.model = models.build(
-                config.model, image_size=image_size, num_classes=num_classes, weights=config.weights
-            )
+                config.model, image_size=image_size, num_classes=num_classes, weights=config.weights,
+                trainable=config.trainable,
+            )  # fmt: skip
             self.optimizer = optimizers.build(config, num_steps)
             # Before tracing: variables made inside the traced function would be placeholders (keras#23085).
             self.optimizer.build(self.model.trainable_variables)

@@ -11,6 +11,7 @@ from trainer.checkpoints import Checkpoint
 from trainer.config import TrainConfig
 from trainer.dataset import Dataset
 from trainer.errors import UserError
+from trainer.models import applications, own_source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +40,21 @@ def best_model(checkpoint_directory: str, dataset: Dataset) -> TrainedModel:
         )
     names = {field.name for field in fields(TrainConfig)}
     run_config = config.from_dict({key: value for key, value in checkpoint.identity.items() if key in names})
+    _refuse_other_source(checkpoint, run_config.model, checkpoint_directory)
     # The starting weights do not matter, they are overwritten: nothing is downloaded here.
     model = models.build(
         run_config.model, image_size=dataset.image_size, num_classes=dataset.num_classes, weights="none"
     )
     # The arrays are the model's variables followed by the optimizer's.
     variables.assign(model.variables, checkpoint.arrays[: len(model.variables)])
+    applications.refresh(model)
     return TrainedModel(model=model, checkpoint=checkpoint, config=run_config)
+
+
+def _refuse_other_source(checkpoint: Checkpoint, name: str, directory: str) -> None:
+    """Weights are assigned by position: another network of the same shapes would take them without a word."""
+    if ":" in name and checkpoint.identity.get("model_source") != own_source.digest(name):
+        raise UserError(
+            f"the run in {directory!r} was trained with another source of {name!r} than the one here; use the code (the"
+            " image) of that run"
+        )

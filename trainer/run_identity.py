@@ -10,6 +10,7 @@ from etils import epath
 
 from trainer import storage
 from trainer.config import TrainConfig
+from trainer.models import own_source
 
 TRAINER_VERSION = "1"
 """Raise this when a change makes an equal configuration compute something else: old runs then start anew."""
@@ -17,9 +18,15 @@ RESULT_FILE = "result.json"
 
 
 def identity(config: TrainConfig, dataset_fingerprint: str, run_label: str) -> dict[str, Any]:
-    """All that decides what a run computes: a flat mapping, stored in each checkpoint and compared field by field."""
+    """All that decides what a run computes: a flat mapping, stored in each checkpoint and compared field by field.
+
+    Raises:
+        UserError: the model is a user's own and its source is not to be found.
+    """
     return {
         **config.to_dict(),
+        # A network of the user's own is known by its source: with other code it is another run.
+        **({"model_source": own_source.digest(config.model)} if ":" in config.model else {}),
         "dataset_fingerprint": dataset_fingerprint,
         "trainer_version": TRAINER_VERSION,
         "run_label": run_label,

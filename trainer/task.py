@@ -66,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Command line of the training."""
     options = parser().parse_args(arguments)
     if options.list_models:
-        print("\n".join(f"{name:<12} {entry.description}" for name, entry in models.REGISTRY.items()))
+        print(models.listing())
         return 0
     # From here on a stop request is remembered: imports and tracing take seconds too.
     stop = StopRequest().install()

@@ -14,6 +14,7 @@ from trainer.prepare import prepare
 HYPERPARAMETERS = {
     "model": "convnet",
     "weights": "default",
+    "trainable": "default",
     "epochs": 2,
     "max_steps": 0,
     "global_batch_size": 32,

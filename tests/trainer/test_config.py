@@ -32,7 +32,13 @@ def test_every_field_has_a_flag_with_help():
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"model": "resnet51"}, "model='resnet51'"),
+        ({"model": "resnet51"}, "model='resnet51' is not known; did you mean resnet50"),
+        ({"model": "EfficientNetV2B0"}, "did you mean efficientnetv2-b0"),
+        ({"model": "my-models:build"}, "is not of the form package.module:function"),
+        ({"trainable": "some"}, "trainable='some' is not known; choose one of: default, head, all"),
+        ({"trainable": "head"}, "trainable='head' does not go with model 'convnet'"),
+        ({"model": "a.b:c", "trainable": "head"}, "freeze layers in the function itself"),
+        ({"model": "resnet50", "weights": "none", "trainable": "head"}, "would keep a base of random numbers"),
         ({"epochs": 0}, "epochs=0 is out of range; expected a value from 1"),
         ({"epochs": 2.5}, "epochs=2.5 is a float; expected int"),
         ({"epochs": True}, "epochs=True is a bool"),

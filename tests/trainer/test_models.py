@@ -1,9 +1,12 @@
+import inspect
+
 import keras
 import numpy as np
 import pytest
 
 from trainer import models
 from trainer.errors import UserError
+from trainer.models import applications, table
 
 # Keras 3.15 hands its variables to h5py, which asks NumPy 2 for an array the old way.
 pytestmark = pytest.mark.filterwarnings(
@@ -12,10 +15,24 @@ pytestmark = pytest.mark.filterwarnings(
 IMAGES = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3), dtype=np.uint8)
 
 
-@pytest.mark.parametrize("name", models.NAMES)
-def test_every_model_gives_float32_probabilities_for_uint8_images(name):
+# One of each family that differs in the base; building all forty takes minutes.
+BUILT = ("convnet", "mnist-cnn", "resnet50", "efficientnetv2-b0", "mobilenetv3-small", "own_models.separable:build")
+
+
+@pytest.fixture
+def policy(request):
+    keras.config.set_dtype_policy(request.param)
+    yield request.param
+    keras.config.set_dtype_policy("float32")
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"], indirect=True)
+@pytest.mark.parametrize("name", BUILT)
+def test_every_model_gives_float32_probabilities_for_uint8_images(name, policy):
     model = models.build(name, image_size=32, num_classes=5, weights="none")
     probabilities = np.asarray(model(IMAGES))
+    assert {variable.dtype for variable in model.trainable_variables} == {"float32"}
+    assert all(np.isfinite(probabilities).ravel())
     assert probabilities.shape == (2, 5)
     assert probabilities.dtype == np.float32
     assert np.allclose(probabilities.sum(axis=1), 1, atol=1e-5)
@@ -65,7 +82,8 @@ def test_weights_that_cannot_be_had_are_an_error_and_never_a_random_start(tmp_pa
 
     monkeypatch.setattr(keras.utils, "get_file", refuse)
     monkeypatch.setattr("keras.src.applications.resnet.file_utils.get_file", refuse)
-    with pytest.raises(UserError, match=r"imagenet weights could not be downloaded .*weights=none"):
+    told = r"resnet50's imagenet weights could not be downloaded .*no route to host.*weights=none"
+    with pytest.raises(UserError, match=told):
         models.build("resnet50", image_size=32, num_classes=3, weights="default")
     with pytest.raises(UserError, match="not found"):
         models.build("convnet", image_size=16, num_classes=3, weights=str(tmp_path / "no.weights.h5"))
@@ -78,7 +96,9 @@ def test_weights_that_cannot_be_had_are_an_error_and_never_a_random_start(tmp_pa
         models.build("convnet", image_size=16, num_classes=3, weights=str(tmp_path / "other.weights.h5"))
 
 
-@pytest.mark.parametrize(("name", "size"), [("convnet", 7), ("mnist-cnn", 17), ("resnet50", 31)])
+@pytest.mark.parametrize(
+    ("name", "size"), [("convnet", 7), ("mnist-cnn", 17), ("resnet50", 31), ("xception", 70), ("inceptionv3", 74)]
+)
 def test_images_that_are_too_small_are_refused(name, size):
     with pytest.raises(UserError, match=f"the dataset has {size}x{size}"):
         models.build(name, image_size=size, num_classes=3, weights="none")
@@ -89,3 +109,67 @@ def test_mnist_cnn_is_the_articles_network():
     model = models.build("mnist-cnn", image_size=28, num_classes=10)
     assert [layer.filters for layer in model.layers if isinstance(layer, keras.layers.Conv2D)] == [128] * 5
     assert model.get_layer("conv5").output.shape == (None, 6, 6, 128)
+
+
+def test_a_frozen_base_gives_the_same_features_while_training(tmp_path):
+    """EfficientNet drops whole blocks out."""
+    base = keras.applications.EfficientNetV2B0(weights=None, include_top=False, input_shape=(32, 32, 3))
+    base.save_weights(str(tmp_path / "base.weights.h5"))
+    model = models.build("efficientnetv2-b0", image_size=32, num_classes=5, weights=str(tmp_path / "base.weights.h5"))
+    features = keras.Model(model.input, model.get_layer("mean").output)
+    assert np.array_equal(features(IMAGES, training=True), features(IMAGES, training=False))
+
+
+def test_fine_tuning_trains_the_base_and_keeps_its_statistics(tmp_path):
+    base = keras.applications.ResNet50(weights=None, include_top=False, input_shape=(32, 32, 3))
+    base.save_weights(str(tmp_path / "base.weights.h5"))
+    model = models.build(
+        "resnet50", image_size=32, num_classes=5, weights=str(tmp_path / "base.weights.h5"), trainable="all"
+    )
+    assert len(model.trainable_variables) > 100
+    assert not any("gamma" in variable.path for variable in model.trainable_variables)
+    before = [np.array(value) for value in model.get_weights()]
+    model(IMAGES, training=True)
+    assert all(np.array_equal(a, b) for a, b in zip(before, model.get_weights(), strict=True))
+
+
+def test_the_table_is_what_the_installed_keras_has():
+    functions = {name for name, value in vars(keras.applications).items() if inspect.isfunction(value)}
+    rows = table.APPLICATIONS.values()
+    assert {row.function for row in rows} == functions
+    assert all(row.name.replace("-", "") == row.function.lower() for row in rows)
+    for row in rows:
+        module = inspect.getmodule(getattr(keras.applications, row.function))
+        preprocessing = getattr(keras.applications, row.preprocessing).preprocess_input
+        own = getattr(module, "preprocess_input", None)
+        assert preprocessing is own or preprocessing.__module__ == module.__name__, row.name
+
+
+@pytest.mark.parametrize("name", ["xception", "inceptionv3", "efficientnet-b0", "vgg16"])
+def test_the_smallest_image_size_is_keras_own(name):
+    row = table.APPLICATIONS[name]
+    smaller = (row.smallest_image_size - 1, row.smallest_image_size - 1, 3)
+    with pytest.raises(ValueError, match=f"at least {row.smallest_image_size}x"):
+        getattr(keras.applications, row.function)(weights=None, include_top=False, input_shape=smaller)
+
+
+def test_efficientnet_restored_without_its_download_computes_what_was_trained(tmp_path, monkeypatch):
+    """Keras adds a layer with weights="imagenet" only; an evaluation on a machine without network builds without."""
+    shape = {"include_top": False, "input_shape": (32, 32, 3)}
+    source = keras.applications.EfficientNetB0(weights=None, **shape)
+    source.get_layer(index=2).adapt_mean.assign([0.485, 0.456, 0.406])
+    source.get_layer(index=2).adapt_variance.assign([0.229, 0.224, 0.225])
+    source.save_weights(str(tmp_path / "notop.weights.h5"))
+    # Only the download is replaced; Keras loads the file that it gives.
+    found = lambda *args, **kwargs: str(tmp_path / "notop.weights.h5")  # noqa: E731
+    monkeypatch.setattr("keras.src.applications.efficientnet.file_utils.get_file", found)
+    published = keras.applications.EfficientNetB0(weights="imagenet", **shape)
+    trained = models.build("efficientnet-b0", image_size=32, num_classes=5, weights="imagenet")
+    base = trained.get_layer("efficientnetb0")
+    pixels = IMAGES.astype(np.float32)
+    assert np.allclose(base(pixels), published(pixels), atol=1e-5)
+    monkeypatch.undo()
+    restored = models.build("efficientnet-b0", image_size=32, num_classes=5, weights="none")
+    restored.set_weights(trained.get_weights())
+    applications.refresh(restored)
+    assert np.array_equal(restored(IMAGES), trained(IMAGES))

@@ -100,7 +100,8 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_steps(digits_dire
         (["--dataset=x", "--checkpoint-directory=x", "--epochs=0"], {}, "epochs=0 is out of range"),
         (["--dataset=x", "--keep-checkpoints=0"], {}, "--keep-checkpoints=0 is too small"),
         (["--dataset=x", "--epochs=many"], {}, "invalid int value: 'many'"),
-        (["--dataset=x", "--model=resnet"], {}, "invalid choice: 'resnet'"),
+        (["--dataset=x", "--model=resnet"], {}, "model='resnet' is not known; did you mean resnet50"),
+        (["--dataset=x", "--trainable=some"], {}, "invalid choice: 'some'"),
         (
             ["--dataset=x", "--checkpoint-directory=x"],
             {"TF_CONFIG": '{"cluster": {"chief": ["a:1"], "worker": ["b:1"]}}'},

@@ -6,84 +6,114 @@ class probabilities float32 [B, K]; its own preprocessing is inside.
 
 from __future__ import annotations
 
-import dataclasses
-import importlib
+import difflib
 from typing import TYPE_CHECKING
 
 from trainer.errors import UserError
+from trainer.models import own_source, table
 
 if TYPE_CHECKING:
     import keras
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ModelEntry:
-    """One line of the registry."""
-
-    builder: str
-    """`module:function`; the function is called with image_size, num_classes and weights (never "default")."""
-    description: str
-    """One line for a person."""
-    has_imagenet_weights: bool = False
-    """Whether weights=imagenet can be asked for, and is the default."""
-
-
-REGISTRY: dict[str, ModelEntry] = {
-    "convnet": ModelEntry(
-        builder="trainer.models.convnet:build",
-        description="small network with batch normalisation and dropout, for small images and for trying things out",
-    ),
-    "mnist-cnn": ModelEntry(
-        builder="trainer.models.mnist_cnn:build",
-        description="five convolutions of 128 channels on grey images, as in a 2018 article on several GPUs",
-    ),
-    "resnet50": ModelEntry(
-        builder="trainer.models.resnet50:build",
-        description="ResNet50 with a new head of 1016 units; the base stays frozen (weights=none trains all)",
-        has_imagenet_weights=True,
-    ),
+DESCRIPTIONS = {
+    "convnet": "small network with batch normalisation and dropout, for small images and for trying things out",
+    "mnist-cnn": "five convolutions of 128 channels on grey images, as in a 2018 article on several GPUs",
+    **{name: application.description for name, application in table.APPLICATIONS.items()},
 }
-NAMES = tuple(REGISTRY)
+"""The networks that have a name, each with one line for a person."""
+NAMES = tuple(DESCRIPTIONS)
+TRAINABLE = ("default", "head", "all")
+"""What of a network is trained: head leaves the pretrained base frozen."""
+
+
+def listing() -> str:
+    """A line for each network that has a name, and one for those of the user."""
+    lines = [f"{name:<18} {text}" for name, text in DESCRIPTIONS.items()]
+    return "\n".join([*lines, f"{'module:function':<18} your own, see docs/models.md"])
+
+
+def check(name: str, weights: str, trainable: str) -> None:
+    """Refuse what cannot be, before anything heavy is imported.
+
+    Raises:
+        UserError: there is no such model, it has no such weights, or it has no base that could stay frozen.
+    """
+    if ":" in name:
+        own_source.check_name(name)
+    elif name not in NAMES:
+        near = difflib.get_close_matches(name.lower(), NAMES, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise UserError(
+            f"model={name!r} is not known; {hint}`python -m trainer.task --list-models` lists them, and"
+            " package.module:function is one of your own"
+        )
+    _check_weights(name, weights)
+    if trainable != "head":
+        return
+    if name not in table.APPLICATIONS:
+        kind = "freeze layers in the function itself" if ":" in name else "it has no pretrained base"
+        raise UserError(f"trainable='head' does not go with model {name!r}: {kind}; give all")
+    if resolve_weights(name, weights) == "none":
+        raise UserError(
+            "trainable='head' with weights='none' would keep a base of random numbers; give weights, or trainable=all"
+        )
+
+
+def _check_weights(name: str, weights: str) -> None:
+    if not weights:
+        raise UserError("weights is empty; give default, imagenet, none, or a path to a .weights.h5 or .keras file")
+    # What a function of the user makes of the text is its own affair.
+    if ":" in name:
+        return
+    if weights == "imagenet" and name not in table.APPLICATIONS:
+        raise UserError(f"weights='imagenet' do not exist for model {name!r}; give none or a path, or take resnet50")
+    if weights not in ("default", "imagenet", "none") and not weights.endswith((".h5", ".keras")):
+        raise UserError(
+            f"weights={weights!r} is none of: default, imagenet, none, a path ending in .weights.h5 or .keras"
+        )
 
 
 def resolve_weights(name: str, weights: str) -> str:
     """What weights="default" means for a model: imagenet where it has them, else none."""
     if weights != "default":
         return weights
-    return "imagenet" if REGISTRY[name].has_imagenet_weights else "none"
+    return "imagenet" if name in table.APPLICATIONS else "none"
 
 
-def check_weights(name: str, weights: str) -> None:
-    """Refuse weights that the model cannot have, before anything heavy is imported.
-
-    Raises:
-        UserError: imagenet is asked of a model without such weights, or a path has another ending than Keras writes.
-    """
-    chosen = resolve_weights(name, weights)
-    if chosen == "imagenet" and not REGISTRY[name].has_imagenet_weights:
-        raise UserError(f"weights='imagenet' do not exist for model {name!r}; give none or a path, or take resnet50")
-    if chosen not in ("imagenet", "none") and not chosen.endswith((".h5", ".keras")):
-        raise UserError(
-            f"weights={weights!r} is none of: default, imagenet, none, a path ending in .weights.h5 or .keras"
-        )
+def keeps_base_frozen(name: str, weights: str, trainable: str) -> bool:
+    """Whether only the head is trained: by default where the base starts from pretrained weights."""
+    pretrained = name in table.APPLICATIONS and resolve_weights(name, weights) != "none"
+    return pretrained and trainable != "all"
 
 
-def build(name: str, *, image_size: int, num_classes: int, weights: str = "none") -> keras.Model:
-    """A network of the registry.
+def build(
+    name: str, *, image_size: int, num_classes: int, weights: str = "none", trainable: str = "default"
+) -> keras.Model:
+    """A network by its name.
 
     Args:
-        name: key of `REGISTRY`.
+        name: one of `NAMES`, or package.module:function.
         image_size: S, height and width of the images in pixels.
         num_classes: K.
         weights: default, imagenet, none, or a path to a .weights.h5 or .keras file.
+        trainable: default, head or all.
 
     Returns:
         A Keras model, uint8 [B, S, S, 3] -> float32 [B, K].
 
     Raises:
-        UserError: the weights cannot be had, or the image size does not fit the network.
+        UserError: the weights cannot be had, the image size does not fit the network, or the user's own function
+            gives something else.
     """
-    module, function = REGISTRY[name].builder.split(":")
-    builder = getattr(importlib.import_module(module), function)
-    model: keras.Model = builder(image_size=image_size, num_classes=num_classes, weights=resolve_weights(name, weights))
-    return model
+    from trainer.models import applications, convnet, mnist_cnn, own
+
+    chosen = resolve_weights(name, weights)
+    if ":" in name:
+        return own.build(name, image_size=image_size, num_classes=num_classes, weights=chosen)
+    if name in table.APPLICATIONS:
+        return applications.build(
+            table.APPLICATIONS[name], image_size=image_size, num_classes=num_classes, weights=chosen,
+            is_frozen=keeps_base_frozen(name, weights, trainable),
+        )  # fmt: skip
+    module = {"convnet": convnet, "mnist-cnn": mnist_cnn}[name]
+    return module.build(image_size=image_size, num_classes=num_classes, weights=chosen)

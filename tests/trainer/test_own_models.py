@@ -1,0 +1,115 @@
+"""A user's own network: found by name, checked, part of the run's identity, evaluated and exported like the others."""
+
+import json
+import sys
+
+import pytest
+
+from tests.trainer.conftest import run_module
+from trainer import models, run_identity
+from trainer.config import TrainConfig
+from trainer.errors import UserError
+
+MODEL = """
+import keras
+from keras import layers
+
+def build(*, image_size, num_classes, weights):
+    images = keras.Input((image_size, image_size, 3), dtype="{dtype}")
+    hidden = layers.Flatten()(layers.Rescaling(1 / 255)(images))
+    outputs = layers.Dense({units}, activation={activation!r}, dtype="float32")(hidden)
+    return keras.Model(images, outputs)
+
+def number(**options):
+    return 3
+
+def failing(**options):
+    raise RuntimeError("two\\nlines")
+
+def narrow(image_size):
+    return None
+"""
+GOOD = {"dtype": "uint8", "units": "num_classes", "activation": "softmax"}
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Put a module where Python looks for it; each test's has a name of its own."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def written(name, text=None, **changes):
+        (tmp_path / f"{name}.py").write_text(text or MODEL.format(**{**GOOD, **changes}))
+        return name
+
+    yield written
+    for path in tmp_path.glob("*.py"):
+        sys.modules.pop(path.stem, None)
+
+
+@pytest.mark.parametrize(
+    ("number", "model", "told"),
+    [
+        (1, "nowhere.net:build", "there is no module 'nowhere'; it is looked for in"),
+        (2, "{0}.net:build", "there is no module '{0}.net'"),
+        (3, "{0}:make", "has no function 'make'; it has: build, failing, narrow, number"),
+        (4, "{0}:number", "returned int; expected a keras.Model"),
+        (
+            5,
+            "{0}:failing",
+            "called with image_size=16, num_classes=3, weights='none', failed: RuntimeError: two lines (",
+        ),
+        (6, "{0}:narrow", "failed: TypeError: narrow() got an unexpected keyword argument"),
+    ],
+)
+def test_what_is_wrong_with_the_function_is_one_line(write, number, model, told):
+    module = write(f"own{number}")
+    with pytest.raises(UserError) as caught:
+        models.build(model.format(module), image_size=16, num_classes=3)
+    assert told.format(module) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("number", "changes", "told"),
+    [
+        (1, {"dtype": "float32"}, "a model float32 [None, 16, 16, 3] -> float32 [None, 3]; expected one input uint8"),
+        (2, {"units": "num_classes + 1"}, "-> float32 [None, 4]; expected"),
+        (3, {"activation": None}, "probabilities add up to 1; end with a softmax"),
+        (4, {"text": "import a_package_that_is_not_there"}, "importing made4 failed: ModuleNotFoundError"),
+        (5, {"text": "1 / 0"}, "importing made5 failed: ZeroDivisionError: division by zero ("),
+    ],
+)
+def test_what_is_wrong_with_the_network_is_one_line(write, number, changes, told):
+    module = write(f"made{number}", **changes)
+    with pytest.raises(UserError) as caught:
+        models.build(f"{module}:build", image_size=16, num_classes=3)
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_source_is_another_run(write):
+    config = TrainConfig(model=f"{write('hashed')}:build")
+    first = run_identity.run_id(config, "data", "")
+    assert run_identity.run_id(config, "data", "") == first
+    write("hashed", MODEL.format(**GOOD) + "# changed\n")
+    assert run_identity.run_id(config, "data", "") != first
+    assert "hashed" not in sys.modules
+    with pytest.raises(UserError, match="there is no module 'nowhere_at_all'"):
+        run_identity.run_id(TrainConfig(model="nowhere_at_all:build"), "data", "")
+
+
+@pytest.mark.slow
+def test_own_networks_are_trained_evaluated_and_refused_with_other_code(digits_directory, tmp_path):
+    (tmp_path / "mine.py").write_text(MODEL.format(**GOOD))
+    run = [f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path / 'run'}"]
+    environment = {"PYTHONPATH": ":".join([str(tmp_path), *filter(None, sys.path)])}
+    done = run_module("trainer.task", *run, "--model=mine:build", "--max-steps=4", **environment)
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads((tmp_path / "run" / "result.json").read_text())["identity"]["model_source"]) == 64
+    report = f"--report={tmp_path / 'report.html'}"
+    evaluated = run_module("trainer.evaluate", *run, report, **environment)
+    assert evaluated.returncode == 0, evaluated.stderr
+    (tmp_path / "mine.py").write_text(MODEL.format(**GOOD) + "# changed\n")
+    refused = run_module("trainer.evaluate", *run, report, **environment)
+    assert refused.returncode == 2
+    assert "was trained with another source of 'mine:build'" in refused.stderr

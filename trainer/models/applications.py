@@ -1,0 +1,125 @@
+"""The networks of `keras.applications` with a new head; resnet50's is that of Google's multi-worker codelab."""
+
+from __future__ import annotations
+
+import keras
+from keras import layers
+
+from trainer.errors import UserError
+from trainer.models import weights as weight_files
+from trainer.models.table import Application
+
+DROPOUT = 0.2
+"""Before the classes, where the head has no hidden layer."""
+
+
+@keras.saving.register_keras_serializable(package="trainer")
+class Preprocessing(layers.Layer):  # type: ignore[misc]
+    """A network's own preprocessing, such as blue-green-red order and ImageNet's mean taken off."""
+
+    def __init__(self, module: str, **options: object) -> None:
+        """Take the preprocess_input of a module of `keras.applications`."""
+        super().__init__(**options)
+        self.module = module
+
+    def call(self, images: keras.KerasTensor) -> keras.KerasTensor:
+        """Images uint8 [B, S, S, 3] -> float32 [B, S, S, 3]."""
+        # A mean such as 103.939 does not fit 16 bits well: subtract in float32, whatever the policy.
+        return getattr(keras.applications, self.module).preprocess_input(keras.ops.cast(images, "float32"))
+
+    def get_config(self) -> dict[str, object]:
+        """The arguments."""
+        return {**super().get_config(), "module": self.module}
+
+
+def build(application: Application, *, image_size: int, num_classes: int, weights: str, is_frozen: bool) -> keras.Model:
+    """The base without its top, the mean over the image, and a head.
+
+    The batch normalisation of a base with pretrained weights stays as it came, frozen or not: small batches of other
+    images would spoil its statistics faster than the weights could follow. A frozen base drops nothing out either.
+
+    Args:
+        application: which.
+        image_size: S.
+        num_classes: K.
+        weights: imagenet, none, or a path to weights of the base (the application without its top).
+        is_frozen: whether only the head is trained.
+
+    Returns:
+        A Keras model, uint8 [B, S, S, 3] -> float32 [B, K].
+
+    Raises:
+        UserError: the images are too small, or the weights cannot be had.
+    """
+    if image_size < (smallest := application.smallest_image_size):
+        raise UserError(
+            f"{application.name} needs images of at least {smallest}x{smallest} pixels, the dataset has"
+            f" {image_size}x{image_size}; prepare it with image_size={application.usual_image_size}"
+        )
+    base = _base(application, image_size, weights)
+    base.trainable = not is_frozen
+    if weights != "none":
+        _keep_statistics(base, is_frozen)
+    images = keras.Input((image_size, image_size, 3), dtype="uint8", name="images")
+    hidden = Preprocessing(application.preprocessing, name="preprocessing")(images)
+    hidden = base(hidden)
+    hidden = layers.GlobalAveragePooling2D(name="mean")(hidden)
+    if application.head_units:
+        hidden = layers.Dense(application.head_units, activation="relu", name="head")(hidden)
+    else:
+        hidden = layers.Dropout(DROPOUT, name="dropout")(hidden)
+    hidden = layers.Dense(num_classes, name="logits")(hidden)
+    # In float32 also under a mixed precision policy: probabilities of 16 bits do not add up to one.
+    outputs = layers.Softmax(dtype="float32", name="probabilities")(hidden)
+    return keras.Model(images, outputs, name=f"{application.name.replace('-', '_')}_classifier")
+
+
+def _base(application: Application, image_size: int, weights: str) -> keras.Model:
+    make = getattr(keras.applications, application.function)
+    shape = (image_size, image_size, 3)
+    # Always made without weights: with weights="imagenet" Keras gives some families another graph.
+    base = make(weights=None, include_top=False, input_shape=shape)
+    if weights == "imagenet":
+        try:
+            base.set_weights(make(weights="imagenet", include_top=False, input_shape=shape).get_weights())
+        except Exception as error:
+            reason = " ".join(str(error).split())[:300]
+            raise UserError(
+                f"{application.name}'s imagenet weights could not be downloaded ({reason}); allow the host, or fetch"
+                " the file (..._notop.h5) elsewhere and give its path as weights, or say weights=none to train from"
+                " random weights"
+            ) from error
+    elif weights != "none":
+        weight_files.load(base, weights)
+    if weights != "none" and application.preprocessing == "efficientnet":
+        _square_the_variance(base)
+    return base
+
+
+def _keep_statistics(base: keras.Model, is_frozen: bool) -> None:
+    # Layer by layer: base(images, training=False) is overridden by the training=True of the whole model's call.
+    for layer in base.layers:
+        if isinstance(layer, layers.BatchNormalization):
+            layer.trainable = False
+        elif is_frozen and isinstance(layer, layers.Dropout):
+            layer.rate = 0.0
+
+
+def _square_the_variance(base: keras.Model) -> None:
+    """Give EfficientNet's normalisation the variance that its published weights lack.
+
+    They hold the standard deviation in its place. Keras makes up for it with one layer more (Rescaling by
+    1 / sqrt(stddev)), but only with weights="imagenet".
+    """
+    normalization = base.get_layer(index=2)
+    normalization.adapt_variance.assign(normalization.adapt_variance**2)
+    normalization.finalize_state()
+
+
+def refresh(model: keras.Model) -> None:
+    """After values were assigned to a model's variables: renew what its layers compute from them beforehand."""
+    for layer in model.layers:
+        if isinstance(layer, keras.Model):
+            refresh(layer)
+        elif isinstance(layer, layers.Normalization):
+            layer.finalize_state()
