@@ -1,4 +1,4 @@
-"""Environments for steps that install packages, so that the user's own is never changed.
+"""Environments for steps and jobs that install packages, so that the user's own is never changed.
 
 An environment is a virtual environment that sees this interpreter's packages and keeps what the step's own
 `pip install` adds. It is known by the install script and the Python version, built once, and used only when a last
@@ -8,7 +8,7 @@ write has marked it complete: its scripts carry their own path, so a finished en
 import fcntl
 import hashlib
 import json
-import re
+import os
 import shutil
 import site
 import sys
@@ -19,70 +19,70 @@ from typing import IO
 
 from localvertex import logs
 from localvertex.errors import TaskFailed
-from localvertex.job import Job
+from localvertex.processes import Processes
 
 COMPLETE = "complete.json"
 
 LOCK_POLL_SECONDS = 0.1
 
-INSTALLS = re.compile(r"python3? -m pip install|pip3? install")
 
-OWN_ENVIRONMENT = re.compile(r"^tmp=.*\npython3 -m venv .*\n\. .*/bin/activate\"?\n", re.MULTILINE)
-"""What `@dsl.component(use_venv=True)` adds (kfp 2.17, component_factory.py): the same purpose, served here already."""
+def build(
+    identity: list[str],
+    install: list[str],
+    *,
+    private_dir: Path,
+    processes: Processes,
+    cwd: Path,
+    env: dict[str, str],
+    log: Path,
+) -> Path:
+    """The complete environment for what its identity names; made when there is none.
 
-
-def for_command(command: list[str], job: Job, bin_folder: Path) -> tuple[Path, list[str]]:
-    """The folder of programs for a step's command, and what is left of the command to run.
-
-    kfp writes `sh -c '<pip install ...> && "$0" "$@"' <the step's own command>`. The first part is done once, when the
-    environment is built; a command of another form runs whole in an environment of its own.
-    """
-    if not any(INSTALLS.search(part) for part in command[:3]):
-        return bin_folder, command
-    script = OWN_ENVIRONMENT.sub("", command[2])
-    can_split = command[:2] == ["sh", "-c"] and script.rstrip().endswith('&& "$0" "$@"')
-    install = [*command[:2], script, "true"] if can_split else []
-    environment = build(script, install, job)
-    return environment / "bin", command[3:] if can_split else command
-
-
-def build(script: str, install: list[str], job: Job) -> Path:
-    """The complete environment for an install script; made when there is none.
+    Args:
+        identity: What decides the content, besides this Python.
+        install: The command that installs it; `python3` in it is the environment's. Empty when there is nothing to do.
+        private_dir: Where environments are kept.
+        processes: Runs the command.
+        cwd: Where it runs.
+        env: Its variables.
+        log: pip's own text.
 
     Raises:
-        TaskFailed: the installation failed; pip's own text is in the step's log.
+        TaskFailed: the installation failed.
+        Cancelled: the run is being stopped.
     """
     version = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
-    identity = json.dumps([script, version, sys.prefix])
-    folder = job.context.private_dir / "environments" / hashlib.sha256(identity.encode()).hexdigest()[:16]
+    known_by = hashlib.sha256(json.dumps([*identity, version, sys.prefix]).encode()).hexdigest()[:16]
+    folder = private_dir / "environments" / known_by
     folder.parent.mkdir(parents=True, exist_ok=True)
     # One builder at a time; the lock goes with its process, however that ends.
     with folder.with_suffix(".lock").open("w") as lock:
-        wait_for(lock, job)
+        wait_for(lock, processes)
         if (folder / COMPLETE).is_file():
             return folder
         shutil.rmtree(folder, ignore_errors=True)
         create(folder)
         if install:
-            code = job.context.processes.run(
-                install, cwd=job.folder, env=job.environment(folder / "bin") | {"VIRTUAL_ENV": str(folder)}, log=job.log
-            )
+            code = processes.run(install, cwd=cwd, env=activated(env, folder), log=log)
             if code != 0:
                 shutil.rmtree(folder, ignore_errors=True)
-                raise TaskFailed(
-                    f"installing the step's packages failed, {logs.failure_text(code, job.log)}", exit_code=code
-                )
-        (folder / COMPLETE).write_text(json.dumps({"script": script, "python": version}, indent=1))
+                raise TaskFailed(f"installing the packages failed, {logs.failure_text(code, log)}", exit_code=code)
+        (folder / COMPLETE).write_text(json.dumps({"identity": identity, "python": version}, indent=1))
     return folder
 
 
-def wait_for(lock: IO[str], job: Job) -> None:
+def activated(env: dict[str, str], folder: Path) -> dict[str, str]:
+    """The variables with an environment's programs first."""
+    return env | {"PATH": f"{folder / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}", "VIRTUAL_ENV": str(folder)}
+
+
+def wait_for(lock: IO[str], processes: Processes) -> None:
     """Takes the lock; waits while another run builds the same environment, but not beyond the end of this run."""
     while True:
         try:
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            job.context.processes.check_stopped()
+            processes.check_stopped()
             time.sleep(LOCK_POLL_SECONDS)
 
 

@@ -19,27 +19,35 @@ SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", *OUTPUT_FOLDERS)
 """What a replica is given by the service or not at all, whatever the user's own environment holds."""
 
 
-def replica_environment(
-    job: CustomJob, replica: Replica, *, addresses: dict[str, str], metadata_address: str, project: str, job_id: str
-) -> dict[str, str]:
-    """What is the same for every process of the replica: the user's environment, the service's, the container's."""
+def own_environment() -> dict[str, str]:
+    """The user's variables, with this interpreter's programs first."""
     env = {name: value for name, value in os.environ.items() if name not in SERVICE_ONLY}
-    env |= {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', os.defpath)}", "PYTHONUNBUFFERED": "1"}
-    # Google's libraries shall not look for tokens on this metadata server.
-    env |= {"CLOUD_ML_PROJECT_ID": project, "GCE_METADATA_HOST": metadata_address, "NO_GCE_CHECK": "true"}
-    env |= {"CLUSTER_SPEC": json.dumps(cluster_spec(job, replica, addresses))}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', os.defpath)}"
+    return env | {"PATH": path, "PYTHONUNBUFFERED": "1"}
+
+
+def service_environment(
+    job: CustomJob, replica: Replica, *, addresses: dict[str, str], project: str, job_id: str
+) -> dict[str, str]:
+    """What the service tells a replica."""
+    env = {"CLOUD_ML_PROJECT_ID": project, "CLUSTER_SPEC": json.dumps(cluster_spec(job, replica, addresses))}
     config = tf_config(job, replica, addresses, job_id)
     if config:
         env |= {"TF_CONFIG": json.dumps(config)}
     base = job.base_output_directory.rstrip("/")
     if base:
         env |= {name: f"{base}/{folder}/" for name, folder in OUTPUT_FOLDERS.items()}
-    return env | replica.pool.env
+    return env
 
 
-def local_command(command: tuple[str, ...]) -> list[str]:
-    """The command with `python` meaning this interpreter, whatever the image has."""
-    program = sys.executable if command[0] in ("python", "python3") else command[0]
+def metadata_environment(address: str) -> dict[str, str]:
+    """Where a replica finds its metadata server; Google's libraries shall not look for tokens there."""
+    return {"GCE_METADATA_HOST": address, "NO_GCE_CHECK": "true"}
+
+
+def local_command(command: tuple[str, ...], bin_folder: Path) -> list[str]:
+    """The command with `python` meaning the one in this folder, whatever the image has."""
+    program = str(bin_folder / Path(sys.executable).name) if command[0] in ("python", "python3") else command[0]
     return [program, *command[1:]]
 
 

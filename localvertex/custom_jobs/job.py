@@ -25,13 +25,13 @@ class Pool:
     num_replicas: int
     image_uri: str
     command: tuple[str, ...]
-    """Entry point and arguments; of a Python package the arguments alone."""
+    """Entry point and arguments."""
     env: dict[str, str]
     num_gpus: int = 0
     """GPUs of each replica."""
+    is_python_package: bool = False
+    """Whether it runs from packages, in an environment of its own."""
     package_uris: tuple[str, ...] = ()
-    python_module: str = ""
-    """What a Python package job runs; empty for containers."""
 
     @property
     def is_reduction_server(self) -> bool:
@@ -117,14 +117,9 @@ def pool_of(number: int, fields: dict[str, Any]) -> Pool:
     """A pool from the fields of a WorkerPoolSpec."""
     package = fields.get("python_package_spec", {})
     container = fields.get("container_spec") or package
-    if package:
-        raise TaskFailed(
-            f"worker_pool_specs[{number}].python_package_spec: Python packages do not run locally yet",
-            is_retryable=False,
-        )
-    command = (*container.get("command", ()), *container.get("args", ()))
+    entry_point = ("python", "-m", package.get("python_module", "")) if package else container.get("command", ())
     image = container.get("image_uri", "") or package.get("executor_image_uri", "")
-    if not package and not container.get("command") and REDUCTION_SERVER not in image:
+    if not entry_point and REDUCTION_SERVER not in image:
         raise TaskFailed(
             f"worker_pool_specs[{number}].container_spec.command is empty: the entry point of {image} is not known "
             "here; write the command out, e.g. ['python', '-m', 'trainer.task']",
@@ -134,9 +129,9 @@ def pool_of(number: int, fields: dict[str, Any]) -> Pool:
         number=number,
         num_replicas=int(fields.get("replica_count", 1)),
         image_uri=image,
-        command=command,
+        command=(*entry_point, *container.get("args", ())),
         env={variable["name"]: variable.get("value", "") for variable in container.get("env", ())},
         num_gpus=int(fields.get("machine_spec", {}).get("accelerator_count", 0)),
+        is_python_package=bool(package),
         package_uris=tuple(package.get("package_uris", ())),
-        python_module=package.get("python_module", ""),
     )

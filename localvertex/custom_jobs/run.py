@@ -1,21 +1,33 @@
 """Sets a custom job up and runs it."""
 
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 from uuid import uuid4
 
 from localvertex.custom_jobs import faults
 from localvertex.custom_jobs.cluster import held_addresses
-from localvertex.custom_jobs.environment import local_command, make_output_directory, replica_environment
+from localvertex.custom_jobs.environment import (
+    local_command,
+    make_output_directory,
+    metadata_environment,
+    own_environment,
+    service_environment,
+)
 from localvertex.custom_jobs.event_files import EventFiles
 from localvertex.custom_jobs.faults import Fault
+from localvertex.custom_jobs.gpus import gpu_environments
 from localvertex.custom_jobs.job import CustomJob
 from localvertex.custom_jobs.job_run import JobRun
 from localvertex.custom_jobs.metadata_server import MetadataServer
+from localvertex.custom_jobs.python_package import environment_of
 from localvertex.custom_jobs.replica_process import ReplicaProcess
 from localvertex.custom_jobs.restart_rules import Restarts
 from localvertex.custom_jobs.status import Options, Outcome, Place, Status
+from localvertex.environments import activated
 from localvertex.processes import Processes
 
 
@@ -44,13 +56,14 @@ def run(
         TaskFailed: it could not be started.
     """
     options = options or Options()
+    job = replace(job, base_output_directory=place.localised(job.base_output_directory))
     planned = planned_faults(job, options, warn)
     make_output_directory(job.base_output_directory)
     place.folder.mkdir(parents=True, exist_ok=True)
     if any(pool.is_reduction_server for pool in job.pools):
         warn("Reduction Server does not run here; workers reduce without it")
     with ExitStack() as servers:
-        replicas = replicas_of(job, place, processes, servers)
+        replicas = replicas_of(job, place, processes, servers, warn)
         return JobRun(
             job,
             replicas,
@@ -64,30 +77,29 @@ def run(
         ).execute()
 
 
-def replicas_of(job: CustomJob, place: Place, processes: Processes, servers: ExitStack) -> list[ReplicaProcess]:
+def replicas_of(
+    job: CustomJob, place: Place, processes: Processes, servers: ExitStack, warn: Callable[[str], None]
+) -> list[ReplicaProcess]:
     """The replicas that run here, none started yet; their metadata servers end with `servers`."""
     job_id = uuid4().hex
+    gpus = gpu_environments(job, warn)
     replicas = []
     # Given back before the first process starts, which then takes its port.
     with held_addresses(job) as addresses:
-        for replica in job.replicas:
-            if replica.pool.is_reduction_server:
-                continue
+        for replica in [each for each in job.replicas if not each.pool.is_reduction_server]:
             metadata = MetadataServer()
             servers.callback(metadata.close)
-            env = replica_environment(
-                job,
-                replica,
-                addresses=addresses,
-                metadata_address=metadata.address,
-                project=place.project,
-                job_id=job_id,
-            )
+            service = service_environment(job, replica, addresses=addresses, project=place.project, job_id=job_id)
+            env = own_environment() | service | metadata_environment(metadata.address) | gpus[replica.name]
+            bin_folder = Path(sys.executable).parent
+            if replica.pool.is_python_package:
+                package = environment_of(replica.pool, place, processes, env)
+                env, bin_folder = activated(env, package), package / "bin"
             replicas.append(
                 ReplicaProcess(
                     replica=replica,
-                    command=local_command(replica.pool.command),
-                    env=env,
+                    command=local_command(replica.pool.command, bin_folder),
+                    env=env | replica.pool.env,
                     folder=place.folder,
                     processes=processes,
                     metadata=metadata,

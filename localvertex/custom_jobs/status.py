@@ -7,6 +7,7 @@ from typing import Any
 
 from localvertex.custom_jobs.faults import Fault
 from localvertex.custom_jobs.restart_rules import RestartRule
+from localvertex.errors import TaskFailed
 
 
 class JobState(StrEnum):
@@ -39,6 +40,17 @@ class Place:
     private_dir: Path
     """Environments that later jobs use again."""
     project: str = "local-project"
+    buckets: Path | None = None
+    """A folder with a folder for each bucket; None where gs:// means the cloud."""
+
+    def localised(self, uri: str) -> str:
+        """The URI, or the path of a bucket's object where buckets are folders."""
+        if self.buckets is None or not uri.startswith("gs://"):
+            return uri
+        path = (self.buckets / uri.removeprefix("gs://")).resolve()
+        if not path.is_relative_to(self.buckets.resolve()):
+            raise TaskFailed(f"{uri} leads out of its bucket", is_retryable=False)
+        return str(path)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import ClassVar
 
-from localvertex import environments, logs
+from localvertex import logs, step_environment
 from localvertex.errors import TaskFailed
 from localvertex.job import Job
 from localvertex.spec import Container, Importer
@@ -43,7 +43,7 @@ class PythonStep:
         job.context.warnings.say(WARNING)
         command = [*job.container.command, *job.arguments()]
         with tempfile.TemporaryDirectory(prefix="localvertex-", ignore_cleanup_errors=True) as temporary:
-            folder, command = environments.for_command(command, job, bin_folder())
+            folder, command = step_environment.for_command(command, job, bin_folder())
             resolved = [job.resolve(part) for part in command]
             env = job.environment(folder) | {"TMPDIR": temporary}
             code = job.context.processes.run(resolved, cwd=job.folder, env=env, log=job.log)

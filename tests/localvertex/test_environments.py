@@ -74,7 +74,7 @@ def test_a_half_built_environment_is_built_again(execute, task, work_dir, tmp_pa
 def test_a_failed_installation_is_the_steps_failure_and_leaves_no_environment(execute, work_dir, tmp_path):
     record = execute(installing(str(tmp_path / "absent-1.0-py3-none-any.whl")))
     assert record["state"] == "FAILED"
-    assert "installing the step's packages failed" in record["error"]
+    assert "installing the packages failed" in record["error"]
     assert not list((work_dir / ".localvertex" / "environments").glob("*/complete.json"))
 
 

@@ -1,0 +1,74 @@
+"""From SIGKILL of a replica to the start of its replacement, and what a Python process costs that nobody watches.
+
+Run it as `python benchmarks/restart.py [REPEATS]`. A job of two replicas runs; its worker kills itself and says when,
+the next one says when its first line runs. Beside it the same program is killed and started by a bare loop.
+"""
+
+import statistics
+import subprocess
+import sys
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+from localvertex import custom_jobs
+from localvertex.processes import Processes
+
+DIE = """
+import os, pathlib, signal, sys, time
+file = pathlib.Path(sys.argv[1])
+before = file.read_text() if file.exists() else ""
+now = time.time()
+file.write_text(before + f"start {now}\\nkill {time.time()}\\n")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+WAIT = "import time; time.sleep(600)"
+
+
+def pool(code: str, *arguments: str) -> dict[str, object]:
+    """A worker pool of one replica."""
+    container = {"image_uri": "gcr.io/x/y:1", "command": ["python", "-c", code, *arguments]}
+    return {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}
+
+
+def gaps(file: Path) -> list[float]:
+    """Seconds from each kill to the next start."""
+    lines = [line.split() for line in file.read_text().splitlines()]
+    times = [(word, float(seconds)) for word, seconds in lines]
+    return [start - kill for (before, kill), (after, start) in pairwise(times) if (before, after) == ("kill", "start")]
+
+
+def ours(folder: Path) -> list[float]:
+    """The gaps of a job whose worker dies until its restarts are used up: 23 of them."""
+    file = folder / "times"
+    message = {"job_spec": {"worker_pool_specs": [pool(WAIT), pool(DIE, str(file))]}}
+    job = custom_jobs.read(message, region="us-central1", warn=lambda text: None)
+    place = custom_jobs.Place(folder=folder / "job", private_dir=folder)
+    custom_jobs.run(job, place=place, processes=Processes(grace_seconds=1))
+    return gaps(file)
+
+
+def bare(folder: Path) -> list[float]:
+    """The gaps of the same program in a loop."""
+    file = folder / "bare"
+    for _ in range(24):
+        subprocess.run([sys.executable, "-c", DIE, str(file)])
+    return gaps(file)
+
+
+def main(num_repeats: int) -> None:
+    """Prints medians and the longest."""
+    found: dict[str, list[float]] = {"bare loop": [], "localvertex": []}
+    for _ in range(num_repeats):
+        with tempfile.TemporaryDirectory() as folder:
+            found["bare loop"] += bare(Path(folder))
+            found["localvertex"] += ours(Path(folder))
+    print("SIGKILL of a replica to the first line of its replacement")
+    for name, seconds in found.items():
+        longest, median = max(seconds), statistics.median(seconds)
+        print(f"{name:12} median {median:6.3f} s, longest {longest:6.3f} s of {len(seconds)}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)

@@ -1,0 +1,96 @@
+"""GPUs and who gets which, on machines that have as many as a program of the driver's name says."""
+
+import os
+
+import pytest
+
+from localvertex import custom_jobs
+from localvertex.custom_jobs.gpus import VARIABLE, gpu_environments, visible_gpus
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """Makes this a machine with so many GPUs, None for one without a driver."""
+
+    def have(count: int | None, shown: str | None = None) -> None:
+        monkeypatch.delenv(VARIABLE, raising=False)
+        if shown is not None:
+            monkeypatch.setenv(VARIABLE, shown)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin" if count is not None else str(tmp_path))
+        if count is not None:
+            program = tmp_path / "nvidia-smi"
+            program.write_text("#!/bin/sh\n" + "".join(f"echo {index}\n" for index in range(count)))
+            program.chmod(0o755)
+
+    return have
+
+
+@pytest.fixture
+def job(message):
+    """A job whose pools have (replicas, GPUs each)."""
+
+    def make(*pools: tuple[int, int]):
+        made = message(*[("1", num_replicas) for num_replicas, _ in pools])
+        for pool, (_, num_gpus) in zip(made["job_spec"]["worker_pool_specs"], pools, strict=True):
+            if num_gpus:
+                pool["machine_spec"] = {
+                    "machine_type": "n1-standard-16",
+                    "accelerator_type": "NVIDIA_TESLA_T4",
+                    "accelerator_count": num_gpus,
+                }
+        return custom_jobs.read(made, region="us-central1", warn=lambda text: None)
+
+    return make
+
+
+def shown(job, said):
+    return {name: env.get(VARIABLE) for name, env in gpu_environments(job, said.append).items()}
+
+
+def test_each_replica_sees_as_many_as_its_pool_counts(machine, job):
+    machine(4)
+    said: list[str] = []
+    assert shown(job((1, 1), (1, 2), (1, 0)), said) == {
+        "workerpool0-0": "0",
+        "workerpool1-0": "1,2",
+        "workerpool2-0": "-1",
+    }
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    ("count", "each", "words"),
+    [
+        (4, ["0,1", "2,3"], "this machine has 4: its replicas get 2 each"),
+        (1, ["-1", "-1"], "this machine has 1: its replicas get none and use the CPU"),
+        (0, [None, None], "this machine has 0: its replicas get none and use the CPU"),
+        (None, [None, None], "this machine has 0: its replicas get none and use the CPU"),
+    ],
+)
+def test_a_machine_with_fewer_shares_them_equally_and_says_so(machine, job, count, each, words):
+    machine(count)
+    said: list[str] = []
+    assert list(shown(job((1, 4), (1, 4)), said).values()) == each
+    assert said == [f"the job counts 8 GPUs, {words}"]
+
+
+def test_a_job_without_gpus_hides_those_of_the_machine(machine, job):
+    machine(2)
+    said: list[str] = []
+    assert list(shown(job((1, 0), (2, 0)), said).values()) == ["-1", "-1", "-1"]
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "gpus"), [("2,3", ["2", "3"]), ("-1", []), ("", []), (None, ["0", "1", "2", "3"])]
+)
+def test_the_users_own_choice_of_gpus_holds(machine, variable, gpus):
+    machine(4, variable)
+    assert visible_gpus() == gpus
+
+
+def test_a_driver_that_fails_has_no_gpus(machine, tmp_path):
+    machine(1)
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho 'Failed to initialize NVML'; exit 9\n")
+    assert os.access(tmp_path / "nvidia-smi", os.X_OK)
+    assert visible_gpus() == []
