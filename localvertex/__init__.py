@@ -3,15 +3,15 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from localvertex.engine import Options, run
+    from localvertex.engine import Options, prepare, resume, run
     from localvertex.errors import Refused, UserError
 
-__all__ = ["Options", "Refused", "UserError", "run"]
+__all__ = ["Options", "Refused", "UserError", "prepare", "resume", "run"]
 
 
 def __getattr__(name: str) -> Any:
     """Imports the engine when it is first asked for, so that `--help` stays quick."""
-    if name in ("Options", "run"):
+    if name in ("Options", "prepare", "resume", "run"):
         from localvertex import engine
 
         return getattr(engine, name)

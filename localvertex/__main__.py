@@ -12,6 +12,7 @@ processes, Google Cloud custom jobs as local jobs, model uploads into a local re
 EXAMPLES = """\
 examples:
   python -m localvertex run build/image_training.json --parameter epochs=3
+  python -m localvertex run --resume latest
   python -m localvertex list
   python -m localvertex show latest
   python -m localvertex logs latest train
@@ -51,7 +52,10 @@ def add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     """The options of `run`."""
     text = "run a compiled pipeline"
     run = commands.add_parser("run", help=text, description=text.capitalize() + ".")
-    run.add_argument("file", metavar="FILE", type=Path, help="compiled pipeline, .json or .yaml")
+    run.add_argument("file", metavar="FILE", type=Path, nargs="?", help="compiled pipeline, .json or .yaml")
+    run.add_argument(
+        "--resume", metavar="RUN", help="instead of FILE: go on with an earlier run, finished steps are not repeated"
+    )
     values = run.add_argument_group("parameters of the pipeline")
     values.add_argument(
         "--parameter", "-p", metavar="NAME=VALUE", action="append", default=[],
@@ -127,7 +131,7 @@ def main(arguments: list[str] | None = None) -> int:
         code: int = commands.COMMANDS[options.command](options)
         return code
     except Refused as error:
-        print(f"localvertex: {options.file} uses what does not run here:", file=sys.stderr)
+        print(f"localvertex: {options.file or options.resume} uses what does not run here:", file=sys.stderr)
         for reason in error.reasons:
             print(f"  {reason}", file=sys.stderr)
         return 2

@@ -4,11 +4,12 @@ import argparse
 import shutil
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from localvertex import custom_jobs, parameters, record, summary
 from localvertex.custom_jobs import faults
 from localvertex.display import Display, Lines
-from localvertex.engine import Options, open_pipeline, run
+from localvertex.engine import Options, open_pipeline, resume, run
 from localvertex.errors import UserError
 from localvertex.runs import Found, find, find_all, find_readable, find_task
 from localvertex.task import State
@@ -16,10 +17,6 @@ from localvertex.task import State
 
 def run_command(options: argparse.Namespace) -> int:
     """`run`: 0 when the pipeline succeeded, 1 when it failed, 128 + signal when it was stopped."""
-    file = open_pipeline(options.file)
-    declared = file.pipeline.root.input_parameters
-    values = parameters.from_file(options.parameter_file, declared) if options.parameter_file else {}
-    values |= parameters.from_options(options.parameter, declared)
     how = {
         "work_dir": options.work_dir,
         "run_id": options.run_id,
@@ -32,7 +29,7 @@ def run_command(options: argparse.Namespace) -> int:
     }
     if options.max_parallel is not None:
         how["max_parallel"] = options.max_parallel
-    content = run(file, parameters=values, options=Options(**how), display=display())
+    content = resumed(options, Options(**how)) if options.resume else started(options, Options(**how))
     summary.show(content)
     if content["stopped_by_signal"]:
         return 128 + int(content["stopped_by_signal"])
@@ -48,6 +45,26 @@ def custom_job_options(options: argparse.Namespace) -> custom_jobs.Options:
         faults=tuple(faults.parse(text) for text in options.fault),
         random_faults_seed=(options.seed or 0) if options.faults else None,
     )
+
+
+def started(options: argparse.Namespace, how: Options) -> dict[str, Any]:
+    """A new run of a file."""
+    if options.file is None:
+        raise UserError("run what? name a compiled FILE, or an earlier run with --resume RUN")
+    file = open_pipeline(options.file)
+    declared = file.pipeline.root.input_parameters
+    values = parameters.from_file(options.parameter_file, declared) if options.parameter_file else {}
+    values |= parameters.from_options(options.parameter, declared)
+    return run(file, parameters=values, options=how, display=display())
+
+
+def resumed(options: argparse.Namespace, how: Options) -> dict[str, Any]:
+    """An earlier run that goes on; what it computes was settled when it was started."""
+    settled = {"FILE": options.file, "--parameter": options.parameter, "--parameter-file": options.parameter_file}
+    settled |= {"--run-id": options.run_id}
+    if given := [name for name, value in settled.items() if value]:
+        raise UserError(f"--resume goes on with what the run was started with; leave out {' and '.join(given)}")
+    return resume(options.resume, options=how, display=display())
 
 
 def display() -> Display:

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localvertex import record
 from localvertex.custom_jobs import Options as CustomJobOptions
+from localvertex.forked_steps import ForkServers
 from localvertex.placeholders import Scope
 from localvertex.processes import Processes
 
@@ -40,6 +42,7 @@ class Context:
     job: dict[str, str]
     """Values of the job-wide placeholders."""
     processes: Processes
+    fork_servers: ForkServers = field(default_factory=ForkServers)
     warnings: Warnings
     use_cache: bool
     custom_jobs: CustomJobOptions
@@ -52,7 +55,7 @@ class Context:
     @property
     def private_dir(self) -> Path:
         """Caches and environments, shared by all runs of the work directory."""
-        return self.work_dir / ".localvertex"
+        return self.work_dir / record.PRIVATE
 
     @property
     def scope(self) -> Scope:

@@ -1,63 +1,33 @@
-"""A run from the compiled file to its record: what the command line, the tests and a server share."""
+"""A run from the compiled file to its record: what the command line, the tests and a server share.
 
-import math
-import os
-import re
-import signal
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+`run` does it all. Who has to stop a run, or to know its id before it starts, takes it in two steps:
+
+    pending = prepare(file, parameters={...}, options=Options(...), display=listener)   # all checks, then the folder
+    pending.run_id, pending.run_dir                                                     # known, nothing runs yet
+    record = pending.execute()                                                          # blocks; any one thread
+    pending.stop()                                                                      # from any other thread
+
+The listener is a `display.Display`: it is told of each change of a task, and of the record at the end.
+"""
+
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from localvertex import parameters as parameter_values
-from localvertex import record, report
-from localvertex.context import Context, Warnings
-from localvertex.custom_jobs import Options as CustomJobOptions
+from localvertex import record, run_folder
 from localvertex.display import Display, Silent
 from localvertex.errors import Refused, UserError
+from localvertex.job_fields import earlier_job_fields, new_job_fields
 from localvertex.load import PipelineFile, load
-from localvertex.processes import Processes
-from localvertex.refusals import harmless, refusals
+from localvertex.options import Options
+from localvertex.pipeline_run import PipelineRun
+from localvertex.refusals import refusals
 from localvertex.run_ids import check_run_id, new_run_id
-from localvertex.scheduler import Scheduler
-from localvertex.spec import TaskSpec
-from localvertex.task import Task, Values
+from localvertex.runs import find_readable
+from localvertex.task import State
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
-"""Projects and regions: they become parts of resource names."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """How a run is done; none of it changes what the pipeline computes."""
-
-    work_dir: Path = Path("runs")
-    run_id: str | None = None
-    project: str = "local-project"
-    region: str = "us-central1"
-    use_cache: bool = True
-    max_parallel: int = field(default_factory=lambda: max(2, os.cpu_count() or 2))
-    max_backoff_seconds: float = 10.0
-    """Longest wait before a retry, whatever the pipeline says."""
-    grace_seconds: float = 10.0
-    """Between SIGTERM and SIGKILL when a run is stopped."""
-    custom_jobs: CustomJobOptions = field(default_factory=CustomJobOptions)
-    """Restart rule and faults of its custom jobs."""
-
-    def __post_init__(self) -> None:
-        """Refuses nonsense."""
-        if self.max_parallel < 1:
-            raise UserError(f"--max-parallel {self.max_parallel}: at least 1 expected")
-        for name, seconds in (("--max-backoff", self.max_backoff_seconds), ("--grace", self.grace_seconds)):
-            if not 0 <= seconds < math.inf:
-                raise UserError(f"{name} {seconds}: seconds, 0 or more, expected")
-        for name, text in (("--project", self.project), ("--region", self.region)):
-            if not NAME.fullmatch(text):
-                raise UserError(f"{name} {text!r}: letters, digits, '-', '.', ':' and '_' expected")
+__all__ = ["Options", "PipelineRun", "open_pipeline", "prepare", "prepare_resume", "resume", "run"]
 
 
 def open_pipeline(path: Path) -> PipelineFile:
@@ -86,7 +56,22 @@ def run(
     Raises:
         UserError: the input is wrong; nothing has run and nothing was written.
     """
-    options, display = options or Options(), display or Silent()
+    return prepare(file, parameters=parameters, options=options, display=display).execute()
+
+
+def prepare(
+    file: PipelineFile | Path | str,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    options: Options | None = None,
+    display: Display | None = None,
+) -> PipelineRun:
+    """Checks everything and makes the run's folder and first record; nothing runs before `execute`.
+
+    Raises:
+        UserError: the input is wrong; nothing was written.
+    """
+    options = options or Options()
     file = file if isinstance(file, PipelineFile) else open_pipeline(Path(file))
     declared = file.pipeline.root.input_parameters
     for name in parameters or {}:
@@ -96,135 +81,53 @@ def run(
     run_id = (
         new_run_id(file.pipeline.name, work_dir) if options.run_id is None else check_run_id(options.run_id, work_dir)
     )
-    run_dir = make_run_dir(work_dir, run_id)
-    with record.hold(run_dir):
-        return Run(file, values, run_id, options, display).execute()
+    return PipelineRun(
+        file, values, new_job_fields(run_id, work_dir, options), options=options, display=display or Silent()
+    )
 
 
-def make_run_dir(work_dir: Path, run_id: str) -> Path:
-    """Creates the folder of a new run.
+def resume(name: str, *, options: Options | None = None, display: Display | None = None) -> dict[str, Any]:
+    """Goes on with a run that was killed, stopped or failed; returns its record.
 
     Raises:
-        UserError: it cannot be created, or another run took it.
+        UserError: there is no such run, it is still running, or its record is damaged.
     """
+    found = find_readable((options or Options()).work_dir, name)
+    if found.content["state"] == State.SUCCEEDED:
+        return found.content
+    return prepare_resume(name, options=options, display=display).execute()
+
+
+def prepare_resume(name: str, *, options: Options | None = None, display: Display | None = None) -> PipelineRun:
+    """Takes an earlier run over: steps that have finished are not run again, those that had not start anew.
+
+    Its pipeline, parameters, project and region are those that it was started with.
+
+    Raises:
+        UserError: see `resume`.
+    """
+    options = options or Options()
+    run_dir = find_readable(options.work_dir, name).run_dir
+    hold = run_folder.hold_when_free(run_dir, timeout_seconds=options.grace_seconds + run_folder.MARGIN_SECONDS)
     try:
-        (work_dir / run_id).mkdir(parents=True)
-    except FileExistsError:
-        raise UserError(f"{work_dir / run_id} exists already; choose another --run-id") from None
-    except OSError as error:
-        raise UserError(f"the work directory {work_dir} cannot be used: {error.strerror}") from None
-    return work_dir / run_id
-
-
-class Run:
-    """One run: puts the parts together and keeps run.json up to date."""
-
-    def __init__(
-        self, file: PipelineFile, values: dict[str, Any], run_id: str, options: Options, display: Display
-    ) -> None:
-        self._file, self._values, self._display = file, values, display
-        work_dir = options.work_dir.absolute()
-        self._context = Context(
-            run_id=run_id,
-            pipeline_name=file.pipeline.name,
-            work_dir=work_dir,
-            project=options.project,
-            region=options.region,
-            job=job_fields(run_id, work_dir, options),
-            processes=Processes(grace_seconds=options.grace_seconds),
-            warnings=Warnings(listener=display.warned),
-            use_cache=options.use_cache,
-            custom_jobs=options.custom_jobs,
+        # Read again: until now somebody may have written to it.
+        content = record.read(run_dir)
+        if content["work_dir"] != str(options.work_dir.resolve()):
+            raise UserError(
+                f"{run_dir.name} was run in {content['work_dir']}, where its artifacts are; it cannot go on elsewhere"
+            )
+        file = open_pipeline(run_folder.pipeline_copy(run_dir))
+        if file.sha256 != content.get("sha256"):
+            raise UserError(f"{file.path} is not the file that {run_dir.name} was started with; run it anew")
+        return PipelineRun(
+            file,
+            content["parameters"],
+            earlier_job_fields(content),
+            options=options,
+            display=display or Silent(),
+            earlier=content,
+            hold=hold,
         )
-        self._root = root_task(file, {k: v for k, v in values.items() if v is not None}, self._context.run_dir)
-        self._scheduler = Scheduler(
-            file.pipeline,
-            self._context,
-            max_parallel=options.max_parallel,
-            max_backoff_seconds=options.max_backoff_seconds,
-            on_change=self._changed,
-        )
-        self._signals: list[int] = []
-
-    def execute(self) -> dict[str, Any]:
-        """Runs to the end, writes run.json and run.html, returns the record."""
-        for text in harmless(self._file.pipeline):
-            self._context.warnings.say(text)
-        self._display.started(self._context.run_dir, self._root)
-        try:
-            with self._stopped_by_signals():
-                self._scheduler.run(self._root)
-        finally:
-            self._context.processes.stop()
-            content = self._content()
-            record.write(self._context.run_dir, content, is_final=True)
-            self._display.ended(content)
-        report.write(self._context.run_dir, content)
-        return content
-
-    def _changed(self, task: Task) -> None:
-        record.write(self._context.run_dir, self._content())
-        self._display.changed(task)
-
-    def _content(self) -> dict[str, Any]:
-        return {
-            "format": record.FORMAT,
-            "run_id": self._context.run_id,
-            "pipeline_name": self._file.pipeline.name,
-            "file": str(self._file.path),
-            "sha256": self._file.sha256,
-            "resource_name": self._context.job["pipeline_job_resource_name"],
-            "work_dir": str(self._context.work_dir),
-            "project": self._context.project,
-            "region": self._context.region,
-            "create_time": self._context.job["pipeline_job_create_time_utc"],
-            "parameters": self._values,
-            "stopped_by_signal": self._signals[0] if self._signals else None,
-            "warnings": list(self._context.warnings.texts),
-            **record.summary(self._root, self._context.run_dir),
-        }
-
-    @contextmanager
-    def _stopped_by_signals(self) -> Iterator[None]:
-        """SIGINT and SIGTERM stop the run, a second one without grace; only where handlers can be set."""
-
-        def handle(number: int, _: object) -> None:
-            self._scheduler.stop(at_once=bool(self._signals))
-            self._signals.append(number)
-
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
-
-
-def job_fields(run_id: str, work_dir: Path, options: Options) -> dict[str, str]:
-    """Values of the job-wide placeholders. What a laptop has none of is empty, as on Vertex when it is not set."""
-    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return {
-        "pipeline_root": str(work_dir),
-        "pipeline_job_name": run_id,
-        "pipeline_job_uuid": str(uuid4().int >> 66),
-        "pipeline_job_resource_name": f"projects/{options.project}/locations/{options.region}/pipelineJobs/{run_id}",
-        "pipeline_job_create_time_utc": now,
-        "pipeline_job_schedule_time_utc": now,
-        "pipeline_google_cloud_project_id": options.project,
-        "pipeline_google_cloud_location": options.region,
-        "pipeline_service_account": "",
-        "pipeline_network": "",
-        "pipeline_persistent_resource_id": "",
-        "pipeline_encryption_key_name": "",
-    }
-
-
-def root_task(file: PipelineFile, values: dict[str, Any], run_dir: Path) -> Task:
-    """The root as a task: its inputs are the pipeline's parameters."""
-    component = file.pipeline.root
-    spec = TaskSpec(name="root", component="root")
-    inputs = Values(parameters=values)
-    return Task(spec=spec, component=component, name="root", path=(), folder=run_dir, inputs=inputs)
+    except (UserError, OSError, ValueError, KeyError) as error:
+        hold.close()
+        raise error if isinstance(error, UserError) else UserError(f"{run_dir / record.FILE}: {error}") from None

@@ -1,10 +1,10 @@
 """The processes of a run: each under a supervisor of its own, all of them stopped together."""
 
-import contextlib
-import os
+import socket
 import subprocess
 import sys
 import threading
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 from localvertex.errors import Cancelled, TaskFailed
@@ -15,13 +15,48 @@ MAX_ARGUMENT_BYTES = 131_072
 """Linux refuses longer single arguments (MAX_ARG_STRLEN, 32 pages)."""
 
 
-class Process:
+class Process(ABC):
     """One running command. Closing its lifeline stops it and everything it started."""
 
-    def __init__(self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path, grace_seconds: float) -> None:
-        reader, self._lifeline = os.pipe()
+    def __init__(self, lifeline: socket.socket) -> None:
+        self._lifeline = lifeline
+        self._is_stopped = False
         self._lock = threading.Lock()
-        supervisor = [sys.executable, "-I", "-S", SUPERVISOR, str(reader), str(grace_seconds)]
+
+    @abstractmethod
+    def wait(self) -> int:
+        """Waits for the end; the command's exit code, 128 + signal when a signal ended it."""
+
+    def stop(self) -> None:
+        """SIGTERM now, SIGKILL after the grace time; returns at once."""
+        with self._lock:
+            if not self._is_stopped:
+                self._is_stopped = True
+                try:
+                    self._lifeline.shutdown(socket.SHUT_WR)
+                except OSError:
+                    pass  # The supervisor has gone already.
+
+    def signal(self, number: int) -> None:
+        """Passes a signal on to the command's process group."""
+        with self._lock:
+            if not self._is_stopped:
+                try:
+                    self._lifeline.send(bytes([number]), socket.MSG_NOSIGNAL)
+                except OSError:
+                    pass
+
+
+class Executed(Process):
+    """A command that a new supervisor executes."""
+
+    def __init__(
+        self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path, grace_seconds: float, hold: int | None
+    ) -> None:
+        ours, theirs = socket.socketpair()
+        super().__init__(ours)
+        kept = [theirs.fileno()] if hold is None else [theirs.fileno(), hold]
+        supervisor = [sys.executable, "-I", "-S", SUPERVISOR, ",".join(map(str, kept)), str(grace_seconds)]
         try:
             with log.open("ab") as file:
                 self._process = subprocess.Popen(
@@ -31,43 +66,31 @@ class Process:
                     stdin=subprocess.DEVNULL,
                     stdout=file,
                     stderr=subprocess.STDOUT,
-                    pass_fds=[reader],
+                    pass_fds=kept,
                     start_new_session=True,
                 )
         except (OSError, ValueError) as error:
             # ValueError: a null byte in an argument, or an impossible name of an environment variable.
-            self.stop()
+            ours.close()
             raise TaskFailed(f"cannot start {command[0]}: {error}", is_retryable=False) from None
         finally:
-            os.close(reader)
+            theirs.close()
 
     def wait(self) -> int:
-        """Waits for the end; the command's exit code, 128 + signal when a signal ended it."""
+        """Waits for the supervisor, which ends with the command's code."""
         code = self._process.wait()
         self.stop()
+        self._lifeline.close()
         return code if code >= 0 else 128 - code
-
-    def stop(self) -> None:
-        """SIGTERM now, SIGKILL after the grace time; returns at once."""
-        with self._lock:
-            if self._lifeline >= 0:
-                os.close(self._lifeline)
-                self._lifeline = -1
-
-    def signal(self, number: int) -> None:
-        """Passes a signal on to the command's process group."""
-        with self._lock:
-            if self._lifeline >= 0:
-                # The command may have ended just now, and its supervisor with it.
-                with contextlib.suppress(BrokenPipeError):
-                    os.write(self._lifeline, bytes([number]))
 
 
 class Processes:
     """All processes of a run."""
 
     def __init__(self, *, grace_seconds: float) -> None:
-        self._grace_seconds = grace_seconds
+        self.grace_seconds = grace_seconds
+        self.hold: int | None = None
+        """File descriptor of the run's lock: it stays taken until the last supervisor has ended."""
         self._lock = threading.Lock()
         self._running: set[Process] = set()
         self.stopped = threading.Event()
@@ -98,22 +121,19 @@ class Processes:
             Cancelled: the run is being stopped.
             TaskFailed: an argument is too long, or the program cannot be started.
         """
-        try:
-            longest = max(len(argument.encode()) for argument in command)
-        except UnicodeEncodeError:
-            raise TaskFailed("an argument of the command holds half a character", is_retryable=False) from None
-        if longest >= MAX_ARGUMENT_BYTES:
-            raise TaskFailed(
-                f"the inputs make a command-line argument of {longest} bytes, the system allows {MAX_ARGUMENT_BYTES}; "
-                "hand large values over as artifacts",
-                is_retryable=False,
-            )
+        check_arguments(command)
         with self._lock:
-            if self.stopped.is_set():
-                raise Cancelled
-            process = Process(command, cwd=cwd, env=env, log=log, grace_seconds=self._grace_seconds)
+            self.check_stopped()
+            process = Executed(command, cwd=cwd, env=env, log=log, grace_seconds=self.grace_seconds, hold=self.hold)
             self._running.add(process)
         return process
+
+    def add(self, process: Process) -> None:
+        """Takes in a process that was started elsewhere, for `stop` to end; at once when the run is being stopped."""
+        with self._lock:
+            self._running.add(process)
+            if self.stopped.is_set():
+                process.stop()
 
     def check_stopped(self) -> None:
         """For those that wait for something other than a process.
@@ -132,3 +152,21 @@ class Processes:
                 if at_once:
                     process.signal(9)
                 process.stop()
+
+
+def check_arguments(command: list[str]) -> None:
+    """Refuses what no program can be started with.
+
+    Raises:
+        TaskFailed: an argument is too long, or is no text.
+    """
+    try:
+        longest = max(len(argument.encode()) for argument in command)
+    except UnicodeEncodeError:
+        raise TaskFailed("an argument of the command holds half a character", is_retryable=False) from None
+    if longest >= MAX_ARGUMENT_BYTES:
+        raise TaskFailed(
+            f"the inputs make a command-line argument of {longest} bytes, the system allows {MAX_ARGUMENT_BYTES}; "
+            "hand large values over as artifacts",
+            is_retryable=False,
+        )

@@ -3,13 +3,18 @@
 import fcntl
 import json
 import os
+import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from localvertex.task import State, Task, Values
 
 FILE, LOCK = "run.json", ".lock"
+
+PRIVATE = ".localvertex"
+"""Folder of the work directory for caches and environments."""
+
 FORMAT = 1
 
 FIELDS: dict[str, type | tuple[type, ...]] = {
@@ -24,6 +29,16 @@ def timestamp(seconds: float | None) -> str | None:
     if seconds is None:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def now() -> str:
+    """The present moment, as the record writes times."""
+    return str(timestamp(time.time()))
+
+
+def seconds_of(text: str | None) -> float | None:
+    """Seconds since the epoch of a time of the record."""
+    return datetime.fromisoformat(text).timestamp() if text else None
 
 
 def of_task(task: Task, run_dir: Path) -> dict[str, Any]:
@@ -42,6 +57,7 @@ def of_task(task: Task, run_dir: Path) -> dict[str, Any]:
         "attempts": task.attempts,
         "exit_code": task.exit_code,
         "cache_hit": task.state is State.SKIPPED,
+        "restored": task.is_restored,
         "log": str(task.log.relative_to(run_dir)) if task.log is not None and task.log.exists() else None,
         "custom_job": task.custom_job,
         "error": task.error or None,
@@ -135,13 +151,6 @@ def read(run_dir: Path) -> dict[str, Any]:
     if content["state"] in (State.RUNNING, State.PENDING) and not is_running(run_dir):
         content |= {"state": str(State.FAILED), "error": content.get("error") or "the program that ran it was killed"}
     return content
-
-
-def hold(run_dir: Path) -> IO[str]:
-    """Takes the run's lock, held until the file is closed or the process ends."""
-    lock = (run_dir / LOCK).open("w")
-    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return lock
 
 
 def is_running(run_dir: Path) -> bool:

@@ -4,17 +4,18 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
 from queue import Empty, SimpleQueue
 
 from localvertex import conditions, executor_files, logs
 from localvertex.context import Context
+from localvertex.finished_steps import FinishedSteps
 from localvertex.placeholders import Scope
-from localvertex.spec import Dag, Pipeline, TaskSpec
+from localvertex.spec import Pipeline
 from localvertex.step import Outcome, attempt
 from localvertex.task import State, Task, Values
 from localvertex.task_inputs import InputError, complete_inputs, explanations, resolve_inputs
-from localvertex.task_outputs import collect_dag, collect_loop, loop_items, tolerated
+from localvertex.task_outputs import collect_dag, collect_loop, tolerated
+from localvertex.task_tree import iterations, tasks_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,12 +36,14 @@ class Scheduler:
         max_parallel: int,
         max_backoff_seconds: float,
         on_change: Callable[[Task], None],
+        finished: FinishedSteps,
     ) -> None:
         self._pipeline = pipeline
         self._context = context
         self._max_parallel = max_parallel
         self._max_backoff_seconds = max_backoff_seconds
         self._on_change = on_change
+        self._finished = finished
         # SimpleQueue: `put` may be called from a signal handler.
         self._events: SimpleQueue[Outcome | Stop] = SimpleQueue()
         self._num_running = 0
@@ -95,8 +98,7 @@ class Scheduler:
 
     def settle_pending(self, task: Task, parent: Task) -> None:
         """Starts a task, or ends it when it will not run."""
-        siblings = parent.children
-        upstream = [siblings[name] for name in task.spec.dependencies if name in siblings and not parent.is_loop]
+        siblings, upstream = parent.children, task.upstream
         if self._is_stopping:
             return self.finish(task, State.CANCELLED, note="the run was stopped")
         if not all(each.state.is_final for each in upstream) or self.waits_for_retry(task):
@@ -109,7 +111,9 @@ class Scheduler:
             return None
         if task.attempts == 0 and not self.take_inputs(task, siblings):
             return None
-        return self.start(task) if task.is_step else self.open(task)
+        if not task.is_step:
+            return self.open(task)
+        return self._on_change(task) if self._finished.restore(task, upstream) else self.start(task)
 
     def waits_for_retry(self, task: Task) -> bool:
         """Whether the next attempt is not due yet."""
@@ -119,7 +123,7 @@ class Scheduler:
         """Resolves inputs and condition; false when that ended the task."""
         if task.iteration is not None:
             return True
-        scope = Scope(job=self._context.job, task={"pipeline_task_name": task.spec.display_name})
+        scope = Scope(job=self._context.job, task=task.placeholders)
         try:
             values = resolve_inputs(task, siblings, scope, self._context.job["pipeline_job_resource_name"])
             if task.spec.condition and not self.is_triggered(task, values):
@@ -143,37 +147,15 @@ class Scheduler:
 
     def open(self, task: Task) -> None:
         """Opens a dag or a loop: its tasks become pending."""
-        task.state, task.started_at = State.RUNNING, time.time()
+        task.state, task.started_at = State.RUNNING, task.started_at or time.time()
         if task.is_loop:
             try:
-                items = loop_items(task, self._context.scope)
-                task.children = {str(index): self.iteration(task, index, values) for index, values in enumerate(items)}
+                task.children = iterations(task, self._context.scope)
             except InputError as error:
                 return self.finish(task, State.FAILED, error=str(error))
         elif task.component.dag is not None:
-            task.children = {spec.name: self.child(task, spec) for spec in in_order(task.component.dag)}
+            task.children = tasks_of(task, task.component.dag, self._pipeline)
         return self._on_change(task)
-
-    def child(self, parent: Task, spec: TaskSpec) -> Task:
-        """A task of a dag."""
-        component = self._pipeline.components[spec.component]
-        path, folder = (*parent.path, spec.name), parent.folder / spec.name
-        return Task(spec=spec, component=component, name=spec.name, path=path, folder=folder, parent=parent)
-
-    def iteration(self, loop: Task, index: int, values: Values) -> Task:
-        """One iteration of a loop, its inputs complete."""
-        inputs = complete_inputs(values, loop.component, self._context.scope, {})
-        path, folder = (*loop.path, str(index)), loop.folder / str(index)
-        return Task(
-            spec=loop.spec,
-            component=loop.component,
-            name=f"{loop.name}[{index}]",
-            path=path,
-            folder=folder,
-            parent=loop,
-            iteration=index,
-            inputs=inputs,
-        )
 
     def start(self, task: Task) -> None:
         """Starts an attempt at a step in a thread."""
@@ -200,10 +182,7 @@ class Scheduler:
         if not may_retry or task.attempts > policy.max_retries:
             return self.finish(task, outcome.state, error=outcome.error)
         # Local rule: nobody at a desk waits the service's minutes; the order of attempts is what matters.
-        longest = min(policy.max_backoff_seconds, self._max_backoff_seconds)
-        delay = min(policy.backoff_seconds, longest)
-        for _ in range(task.attempts - 1):
-            delay = min(delay * policy.backoff_factor, longest)
+        delay = policy.delay_seconds(task.attempts, longest_seconds=self._max_backoff_seconds)
         task.state, task.error, task.retry_at = State.PENDING, outcome.error, time.monotonic() + delay
         task.note = f"attempt {task.attempts} of {policy.max_retries + 1} failed, next in {delay:g} s"
         return self._on_change(task)
@@ -226,9 +205,3 @@ class Scheduler:
         """Moves a task to a final state and tells about it."""
         task.finish(state, error=error, note=note)
         self._on_change(task)
-
-
-def in_order(dag: Dag) -> list[TaskSpec]:
-    """The tasks of a dag, each after those it depends on."""
-    graph = {name: [each for each in task.dependencies if each in dag.tasks] for name, task in dag.tasks.items()}
-    return [dag.tasks[name] for name in TopologicalSorter(graph).static_order()]

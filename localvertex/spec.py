@@ -7,9 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from localvertex.errors import UserError
-from localvertex.reader import Fields
-
 
 class ParameterType(StrEnum):
     """Types of parameters (ParameterType.ParameterTypeEnum)."""
@@ -88,6 +85,14 @@ class RetryPolicy:
     backoff_seconds: float = 0.0
     backoff_factor: float = 2.0
     max_backoff_seconds: float = 3600.0
+
+    def delay_seconds(self, attempts: int, *, longest_seconds: float) -> float:
+        """How long to wait after so many attempts."""
+        longest = min(self.max_backoff_seconds, longest_seconds)
+        delay = min(self.backoff_seconds, longest)
+        for _ in range(attempts - 1):
+            delay = min(delay * self.backoff_factor, longest)
+        return delay
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,27 +197,3 @@ class Pipeline:
     """The second YAML document, empty when there is none."""
     unsupported: tuple[str, ...] = ()
     """Things understood while reading that do not run here, each with its place."""
-
-
-def duration_seconds(text: str, place: str) -> float:
-    """A protobuf duration such as `3.5s` in seconds.
-
-    Raises:
-        UserError: the text is not a duration.
-    """
-    try:
-        seconds = float(text.removesuffix("s"))
-    except ValueError:
-        seconds = -1.0
-    if not text.endswith("s") or not 0 <= seconds <= 315_576_000_000:
-        raise UserError(f"{place}: {text!r} is not a duration; seconds with an s, for example '60s'")
-    return seconds
-
-
-def parameter_type(fields: Fields) -> ParameterType:
-    """The declared type, `parameterType` or the older `type`."""
-    older = {"INT": "NUMBER_INTEGER", "DOUBLE": "NUMBER_DOUBLE", "STRING": "STRING"}
-    name = fields.take("parameterType", str, "") or older.get(fields.take("type", str, ""), "")
-    if name not in ParameterType.__members__:
-        raise UserError(f"{fields.place}.parameterType: {name!r} is not one of {', '.join(ParameterType)}")
-    return ParameterType(name)

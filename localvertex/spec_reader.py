@@ -80,7 +80,7 @@ def read_parameter(value: Any, place: str) -> spec.ParameterSpec:
     """A ParameterSpec of an input or an output."""
     fields = Fields(value, place)
     parameter = spec.ParameterSpec(
-        type=spec.parameter_type(fields),
+        type=parameter_type(fields),
         default=restore_integers(fields.any("defaultValue")),
         is_optional=fields.take("isOptional", bool, False),
         description=fields.take("description", str, ""),
@@ -88,6 +88,15 @@ def read_parameter(value: Any, place: str) -> spec.ParameterSpec:
     )
     fields.done()
     return parameter
+
+
+def parameter_type(fields: Fields) -> spec.ParameterType:
+    """The declared type, `parameterType` or the older `type`."""
+    older = {"INT": "NUMBER_INTEGER", "DOUBLE": "NUMBER_DOUBLE", "STRING": "STRING"}
+    name = fields.take("parameterType", str, "") or older.get(fields.take("type", str, ""), "")
+    if name not in spec.ParameterType.__members__:
+        raise UserError(f"{fields.place}.parameterType: {name!r} is not one of {', '.join(spec.ParameterType)}")
+    return spec.ParameterType(name)
 
 
 def read_artifact(value: Any, place: str) -> spec.ArtifactSpec:

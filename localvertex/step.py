@@ -1,7 +1,6 @@
 """One attempt at one step, from its inputs to its outputs. Runs in a thread of its own."""
 
 from dataclasses import dataclass
-from uuid import uuid4
 
 from localvertex import executor_files, executors, step_cache
 from localvertex.context import Context
@@ -68,7 +67,6 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
     """
     parent = f"projects/{context.project}/locations/{context.region}/metadataStores/default"
     executor_input = executor_files.prepare(task.component, task.inputs, task.folder, parent)
-    identity = {"pipeline_task_name": task.spec.display_name, "pipeline_task_uuid": str(uuid4().int >> 66)}
     runner = executors.find(executor)
     if runner is None:
         raise TypeError(f"no executor for {task.component.executor}, which the check before the run lets through")
@@ -77,7 +75,7 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
         component=task.component,
         executor=executor,
         executor_input=executor_input,
-        scope=Scope(job=context.job, task=identity, executor_input=executor_input),
+        scope=Scope(job=context.job, task=task.placeholders, executor_input=executor_input),
         folder=task.folder,
         log=task.folder / executor_files.LOG,
         context=context,

@@ -1,8 +1,10 @@
-"""Runs one command; ends it and everything it started when the pipe from its parent closes.
+"""Runs one command; ends it and everything it started when the line to its parent closes.
 
-Started as `python -I -S supervisor.py LIFELINE GRACE_SECONDS COMMAND...`. Each byte that arrives on the file descriptor
-LIFELINE is the number of a signal to pass on to the command's process group. End of file means: stop, SIGTERM first,
-SIGKILL after the grace time. A parent that dies, in whatever way, closes the pipe too, so nothing outlives it.
+Started as `python -I -S supervisor.py LIFELINE[,HELD] GRACE_SECONDS COMMAND...`. Each byte that arrives on the file
+descriptor LIFELINE is the number of a signal to pass on to the command's process group. End of file means: stop,
+SIGTERM first, SIGKILL after the grace time. A parent that dies, in whatever way, closes the line too, so nothing
+outlives it.
+The file descriptor HELD is kept open until the end, nothing more.
 Exits with the command's code, or 128 + signal as a container does. Standard library only, no import of this package.
 """
 
@@ -23,16 +25,22 @@ def prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def start(command: list[str], lifeline: int) -> int:
-    """Starts the command in a process group of its own and returns its process id."""
+def fork_command(lifeline: int) -> int:
+    """Forks the process of the command, in a process group of its own; its process id, and 0 in that process."""
     child = os.fork()
     if child:
         return child
     os.setpgid(0, 0)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.close(lifeline)
+    signal.set_wakeup_fd(-1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
+    return 0
+
+
+def execute(command: list[str]) -> None:
+    """Becomes the command."""
     try:
         os.execvp(command[0], command)  # noqa: S606 - the command is the user's own, as a list
     except OSError as error:
@@ -82,6 +90,14 @@ def reap(child: int) -> int | None:
             code = raw if raw >= 0 else 128 - raw
 
 
+def received(lifeline: int) -> bytes:
+    """What has arrived on the lifeline; nothing when its other end is closed."""
+    try:
+        return os.read(lifeline, 64)
+    except ConnectionResetError:
+        return b""
+
+
 def supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> int:
     """Waits for the command, passes signals on, stops it when the lifeline ends; returns its exit code."""
     waiting, kill_at = [lifeline, wakeup], None
@@ -94,7 +110,7 @@ def supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> i
         if code is not None:
             return code
         if lifeline in ready:
-            numbers = os.read(lifeline, 64)
+            numbers = received(lifeline)
             for number in numbers:
                 signal_all(child, number)
             if not numbers:
@@ -107,9 +123,8 @@ def supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> i
             kill_at = time.monotonic() + 1.0
 
 
-def main() -> None:
-    """Runs the command of the command line."""
-    lifeline, grace_seconds, command = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
+def prepare() -> int:
+    """Makes this process a supervisor; the file descriptor that becomes readable when a child has ended."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     wakeup, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -117,15 +132,31 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    child = start(command, lifeline)
-    code = supervise(child, lifeline, grace_seconds, wakeup)
-    # What the command left in the background ends with it, as it would with its container.
+    return wakeup
+
+
+def clean_up(child: int) -> None:
+    """Ends what the command left in the background, as it would end with its container."""
     for _ in range(100):
         if not descendants(os.getpid()):
             break
         signal_all(child, signal.SIGKILL)
         reap(child)
         time.sleep(0.01)
+
+
+def main() -> None:
+    """Runs the command of the command line."""
+    kept, grace_seconds, command = [int(fd) for fd in sys.argv[1].split(",")], float(sys.argv[2]), sys.argv[3:]
+    # The command gets none of them: exec closes what is not inheritable.
+    for fd in kept:
+        os.set_inheritable(fd, False)
+    wakeup = prepare()
+    child = fork_command(kept[0])
+    if child == 0:
+        execute(command)
+    code = supervise(child, kept[0], grace_seconds, wakeup)
+    clean_up(child)
     os._exit(code)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from localvertex.spec import Component, TaskSpec
 
@@ -73,6 +74,10 @@ class Task:
     ended_at: float | None = None
     exit_code: int | None = None
     log: Path | None = None
+    uuid: str = field(default_factory=lambda: str(uuid4().int >> 66))
+    """`{{$.pipeline_task_uuid}}`."""
+    is_restored: bool = False
+    """Finished in an earlier life of a resumed run."""
     custom_job: dict[str, Any] | None = None
     """How the step's custom job is doing; put here as a whole by the step's own thread."""
     error: str = ""
@@ -89,6 +94,17 @@ class Task:
         """The path as a person reads it: display names, without the groups that kfp names itself."""
         own = [name for name in self.path[:-1] if not GENERATED_GROUP.fullmatch(name)]
         return "/".join([*own, self.spec.display_name if self.iteration is None else self.name])
+
+    @property
+    def placeholders(self) -> dict[str, str]:
+        """Values of the placeholders that differ from task to task."""
+        return {"pipeline_task_name": self.spec.display_name, "pipeline_task_uuid": self.uuid}
+
+    @property
+    def upstream(self) -> list["Task"]:
+        """The siblings that this task follows; an iteration of a loop follows none."""
+        siblings = self.parent.children if self.parent and not self.parent.is_loop else {}
+        return [siblings[name] for name in self.spec.dependencies if name in siblings]
 
     @property
     def is_loop(self) -> bool:

@@ -50,14 +50,29 @@ def read_retry(fields: Fields) -> spec.RetryPolicy:
     factor = fields.any("backoffFactor")
     policy = spec.RetryPolicy(
         max_retries=fields.take("maxRetryCount", int, 0),
-        backoff_seconds=spec.duration_seconds(fields.take("backoffDuration", str, "0s"), fields.place),
+        backoff_seconds=duration_seconds(fields.take("backoffDuration", str, "0s"), fields.place),
         backoff_factor=float(factor) if isinstance(factor, int | float) else default.backoff_factor,
-        max_backoff_seconds=spec.duration_seconds(fields.take("backoffMaxDuration", str, "3600s"), fields.place),
+        max_backoff_seconds=duration_seconds(fields.take("backoffMaxDuration", str, "3600s"), fields.place),
     )
     fields.done()
     if policy.max_retries < 0 or not 0 <= policy.backoff_factor < math.inf:
         raise UserError(f"{fields.place}: maxRetryCount: 0 or more expected, and a finite backoffFactor")
     return policy
+
+
+def duration_seconds(text: str, place: str) -> float:
+    """A protobuf duration such as `3.5s` in seconds.
+
+    Raises:
+        UserError: the text is not a duration.
+    """
+    try:
+        seconds = float(text.removesuffix("s"))
+    except ValueError:
+        seconds = -1.0
+    if not text.endswith("s") or not 0 <= seconds <= 315_576_000_000:
+        raise UserError(f"{place}: {text!r} is not a duration; seconds with an s, for example '60s'")
+    return seconds
 
 
 def read_iterator(fields: Fields) -> spec.Iterator | None:

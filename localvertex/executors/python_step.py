@@ -7,7 +7,9 @@ from typing import ClassVar
 
 from localvertex import logs, step_environment
 from localvertex.errors import TaskFailed
+from localvertex.forked_steps import program_of
 from localvertex.job import Job
+from localvertex.processes import check_arguments
 from localvertex.spec import Container, Importer
 
 MODULE = "kfp.dsl.executor_main"
@@ -46,10 +48,39 @@ class PythonStep:
             folder, command = step_environment.for_command(command, job, bin_folder())
             resolved = [job.resolve(part) for part in command]
             env = job.environment(folder) | {"TMPDIR": temporary}
-            code = job.context.processes.run(resolved, cwd=job.folder, env=env, log=job.log)
+            code = run(resolved, job, folder, env, Path(temporary))
         job.report_exit(code)
         if code != 0:
             raise TaskFailed(logs.failure_text(code, job.log), exit_code=code)
+
+
+def run(command: list[str], job: Job, folder: Path, env: dict[str, str], temporary: Path) -> int:
+    """Runs the step's command: forked where that is the same as executing it, which takes a quarter of the time."""
+    processes = job.context.processes
+    check_arguments(command)
+    processes.check_stopped()
+    program = program_of(command)
+    # What a step sets for itself may be read while Python starts; such a step starts a Python of its own.
+    server = job.context.fork_servers.find(folder / "python3", env) if program and not job.container.env else None
+    process = (
+        program
+        and server
+        and server.start(
+            program,
+            cwd=job.folder,
+            env=env,
+            log=job.log,
+            temporary=temporary,
+            grace_seconds=processes.grace_seconds,
+            hold=processes.hold,
+        )
+    )
+    if not process:
+        return processes.run(command, cwd=job.folder, env=env, log=job.log)
+    processes.add(process)
+    code = processes.wait(process)
+    processes.check_stopped()
+    return code
 
 
 def bin_folder() -> Path:
