@@ -1,10 +1,10 @@
 """Forks Python steps from a process that has kfp's executor imported already, so that a step starts in milliseconds.
 
 Started as `python fork_server.py CONNECTION` with the environment that the steps have. It imports, says so with one
-byte, and forks a supervisor for each request that arrives on the socket CONNECTION; the supervisor forks the step, which
-runs `python -m kfp.dsl.executor_main` from where the imports are done. A request is a length, JSON and file descriptors:
-the step's lifeline, its log, and (see supervisor.py) what is to be held. The supervisor answers on the lifeline: one byte
-when the step has been forked, another with its exit code. End of file on CONNECTION ends the server.
+byte, and forks a supervisor for each request that arrives on the socket CONNECTION; the supervisor forks the step, and
+that runs `python -m kfp.dsl.executor_main` from where the imports are done. A request is a length, JSON and file
+descriptors: the step's lifeline, its log, and (see supervisor.py) what is to be held. The supervisor answers on the
+lifeline: one byte when the step has been forked, another with its exit code. End of file on CONNECTION ends the server.
 
 Standard library only, no import of this package: the step's modules have to be those of a new interpreter.
 """

@@ -46,8 +46,7 @@ class Forked(Process):
     def wait(self) -> int:
         """Waits for its supervisor's word; a supervisor that was killed took the step with it."""
         code = self._lifeline.recv(1)
-        self.stop()
-        self._lifeline.close()
+        self.close()
         return code[0] if code else 137
 
 

@@ -11,6 +11,9 @@ from localvertex.errors import Cancelled, TaskFailed
 
 SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
+STOP = 0
+"""No signal: the supervisor is to end the command, see supervisor.py."""
+
 MAX_ARGUMENT_BYTES = 131_072
 """Linux refuses longer single arguments (MAX_ARG_STRLEN, 32 pages)."""
 
@@ -20,7 +23,6 @@ class Process(ABC):
 
     def __init__(self, lifeline: socket.socket) -> None:
         self._lifeline = lifeline
-        self._is_stopped = False
         self._lock = threading.Lock()
 
     @abstractmethod
@@ -29,22 +31,20 @@ class Process(ABC):
 
     def stop(self) -> None:
         """SIGTERM now, SIGKILL after the grace time; returns at once."""
-        with self._lock:
-            if not self._is_stopped:
-                self._is_stopped = True
-                try:
-                    self._lifeline.shutdown(socket.SHUT_WR)
-                except OSError:
-                    pass  # The supervisor has gone already.
+        self.signal(STOP)
 
     def signal(self, number: int) -> None:
         """Passes a signal on to the command's process group."""
         with self._lock:
-            if not self._is_stopped:
-                try:
-                    self._lifeline.send(bytes([number]), socket.MSG_NOSIGNAL)
-                except OSError:
-                    pass
+            try:
+                self._lifeline.send(bytes([number]))
+            except OSError:
+                pass  # It has ended already.
+
+    def close(self) -> None:
+        """Lets go of a process that has ended."""
+        with self._lock:
+            self._lifeline.close()
 
 
 class Executed(Process):
@@ -79,8 +79,7 @@ class Executed(Process):
     def wait(self) -> int:
         """Waits for the supervisor, which ends with the command's code."""
         code = self._process.wait()
-        self.stop()
-        self._lifeline.close()
+        self.close()
         return code if code >= 0 else 128 - code
 
 

@@ -1,8 +1,8 @@
 """Runs one command; ends it and everything it started when the line to its parent closes.
 
 Started as `python -I -S supervisor.py LIFELINE[,HELD] GRACE_SECONDS COMMAND...`. Each byte that arrives on the file
-descriptor LIFELINE is the number of a signal to pass on to the command's process group. End of file means: stop,
-SIGTERM first, SIGKILL after the grace time. A parent that dies, in whatever way, closes the line too, so nothing
+descriptor LIFELINE is the number of a signal to pass on to the command's process group. 0 and end of file
+mean: stop, SIGTERM first, SIGKILL after the grace time. A parent that dies, in whatever way, closes the line too, so nothing
 outlives it.
 The file descriptor HELD is kept open until the end, nothing more.
 Exits with the command's code, or 128 + signal as a container does. Standard library only, no import of this package.
@@ -17,6 +17,8 @@ import time
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+
+STOP = b"\0"
 
 
 def prctl(option: int, value: int) -> None:
@@ -111,10 +113,11 @@ def supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> i
             return code
         if lifeline in ready:
             numbers = received(lifeline)
-            for number in numbers:
+            for number in numbers.replace(STOP, b""):
                 signal_all(child, number)
-            if not numbers:
-                waiting, kill_at = [wakeup], time.monotonic() + grace_seconds
+            waiting = waiting if numbers else [wakeup]
+            if kill_at is None and (not numbers or STOP in numbers):
+                kill_at = time.monotonic() + grace_seconds
                 signal_all(child, signal.SIGTERM)
                 # A stopped process would not see the SIGTERM before it goes on.
                 signal_all(child, signal.SIGCONT)

@@ -1,0 +1,236 @@
+"""Runs that were killed, stopped or failed go on where they were."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+import pytest
+from kfp import dsl
+from kfp.dsl import Dataset, Input, Output, PipelineTaskFinalStatus
+
+import localvertex
+
+STEP = {"base_image": "python:3.11", "install_kfp_package": False}
+
+
+@dsl.component(**STEP)
+def work(folder: str, name: str, data: Output[Dataset], seconds: float = 0.0) -> str:
+    """Leaves a file for each time that it runs; fails when an earlier life of the same step is still there."""
+    import os
+    import pathlib
+    import time
+
+    mine = pathlib.Path(folder) / f"{name}.{time.time_ns()}"
+    for other in mine.parent.glob(f"{name}.*"):
+        if other.read_text() and pathlib.Path(f"/proc/{other.read_text()}").exists():
+            raise RuntimeError(f"{other} is still running")
+    mine.write_text(str(os.getpid()))
+    time.sleep(seconds)
+    pathlib.Path(data.path).write_text(name)
+    data.metadata["name"] = name
+    mine.write_text("")
+    return name
+
+
+@dsl.component(**STEP)
+def fail_unless(there: str, data: Input[Dataset]) -> str:
+    import pathlib
+
+    if not pathlib.Path(there).exists():
+        raise RuntimeError(f"{there} is missing")
+    return data.metadata["name"]
+
+
+@dsl.component(**STEP)
+def tell(status: PipelineTaskFinalStatus) -> str:
+    return status.state
+
+
+@dsl.pipeline
+def inner(folder: str, name: str) -> str:
+    first = work(folder=folder, name=name)
+    return work(folder=folder, name=f"{name}-{first.outputs['Output']}").outputs["Output"]
+
+
+@dsl.pipeline(name="resumable")
+def resumable(folder: str, there: str):
+    with dsl.ExitHandler(tell()):
+        first = work(folder=folder, name="first").set_caching_options(False)
+        nested = inner(folder=folder, name="nested")
+        checked = fail_unless(there=there, data=first.outputs["data"])
+        with dsl.If(first.outputs["Output"] == "first"):
+            work(folder=folder, name="branch")
+        with dsl.ParallelFor(["a", "b"]) as item:
+            each = work(folder=folder, name=item)
+        work(folder=folder, name=f"last-{nested.output}-{checked.output}").after(each)
+
+
+def count(folder: Path) -> dict[str, int]:
+    """How often each step has run."""
+    names = [path.name.rpartition(".")[0] for path in folder.iterdir() if path.name.rpartition(".")[2].isdigit()]
+    return {name: names.count(name) for name in names}
+
+
+ONCE = {"first": 1, "nested": 1, "nested-nested": 1, "branch": 1, "a": 1, "b": 1}
+
+
+def test_a_failed_run_goes_on_with_what_had_not_succeeded(execute, task, work_dir, tmp_path):
+    folder, there = tmp_path / "steps", tmp_path / "there"
+    folder.mkdir()
+    failed = execute(resumable, {"folder": str(folder), "there": str(there)}, run_id="again", use_cache=False)
+    assert failed["state"] == "FAILED"
+    assert task(failed, "tell")["outputs"]["parameters"]["Output"] == "FAILED"
+    assert count(folder) == ONCE
+    there.touch()
+    # The file that was compiled may be gone: the run has a copy of it.
+    Path(failed["file"]).unlink()
+    record = localvertex.resume("again", options=localvertex.Options(work_dir=work_dir, use_cache=False))
+    assert record["state"] == "SUCCEEDED"
+    assert count(folder) == {**ONCE, "last-nested-nested-first": 1}
+    assert task(record, "tell")["outputs"]["parameters"]["Output"] == "SUCCEEDED"
+    states = {each["path"]: each["restored"] for each in record["tasks"] if each["kind"] == "step"}
+    assert {path for path, restored in states.items() if not restored} == {
+        "exit-handler-1/fail-unless", "exit-handler-1/work-4", "tell",
+    }  # fmt: skip
+    before, after = (task(each, "exit-handler-1/work") for each in (failed, record))
+    kept = ("outputs", "start_time", "end_time", "log", "attempts", "exit_code")
+    assert [before[name] for name in kept] == [after[name] for name in kept]
+    for name in ("run_id", "uuid", "create_time", "start_time", "resource_name", "file", "sha256", "parameters"):
+        assert record[name] == failed[name]
+    assert (failed["resume_times"], len(record["resume_times"])) == ([], 1)
+    # A run that is done is shown, not run.
+    assert localvertex.resume("again", options=localvertex.Options(work_dir=work_dir)) == json.loads(json.dumps(record))
+
+
+def test_what_follows_a_step_that_runs_again_runs_again(execute, task, work_dir, tmp_path):
+    there = tmp_path / "there"
+
+    @dsl.pipeline(name="followed")
+    def followed(folder: str, there: str):
+        first = work(folder=folder, name="first")
+        failed = fail_unless(there=there, data=first.outputs["data"])
+        work(folder=folder, name="after", seconds=0.0).after(failed).ignore_upstream_failure()
+
+    execute(followed, {"folder": str(tmp_path), "there": str(there)}, run_id="followed", use_cache=False)
+    assert count(tmp_path) == {"first": 1, "after": 1}
+    content = json.loads((work_dir / "followed" / "run.json").read_text())
+    (work_dir / "followed" / "run.json").write_text(json.dumps(content | {"state": "RUNNING"}))
+    there.touch()
+    record = localvertex.resume("followed", options=localvertex.Options(work_dir=work_dir, use_cache=False))
+    assert task(record, "fail-unless")["state"] == "SUCCEEDED"
+    assert count(tmp_path) == {"first": 1, "after": 2}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "run what? name a compiled FILE, or an earlier run with --resume RUN"),
+        (("p.json", "--resume", "x"), "leave out FILE"),
+        (("--resume", "x", "--parameter", "a=1", "--run-id", "y"), "leave out --parameter and --run-id"),
+        (("--resume", "x"), "there are no runs in runs"),
+    ],
+)
+def test_what_makes_no_sense_with_resume_is_refused(command, tmp_path, options, message):
+    done = command("run", *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_that_is_running_changed_or_moved_is_not_resumed(execute, work_dir, tmp_path):
+    how = localvertex.Options(work_dir=work_dir, grace_seconds=0)
+    failed = execute(resumable, {"folder": str(tmp_path), "there": str(tmp_path / "no")}, run_id="one")
+    run_dir = work_dir / "one"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(localvertex.engine.run_folder, "MARGIN_SECONDS", 0.2)
+        with localvertex.engine.run_folder.lock(run_dir), pytest.raises(localvertex.UserError, match="still running"):
+            localvertex.resume("one", options=how)
+    (run_dir / "run.json").write_text(json.dumps(failed | {"uuid": None, "work_dir": "/elsewhere"}))
+    with pytest.raises(localvertex.UserError, match="was run in /elsewhere, where its artifacts are"):
+        localvertex.resume("one", options=how)
+    (run_dir / "run.json").write_text(json.dumps(failed))
+    copy = run_dir / "pipeline.json"
+    copy.write_text(copy.read_text() + " ")
+    with pytest.raises(localvertex.UserError, match="is not the file that one was started with"):
+        localvertex.resume("one", options=how)
+    copy.unlink()
+    with pytest.raises(localvertex.UserError, match="holds no copy of its compiled pipeline"):
+        localvertex.resume("one", options=how)
+
+
+def processes_of(mark: str) -> list[psutil.Process]:
+    """Every process that inherited the mark, zombies left out."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("RUN_MARK") == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            pass
+    return found
+
+
+@dsl.pipeline(name="killed")
+def killed(folder: str):
+    first = work(folder=folder, name="first", seconds=0.05)
+    nested = inner(folder=folder, name="nested")
+    with dsl.If(first.outputs["Output"] == "first"):
+        work(folder=folder, name="branch", seconds=0.05)
+    with dsl.ParallelFor(["a", "b"]) as item:
+        each = work(folder=folder, name=item, seconds=0.05)
+    work(folder=folder, name=f"last-{nested.output}").after(each)
+
+
+NUM_KILLS = 50
+
+
+@pytest.mark.slow
+def test_fifty_runs_killed_at_random_moments_leave_nothing_behind_and_are_finished(compiled, tmp_path):
+    file, seed = compiled(killed), random.randrange(1 << 32)
+    print(f"seed {seed}")
+    moments = random.Random(seed)
+    num_restored = num_repeated = 0
+    for number in range(NUM_KILLS):
+        folder, mark = tmp_path / f"steps-{number}", uuid4().hex
+        folder.mkdir()
+        words = [sys.executable, "-m", "localvertex", "run", "--work-dir", str(tmp_path / "runs"), "--no-cache"]
+        words += ["--grace", "0.5"]
+        env = os.environ | {"RUN_MARK": mark}
+        start = [*words, "--run-id", f"r{number}", "--parameter", f"folder={folder}", str(file)]
+        runner = subprocess.Popen(start, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        record_file = tmp_path / "runs" / f"r{number}" / "run.json"
+        while not record_file.exists() and runner.poll() is None:
+            time.sleep(0.005)
+        # Before there is a record nothing runs; the moments worth a kill come after it.
+        time.sleep(moments.uniform(0, 0.8))
+        runner.kill()
+        runner.communicate()
+        before = json.loads(record_file.read_text())
+        done = {
+            each["path"]: each for each in before["tasks"] if each["kind"] == "step" and each["state"] == "SUCCEEDED"
+        }
+        # At once, while what the killed runner has left may still be ending: the step itself would notice.
+        resumed = subprocess.run(
+            [*words, "--resume", f"r{number}"], env=env, capture_output=True, text=True, timeout=120
+        )
+        assert resumed.returncode == 0, (seed, number, resumed.stdout, resumed.stderr)
+        record = json.loads(record_file.read_text())
+        assert record["state"] == "SUCCEEDED"
+        again = [each for each in record["tasks"] if each["path"] in done and not each["restored"]]
+        assert before["state"] == "SUCCEEDED" or again == [], (seed, number)
+        runs = count(folder)
+        assert set(runs) == {*ONCE, "last-nested-nested"}
+        finished = {each["outputs"]["parameters"]["Output"] for each in done.values()}
+        assert all(runs[name] == 1 for name in finished), (seed, number, runs)
+        assert processes_of(mark) == [], (seed, number)
+        num_restored += len(done)
+        num_repeated += sum(runs.values()) - len(runs)
+    # The kills hit runs that were under way: steps were found finished, and steps were found half done.
+    assert num_restored > NUM_KILLS
+    assert num_repeated > 0
