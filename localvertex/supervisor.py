@@ -1,10 +1,9 @@
 """Runs one command; ends it and everything it started when the line to its parent closes.
 
 Started as `python -I -S supervisor.py LIFELINE[,HELD] GRACE_SECONDS COMMAND...`. Each byte that arrives on the file
-descriptor LIFELINE is the number of a signal to pass on to the command's process group. 0 and end of file
-mean: stop, SIGTERM first, SIGKILL after the grace time. A parent that dies, in whatever way, closes the line too, so nothing
-outlives it.
-The file descriptor HELD is kept open until the end, nothing more.
+descriptor LIFELINE is the number of a signal to pass on to the command's process group. 0 and end of file mean: stop,
+SIGTERM first, SIGKILL after the grace time. A parent that dies, in whatever way, closes the line too, so nothing
+outlives it. The file descriptor HELD is kept open until the end, nothing more.
 Exits with the command's code, or 128 + signal as a container does. Standard library only, no import of this package.
 """
 
