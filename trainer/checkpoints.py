@@ -1,7 +1,8 @@
 """Checkpoints: all that is needed to go on, committed by one last write, verified before it is used.
 
 A checkpoint is a folder `step-<step>` with `variables.npz` (arrays v00000, v00001, ... in the learner's order) and
-`manifest.json` (step, best, what the run computes, and size and SHA-256 of every file). Without a manifest it does not
+`manifest.json` (step, best, what the run computes, and size and SHA-256 of every file). The digests of the batches
+trained on so far are in the former, too. Without a manifest it does not
 exist. numpy's format needs no TensorFlow and no pickle.
 """
 
@@ -55,6 +56,13 @@ class Checkpoint:
     run_id: str
     arrays: Arrays
     """Values of all variables, in the learner's order."""
+    batch_digests: npt.NDArray[np.uint64] = dataclasses.field(default_factory=lambda: np.zeros(0, np.uint64))
+    """Of the global batch of each step so far, as `trainer.batch_digest` makes them; empty where the order is not
+    exact (parameter servers)."""
+    is_validated: bool = True
+    """False where a stop cut the validation short that was due at this step: it is made up for first."""
+    loss_scaling: dict[str, float] = dataclasses.field(default_factory=dict)
+    """As `trainer.learner.Learner.loss_scaling` gives it."""
 
 
 def name(step: int) -> str:
@@ -63,7 +71,7 @@ def name(step: int) -> str:
 
 
 def save(directory: str, checkpoint: Checkpoint) -> str:
-    """Write a checkpoint, unless an intact one of this step is there; when it returns one is committed.
+    """Write a checkpoint; where an intact one of this step is there, only what its manifest says is renewed.
 
     Returns:
         The path of the checkpoint's folder.
@@ -72,22 +80,31 @@ def save(directory: str, checkpoint: Checkpoint) -> str:
     if final.exists():
         try:
             load(directory, checkpoint.step)
+            # The same variables; what was found out about them since (a validation that was made up for) may be new.
+            files = storage.read_json(final / MANIFEST_FILE)["files"]
+            storage.write_json(final / MANIFEST_FILE, _manifest(checkpoint, files))
             return str(final)
         except TornCheckpoint:
             # Also what a writer left that died before its last write.
             final.rmtree()
-    data = _pack(checkpoint.arrays)
+    data = _pack(checkpoint)
     with storage.committed_directory(final, last=MANIFEST_FILE) as folder:
         (folder / VARIABLES_FILE).write_bytes(data)
-        manifest = {
-            "step": checkpoint.step,
-            "best": dataclasses.asdict(checkpoint.best) if checkpoint.best.step else None,
-            "run_id": checkpoint.run_id,
-            "identity": checkpoint.identity,
-            "files": {VARIABLES_FILE: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}},
-        }
-        storage.write_json(folder / MANIFEST_FILE, manifest)
+        files = {VARIABLES_FILE: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}}
+        storage.write_json(folder / MANIFEST_FILE, _manifest(checkpoint, files))
     return str(final)
+
+
+def _manifest(checkpoint: Checkpoint, files: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "step": checkpoint.step,
+        "best": dataclasses.asdict(checkpoint.best) if checkpoint.best.step else None,
+        "run_id": checkpoint.run_id,
+        "identity": checkpoint.identity,
+        "is_validated": checkpoint.is_validated,
+        "loss_scaling": checkpoint.loss_scaling,
+        "files": files,
+    }
 
 
 def steps(directory: str) -> list[int]:
@@ -115,12 +132,16 @@ def load(directory: str, step: int) -> Checkpoint:
             raise TornCheckpoint(f"{VARIABLES_FILE} has {len(data)} bytes, the manifest says {expected['bytes']}")
         if hashlib.sha256(data).hexdigest() != expected["sha256"]:
             raise TornCheckpoint(f"{VARIABLES_FILE} does not have the manifest's checksum")
+        arrays, batch_digests = _unpack(data)
         return Checkpoint(
             step=manifest["step"],
             best=Best(**(manifest["best"] or {})),
             identity=manifest["identity"],
             run_id=manifest["run_id"],
-            arrays=_unpack(data),
+            arrays=arrays,
+            batch_digests=batch_digests,
+            is_validated=manifest["is_validated"],
+            loss_scaling=manifest["loss_scaling"],
         )
     except (KeyError, TypeError, OSError) as error:
         raise TornCheckpoint(f"{type(error).__name__}: {error}") from error
@@ -210,12 +231,14 @@ def _is_committed(folder: epath.Path) -> bool:
     return bool((folder / MANIFEST_FILE).exists())
 
 
-def _pack(arrays: Arrays) -> bytes:
+def _pack(checkpoint: Checkpoint) -> bytes:
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **{f"v{index:05d}": array for index, array in enumerate(arrays)})
+    named = {f"v{index:05d}": array for index, array in enumerate(checkpoint.arrays)}
+    np.savez(buffer, allow_pickle=False, batch_digests=checkpoint.batch_digests, **named)
     return buffer.getvalue()
 
 
-def _unpack(data: bytes) -> list[npt.NDArray[Any]]:
+def _unpack(data: bytes) -> tuple[list[npt.NDArray[Any]], npt.NDArray[np.uint64]]:
     with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-        return [archive[key] for key in sorted(archive.files)]
+        names = sorted(name for name in archive.files if name != "batch_digests")
+        return [archive[name] for name in names], archive["batch_digests"]

@@ -12,6 +12,7 @@ from typing import Any
 from etils import epath
 
 from trainer import storage
+from trainer.cluster import Cluster
 
 _AT_ONCE = ("start", "notice", "exit")
 """Events that do not wait for others even where writing is slow."""
@@ -41,13 +42,20 @@ class EventLog:
                 self._waiting, self._separator, self._written_at = [], "", now
 
 
-def replica_name(environment: Mapping[str, str]) -> str:
-    """`<pool>-<index>` of this process, such as workerpool0-0, from what Vertex AI sets in CLUSTER_SPEC."""
+def replica_name(environment: Mapping[str, str], cluster: Cluster) -> str:
+    """`<pool>-<index>` of this process, such as workerpool0-0: from CLUSTER_SPEC, or as Vertex AI numbers the pools."""
     try:
         task = json.loads(environment.get("CLUSTER_SPEC") or "{}").get("task") or {}
-        return f"{task.get('type', 'workerpool0')}-{int(task.get('index', 0))}"
+        if task:
+            return f"{task.get('type', 'workerpool0')}-{int(task.get('index', 0))}"
     except (ValueError, AttributeError, TypeError):
+        pass
+    if cluster.is_chief:
         return "workerpool0-0"
+    # Without a chief, worker 0 is the first pool, and the second begins with worker 1.
+    shift = 1 if cluster.task_type == "worker" and "chief" not in cluster.addresses else 0
+    pool = {"worker": "workerpool1", "ps": "workerpool2", "evaluator": "workerpool3"}[cluster.task_type]
+    return f"{pool}-{cluster.task_index - shift}"
 
 
 def read(checkpoint_directory: str) -> list[dict[str, Any]]:

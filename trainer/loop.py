@@ -8,16 +8,20 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
+import numpy as np
+import numpy.typing as npt
 
-from trainer import checkpoints, events, run_identity, storage, variables
+from trainer import checkpoint_interval, checkpoints, result, run_identity, storage, variables
+from trainer.agreement import Agreement, Rounds
 from trainer.batches import Examples, Order
+from trainer.checkpoint_writer import CheckpointWriter, NoCheckpoints
 from trainer.checkpoints import Best, Checkpoint
-from trainer.errors import TrainingError
-from trainer.learner import Learner
+from trainer.errors import TrainingError, UserError
+from trainer.learner import Learner, Steps
 from trainer.pace import Pace
-from trainer.signals import StopRequest
 
+WARM_UP_CALLS = 3
+"""Graph calls of which the first traces and the second warms up; the third is as fast as the rest."""
 Observer = Callable[..., None]
 """Called as observer(event, **fields); the events and their fields are those of docs/events.md."""
 
@@ -31,100 +35,152 @@ class Run:
     checkpoint_directory: str
     num_steps: int
     """Length of the whole run."""
+    is_chief: bool = True
+    """Whether this worker writes checkpoints and the result."""
     checkpoint_every_steps: int = 0
     """0: not by steps."""
-    checkpoint_every_seconds: float = 60.0
-    """0: not by time."""
+    checkpoint_every_seconds: float | None = None
+    """0: not by time; None: what `trainer.checkpoint_interval` finds best."""
     keep_checkpoints: int = 3
 
 
 def train(
-    run: Run,
-    learner: Learner,
-    training: Examples,
-    validation: Examples,
-    order: Order,
-    *,
-    observe: Observer,
-    stop: StopRequest,
-) -> dict[str, Any] | None:
-    """Train to the end, from wherever the newest checkpoint is.
+    run: Run, learner: Learner, training: Examples, validation: Examples, order: Order, *, agreement: Agreement,
+    observe: Observer, warmed_up: Callable[[float], None] = lambda step_seconds: None,
+) -> dict[str, Any] | None:  # fmt: skip
+    """Train to the end, from wherever the newest checkpoint is. On several workers each calls this.
+
+    Args:
+        run: what stays fixed.
+        learner: what changes.
+        training: the training split.
+        validation: the validation split.
+        order: of the training examples.
+        agreement: with the outside and with the other workers.
+        observe: is told every event.
+        warmed_up: called once with the seconds of a step, when the first calls have shown them; may change the speed.
 
     Returns:
         The content of result.json; None if a stop was asked for (a checkpoint of that moment is committed).
 
     Raises:
         UserError: the checkpoint directory holds another run.
-        TrainingError: the loss is not finite.
+        TrainingError: the loss is not finite, or the last checkpoint cannot be saved.
     """
-    # 1. Restore: weights, optimizer, seed state, step and best. The data's place follows from the step.
-    best = _restore(run, learner, observe)
-    saved_step, saved_at = learner.step, time.monotonic()
+    # 1. Restore: weights, optimizer, step, best, digests. The data's place and all random numbers follow from the step.
+    restored = _restore(run, learner, agreement, observe)
+    best, validated_step, digests = restored.best, restored.step * restored.is_validated, [restored.batch_digests]
+    writer = _writer(run, restored, observe)
+    saved_at, pace, num_calls = time.monotonic(), Pace(), 0
     # 2. Batches from that step on.
     batches = learner.batches(training, order, run.num_steps)
-    pace = Pace()
-    while learner.step < run.num_steps and not stop.is_set:
-        # 3. As many steps as fit into one call, but not beyond the next validation or save.
+    agreed = agreement.reach(pace)
+    while True:
         step = learner.step
-        epoch_end = (step // order.steps_per_epoch + 1) * order.steps_per_epoch
-        num_steps = pace.next(min(run.num_steps, epoch_end, _next_save(run, step)) - step)
+        is_end_of_epoch = step > 0 and (step % order.steps_per_epoch == 0 or step == run.num_steps)
+        # 3. Validate at the end of an epoch, before the save, so that the checkpoint knows whether it is the best.
+        improved = False
+        if is_end_of_epoch and validated_step != step and not agreed.stop:
+            if found := _validate(learner, validation, best, order, agreement, observe):
+                improved, best, validated_step = found is not best, found, step
+            agreed = agreement.reach(pace)
+        # 4. Save: the best must not be lost; otherwise when due. Whoever wants us to stop gets a save, too.
+        is_last = agreed.stop or step == run.num_steps
+        is_due = agreed.save or (_is_multiple(step, run.checkpoint_every_steps) and step != restored.step)
+        if step > 0 and (improved or is_due or is_last):
+            started = time.monotonic()
+            # A save that failed took its best with it: only what is committed counts.
+            if writer.settle(wait=True) and not improved:
+                best = writer.best
+            is_validated = validated_step == step or not is_end_of_epoch
+            checkpoint = _take(run, learner, best, digests, is_validated=is_validated)
+            writer.write(checkpoint, stood_still_seconds=time.monotonic() - started)
+            saved_at = time.monotonic()
+        if is_last:
+            break
+        # 5. As many steps as fit into one call, but not beyond the next validation or save.
+        num_steps = min(agreed.num_steps, _steps_to_next(run, order, step))
         started = time.monotonic()
-        loss, accuracy = (float(total) / num_steps for total in learner.train(batches, tf.constant(num_steps)))
+        steps = learner.train(batches, num_steps)
         seconds = time.monotonic() - started
         pace.record(num_steps, seconds)
-        if not math.isfinite(loss):
-            raise TrainingError(
-                f"the loss is {loss} somewhere in steps {step + 1} to {learner.step}; lower the learning rate"
-                f" (now {learner.config.learning_rate:g}) or look at the data; the last checkpoint is of step"
-                f" {saved_step}"
-            )
-        observe(
-            "steps", first_step=step + 1, last_step=learner.step, num_steps=run.num_steps, loss=loss, accuracy=accuracy,
-            seconds=seconds, images_per_second=num_steps * order.global_batch_size / seconds,
-            learning_rate=float(learner.optimizer.learning_rate), epoch=learner.step / order.steps_per_epoch,
-        )  # fmt: skip
-        # 4. Validate at the end of an epoch; before the save, so that the checkpoint knows whether it is the best.
-        candidate = best
-        if learner.step in (epoch_end, run.num_steps):
-            candidate = _validate(learner, validation, best, order, observe)
-        improved = candidate is not best
-        # 5. Save: the best must not be lost; otherwise when due. Whoever wants us to stop gets a save too.
-        due = learner.step == _next_save(run, step) or time.monotonic() - saved_at >= _seconds_between_saves(run)
-        last = stop.is_set or learner.step == run.num_steps
-        if improved or due or last:
-            try:
-                _save(run, learner, candidate, observe)
-                best, saved_step = candidate, learner.step
-            except OSError as error:
-                # A full disk may have room again at the next save; only the last save cannot be missed.
-                _tell_failed_save(error, learner.step, saved_step, observe, is_last=last)
-            saved_at = time.monotonic()
-    if stop.is_set and learner.step < run.num_steps:
-        saved = f"the checkpoint of step {saved_step} is saved" if saved_step else "there is nothing to save yet"
-        observe("notice", message=f"{stop.signal_name}: stopped at step {learner.step}; {saved}")
+        digests.append(steps.digests)
+        _refuse_infinite(steps, step, learner, writer.saved_step)
+        _tell_steps(steps, step, seconds, run, learner, order, observe)
+        if (num_calls := num_calls + 1) == WARM_UP_CALLS:
+            warmed_up(seconds / num_steps)
+        # 6. Never two saves in flight.
+        if writer.settle(wait=False):
+            best = writer.best
+        is_time = not writer.is_busy and time.monotonic() - saved_at >= _seconds_between_saves(run, writer)
+        agreed = agreement.reach(pace, save_is_due=is_time)
+    # 7. The last save cannot be missed: a full disk may have room again at every other.
+    if error := writer.settle(wait=True):
+        raise TrainingError(
+            f"the checkpoint of step {learner.step} could not be saved ({error}); the last one is of step"
+            f" {writer.saved_step}; make room and start again, it goes on there"
+        )
+    is_finished = learner.step == run.num_steps and validated_step == learner.step
+    # 8. Finish: result.json is the word that the run is done; nobody leaves before it is written.
+    if is_finished and run.is_chief:
+        result.write(run.checkpoint_directory, run.run_id, run.identity, learner, best, np.concatenate(digests))
+    agreement.meet()
+    if not is_finished:
+        saved = f"the checkpoint of step {step} is saved" if step else "there is nothing to save yet"
+        observe("notice", message=f"{agreement.reason_to_stop}: stopped at step {step}; {saved}")
+    return run_identity.read_result(run.checkpoint_directory) if is_finished else None
+
+
+def _restore(run: Run, learner: Learner, agreement: Agreement, observe: Observer) -> Checkpoint:
+    """The newest intact checkpoint, as the chief finds it; one of step 0 if there is none."""
+    started = time.monotonic()
+    checkpoint = Checkpoint(step=0, best=Best(), identity=run.identity, run_id=run.run_id, arrays=[])
+    if run.is_chief:
+        storage.remove_partial(run.checkpoint_directory)
+        found, passed_over = checkpoints.newest(run.checkpoint_directory)
+        checkpoint = found or checkpoint
+        for line in passed_over:
+            observe("notice", message=line)
+    # Not each for itself: a checkpoint that is damaged later, or a folder that is not shared, would part them.
+    step = agreement.of_chief(checkpoint.step)
+    if step and not run.is_chief:
+        checkpoint = _load(run.checkpoint_directory, step)
+    if step:
+        checkpoints.refuse_other_run(checkpoint.identity, run.identity, run.checkpoint_directory)
+        variables.assign(learner.variables(), checkpoint.arrays)
+        learner.set_loss_scaling(checkpoint.loss_scaling)
+        learner.step = step
+        observe("restore", step=step, seconds=time.monotonic() - started)
+    return checkpoint
+
+
+def _load(directory: str, step: int) -> Checkpoint:
+    try:
+        return checkpoints.load(directory, step)
+    except checkpoints.TornCheckpoint as error:
+        raise UserError(
+            f"the chief goes on at {checkpoints.name(step)} of {directory!r}, which is not there for this worker"
+            f" ({error}); give all workers one --checkpoint-directory that they share"
+        ) from error
+
+
+def _writer(run: Run, restored: Checkpoint, observe: Observer) -> NoCheckpoints:
+    if not run.is_chief:
+        return NoCheckpoints(best=restored.best, saved_step=restored.step)
+    return CheckpointWriter(
+        run.checkpoint_directory, keep=run.keep_checkpoints, best=restored.best, saved_step=restored.step,
+        observe=observe,
+    )  # fmt: skip
+
+
+def _validate(
+    learner: Learner, validation: Examples, best: Best, order: Order, agreement: Agreement, observe: Observer
+) -> Best | None:
+    """The better of `best` and of what the model is now; None if a stop was asked for."""
+    started = time.monotonic()
+    score = learner.evaluate(validation, Rounds(agreement))
+    if score is None:
         return None
-    # 6. Finish: result.json is the word that the run is done.
-    return _finish(run, learner, best, order)
-
-
-def _restore(run: Run, learner: Learner, observe: Observer) -> Best:
-    started = time.monotonic()
-    storage.remove_partial(run.checkpoint_directory)
-    checkpoint, passed_over = checkpoints.newest(run.checkpoint_directory)
-    for line in passed_over:
-        observe("notice", message=line)
-    if checkpoint is None:
-        return Best()
-    checkpoints.refuse_other_run(checkpoint.identity, run.identity, run.checkpoint_directory)
-    variables.assign(learner.variables(), checkpoint.arrays)
-    learner.step = checkpoint.step
-    observe("restore", step=checkpoint.step, seconds=time.monotonic() - started)
-    return checkpoint.best
-
-
-def _validate(learner: Learner, validation: Examples, best: Best, order: Order, observe: Observer) -> Best:
-    started = time.monotonic()
-    score = learner.evaluate(validation)
     improved = best.is_beaten_by(score.accuracy, score.loss)
     observe(
         "evaluate", split="validation", step=learner.step, epoch=learner.step / order.steps_per_epoch, loss=score.loss,
@@ -133,52 +189,51 @@ def _validate(learner: Learner, validation: Examples, best: Best, order: Order, 
     return Best(step=learner.step, accuracy=score.accuracy, loss=score.loss) if improved else best
 
 
-def _tell_failed_save(error: OSError, step: int, saved_step: int, observe: Observer, *, is_last: bool) -> None:
-    line = f"the checkpoint of step {step} could not be saved ({error}); the last one is of step {saved_step}"
-    if is_last:
-        raise TrainingError(f"{line}; make room and start again, it goes on there") from error
-    observe("notice", message=f"{line}; going on")
+def _take(
+    run: Run, learner: Learner, best: Best, digests: list[npt.NDArray[np.uint64]], *, is_validated: bool
+) -> Checkpoint:
+    """Copy what a checkpoint holds; on a worker that is not the chief, nothing."""
+    arrays = variables.values(learner.variables()) if run.is_chief else []
+    return Checkpoint(
+        step=learner.step, best=best, identity=run.identity, run_id=run.run_id, arrays=arrays,
+        batch_digests=np.concatenate(digests), is_validated=is_validated, loss_scaling=learner.loss_scaling(),
+    )  # fmt: skip
 
 
-def _save(run: Run, learner: Learner, best: Best, observe: Observer) -> None:
-    started = time.monotonic()
-    arrays = variables.values(learner.variables())
-    checkpoint = Checkpoint(step=learner.step, best=best, identity=run.identity, run_id=run.run_id, arrays=arrays)
-    checkpoints.save(run.checkpoint_directory, checkpoint)
-    checkpoints.prune(run.checkpoint_directory, keep=run.keep_checkpoints, best_step=best.step)
+def _refuse_infinite(steps: Steps, step: int, learner: Learner, saved_step: int) -> None:
+    bad = np.flatnonzero(~np.isfinite(steps.losses))
+    if len(bad):
+        raise TrainingError(
+            f"the loss is {steps.losses[bad[0]]} in step {step + 1 + bad[0]} (of steps {step + 1} to"
+            f" {step + len(steps.losses)}); lower the learning rate (now {learner.config.learning_rate:g}) or look at"
+            f" the data; the last checkpoint is of step {saved_step}"
+        )
+
+
+def _tell_steps(
+    steps: Steps, step: int, seconds: float, run: Run, learner: Learner, order: Order, observe: Observer
+) -> None:
+    num_steps = len(steps.losses)
     observe(
-        "save", step=learner.step, seconds=time.monotonic() - started, num_bytes=sum(array.nbytes for array in arrays)
-    )
+        "steps", first_step=step + 1, last_step=step + num_steps, num_steps=run.num_steps,
+        loss=float(steps.losses.mean()), accuracy=float(steps.accuracies.mean()), seconds=seconds,
+        images_per_second=num_steps * order.global_batch_size / seconds,
+        learning_rate=float(learner.optimizer.learning_rate), epoch=(step + num_steps) / order.steps_per_epoch,
+    )  # fmt: skip
 
 
-def _finish(run: Run, learner: Learner, best: Best, order: Order) -> dict[str, Any]:
-    history = events.read(run.checkpoint_directory)
-    step_events = [event for event in history if event["event"] == "steps"]
-    seconds = sum(event["seconds"] for event in step_events)
-    images = sum((e["last_step"] - e["first_step"] + 1) * order.global_batch_size for e in step_events)
-    num_devices = learner.distribution_strategy.num_replicas_in_sync
-    result = {
-        "run_id": run.run_id,
-        "identity": run.identity,
-        "final_step": learner.step,
-        "best_step": best.step,
-        "best_checkpoint": checkpoints.name(best.step),
-        "validation_accuracy": best.accuracy,
-        "validation_loss": best.loss,
-        "weights_sha256": checkpoints.digest(variables.values(learner.variables())),
-        "images_per_second": images / max(seconds, 1e-9),
-        "images_per_second_per_device": images / max(seconds, 1e-9) / num_devices,
-        "num_restarts": sum(event["event"] == "start" for event in history) - 1,
-    }
-    storage.write_json(f"{run.checkpoint_directory.rstrip('/')}/{run_identity.RESULT_FILE}", result)
-    return result
+def _steps_to_next(run: Run, order: Order, step: int) -> int:
+    """Steps to the next place where something else comes: the end of the epoch or of the run, or a save by steps."""
+    every = run.checkpoint_every_steps or run.num_steps
+    ends = (run.num_steps, (step // order.steps_per_epoch + 1) * order.steps_per_epoch, (step // every + 1) * every)
+    return min(ends) - step
 
 
-def _next_save(run: Run, step: int) -> int:
-    """The step of the next save by steps, after `step`."""
-    every = run.checkpoint_every_steps
-    return (step // every + 1) * every if every else run.num_steps
+def _is_multiple(step: int, every: int) -> bool:
+    return every > 0 and step % every == 0
 
 
-def _seconds_between_saves(run: Run) -> float:
+def _seconds_between_saves(run: Run, writer: NoCheckpoints) -> float:
+    if run.checkpoint_every_seconds is None:
+        return checkpoint_interval.seconds(writer.save_seconds)
     return run.checkpoint_every_seconds or math.inf

@@ -12,12 +12,16 @@ from trainer.config import TrainConfig
 class WarmUpThen(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]
     """Linear from zero in the warm-up, then constant or down to zero along half a cosine (arXiv:1608.03983)."""
 
-    def __init__(self, peak: float, num_warmup_steps: int, num_steps: int, kind: str) -> None:
+    def __init__(
+        self, peak: float, num_warmup_steps: int, num_steps: int, kind: str, clock: tf.Variable | None = None
+    ) -> None:
+        # The optimizer's own count leaves out steps that overflowed, and loses some with parameter servers.
+        self._clock = clock
         self.peak, self.num_warmup_steps, self.num_steps, self.kind = peak, num_warmup_steps, num_steps, kind
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
-        """Learning rate, float32 scalar, at a step (0 is the first)."""
-        done = tf.cast(step, tf.float32)
+        """Learning rate, float32 scalar, at a step (0 is the first); with a clock, at its step."""
+        done = tf.cast(step if self._clock is None else self._clock, tf.float32)
         # The first step already moves: a learning rate of zero would waste it.
         rise = tf.minimum(1.0, (done + 1.0) / max(1, self.num_warmup_steps))
         if self.kind == "constant":
@@ -35,15 +39,16 @@ class WarmUpThen(keras.optimizers.schedules.LearningRateSchedule):  # type: igno
         }
 
 
-def build(config: TrainConfig, num_steps: int) -> keras.Optimizer:
+def build(config: TrainConfig, num_steps: int, clock: tf.Variable | None = None) -> keras.Optimizer:
     """The optimizer of a configuration; call `.build(variables)` inside the distribution strategy's scope.
 
     Args:
         config: optimizer, learning_rate, learning_rate_schedule, warmup_fraction.
         num_steps: length of the whole run; the schedule ends there.
+        clock: counts the steps, int64 scalar; without it the optimizer does.
     """
     schedule = WarmUpThen(
-        config.learning_rate, int(config.warmup_fraction * num_steps), num_steps, config.learning_rate_schedule
+        config.learning_rate, int(config.warmup_fraction * num_steps), num_steps, config.learning_rate_schedule, clock
     )
     if config.optimizer == "sgd":
         return keras.optimizers.SGD(schedule, momentum=0.9)

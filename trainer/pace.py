@@ -13,13 +13,10 @@ class Pace:
 
     def __init__(self, target_seconds: float = TARGET_SECONDS) -> None:
         self._target_seconds = target_seconds
-        self._num_steps = 1
-
-    def next(self, limit: int) -> int:
-        """Steps for the next call, 1 to `limit`."""
-        return max(1, min(self._num_steps, limit))
+        self.num_steps = 1
+        """Steps that fit into the next call."""
 
     def record(self, num_steps: int, seconds: float) -> None:
         """Learn from a call that is done."""
         fitting = int(self._target_seconds * num_steps / max(seconds, 1e-6))
-        self._num_steps = max(1, min(fitting, num_steps * _GROWTH))
+        self.num_steps = max(1, min(fitting, num_steps * _GROWTH))

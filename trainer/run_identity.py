@@ -12,7 +12,7 @@ from trainer import storage
 from trainer.config import TrainConfig
 from trainer.models import own_source
 
-TRAINER_VERSION = "1"
+TRAINER_VERSION = "2"
 """Raise this when a change makes an equal configuration compute something else: old runs then start anew."""
 RESULT_FILE = "result.json"
 
@@ -70,3 +70,11 @@ def read_result(checkpoint_directory: str) -> dict[str, Any] | None:
     """The content of `result.json`, or None while the run is not finished."""
     result = storage.read_json(epath.Path(checkpoint_directory) / RESULT_FILE)
     return result if isinstance(result, dict) else None
+
+
+def summary(result: dict[str, Any]) -> str:
+    """The result in a few words."""
+    return (
+        f"{result['final_step']} steps, best at step {result['best_step']} with validation accuracy"
+        f" {result['validation_accuracy']:.4f}"
+    )

@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from trainer.augmentation import AUGMENTATIONS
-from trainer.batches import Examples, Order, evaluation_batches, load_split, training_batches
+from trainer.batches import Examples, Order, Share, evaluation_batches, load_split, training_batches
 from trainer.errors import UserError
 
 
@@ -30,7 +30,7 @@ def reference_indices(order, step):
 def collect(order, start, stop, **options):
     return [
         tuple(np.asarray(part) for part in batch)
-        for batch in training_batches(examples(), order, start_step=start, stop_step=stop, **options)
+        for batch in training_batches(examples(), order, start_step=start, stop_step=stop, share=Share(**options))
     ]
 
 
@@ -59,20 +59,28 @@ def test_batches_from_any_step_equal_those_of_an_uninterrupted_run():
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
 
 
-@pytest.mark.parametrize("num_pipelines", [2, 4])
-def test_several_pipelines_together_give_the_same_global_batches(num_pipelines):
-    parts = [collect(ORDER, 2, 6, pipeline=number, num_pipelines=num_pipelines) for number in range(num_pipelines)]
+@pytest.mark.parametrize(("num_pipelines", "replicas"), [(2, 1), (4, 1), (3, 1), (1, 2), (2, 2), (2, 4), (1, 5)])
+def test_several_replicas_together_give_the_same_global_batches(num_pipelines, replicas):
+    shares = [
+        {"pipeline": number, "num_pipelines": num_pipelines, "replicas_per_pipeline": replicas}
+        for number in range(num_pipelines)
+    ]
+    parts = [collect(ORDER, 2, 6, **share) for share in shares]
     for step, batch in enumerate(collect(ORDER, 2, 6)):
-        for part in range(3):
-            joined = np.concatenate([parts[number][step][part] for number in range(num_pipelines)])
+        for part in range(5):
+            # A pipeline's elements of a step follow each other, one a replica.
+            mine = [elements[step * replicas : (step + 1) * replicas] for elements in parts]
+            joined = np.concatenate([element[part] for elements in mine for element in elements])
             assert np.array_equal(joined, batch[part])
 
 
 def test_batches_hold_the_images_of_their_indices():
     data = examples()
-    for step, (images, labels, _) in enumerate(collect(ORDER, 0, 3)):
+    for step, (images, labels, _, told, places) in enumerate(collect(ORDER, 0, 3)):
         indices = np.asarray(ORDER.indices(tf.constant(step)))
         assert np.array_equal(labels, indices)
+        assert np.array_equal(told, indices)
+        assert places.tolist() == list(range(8))
         assert np.array_equal(images, np.asarray(data.images)[indices])
 
 
@@ -81,15 +89,20 @@ def test_a_batch_larger_than_the_split_is_refused():
         Order(num_examples=37, global_batch_size=38, seed=0)
 
 
-def test_evaluation_sees_each_example_once():
-    batches, num_batches = evaluation_batches(examples(), 8)
-    seen = [
-        (int(label), float(weight))
-        for _, labels, weights in batches
-        for label, weight in zip(labels, weights, strict=True)
-    ]
-    assert num_batches == 5
-    assert [label for label, weight in seen if weight] == list(range(37))
+@pytest.mark.parametrize(
+    ("num_pipelines", "replicas", "rounds"), [(1, 1, 5), (2, 1, 3), (1, 3, 2), (2, 2, 2), (7, 1, 1)]
+)
+def test_evaluation_sees_each_example_once(num_pipelines, replicas, rounds):
+    seen = []
+    for number in range(num_pipelines):
+        share = Share(pipeline=number, num_pipelines=num_pipelines, replicas_per_pipeline=replicas)
+        batches, num_rounds = evaluation_batches(examples(), 8, share)
+        assert num_rounds == rounds
+        elements = list(batches)
+        assert len(elements) == rounds * replicas
+        for _, labels, weights in elements:
+            seen += [(int(label), float(weight)) for label, weight in zip(labels, weights, strict=True)]
+    assert sorted(label for label, weight in seen if weight) == list(range(37))
     assert {weight for _, weight in seen} == {0.0, 1.0}
 
 

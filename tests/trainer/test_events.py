@@ -3,6 +3,7 @@ import json
 import pytest
 
 from trainer import events, observers
+from trainer.cluster import Cluster
 from trainer.events import EventLog
 from trainer.pace import Pace
 from trainer.signals import StopRequest
@@ -40,17 +41,32 @@ def test_a_writer_after_a_killed_one_starts_a_line_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("value", "name"),
+    ("value", "task", "name"),
     [
-        (json.dumps({"task": {"type": "workerpool1", "index": 2}}), "workerpool1-2"),
-        ("", "workerpool0-0"),
-        ("{", "workerpool0-0"),
-        ("[]", "workerpool0-0"),
+        ({"task": {"type": "workerpool1", "index": 2}}, ("worker", 5), "workerpool1-2"),
+        (None, ("chief", 0), "workerpool0-0"),
+        (None, ("worker", 1), "workerpool1-1"),
+        (None, ("ps", 1), "workerpool2-1"),
+        (None, ("evaluator", 0), "workerpool3-0"),
+        ("{", ("chief", 0), "workerpool0-0"),
+        ([], ("worker", 0), "workerpool1-0"),
     ],
 )
-def test_a_replica_is_named_as_vertex_names_it(value, name):
-    assert events.replica_name({"CLUSTER_SPEC": value}) == name
-    assert events.replica_name({}) == "workerpool0-0"
+def test_a_replica_is_named_as_vertex_names_it(value, task, name):
+    addresses = {"chief": ("a:1",), "worker": ("b:1", "c:1"), "ps": ("d:1", "e:1")}
+    text = value if isinstance(value, str) else json.dumps(value)
+    environment = {} if value is None else {"CLUSTER_SPEC": text}
+    cluster = Cluster(addresses=addresses, task_type=task[0], task_index=task[1])
+    assert events.replica_name(environment, cluster) == name
+
+
+def test_without_a_chief_worker_0_is_the_first_pool():
+    addresses = {"worker": ("a:1", "b:1")}
+    names = [
+        events.replica_name({}, Cluster(addresses=addresses, task_type="worker", task_index=index)) for index in (0, 1)
+    ]
+    assert names == ["workerpool0-0", "workerpool1-0"]
+    assert events.replica_name({}, Cluster()) == "workerpool0-0"
 
 
 def test_plain_lines_are_limited_for_steps_but_not_for_validations(capsys):
@@ -78,16 +94,15 @@ def test_the_progress_bar_shows_rate_and_place(capsys):
 
 def test_a_call_is_as_long_as_the_time_allows_and_grows_step_by_step():
     pace = Pace(target_seconds=2.0)
-    assert pace.next(1000) == 1
+    assert pace.num_steps == 1
     pace.record(1, 5.0)
-    assert pace.next(1000) == 1
+    assert pace.num_steps == 1
     pace.record(1, 0.001)
-    assert pace.next(1000) == 4
+    assert pace.num_steps == 4
     pace.record(4, 0.004)
-    assert pace.next(1000) == 16
-    assert pace.next(7) == 7
+    assert pace.num_steps == 16
     pace.record(16, 16.0)
-    assert pace.next(1000) == 2
+    assert pace.num_steps == 2
 
 
 def test_a_stop_request_knows_its_exit_code():

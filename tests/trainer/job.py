@@ -1,0 +1,129 @@
+"""A training job of several workers on this machine, restarted as Vertex AI does it: all of them when one is lost."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainer import events
+
+SECONDS = 180
+"""Longer than any of these jobs takes."""
+
+
+class Job:
+    """Processes of `trainer.task`, one a worker; the first is the chief."""
+
+    def __init__(self, folder: Path, arguments: Sequence[str], num_workers: int = 1) -> None:
+        self.folder, self.arguments, self.num_workers = folder, list(arguments), num_workers
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self.exit_codes: list[list[int | None]] = []
+        """Of each attempt, in the order of the workers; None: still there when the job was ended."""
+
+    def start(self) -> None:
+        """Start every worker."""
+        ports = _free_ports(self.num_workers)
+        addresses = [f"127.0.0.1:{port}" for port in ports]
+        cluster = {"chief": addresses[:1], "worker": addresses[1:]}
+        self.workers = []
+        for number in range(self.num_workers):
+            kind, index = ("chief", 0) if number == 0 else ("worker", number - 1)
+            environment = {k: v for k, v in os.environ.items() if not k.startswith(("AIP_", "TF_CONFIG", "CLUSTER_"))}
+            if self.num_workers > 1:
+                environment["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
+            with (self.folder.parent / f"{self.folder.name}-{number}.log").open("ab") as log:
+                command = [sys.executable, "-m", "trainer.task", *self.arguments]
+                self.workers.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+
+    def wait(self, *, until: Callable[[], bool] = lambda: False, seconds: float = SECONDS) -> None:
+        """Until a worker has failed, all are done, or something else is the case."""
+        deadline = time.monotonic() + seconds
+        while not until():
+            codes = [worker.poll() for worker in self.workers]
+            if any(codes) or all(code == 0 for code in codes):
+                return
+            assert time.monotonic() < deadline, f"no end after {seconds} s\n{self.logs()}"
+            time.sleep(0.02)
+
+    def wait_for_all(self, seconds: float) -> list[int | None]:
+        """The exit codes of all workers, None for one that is still there after so many seconds."""
+        deadline = time.monotonic() + seconds
+        while any(worker.poll() is None for worker in self.workers) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return [worker.poll() for worker in self.workers]
+
+    def end(self) -> None:
+        """Kill who is left, and remember how each ended."""
+        self.exit_codes.append([worker.poll() for worker in self.workers])
+        for worker in self.workers:
+            with contextlib.suppress(ProcessLookupError):
+                worker.kill()
+            worker.wait()
+
+    def run(self, max_attempts: int = 5) -> None:
+        """Start, and start again until it is done."""
+        for _ in range(max_attempts):
+            self.start()
+            self.wait()
+            self.wait_for_all(20)
+            self.end()
+            if not any(self.exit_codes[-1]):
+                return
+        raise AssertionError(f"not done after {max_attempts} attempts: {self.exit_codes}\n{self.logs()}")
+
+    def run_until_step(self, step: int, then: Callable[["Job"], None]) -> None:
+        """Start, let something happen when the chief has done that step, wait for the failure, and end all."""
+        self.start()
+        try:
+            self.wait(until=lambda: self.last_step() >= step)
+            assert self.last_step() >= step, self.logs()
+            then(self)
+            self.wait_for_all(20)
+        finally:
+            self.end()
+
+    def last_step(self) -> int:
+        """Newest step that the chief has told since it was started last."""
+        last = 0
+        for event in self.events():
+            if event["event"] == "start":
+                last = 0
+            last = event["last_step"] if event["event"] == "steps" else last
+        return last
+
+    def events(self, replica: str = "workerpool0-0") -> list[dict[str, Any]]:
+        """The diary of a worker."""
+        return [event for event in events.read(str(self.folder)) if event["replica"] == replica]
+
+    def notices(self, replica: str = "workerpool0-0") -> str:
+        """What a worker's diary says in words."""
+        return "\n".join(event["message"] for event in self.events(replica) if event["event"] == "notice")
+
+    def result(self) -> dict[str, Any]:
+        """The content of result.json."""
+        return json.loads((self.folder / "result.json").read_text())
+
+    def logs(self) -> str:
+        """The ends of the workers' output."""
+        paths = sorted(self.folder.parent.glob(f"{self.folder.name}-*.log"))
+        return "\n".join(f"--- {path.name}\n{path.read_text()[-3000:]}" for path in paths)
+
+
+def kill(worker: int, number: int = signal.SIGKILL) -> Callable[[Job], None]:
+    """Send a signal to a worker."""
+    return lambda job: job.workers[worker].send_signal(number)
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]

@@ -1,0 +1,31 @@
+"""`trainer.task` that gets a SIGTERM between two graph calls of the validation after a step:
+`stopped_in_validation.py STEP -- arguments of trainer.task`. Batches are small, so that there are several calls.
+"""
+
+import os
+import signal
+import sys
+
+# Importing TensorFlow before `task` has set its environment would not be `--exact`.
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+
+from trainer import learner, task
+
+learner.EVALUATION_BATCH_SIZE = 8
+evaluate = learner.Learner.evaluate
+
+
+def evaluate_and_stop(self, examples, next_rounds=lambda left: left):
+    calls = []
+
+    def rounds(left):
+        calls.append(left)
+        if len(calls) == 2 and self.step == int(sys.argv[1]):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return next_rounds(left)
+
+    return evaluate(self, examples, rounds)
+
+
+learner.Learner.evaluate = evaluate_and_stop
+sys.exit(task.main(sys.argv[3:]))

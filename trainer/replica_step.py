@@ -1,0 +1,116 @@
+"""What one replica does with its share of a batch: a pure function from variables and images to gradients.
+
+Pure, because then it can be compiled by XLA wherever the variables lie, can be timed without training, and takes
+dropout's random numbers from the step instead of from a state.
+
+Legend: B batch of a replica, K classes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from trainer import batch_digest
+from trainer.augmentation import AUGMENTATIONS
+from trainer.config import TrainConfig
+
+_DRAWS_PER_STEP = 4096
+"""A seed generator may be asked so often in a step (layers that share one) before steps would share numbers."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReplicaStep:
+    """Forward and backward pass over a model."""
+
+    model: keras.Model
+    config: TrainConfig
+    num_replicas: int
+
+    def gradients(
+        self,
+        trainable: Sequence[tf.Tensor],
+        others: Sequence[tf.Tensor],
+        batch: tuple[tf.Tensor, ...],
+        loss_scale: tf.Tensor,
+    ) -> tuple[list[Any], Sequence[tf.Tensor], tf.Tensor]:
+        """Gradients of this replica's part of the mean loss.
+
+        Args:
+            trainable: values of the model's trainable variables.
+            others: values of its other variables, as `others_at` gives them.
+            batch: from `trainer.batches.training_batches`.
+            loss_scale: float32 scalar; the gradients are of the loss times this.
+
+        Returns:
+            The gradients (None for a variable without), new values of the other variables, and float32
+            [2 + NUM_PIECES]: loss, accuracy and digest, each to be added up over the replicas.
+        """
+        images, labels, draws, indices, places = batch
+        images = AUGMENTATIONS[self.config.augment](images, draws)
+        with tf.GradientTape() as tape:
+            tape.watch(trainable)
+            probabilities, others, penalties = self.model.stateless_call(
+                trainable, others, images, training=True, return_losses=True
+            )
+            losses = keras.losses.sparse_categorical_crossentropy(labels, probabilities)
+            # Divided by the global batch, so that the sum over the replicas is the mean over all examples.
+            loss = tf.reduce_sum(losses) / self.config.global_batch_size
+            if penalties:
+                loss += tf.cast(tf.add_n(penalties), tf.float32) / self.num_replicas
+            scaled = loss * loss_scale
+        accuracy = tf.reduce_sum(hits(labels, probabilities)) / self.config.global_batch_size
+        digest = batch_digest.pieces(images, indices, places)
+        return tape.gradient(scaled, trainable), others, tf.concat([[loss, accuracy], digest], axis=0)
+
+    def others_at(self, step: tf.Tensor) -> list[tf.Tensor]:
+        """Values of the variables that are not trained, those of seed generators replaced by (seed, step, replica)."""
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        number = (step * self.num_replicas + tf.cast(replica, tf.int64)) * _DRAWS_PER_STEP
+        return [
+            tf.stack([variable.value[0], tf.cast(number, variable.dtype)]) if is_seed(variable) else variable.value
+            for variable in self.model.non_trainable_variables
+        ]
+
+    def assign_others(self, values: Sequence[tf.Tensor]) -> None:
+        """Keep what the pass has made of the other variables; the seeds stay as they were."""
+        for variable, value in zip(self.model.non_trainable_variables, values, strict=True):
+            if not is_seed(variable):
+                variable.assign(value)
+
+
+def is_seed(variable: keras.Variable) -> bool:
+    """Whether a variable is the state of a Keras seed generator: [seed, number of the next draw]."""
+    return bool(variable.name == "seed_generator_state")
+
+
+def synchronize(model: keras.Model) -> None:
+    """Let batch normalisation use the statistics of the global batch.
+
+    With those of each replica's own share the same run would compute something else on another number of devices, and
+    the moving averages would differ from replica to replica (docs/decisions/0040).
+    """
+    for layer in _normalizations(model):
+        layer.synchronized = True
+
+
+def has_synchronized_layers(model: keras.Model) -> bool:
+    """Whether a forward pass in training talks to the other replicas."""
+    return any(layer.synchronized and layer.trainable for layer in _normalizations(model))
+
+
+def _normalizations(model: keras.Model) -> Iterator[keras.layers.BatchNormalization]:
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.BatchNormalization):
+            yield layer
+        elif isinstance(layer, keras.Model):
+            yield from _normalizations(layer)
+
+
+def hits(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
+    """float32 [B]: 1 where the most probable class is the true one."""
+    return tf.cast(tf.argmax(probabilities, axis=-1, output_type=labels.dtype) == labels, tf.float32)

@@ -1,0 +1,182 @@
+"""Puts a training together from its parts, in the role that the cluster gives this process."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import sys
+import threading
+from typing import Any, NoReturn
+
+import tensorflow as tf
+from etils import epath
+
+from trainer import distribution, evaluator, events, loop, observers, parameter_servers, precision, run_identity, speed
+from trainer.agreement import Agreement
+from trainer.batches import Order, load_split
+from trainer.cluster import Cluster
+from trainer.config import TrainConfig
+from trainer.dataset import Dataset
+from trainer.errors import UserError
+from trainer.learner import Learner
+from trainer.observers import Observer
+from trainer.signals import StopRequest
+from trainer.watchdog import Watchdog, abort
+
+EXIT_LOST_PEER = 134
+"""As of SIGABRT: the one code that the service documents as worth a restart."""
+_LOST_PEER = (
+    tf.errors.UnavailableError, tf.errors.DeadlineExceededError, tf.errors.AbortedError, tf.errors.CancelledError,
+    tf.errors.InternalError,
+)  # fmt: skip
+"""What a collective ends with when another worker is gone or frozen."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Training:
+    """One process of a run."""
+
+    options: argparse.Namespace
+    """Of `trainer.flags`."""
+    config: TrainConfig
+    data: Dataset
+    run_id: str
+    identity: dict[str, Any]
+    directory: str
+    """Checkpoint directory."""
+    cluster: Cluster
+    stop: StopRequest
+
+    def run(self) -> int:
+        """Do this process' part; its exit code."""
+        watchdog = Watchdog(self.options.watchdog_seconds)
+        distribution.split_cpu(self.options.logical_cpu_devices)
+        if self.options.exact:
+            tf.config.experimental.enable_op_determinism()
+        observe, exit_code = self._observer(watchdog), 1
+        seen: set[str] = set()
+        observe = observers.all_of([observe, lambda event, **fields: seen.add(event)])
+        try:
+            exit_code = self._role(observe, watchdog)
+        except UserError:
+            exit_code = 2
+            raise
+        except _LOST_PEER as error:
+            if self.cluster.num_workers == 1:
+                raise
+            self._leave(error, observe)
+        finally:
+            watchdog.close()
+            # A mistake that was found before anything began leaves nothing behind.
+            if "start" in seen:
+                observe("exit", code=exit_code)
+        return exit_code
+
+    def _role(self, observe: Observer, watchdog: Watchdog) -> int:
+        if self.cluster.is_evaluator:
+            return evaluator.run(self, observe, watchdog)
+        if self.cluster.strategy == "parameter-server":
+            return parameter_servers.run(self, observe, watchdog)
+        return self._train(observe, watchdog)
+
+    def _train(self, observe: Observer, watchdog: Watchdog) -> int:
+        learner = self.learner(distribution.make(self.cluster))
+        # Several workers: TensorFlow has put a SIGTERM handler of its own over ours.
+        self.stop.install()
+        order, run = self.order(), self.loop_run()
+        if order.global_batch_size < learner.num_replicas:
+            raise UserError(
+                f"global_batch_size={order.global_batch_size} is less than the {learner.num_replicas} devices; give at"
+                f" least {learner.num_replicas}, or fewer devices"
+            )
+        if self.options.xla == "on" and learner.can_use_xla:
+            learner.use_xla(True)
+        self.tell_start(learner.num_replicas, observe)
+        training, validation = (load_split(self.data, split) for split in ("train", "validation"))
+        agreement = Agreement(
+            learner.add_up, is_chief=self.cluster.is_chief, stop=self.stop, notices=self.notices, watchdog=watchdog,
+            observe=observe,
+        )  # fmt: skip
+        warmed_up = speed.FirstSteps(
+            learner, training, order, num_steps=run.num_steps, observe=observe,
+            try_xla=self.options.xla == "auto" and not self.options.exact,
+        )  # fmt: skip
+        result = loop.train(
+            run, learner, training, validation, order, agreement=agreement, observe=observe, warmed_up=warmed_up
+        )
+        if result:
+            print(f"run {run.run_id} is finished: {run_identity.summary(result)}")
+            return 0
+        return self.stop.exit_code if self.stop.is_set else EXIT_LOST_PEER
+
+    def order(self) -> Order:
+        """Of the training examples."""
+        return Order(
+            num_examples=self.data.num_examples["train"], global_batch_size=self.config.global_batch_size,
+            seed=self.config.seed,
+        )  # fmt: skip
+
+    def loop_run(self) -> loop.Run:
+        """What stays fixed in the loop."""
+        num_steps = self.config.epochs * self.order().steps_per_epoch
+        return loop.Run(
+            run_id=self.run_id, identity=self.identity, checkpoint_directory=self.directory,
+            num_steps=min(num_steps, self.config.max_steps or num_steps), is_chief=self.cluster.is_chief,
+            checkpoint_every_steps=self.options.checkpoint_every_steps,
+            checkpoint_every_seconds=self.options.checkpoint_every_seconds,
+            keep_checkpoints=self.options.keep_checkpoints,
+        )  # fmt: skip
+
+    def learner(self, distribution_strategy: tf.distribute.Strategy) -> Learner:
+        """The model with its starting weights."""
+        return Learner(self.config, distribution_strategy, **self.learner_fields())
+
+    def learner_fields(self) -> dict[str, Any]:
+        """What a learner is told besides the configuration."""
+        return {
+            "image_size": self.data.image_size,
+            "num_classes": self.data.num_classes,
+            "num_steps": self.loop_run().num_steps,
+            "precision": precision.choose(self.options.precision, exact=self.options.exact),
+        }
+
+    def notices(self) -> list[str]:
+        """What the metadata server has said since it was asked last."""
+        return []
+
+    def tell_start(self, num_devices: int, observe: Observer) -> None:
+        """Make the checkpoint directory and write the event that opens this process' part of the diary."""
+        try:
+            epath.Path(self.directory).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = error.strerror or error
+            raise UserError(f"checkpoint directory {self.directory!r} cannot be made ({reason})") from error
+        observe(
+            "start", run_id=self.run_id, model=self.config.model, num_steps=self.loop_run().num_steps, pid=os.getpid(),
+            steps_per_epoch=self.order().steps_per_epoch, global_batch_size=self.config.global_batch_size,
+            exact=self.options.exact, num_devices=num_devices, num_workers=self.cluster.num_workers,
+            task=f"{self.cluster.task_type} {self.cluster.task_index}",
+            precision=precision.choose(self.options.precision, exact=self.options.exact),
+        )  # fmt: skip
+
+    def _observer(self, watchdog: Watchdog) -> Observer:
+        log = events.EventLog(self.directory, events.replica_name(os.environ, self.cluster))
+        # One curve a run: the workers compute the same.
+        is_plotted = self.cluster.is_chief or self.cluster.is_evaluator
+        board = observers.tensorboard(os.environ.get("AIP_TENSORBOARD_LOG_DIR", "") if is_plotted else "")
+        observe = observers.all_of([log.write, board, observers.console(self.loop_run().num_steps)])
+        watchdog.tell = lambda message: observe("notice", message=message)
+        return observe
+
+    def _leave(self, error: tf.errors.OpError, observe: Observer) -> NoReturn:
+        reason = str(error).splitlines()[0][:300]
+        observe("notice", message=f"another worker is gone ({reason}); leaving to be restarted")
+        observe("exit", code=EXIT_LOST_PEER)
+        # TensorFlow's own threads may abort any moment, so the diary comes first.
+        for thread in threading.enumerate():
+            # A checkpoint that is nearly there is worth a few of the seconds that the service gives.
+            if thread.name == "checkpoint-writer":
+                thread.join(5.0)
+        sys.stdout.flush()
+        abort()
