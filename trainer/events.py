@@ -14,6 +14,8 @@ from etils import epath
 from trainer import storage
 from trainer.cluster import Cluster
 
+PRIMARY = "workerpool0-0"
+"""The replica that leads and writes checkpoints."""
 _AT_ONCE = ("start", "notice", "exit")
 """Events that do not wait for others even where writing is slow."""
 
@@ -51,7 +53,7 @@ def replica_name(environment: Mapping[str, str], cluster: Cluster) -> str:
     except (ValueError, AttributeError, TypeError):
         pass
     if cluster.is_chief:
-        return "workerpool0-0"
+        return PRIMARY
     # Without a chief, worker 0 is the first pool, and the second begins with worker 1.
     shift = 1 if cluster.task_type == "worker" and "chief" not in cluster.addresses else 0
     pool = {"worker": "workerpool1", "ps": "workerpool2", "evaluator": "workerpool3"}[cluster.task_type]

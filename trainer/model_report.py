@@ -32,7 +32,8 @@ def render(
         checkpoint_directory: has the run's events.
     """
     best = trained.checkpoint.best
-    history = events.read(checkpoint_directory)
+    # Every worker tells of the same steps.
+    history = [event for event in events.read(checkpoint_directory) if event["replica"] == events.PRIMARY]
     mistakes = _mistakes(evaluation, dataset, probabilities)
     blocks: list[report.Block] = [
         report.Figures(

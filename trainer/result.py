@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,10 @@ def write(
     batch_digests: npt.NDArray[np.uint64],
 ) -> None:  # fmt: skip
     """Commit the result of a run whose last checkpoint is committed; docs/events.md tells every field."""
-    history = events.read(checkpoint_directory)
+    history = [event for event in events.read(checkpoint_directory) if event["replica"] == events.PRIMARY]
     step_events = [event for event in history if event["event"] == "steps"]
     seconds = sum(event["seconds"] for event in step_events)
     images = sum((e["last_step"] - e["first_step"] + 1) * learner.config.global_batch_size for e in step_events)
-    starts = collections.Counter(event["replica"] for event in history if event["event"] == "start")
     content = {
         "run_id": run_id,
         "identity": identity,
@@ -34,7 +32,7 @@ def write(
         "weights_sha256": checkpoints.digest(variables.values(learner.variables())),
         "images_per_second": images / max(seconds, 1e-9),
         "images_per_second_per_device": images / max(seconds, 1e-9) / learner.num_replicas,
-        "num_restarts": max(starts.values(), default=1) - 1,
+        "num_restarts": sum(event["event"] == "start" for event in history) - 1,
         "batch_digests": batch_digest.to_text(batch_digests),
     }
     storage.write_json(f"{checkpoint_directory.rstrip('/')}/{run_identity.RESULT_FILE}", content)
