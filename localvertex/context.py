@@ -44,6 +44,8 @@ class Context:
     processes: Processes
     fork_servers: ForkServers = field(default_factory=ForkServers)
     warnings: Warnings
+    tell: Callable[[str], None]
+    """Says to whoever watches that something happened within a step."""
     use_cache: bool
     custom_jobs: CustomJobOptions
 

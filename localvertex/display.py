@@ -8,7 +8,7 @@ from localvertex.task import State, Task
 
 
 class Display(Protocol):
-    """Listens to a run. `warned` may be called from several threads, the rest from the scheduler's."""
+    """Listens to a run. `warned` and `told` may be called from several threads, the rest from the scheduler's."""
 
     def started(self, run_dir: Path, root: Task) -> None:
         """The run begins; `root` will be filled with tasks."""
@@ -20,6 +20,10 @@ class Display(Protocol):
 
     def warned(self, text: str) -> None:
         """Something differs from the service."""
+        ...
+
+    def told(self, text: str) -> None:
+        """Something happened within a step: a replica of a custom job failed, say."""
         ...
 
     def ended(self, record: dict[str, Any]) -> None:
@@ -37,6 +41,9 @@ class Silent:
         """Nothing."""
 
     def warned(self, text: str) -> None:
+        """Nothing."""
+
+    def told(self, text: str) -> None:
         """Nothing."""
 
     def ended(self, record: dict[str, Any]) -> None:
@@ -62,6 +69,10 @@ class Lines:
     def warned(self, text: str) -> None:
         """One line."""
         self._write(f"warning: {text}")
+
+    def told(self, text: str) -> None:
+        """One line."""
+        self._write(text)
 
     def ended(self, record: dict[str, Any]) -> None:
         """Nothing; the summary follows."""

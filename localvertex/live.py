@@ -41,6 +41,11 @@ class Live:
         with self._lock:
             self._console.print(Text(f"warning: {text}", style="yellow"))
 
+    def told(self, text: str) -> None:
+        """Above the table, too."""
+        with self._lock:
+            self._console.print(text, markup=False)
+
     def ended(self, record: dict[str, Any]) -> None:
         """Leaves the screen to the summary."""
         self._live.stop()

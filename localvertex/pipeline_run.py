@@ -48,6 +48,7 @@ class PipelineRun:
             job=job,
             processes=self._processes,
             warnings=Warnings(listener=display.warned, texts=list(self._earlier.get("warnings", []))),
+            tell=display.told,
             use_cache=options.use_cache,
             custom_jobs=options.custom_jobs,
         )

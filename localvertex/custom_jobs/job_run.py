@@ -44,12 +44,14 @@ class JobRun:
         folder: Path,
         observe: Callable[[Status], None],
         warn: Callable[[str], None],
+        tell: Callable[[str], None],
         cancel: threading.Event,
     ) -> None:
         self._job, self._replicas, self._events, self._restarts = job, replicas, events, restarts
-        self._log, self._observe, self._warn, self._cancel = folder / LOG, observe, warn, cancel
+        self._log, self._observe, self._warn, self._tell = folder / LOG, observe, warn, tell
+        self._cancel = cancel
         self._clock = FaultClock(faults, events)
-        self._disturbances = Disturbances(self._clock, replicas, self._say)
+        self._disturbances = Disturbances(self._clock, replicas, self._announce)
         self._exits: SimpleQueue[Exit] = SimpleQueue()
         self._state = JobState.PENDING
         self._num_restarts = 0
@@ -97,6 +99,10 @@ class JobRun:
         logs.add(self._log, text)
         self._marks.append((time.time(), text))
 
+    def _announce(self, text: str) -> None:
+        self._say(text)
+        self._tell(text)
+
     def _start(self, replicas: list[ReplicaProcess]) -> None:
         for each in replicas:
             each.start(self._exits.put)
@@ -140,6 +146,7 @@ class JobRun:
     def _follow_up(self, replica: ReplicaProcess, decision: Decision, *, words: str) -> None:
         """Does what the rules say about a replica that failed."""
         self._say(f"{replica.name}: {decision.reason}")
+        self._tell(f"{replica.name}: {f'{words}; ' if words else ''}{decision.reason}")
         if decision.verdict is Verdict.FAIL:
             reason = [text for text in ("" if decision.is_permanent else decision.reason, words) if text]
             error = f"{replica.name}: {'; '.join(reason)}"

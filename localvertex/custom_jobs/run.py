@@ -38,6 +38,7 @@ def run(
     processes: Processes,
     observe: Callable[[Status], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
+    tell: Callable[[str], None] = lambda _: None,
     cancel: threading.Event | None = None,
     options: Options | None = None,
 ) -> Outcome:
@@ -49,6 +50,7 @@ def run(
         processes: Holds the job's processes; stopping it cancels the job.
         observe: Is told every change, in the caller's thread.
         warn: Is told what differs from the service.
+        tell: Is told faults and restarts, in words.
         cancel: Set from another thread, it cancels the job.
         options: Restart rule and faults.
 
@@ -73,6 +75,7 @@ def run(
             folder=place.folder,
             observe=observe,
             warn=warn,
+            tell=tell,
             cancel=cancel or threading.Event(),
         ).execute()
 

@@ -35,7 +35,7 @@ class CustomJob:
                 "not the job; put them into worker_pool_specs"
             )
         options = launcher_options(job.arguments())
-        payload = without_empty(checked_for_gaps(launcher_payload(options["payload"], job)))
+        payload = as_launched(launcher_payload(options["payload"], job))
         location = job.resolve(options.get("location", "")) or job.context.region
         project = job.resolve(options.get("project", "")) or job.context.project
         custom_job = custom_jobs.read(payload, region=location, warn=warnings.say, through_launcher=True)
@@ -48,6 +48,7 @@ class CustomJob:
             processes=job.context.processes,
             observe=job.report_custom_job,
             warn=warnings.say,
+            tell=lambda text: job.context.tell(f"{job.scope.task['pipeline_task_name']}: {text}"),
             cancel=job.context.processes.stopped,
             options=job.context.custom_jobs,
         )
@@ -68,11 +69,11 @@ class CustomJob:
         path.write_text(json.dumps({"resources": [resource]}, indent=2))
 
 
-def checked_for_gaps(payload: dict[str, Any]) -> dict[str, Any]:
-    """The payload, when no empty pool stands before a filled one.
+def as_launched(payload: dict[str, Any]) -> dict[str, Any]:
+    """What Google's launcher makes of the payload (custom_job/remote_runner.py of GCPC 2.22).
 
     Raises:
-        TaskFailed: one does. Google's launcher drops it, and the later pools would move to another role.
+        TaskFailed: an empty pool stands before a filled one. The launcher drops it, and later pools change their role.
     """
     spec = payload.get("job_spec")
     pools = spec.get("worker_pool_specs") if isinstance(spec, dict) else None
@@ -82,4 +83,9 @@ def checked_for_gaps(payload: dict[str, Any]) -> dict[str, Any]:
             "pools move to another role. Fill the pool or leave out those after it",
             is_retryable=False,
         )
-    return payload
+    launched: dict[str, Any] = without_empty(payload)
+    job_spec = launched.get("job_spec")
+    scheduling = job_spec.get("scheduling") if isinstance(job_spec, dict) else None
+    if isinstance(scheduling, dict) and scheduling.get("strategy", "FLEX_START") != "FLEX_START":
+        scheduling.pop("max_wait_duration", None)
+    return launched

@@ -189,6 +189,7 @@ def test_a_job_of_several_machines_survives_faults_and_the_page_shows_its_goodpu
     parameters = {"pools": trainers(2), "base": f"{tmp_path}/out", "restart": True}
     record = execute(job, parameters, custom_jobs=how, run_id="machines")
     assert record["state"] == "SUCCEEDED", record["error"]
+    assert not [text for text in record["warnings"] if "max_wait_duration" in text]
     found = task(record, "custom-training-job")["custom_job"]
     assert found["state"] == "JOB_STATE_SUCCEEDED"
     assert [each["num_starts"] for each in found["replicas"]] == [2, 2, 2]
