@@ -67,7 +67,7 @@ def plan(
         max_steps: Stop after this many steps, for a trial; 0 does all epochs.
         global_batch_size: Examples per step over all devices.
         learning_rate: Peak learning rate.
-        augment: `none`, `shift` or `flip-and-shift`.
+        augment: `none`, `shift`, `flip-and-shift` or `crop-and-flip`.
         seed: Order of examples, augmentation and initial weights follow from it.
         run_label: Another text makes another run of the same configuration.
         machine_type: Compute Engine machine type of each replica.

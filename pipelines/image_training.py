@@ -104,7 +104,7 @@ def image_training(settings: Settings) -> Any:
             max_bad_fraction: Share of unreadable pictures (0 to 1) above which the run fails.
             global_batch_size: Examples per step over all devices together.
             learning_rate: Peak learning rate.
-            augment: Random changes of training pictures: `none`, `shift` or `flip-and-shift`.
+            augment: Random changes of training pictures: `none`, `shift`, `flip-and-shift` or `crop-and-flip`.
             seed: Order of examples, augmentation and initial weights follow from it.
             machine_type: Machine type of each training replica, e.g. n1-standard-8, g2-standard-12, a2-highgpu-1g.
             accelerator_type: GPU, e.g. NVIDIA_TESLA_T4, NVIDIA_L4, NVIDIA_TESLA_A100; empty trains on CPUs.

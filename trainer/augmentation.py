@@ -1,6 +1,6 @@
 """Random changes of training images, on the device, from random numbers that the input pipeline hands over.
 
-Legend: B batch, S image size, D = trainer.batches.NUM_DRAWS.
+Legend: B batch, S image size, D = trainer.order.NUM_DRAWS.
 """
 
 from __future__ import annotations
@@ -33,10 +33,21 @@ def shift(images: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
     return tf.gather(moved, columns, axis=2, batch_dims=1)
 
 
+def flip(images: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
+    """Mirror each image left to right in half of the cases."""
+    mirror = (draws[:, 2] < 0.5)[:, None, None, None]
+    return tf.where(mirror, images[:, :, ::-1], images)
+
+
 def flip_and_shift(images: tf.Tensor, draws: tf.Tensor) -> tf.Tensor:
     """Mirror each image left to right in half of the cases, then shift."""
-    mirror = (draws[:, 2] < 0.5)[:, None, None, None]
-    return shift(tf.where(mirror, images[:, :, ::-1], images), draws)
+    return shift(flip(images, draws), draws)
 
 
-AUGMENTATIONS: dict[str, Augmentation] = {"none": unchanged, "shift": shift, "flip-and-shift": flip_and_shift}
+AUGMENTATIONS: dict[str, Augmentation] = {
+    "none": unchanged,
+    "shift": shift,
+    "flip-and-shift": flip_and_shift,
+    # The crop is made while images are decoded (trainer.crops): what it leaves out need not be decoded.
+    "crop-and-flip": flip,
+}

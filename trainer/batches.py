@@ -1,4 +1,4 @@
-"""Which examples a step sees, and their random changes: pure functions of (seed, step), so there is nothing to save.
+"""The batches of training and of evaluation: pure functions of (seed, step), so there is nothing to save.
 
 Legend: G global batch, B batch of this replica or worker, N examples of the split, S image size.
 """
@@ -12,114 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from trainer.dataset import Dataset
-from trainer.errors import UserError
-from trainer.images import encoding_format
-
-NUM_DRAWS = 3
-"""Random numbers an example gets for its changes: shift down, shift right, mirror."""
-MAX_DECODED_BYTES = 2 * 2**30
-"""A split is held as pixels up to this size, above it as the encoded records."""
-_DRAWS_STREAM = 0x5EED
-"""Keeps the random changes independent of the order of examples, which uses the same seed."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Examples:
-    """One split in memory."""
-
-    images: tf.Tensor
-    """uint8 [N, S, S, 3], or string [N] where the pixels would take too much memory."""
-    labels: tf.Tensor
-    """int32 [N]."""
-    image_size: int
-
-    @property
-    def num_examples(self) -> int:
-        """N."""
-        return int(self.labels.shape[0])
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory that the images take."""
-        if self.images.dtype == tf.string:
-            return int(tf.reduce_sum(tf.strings.length(self.images)))
-        return self.num_examples * self.image_size * self.image_size * 3
-
-    def gather(self, indices: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Images uint8 [B, S, S, 3] and labels int32 [B] at indices int64 [B]."""
-        images = tf.gather(self.images, indices)
-        if images.dtype == tf.string:
-            images = tf.map_fn(self._decode, images, fn_output_signature=tf.uint8)
-        shape = (*indices.shape, self.image_size, self.image_size, 3)
-        return tf.ensure_shape(images, shape), tf.gather(self.labels, indices)
-
-    def _decode(self, data: tf.Tensor) -> tf.Tensor:
-        if encoding_format(self.image_size) == "png":
-            return tf.io.decode_png(data, channels=3)
-        # Accurate: the same pixels as Pillow gives, so training, evaluation and reports see one image.
-        return tf.io.decode_jpeg(data, channels=3, dct_method="INTEGER_ACCURATE")
-
-
-def load_split(dataset: Dataset, split: str) -> Examples:
-    """Read a split into memory.
-
-    Raises:
-        UserError: a shard is missing.
-    """
-    size = dataset.image_size
-    count = dataset.num_examples[split]
-    labels = np.zeros(count, np.int32)
-    if count * size * size * 3 <= MAX_DECODED_BYTES:
-        pixels = np.zeros((count, size, size, 3), np.uint8)
-        for index, record in enumerate(dataset.records(split)):
-            pixels[index], labels[index] = record.pixels(), record.label
-        images = tf.constant(pixels)
-    else:
-        encoded = []
-        for index, record in enumerate(dataset.records(split)):
-            encoded.append(record.image_bytes)
-            labels[index] = record.label
-        images = tf.constant(encoded)
-    return Examples(images=images, labels=tf.constant(labels), image_size=size)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Order:
-    """The order of the training examples: each epoch a permutation, the rest below a whole batch left out."""
-
-    num_examples: int
-    """N of the training split."""
-    global_batch_size: int
-    """G."""
-    seed: int
-
-    def __post_init__(self) -> None:
-        if self.global_batch_size > self.num_examples:
-            raise UserError(
-                f"global_batch_size={self.global_batch_size} is more than the {self.num_examples} images of the"
-                f" training split; give at most {self.num_examples}"
-            )
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Whole batches in an epoch."""
-        return self.num_examples // self.global_batch_size
-
-    def indices(self, step: tf.Tensor) -> tf.Tensor:
-        """Indices int64 [G] of the examples of a step (0 is the first), for any number of workers."""
-        step = tf.cast(step, tf.int64)
-        epoch = step // self.steps_per_epoch
-        positions = (step % self.steps_per_epoch) * self.global_batch_size + tf.range(
-            self.global_batch_size, dtype=tf.int64
-        )
-        seed = tf.stack([tf.constant(self.seed, tf.int64), epoch])
-        return tf.random.experimental.index_shuffle(positions, seed=seed, max_index=self.num_examples - 1)
-
-    def draws(self, step: tf.Tensor) -> tf.Tensor:
-        """Random numbers float32 [G, NUM_DRAWS] in [0, 1) for the changes of a step's examples."""
-        seed = tf.stack([tf.constant(self.seed ^ _DRAWS_STREAM, tf.int64), tf.cast(step, tf.int64)])
-        return tf.random.stateless_uniform([self.global_batch_size, NUM_DRAWS], seed=seed)
+from trainer.examples import Examples
+from trainer.order import Order
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -168,8 +62,9 @@ def training_batches(
         places = tf.range(replica * size // num_replicas, (replica + 1) * size // num_replicas)
         places = tf.ensure_shape(places, (batch_size,))
         indices = tf.gather(order.indices(step), places)
-        images, labels = examples.gather(indices)
-        return images, labels, tf.gather(order.draws(step), places), indices, places
+        draws = tf.gather(order.draws(step), places)
+        images, labels = examples.gather(indices, draws, order.upcoming(step))
+        return images, labels, draws, indices, places
 
     turns = mine.replicas_per_pipeline
     numbers = tf.data.Dataset.range(start_step * turns, stop_step * turns)

@@ -16,12 +16,14 @@ from trainer.errors import UserError
 
 OPTIMIZERS = ("adam", "rmsprop", "sgd")
 SCHEDULES = ("cosine", "constant")
-AUGMENTATIONS = ("none", "shift", "flip-and-shift")
+AUGMENTATIONS = ("none", "shift", "flip-and-shift", "crop-and-flip")
+SHUFFLES = ("default", "whole", "blocks")
 CHOICES: dict[str, tuple[str, ...]] = {
     "trainable": models.TRAINABLE,
     "optimizer": OPTIMIZERS,
     "learning_rate_schedule": SCHEDULES,
     "augment": AUGMENTATIONS,
+    "shuffle": SHUFFLES,
 }
 # (lowest, highest) allowed value of each number. A seed must fit the 32-bit seeds of TensorFlow's stateless operations.
 RANGES: dict[str, tuple[float, float]] = {
@@ -63,7 +65,9 @@ class TrainConfig:
     optimizer: str = "adam"
     """Update rule: adam, rmsprop, or sgd (with momentum 0.9)."""
     augment: str = "shift"
-    """Random changes of training images: none, shift (by up to an eighth of the edge), flip-and-shift (and mirrored left to right in half of the cases)."""  # noqa: E501
+    """Random changes of training images: none, shift (by up to an eighth of the edge), flip-and-shift (and mirrored left to right in half of the cases), crop-and-flip (a random part of 8 % to all of the image, enlarged, and mirrored)."""  # noqa: E501
+    shuffle: str = "default"
+    """Order of the training examples: whole (any permutation), blocks (neighbours are read together, for data much larger than memory), or default (blocks above about 32 GiB)."""  # noqa: E501
     seed: int = 0
     """Decides initial weights, order of examples, random changes and dropout."""
 

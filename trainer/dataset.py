@@ -65,6 +65,18 @@ class Dataset:
         """K."""
         return len(self.class_names)
 
+    def shard_paths(self, split: str) -> list[str]:
+        """Where a split's shards are, in order.
+
+        Raises:
+            UserError: one is missing here; in a bucket it is not looked for.
+        """
+        paths = [os.path.join(self.directory, name) for name in self.shards[split]]
+        for path in paths:
+            if "://" not in path and not os.path.exists(path):
+                raise UserError(f"shard {path} is missing: {self.directory} is not whole; run the prepare step again")
+        return paths
+
     def record(self, split: str, index: int) -> Record:
         """The record at an index of a split."""
         return next(self.records(split, [index]))
@@ -77,10 +89,7 @@ class Dataset:
         """
         from array_record.python.array_record_data_source import ArrayRecordDataSource
 
-        paths = [os.path.join(self.directory, name) for name in self.shards[split]]
-        for path in paths:
-            if not os.path.exists(path):
-                raise UserError(f"shard {path} is missing: {self.directory} is not whole; run the prepare step again")
+        paths = self.shard_paths(split)
         if not paths:
             return
         wanted = range(self.num_examples[split]) if indices is None else indices

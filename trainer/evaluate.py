@@ -52,13 +52,13 @@ def evaluate(*, dataset_directory: str, checkpoint_directory: str, report_path: 
         UserError: no validated checkpoint, or another dataset.
     """
     command_line.set_environment()
-    from trainer import batches, model_report, restored
+    from trainer import batches, examples, model_report, restored
 
     data = dataset.load(dataset_directory)
     trained = restored.best_model(checkpoint_directory, data)
-    examples = batches.load_split(data, "test")
-    probabilities = batches.predict(trained.model, examples)
-    evaluation = score(np.asarray(examples.labels), probabilities, list(data.class_names))
+    test = examples.load_split(data, "test")
+    probabilities = batches.predict(trained.model, test)
+    evaluation = score(np.asarray(test.labels), probabilities, list(data.class_names))
     html = model_report.render(
         evaluation, data, probabilities, trained=trained, checkpoint_directory=checkpoint_directory
     )

@@ -6,9 +6,9 @@ import time
 from typing import TYPE_CHECKING
 
 from trainer import checkpoints, distribution, run_identity, variables
-from trainer.batches import load_split
 from trainer.checkpoints import Best, Checkpoint
 from trainer.cluster import Cluster
+from trainer.examples import load_split
 from trainer.observers import Observer
 from trainer.watchdog import Watchdog
 

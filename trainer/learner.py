@@ -16,8 +16,10 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from trainer import batch_digest, models, optimizers, replica_step
-from trainer.batches import Examples, Order, Share, evaluation_batches, training_batches
+from trainer.batches import Share, evaluation_batches, training_batches
 from trainer.config import TrainConfig
+from trainer.examples import Examples
+from trainer.order import Order
 from trainer.replica_step import ReplicaStep
 
 EVALUATION_BATCH_SIZE = 256

@@ -13,11 +13,12 @@ import numpy.typing as npt
 
 from trainer import checkpoint_interval, checkpoints, result, run_identity, storage, variables
 from trainer.agreement import Agreement, Rounds
-from trainer.batches import Examples, Order
 from trainer.checkpoint_writer import CheckpointWriter, NoCheckpoints
 from trainer.checkpoints import Best, Checkpoint
 from trainer.errors import TrainingError, UserError
+from trainer.examples import Examples
 from trainer.learner import Learner, Steps
+from trainer.order import Order
 from trainer.pace import Pace
 
 WARM_UP_CALLS = 3

@@ -16,10 +16,11 @@ import tensorflow as tf
 
 from trainer import distribution, loop, run_identity, variables
 from trainer.agreement import Agreement
-from trainer.batches import Examples, Order, load_split
 from trainer.errors import UserError
+from trainer.examples import Examples, ExamplesInMemory, load_split
 from trainer.learner import Learner, Score, Steps
 from trainer.observers import Observer
+from trainer.order import Order
 from trainer.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _serve(training: Training, observe: Observer, watchdog: Watchdog) -> int:
 
 
 def _lead(training: Training, observe: Observer, watchdog: Watchdog) -> int:
-    training_split, validation = (load_split(training.data, split) for split in ("train", "validation"))
+    training_split, validation = training.training_split(), load_split(training.data, "validation")
     learner = AsynchronousLearner(training)
     training.stop.install()
     training.tell_start(len(training.cluster.addresses.get("worker", ())), observe)
@@ -91,6 +92,11 @@ class AsynchronousLearner(Learner):
         """Iterators on the workers, each of which gives the whole split again and again, without copying it."""
         del stop_step
         num_bytes = examples.num_bytes
+        if not isinstance(examples, ExamplesInMemory):
+            raise UserError(
+                "the training split does not fit into the memory of the chief, as parameter servers need it; train"
+                " without them (worker pool 2), or take a machine with more memory"
+            )
         if num_bytes > MAX_SPLIT_BYTES:
             raise UserError(
                 f"the training split has {num_bytes / 2**30:.1f} GiB in memory; parameter servers take at most"
@@ -120,9 +126,10 @@ class AsynchronousLearner(Learner):
         images, labels = next(iterator)
         with tf.device("CPU:0"):
             indices = self._order.indices(step)
-            here = Examples(images=images, labels=labels, image_size=self._examples.image_size)
-            pixels, classes = here.gather(indices)
-            batch = (pixels, classes, self._order.draws(step), indices, tf.range(self._order.global_batch_size))
+            whole, draws = self._examples, self._order.draws(step)
+            here = ExamplesInMemory(images=images, labels=labels, image_size=whole.image_size, crop=whole.crop)
+            pixels, classes = here.gather(indices, draws)
+            batch = (pixels, classes, draws, indices, tf.range(self._order.global_batch_size))
         return self.distribution_strategy.run(self._train_replica, args=((*batch[:4], tf.cast(batch[4], tf.int64)),))
 
     def evaluate(self, examples: Examples, next_rounds: Callable[[int], int] = lambda left: left) -> Score | None:

@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from trainer.batches import Examples, Order, Share, training_batches
+from trainer.batches import Share, training_batches
+from trainer.examples import Examples
 from trainer.learner import Learner
+from trainer.order import Order
 
 XLA_CHOICES = ("auto", "on", "off")
 SHORTEST_RUN_SECONDS = 120.0

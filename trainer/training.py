@@ -14,13 +14,14 @@ from etils import epath
 
 from trainer import distribution, evaluator, events, loop, observers, parameter_servers, precision, run_identity, speed
 from trainer.agreement import Agreement
-from trainer.batches import Order, load_split
 from trainer.cluster import Cluster
 from trainer.config import TrainConfig
 from trainer.dataset import Dataset
 from trainer.errors import UserError
+from trainer.examples import Examples, load_split
 from trainer.learner import Learner
 from trainer.observers import Observer
+from trainer.order import Order, block_size
 from trainer.signals import StopRequest
 from trainer.watchdog import Watchdog, abort
 
@@ -93,7 +94,7 @@ class Training:
         if self.options.xla == "on" and learner.can_use_xla:
             learner.use_xla(True)
         self.tell_start(learner.num_replicas, observe)
-        training, validation = (load_split(self.data, split) for split in ("train", "validation"))
+        training, validation = self.training_split(), load_split(self.data, "validation")
         agreement = Agreement(
             learner.add_up, is_chief=self.cluster.is_chief, stop=self.stop, notices=self.notices, watchdog=watchdog,
             observe=observe,
@@ -112,10 +113,16 @@ class Training:
 
     def order(self) -> Order:
         """Of the training examples."""
+        num_examples = self.data.num_examples["train"]
         return Order(
-            num_examples=self.data.num_examples["train"], global_batch_size=self.config.global_batch_size,
-            seed=self.config.seed,
+            num_examples=num_examples, global_batch_size=self.config.global_batch_size, seed=self.config.seed,
+            block_size=block_size(self.config.shuffle, num_examples=num_examples, image_size=self.data.image_size),
         )  # fmt: skip
+
+    def training_split(self) -> Examples:
+        """The training examples, cropped at random where the configuration says so."""
+        crop = self.config.augment == "crop-and-flip"
+        return load_split(self.data, "train", crop=crop, block_size=self.order().block_size)
 
     def loop_run(self) -> loop.Run:
         """What stays fixed in the loop."""
