@@ -71,6 +71,10 @@ def add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         "--project", metavar="P", default="local-project", help="project id for placeholders (%(default)s)"
     )
     how.add_argument("--region", metavar="R", default="us-central1", help="region for placeholders (%(default)s)")
+    how.add_argument(
+        "--image", metavar="IMAGE=COMMAND", action="append", default=[],
+        help="what stands before the command of containers with this image, for programs that are not here; repeatable",
+    )  # fmt: skip
     how.add_argument("--no-cache", action="store_true", help="run every step, whatever the cache holds")
     how.add_argument(
         "--max-parallel", metavar="N", type=int, help="steps at once (default: number of cores, at least 2)"

@@ -17,6 +17,11 @@ def present_inputs(executor_input: dict[str, Any]) -> set[str]:
     }
 
 
+def mentioned_inputs(arguments: tuple[str, ...]) -> set[str]:
+    """Names of the inputs that a command's IfPresent structures ask for."""
+    return {name for argument in arguments for name in re.findall(r'"InputName":\s*"([^"]*)"', argument)}
+
+
 def expand_arguments(arguments: tuple[str, ...], present: set[str]) -> list[str]:
     """A command with its Concat and IfPresent structures (JSON in a string) flattened to plain templates."""
     result: list[str] = []
@@ -56,8 +61,7 @@ def check(arguments: tuple[str, ...]) -> list[str]:
     reasons = []
     for argument in arguments:
         try:
-            names = set(re.findall(r'"InputName":\s*"([^"]*)"', argument))
-            for present in (names, set()):
+            for present in (mentioned_inputs((argument,)), set[str]()):
                 expand_arguments((argument,), present)
         except Unresolvable as error:
             reasons.append(str(error))

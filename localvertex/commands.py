@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from localvertex import custom_jobs, parameters, record, summary
+from localvertex import custom_jobs, images, parameters, record, summary
 from localvertex.custom_jobs import faults
 from localvertex.display import Display, Lines
 from localvertex.engine import Options, open_pipeline, resume, run
@@ -25,6 +25,7 @@ def run_command(options: argparse.Namespace) -> int:
         "use_cache": not options.no_cache,
         "max_backoff_seconds": options.max_backoff,
         "grace_seconds": options.grace,
+        "images": images.from_options(options.image),
         "custom_jobs": custom_job_options(options),
     }
     if options.max_parallel is not None:
@@ -51,7 +52,7 @@ def started(options: argparse.Namespace, how: Options) -> dict[str, Any]:
     """A new run of a file."""
     if options.file is None:
         raise UserError("run what? name a compiled FILE, or an earlier run with --resume RUN")
-    file = open_pipeline(options.file)
+    file = open_pipeline(options.file, how.images)
     declared = file.pipeline.root.input_parameters
     values = parameters.from_file(options.parameter_file, declared) if options.parameter_file else {}
     values |= parameters.from_options(options.parameter, declared)

@@ -11,11 +11,13 @@ The listener is a `display.Display`: it is told of each change of a task, and of
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from localvertex import images as images_option
 from localvertex import parameters as parameter_values
-from localvertex import record, run_folder
+from localvertex import platforms, record, run_folder
 from localvertex.display import Display, Silent
 from localvertex.errors import Refused, UserError
 from localvertex.job_fields import earlier_job_fields, new_job_fields
@@ -30,18 +32,20 @@ from localvertex.task import State
 __all__ = ["Options", "PipelineRun", "open_pipeline", "prepare", "prepare_resume", "resume", "run"]
 
 
-def open_pipeline(path: Path) -> PipelineFile:
-    """Reads a compiled file and checks that all of it can run here.
+def open_pipeline(path: Path, images: Mapping[str, tuple[str, ...]] | None = None) -> PipelineFile:
+    """Reads a compiled file and checks that all of it can run here, with these commands in place of images.
 
     Raises:
         UserError: the file is not a pipeline.
         Refused: it uses what does not run here; every such thing is named.
     """
     file = load(path)
+    if images:
+        file = replace(file, pipeline=images_option.apply(file.pipeline, images))
     reasons = refusals(file.pipeline)
     if reasons:
         raise Refused(reasons)
-    return file
+    return replace(file, pipeline=platforms.with_timeouts(file.pipeline))
 
 
 def run(
@@ -72,7 +76,7 @@ def prepare(
         UserError: the input is wrong; nothing was written.
     """
     options = options or Options()
-    file = file if isinstance(file, PipelineFile) else open_pipeline(Path(file))
+    file = file if isinstance(file, PipelineFile) else open_pipeline(Path(file), options.images)
     declared = file.pipeline.root.input_parameters
     for name in parameters or {}:
         parameter_values.check_name(name, declared)
@@ -116,7 +120,7 @@ def prepare_resume(name: str, *, options: Options | None = None, display: Displa
             raise UserError(
                 f"{run_dir.name} was run in {content['work_dir']}, where its artifacts are; it cannot go on elsewhere"
             )
-        file = open_pipeline(run_folder.pipeline_copy(run_dir))
+        file = open_pipeline(run_folder.pipeline_copy(run_dir), options.images)
         if file.sha256 != content.get("sha256"):
             raise UserError(f"{file.path} is not the file that {run_dir.name} was started with; run it anew")
         return PipelineRun(

@@ -77,6 +77,7 @@ def read_outputs(component: Component, executor_input: dict[str, Any]) -> Values
             raise TaskFailed(f"output parameter {name!r}: expected {declared.type}, {error}") from None
     for name in component.output_artifacts:
         planned = executor_input["outputs"]["artifacts"][name]["artifacts"]
+        bring_from_custom_path(planned[0], written[1].get(name), Path(executor_input["outputs"]["outputFile"]).parent)
         values.artifacts[name] = merge_artifacts(planned, written[1].get(name))
     return values
 
@@ -102,6 +103,23 @@ def read_parameter_file(path: Path, name: str, kind: ParameterType) -> Any:
         return parse_json(text.lower() if kind is ParameterType.BOOLEAN else text, name)
     except UserError as error:
         raise TaskFailed(f"output parameter {name!r}: expected {kind}, {error}") from None
+
+
+def bring_from_custom_path(planned: Artifact, written: Any, folder: Path) -> None:
+    """Moves an artifact that the step wrote elsewhere (`artifact.custom_path`) to its place, as the launcher would.
+
+    Raises:
+        TaskFailed: there is nothing at that path.
+    """
+    first = written["artifacts"][0] if isinstance(written, dict) and written.get("artifacts") else {}
+    custom = first.get("custom_path") if isinstance(first, dict) else None
+    if not custom or first.get("uri", planned["uri"]) != planned["uri"]:
+        return
+    source = folder / str(custom)
+    if not source.exists():
+        raise TaskFailed(f"there is nothing at the artifact's custom_path {custom!r}")
+    remove(Path(planned["uri"]))
+    shutil.move(source, planned["uri"])
 
 
 def merge_artifacts(planned: list[Artifact], written: Any) -> list[Artifact]:

@@ -1,6 +1,7 @@
 """What an executor is given: one attempt at one step."""
 
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,6 +13,7 @@ from localvertex.context import Context
 from localvertex.custom_jobs import Status
 from localvertex.errors import TaskFailed
 from localvertex.placeholders import Scope, Unresolvable, resolve_text
+from localvertex.processes import Process
 from localvertex.spec import Component, Container, Importer
 
 
@@ -39,10 +41,18 @@ class Job:
             raise TypeError(f"{self.label} has no container")
         return self.executor
 
+    def command(self) -> list[str]:
+        """The container's command, Concat and IfPresent flattened, placeholders still in."""
+        return self.expanded(self.container.command)
+
     def arguments(self) -> list[str]:
         """The container's args, Concat and IfPresent flattened, placeholders still in."""
+        return self.expanded(self.container.args)
+
+    def expanded(self, words: tuple[str, ...]) -> list[str]:
+        """Templates with the structures in them flattened."""
         try:
-            return expand_arguments(self.container.args, present_inputs(self.executor_input))
+            return expand_arguments(words, present_inputs(self.executor_input))
         except Unresolvable as error:
             raise TaskFailed(str(error), is_retryable=False) from None
 
@@ -52,6 +62,34 @@ class Job:
             return resolve_text(template, self.scope)
         except Unresolvable as error:
             raise TaskFailed(str(error), is_retryable=False) from None
+
+    def run(self, command: list[str], env: dict[str, str]) -> int:
+        """Runs a command in the task's folder; its exit code.
+
+        Raises:
+            Cancelled: the run was stopped.
+            TaskFailed: it cannot be started, or took longer than its timeout.
+        """
+        return self.wait(self.context.processes.start(command, cwd=self.folder, env=env, log=self.log))
+
+    def wait(self, process: Process) -> int:
+        """Waits for a process of this attempt; its exit code. See `run`."""
+        seconds, is_late = self.container.timeout_seconds, threading.Event()
+
+        def stop() -> None:
+            is_late.set()
+            process.stop()
+
+        timer = threading.Timer(seconds or 0.0, stop)
+        timer.daemon = True
+        if seconds is not None:
+            timer.start()
+        code = self.context.processes.wait(process)
+        timer.cancel()
+        self.context.processes.check_stopped()
+        if is_late.is_set():
+            raise TaskFailed(f"took longer than its timeout of {seconds:g} s", exit_code=code)
+        return code
 
     def environment(self, bin_folder: Path) -> dict[str, str]:
         """The user's environment, this interpreter's programs first in PATH, the container's variables over it."""

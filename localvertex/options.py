@@ -3,6 +3,7 @@
 import math
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +35,8 @@ class Options:
     grace_seconds: float = 10.0
     """Between SIGTERM and SIGKILL when a run is stopped."""
 
+    images: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Commands in place of container images, by image; `open_pipeline` takes them for a file of its own."""
     custom_jobs: CustomJobOptions = field(default_factory=CustomJobOptions)
     """Restart rule and faults of its custom jobs."""
 

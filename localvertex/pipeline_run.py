@@ -8,14 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from localvertex import record, report, run_folder
+from localvertex import platforms, record, report, run_folder
 from localvertex.context import Context, Warnings
 from localvertex.display import Display
 from localvertex.finished_steps import FinishedSteps
 from localvertex.load import PipelineFile
 from localvertex.options import Options
 from localvertex.processes import Processes
-from localvertex.refusals import harmless
 from localvertex.scheduler import Scheduler
 from localvertex.spec import TaskSpec
 from localvertex.task import Task, Values
@@ -78,7 +77,7 @@ class PipelineRun:
 
     def execute(self) -> dict[str, Any]:
         """Runs to the end, writes run.json and run.html, returns the record."""
-        for text in harmless(self._file.pipeline):
+        for text in platforms.harmless(self._file.pipeline.platforms):
             self._context.warnings.say(text)
         self._display.started(self.run_dir, self._root)
         try:

@@ -1,23 +1,16 @@
 """The check before a run: everything in the pipeline that does not run here, by name and place, at once."""
 
-from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from localvertex import arguments, conditions, executors
+from localvertex import arguments, conditions, executors, platforms
 from localvertex.placeholders import unknown_placeholders
-from localvertex.spec import Component, Container, Dag, Importer, ParameterType, Pipeline, TaskSpec
-
-HARMLESS_KUBERNETES = {
-    "imagePullPolicy", "nodeSelector", "tolerations", "podMetadata", "imagePullSecret", "nodeAffinity", "podAffinity",
-    "securityContext", "enabledSharedMemory",
-}  # fmt: skip
-"""Fields of KubernetesExecutorConfig that change where a container runs, not what it does."""
+from localvertex.spec import Component, Container, Dag, ParameterType, Pipeline, TaskSpec
 
 
 def refusals(pipeline: Pipeline) -> list[str]:
     """What cannot be honoured, one line each; an empty list when the pipeline can run."""
-    reasons = [*pipeline.unsupported, *platform_refusals(pipeline.platforms)]
+    reasons = [*pipeline.unsupported, *platforms.refusals(pipeline.platforms)]
     reached = reachable(pipeline, reasons)
     for component in reached:
         if component.dag is not None:
@@ -25,42 +18,6 @@ def refusals(pipeline: Pipeline) -> list[str]:
         else:
             reasons += step_refusals(component, pipeline)
     return list(dict.fromkeys(reasons))
-
-
-def harmless(pipeline: Pipeline) -> list[str]:
-    """What is ignored because it makes no difference here, for one warning each."""
-    return [
-        f"{place} has no effect here"
-        for place, name, _ in platform_fields(pipeline.platforms)
-        if name in HARMLESS_KUBERNETES
-    ]
-
-
-def platform_fields(platforms: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Place, name and value of each setting in the platform document."""
-    for platform, config in (platforms.get("platforms") or {}).items() if isinstance(platforms, dict) else []:
-        place = f"platforms.{platform}"
-        deployment = config.get("deploymentSpec") if isinstance(config, dict) else None
-        for key, value in (config or {}).items() if isinstance(config, dict) else [("", config)]:
-            if key not in ("deploymentSpec", "platform"):
-                yield f"{place}.{key}", key, value
-        for label, executor in ((deployment or {}).get("executors") or {}).items():
-            for name, value in (executor or {}).items():
-                yield f"{place}.deploymentSpec.executors.{label}.{name}", name, value
-
-
-def platform_refusals(platforms: dict[str, Any]) -> list[str]:
-    """Settings of a platform spec that change what a step does."""
-    try:
-        unknown = [key for key in platforms if key != "platforms"]
-        fields = list(platform_fields(platforms))
-    except AttributeError:
-        return ["the second document of the file is not a platform spec"]
-    return [f"{key}: not a platform spec" for key in unknown] + [
-        f"{place}: settings of a Kubernetes cluster cannot be honoured here"
-        for place, name, value in fields
-        if name not in HARMLESS_KUBERNETES and value
-    ]
 
 
 def reachable(pipeline: Pipeline, reasons: list[str]) -> list[Component]:
@@ -176,26 +133,19 @@ def step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
         return [f"{component.place}: there is no executor {component.executor!r}"]
     runner = executors.find(executor)
     if runner is None:
-        return [f"{executor.place}: container components do not run locally yet ({described(executor)})"]
+        return [f"{executor.place}: nothing here runs this"]
     reasons = runner.refusals(executor)
     names = [name for name, each in component.input_parameters.items() if each.type is ParameterType.TASK_CONFIG]
     reasons += [f"{component.place}: the input {name!r} is a TaskConfig, a Kubernetes feature" for name in names]
     texts: list[Any] = [each.default for each in component.input_parameters.values()]
     if isinstance(executor, Container):
         texts += [*executor.command, *executor.args, *executor.env.values()]
+        reasons += [f"{executor.place}.command: {reason}" for reason in arguments.check(executor.command)]
         reasons += [f"{executor.place}.args: {reason}" for reason in arguments.check(executor.args)]
     else:
         texts += [executor.uri, executor.metadata]
     unknown = [name for text in texts for name in placeholders_in(text)]
     return reasons + [f"{executor.place}: the placeholder {name} is not known" for name in unknown]
-
-
-def described(executor: Container | Importer) -> str:
-    """A container in a few words."""
-    if not isinstance(executor, Container):
-        return "an importer"
-    words = " ".join([*executor.command[:4], *executor.args[:2]])
-    return f"image {executor.image!r}, command {' '.join(words.split())[:80]!r}"
 
 
 def placeholders_in(value: Any) -> list[str]:

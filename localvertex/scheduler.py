@@ -195,10 +195,7 @@ class Scheduler:
         if State.FAILED in states:
             failed = [child.name for child in task.children.values() if child.state is State.FAILED]
             return self.finish(task, State.FAILED, error=f"failed in it: {', '.join(failed)}")
-        try:
-            task.outputs = collect_loop(task) if task.is_loop else collect_dag(task)
-        except InputError as error:
-            return self.finish(task, State.FAILED, error=str(error))
+        task.outputs = collect_loop(task) if task.is_loop else collect_dag(task)
         return self.finish(task, State.SUCCEEDED)
 
     def finish(self, task: Task, state: State, *, error: str = "", note: str = "") -> None:

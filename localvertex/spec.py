@@ -169,6 +169,10 @@ class Container:
     env: dict[str, str] = field(default_factory=dict)
     resources: dict[str, Any] = field(default_factory=dict)
     has_lifecycle: bool = False
+    timeout_seconds: float | None = None
+    """From the platform document, `activeDeadlineSeconds`."""
+    replacement: tuple[str, ...] = ()
+    """What `--image` puts before the command, in place of the image."""
     place: str = ""
 
 

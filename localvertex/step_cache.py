@@ -31,6 +31,8 @@ def key_of(pipeline_name: str, component: Component, container: Container, input
         "args": container.args,
         "env": container.env,
     }
+    if container.replacement:
+        parts["replacement"] = container.replacement
     if own_key:
         parts = {"pipeline": pipeline_name, "own_key": own_key, "outputs": parts["outputs"]}
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

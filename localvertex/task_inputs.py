@@ -4,9 +4,9 @@ from typing import Any
 
 from localvertex import conditions
 from localvertex.placeholders import Scope, Unresolvable, resolve_structure
-from localvertex.spec import Component, ParameterSource
+from localvertex.spec import Component, ParameterSource, ParameterType
 from localvertex.task import State, Task, Values
-from localvertex.values import convert
+from localvertex.values import as_text, convert
 
 
 class InputError(Exception):
@@ -32,11 +32,12 @@ def resolve_inputs(task: Task, siblings: dict[str, Task], scope: Scope, resource
         else:
             constants[name] = source
             continue
-        values.parameters[name] = selected(source, value, name)
+        values.parameters[name] = selected(source, value, name, task.component)
     # Constants last: an f-string refers to the other inputs of the same task.
     known = Scope(job=scope.job, task=scope.task, executor_input={"inputs": {"parameterValues": values.parameters}})
     resolved = {
-        name: selected(source, resolve(source.constant, known, name), name) for name, source in constants.items()
+        name: selected(source, resolve(source.constant, known, name), name, task.component)
+        for name, source in constants.items()
     }
     values.parameters |= resolved
     for name, artifact in task.spec.artifacts.items():
@@ -57,14 +58,20 @@ def resolve(constant: Any, scope: Scope, name: str) -> Any:
         raise InputError(f"input {name!r}: {error}") from None
 
 
-def selected(source: ParameterSource, value: Any, name: str) -> Any:
-    """The value, or the part of it that the source selects."""
+def selected(source: ParameterSource, value: Any, name: str, component: Component) -> Any:
+    """The value, or the part of it that the source selects, as text where text is declared.
+
+    kfp declares a field of a loop's item as STRING, whatever is in it.
+    """
     if source.selector is None or value is None:
         return value
     try:
-        return conditions.select(source.selector, value)
+        part = conditions.select(source.selector, value)
     except conditions.ConditionError as error:
         raise InputError(f"input {name!r}: the selector {source.selector!r} {error}") from None
+    declared = component.input_parameters.get(name)
+    is_text = declared is not None and declared.type is ParameterType.STRING
+    return as_text(part) if is_text and part is not None else part
 
 
 def complete_inputs(values: Values, component: Component, scope: Scope, explain: dict[str, str]) -> Values:

@@ -8,7 +8,7 @@ from localvertex.placeholders import Scope, Unresolvable, resolve_structure
 from localvertex.spec import Dag, OutputSource, ParameterType
 from localvertex.task import State, Task, Values
 from localvertex.task_inputs import InputError
-from localvertex.values import as_text, convert
+from localvertex.values import as_text
 
 
 def loop_items(loop: Task, scope: Scope) -> list[Values]:
@@ -54,15 +54,15 @@ def loop_items(loop: Task, scope: Scope) -> list[Values]:
 def collect_dag(dag_task: Task) -> Values:
     """The outputs of a dag whose tasks are all final; an output whose producer did not run is left out.
 
-    Raises:
-        InputError: a value is not of its declared type.
+    Their types were checked when steps made them. What the dag declares is no measure: kfp's compiler declares LIST for
+    outputs that a Collected takes, in the dags inside the loop already.
     """
     dag = dag_task.component.dag or Dag(tasks={})
     values = Values()
     for name, sources in dag.parameters.items():
         found = first([(dag_task.children[each.producer].outputs.parameters, each) for each in sources])
         if found is not None:
-            values.parameters[name] = typed(found, dag_task, name)
+            values.parameters[name] = found
     for name, sources in dag.artifacts.items():
         found = first([(dag_task.children[each.producer].outputs.artifacts, each) for each in sources])
         if found is not None:
@@ -73,17 +73,6 @@ def collect_dag(dag_task: Task) -> Values:
 def first(candidates: list[tuple[dict[str, Any], OutputSource]]) -> Any:
     """The first output that is there: with a OneOf, that of the branch that ran."""
     return next((outputs[source.key] for outputs, source in candidates if outputs.get(source.key) is not None), None)
-
-
-def typed(value: Any, task: Task, name: str) -> Any:
-    """An output as its declared type; inside a loop the declared type is the list of all iterations."""
-    declared = task.component.output_parameters.get(name)
-    if declared is None or task.iteration is not None:
-        return value
-    try:
-        return convert(value, declared.type)
-    except ValueError as error:
-        raise InputError(f"output {name!r}: expected {declared.type}, {error}") from None
 
 
 def collect_loop(loop: Task) -> Values:

@@ -1,6 +1,7 @@
 """What can execute a step. One class a file; the first that accepts an executor spec gets it."""
 
 from localvertex.executors.base import Executor
+from localvertex.executors.container_command import ContainerCommand
 from localvertex.executors.custom_job import CustomJob
 from localvertex.executors.importing import Importing
 from localvertex.executors.model_upload import ModelUpload
@@ -8,7 +9,9 @@ from localvertex.executors.notification_email import NotificationEmail
 from localvertex.executors.python_step import PythonStep
 from localvertex.spec import Container, Importer
 
-EXECUTORS: tuple[Executor, ...] = (Importing(), CustomJob(), ModelUpload(), NotificationEmail(), PythonStep())
+EXECUTORS: tuple[Executor, ...] = (
+    Importing(), CustomJob(), ModelUpload(), NotificationEmail(), PythonStep(), ContainerCommand(),
+)  # fmt: skip
 
 
 def find(executor: Container | Importer) -> Executor | None:

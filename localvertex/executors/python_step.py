@@ -76,11 +76,9 @@ def run(command: list[str], job: Job, folder: Path, env: dict[str, str], tempora
         )
     )
     if not process:
-        return processes.run(command, cwd=job.folder, env=env, log=job.log)
+        return job.run(command, env)
     processes.add(process)
-    code = processes.wait(process)
-    processes.check_stopped()
-    return code
+    return job.wait(process)
 
 
 def bin_folder() -> Path:

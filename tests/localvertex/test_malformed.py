@@ -162,8 +162,8 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
         "deploymentSpec executors exec-echo", {"resolver": {}}, "exec-echo: executors of the kind 'resolver' do not",
     ),
     "lifecycle": (f"{EXECUTOR} lifecycle", {"preCacheCheck": {}}, "life-cycle hooks do not run locally"),
-    "foreign container": (f"{EXECUTOR} command", ["java", "-jar"], "container components do not run locally yet"),
-    "no command": (f"{EXECUTOR} command", [], "container components do not run locally yet"),
+    "foreign container": (f"{EXECUTOR} command", ["no-java", "-jar"], "the program 'no-java' is not on this machine"),
+    "no command": (f"{EXECUTOR} command", [], "it has no command, and the entry point of its image is not known here"),
     "command is text": (f"{EXECUTOR} command", "sh -c true", "command: expected a list, found 'sh -c true'"),
     "env": (f"{EXECUTOR} env", [{"value": "x"}], "env[0]: the field 'name' is missing"),
     "placeholder": (f"{EXECUTOR} args", ["{{$.pipeline_secret}}"], "placeholder {{$.pipeline_secret}} is not known"),
@@ -279,12 +279,14 @@ def test_cluster_settings_that_make_no_difference_give_one_warning(with_platform
 
 
 def test_everything_that_is_refused_is_named_at_once_on_the_command_line(good, tmp_path, command):
-    document = changed(changed(good, f"{EXECUTOR} command", ["java"]), f"{EXECUTOR} lifecycle", {"preCacheCheck": {}})
+    document = changed(
+        changed(good, f"{EXECUTOR} command", ["no-java"]), f"{EXECUTOR} lifecycle", {"preCacheCheck": {}}
+    )
     document = changed(document, "root dag tasks condition-1 triggerPolicy condition", "1 +")
     (tmp_path / "p.json").write_text(json.dumps(document))
     done = command("run", "p.json")
     assert done.returncode == 2
     assert "triggerPolicy.condition" in done.stderr
-    assert "container components" in done.stderr
+    assert "the program 'no-java' is not on this machine" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "runs").exists()
