@@ -125,6 +125,8 @@ def load(directory: str, step: int) -> Checkpoint:
     """
     folder = epath.Path(directory) / name(step)
     manifest = storage.read_json(folder / MANIFEST_FILE)
+    if not isinstance(manifest, dict):
+        raise TornCheckpoint(f"its {MANIFEST_FILE} is gone or damaged")
     try:
         expected = manifest["files"][VARIABLES_FILE]
         data = (folder / VARIABLES_FILE).read_bytes()

@@ -8,13 +8,14 @@ from typing import Any
 import keras
 import numpy as np
 import numpy.typing as npt
+import tensorflow as tf
 
 from trainer.errors import UserError
 
 
 def values(variables: Sequence[keras.Variable]) -> list[npt.NDArray[Any]]:
     """Copies of the values, in order."""
-    return [np.array(keras.ops.convert_to_numpy(variable)) for variable in variables]
+    return [np.array(tf.convert_to_tensor(variable.value).numpy()) for variable in variables]
 
 
 def assign(variables: Sequence[keras.Variable], arrays: Sequence[npt.NDArray[Any]]) -> None:

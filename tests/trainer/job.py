@@ -21,26 +21,34 @@ SECONDS = 180
 class Job:
     """Processes of `trainer.task`, one a worker; the first is the chief."""
 
-    def __init__(self, folder: Path, arguments: Sequence[str], num_workers: int = 1) -> None:
-        self.folder, self.arguments, self.num_workers = folder, list(arguments), num_workers
+    def __init__(self, folder: Path, arguments: Sequence[str], num_workers: int = 1, *others: str) -> None:
+        """A chief, workers, and others: "ps" or "evaluator"."""
+        self.folder, self.arguments = folder, list(arguments)
+        kinds = ["chief", *["worker"] * (num_workers - 1), *others]
+        self.tasks = [(kind, kinds[:place].count(kind)) for place, kind in enumerate(kinds)]
+        self._ports: list[int] = []
         self.workers: list[subprocess.Popen[bytes]] = []
         self.exit_codes: list[list[int | None]] = []
         """Of each attempt, in the order of the workers; None: still there when the job was ended."""
 
     def start(self) -> None:
         """Start every worker."""
-        ports = _free_ports(self.num_workers)
-        addresses = [f"127.0.0.1:{port}" for port in ports]
-        cluster = {"chief": addresses[:1], "worker": addresses[1:]}
-        self.workers = []
-        for number in range(self.num_workers):
-            kind, index = ("chief", 0) if number == 0 else ("worker", number - 1)
-            environment = {k: v for k, v in os.environ.items() if not k.startswith(("AIP_", "TF_CONFIG", "CLUSTER_"))}
-            if self.num_workers > 1:
-                environment["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
-            with (self.folder.parent / f"{self.folder.name}-{number}.log").open("ab") as log:
-                command = [sys.executable, "-m", "trainer.task", *self.arguments]
-                self.workers.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+        self._ports = _free_ports(len(self.tasks))
+        self.workers = [self.start_worker(place) for place in range(len(self.tasks))]
+
+    def start_worker(self, place: int) -> "subprocess.Popen[bytes]":
+        """Start one worker, with the address it had before."""
+        cluster: dict[str, list[str]] = {}
+        for (kind, _), port in zip(self.tasks, self._ports, strict=True):
+            if kind != "evaluator":
+                cluster.setdefault(kind, []).append(f"127.0.0.1:{port}")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("AIP_", "TF_CONFIG", "CLUSTER_"))}
+        if len(self.tasks) > 1:
+            kind, index = self.tasks[place]
+            environment["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
+        with (self.folder.parent / f"{self.folder.name}-{place}.log").open("ab") as log:
+            command = [sys.executable, "-m", "trainer.task", *self.arguments]
+            return subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 
     def wait(self, *, until: Callable[[], bool] = lambda: False, seconds: float = SECONDS) -> None:
         """Until a worker has failed, all are done, or something else is the case."""
