@@ -96,8 +96,8 @@ def _add_running(running: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     running.add_argument(
         "--xla", choices=_XLA, default=AUTO,
-        help="compile forward and backward pass (dropout then draws other numbers); auto: where a trial after the first steps"
-        " shows that it pays, never with --exact [%(default)s]",
+        help="compile forward and backward pass (dropout then draws other numbers); auto: where a trial after the"
+        " first steps shows that it pays, never with --exact [%(default)s]",
     )  # fmt: skip
     running.add_argument(
         "--watchdog-seconds", type=float, default=900.0, metavar="T",

@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from trainer import checkpoints, speed, variables
 from trainer.augmentation import AUGMENTATIONS
-from trainer.batches import Order, load_split
+from trainer.examples import load_split
+from trainer.order import Order
 from trainer.config import TrainConfig
 from trainer.learner import Learner
 
