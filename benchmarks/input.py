@@ -15,6 +15,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -116,10 +117,8 @@ def variants(folder: Path) -> dict[str, Callable[[float], float]]:
         "prepared, encoded in memory": ours(encoded),
         "prepared, pixels in memory": ours(cached),
     }
-    measured: dict[str, Callable[[float], float]] = {
-        name: (lambda seconds, batches=batches: rate(batches, seconds)) for name, batches in made.items()
-    }
-    return measured | {"NumPy gather, no pipeline": lambda seconds: gather_rate(pixels, seconds)}
+    measured: dict[str, Callable[[float], float]] = {name: partial(rate, batches) for name, batches in made.items()}
+    return measured | {"NumPy gather, no pipeline": partial(gather_rate, pixels)}
 
 
 def main() -> None:

@@ -1,0 +1,68 @@
+"""The other side of benchmarks/train.py and scaling.py: `fit`, as one would write it, in a process of its own.
+
+`python benchmarks/keras_fit.py DATASET MODEL BATCH_SIZE STEPS_PER_EPOCH SECONDS` trains the trainer's own network with
+Keras 3 on one device until so many seconds have been measured. With TF_CONFIG set, tf-keras trains convnet's layers
+under MultiWorkerMirroredStrategy, and the last number is that of epochs: no worker may stop by its own clock.
+"""
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+IS_CLUSTER = "TF_CONFIG" in os.environ
+os.environ["TF_USE_LEGACY_KERAS"] = "1" if IS_CLUSTER else "0"
+os.environ["KERAS_BACKEND"] = "tensorflow"
+
+
+def legacy_convnet(image_size: int, num_classes: int) -> Any:
+    """The layers of trainer.models.convnet in tf-keras."""
+    from tf_keras import Input, Model, layers
+
+    images = Input((image_size, image_size, 3), dtype="uint8")
+    hidden = layers.Rescaling(1 / 127.5, offset=-1.0)(images)
+    for filters in (16, 32, 64):
+        hidden = layers.Conv2D(filters, 3, padding="same", use_bias=False)(hidden)
+        hidden = layers.BatchNormalization(momentum=0.9)(hidden)
+        hidden = layers.MaxPooling2D(2)(layers.ReLU()(hidden))
+    hidden = layers.Dropout(0.3)(layers.Flatten()(hidden))
+    return Model(images, layers.Softmax()(layers.Dense(num_classes)(hidden)))
+
+
+def main(directory: str, name: str, batch_size: int, steps_per_epoch: int, amount: float) -> None:
+    """Prints the steps per second of `fit` without its first two epochs."""
+    import tensorflow as tf
+
+    from trainer import dataset, models
+
+    # Before any operation: it opens the connections.
+    chosen = tf.distribute.MultiWorkerMirroredStrategy() if IS_CLUSTER else tf.distribute.get_strategy()
+    data = dataset.load(directory)
+    records = list(data.records("train"))
+    pixels, labels = [record.pixels() for record in records], [record.label for record in records]
+    batches = tf.data.Dataset.from_tensor_slices((pixels, labels)).shuffle(len(records)).repeat()
+    batches = batches.batch(batch_size, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
+    with chosen.scope():
+        if IS_CLUSTER:
+            model = legacy_convnet(data.image_size, data.num_classes)
+        else:
+            model = models.build(name, image_size=data.image_size, num_classes=data.num_classes, weights="none")
+        # Keras leaves XLA off on a machine without GPU.
+        model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    ends: list[float] = []
+
+    def note_end(epoch: int, logs: Any) -> None:
+        del epoch, logs
+        ends.append(time.perf_counter())
+        if not IS_CLUSTER and len(ends) > 2 and ends[-1] - ends[1] > amount:
+            model.stop_training = True
+
+    callback = tf.keras.callbacks.LambdaCallback(on_epoch_end=note_end)
+    num_epochs = int(amount) if IS_CLUSTER else 10**6
+    model.fit(batches, steps_per_epoch=steps_per_epoch, epochs=num_epochs, verbose=0, callbacks=[callback])
+    print(json.dumps({"steps_per_second": (len(ends) - 2) * steps_per_epoch / (ends[-1] - ends[1])}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5]))

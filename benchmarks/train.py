@@ -1,0 +1,157 @@
+"""Steps per second of the trainer beside Keras' `fit`: same network, data, batch and machine, in one run.
+
+Run it as `python benchmarks/train.py`. On one device the other side is Keras 3's `fit`; with two workers on this
+machine it is tf-keras' `fit` under MultiWorkerMirroredStrategy, since Keras 3's does not work there; it takes
+`python -m pip install --no-deps tf-keras==2.21.0` (its dependency is the package tensorflow, and tensorflow-cpu serves).
+The sides take turns in processes of their own; the figures are medians. Ours is what `python -m trainer.task` writes
+into its diary, after the warm-up and with what it chose itself (XLA after a timing). tf-keras' batch normalisation is
+not synchronised, the trainer's is.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from trainer.prepare import prepare
+
+# name: pixels, batch, steps of an epoch of fit, and what the trainer shall reach against it.
+CASES = {"convnet": (16, 64, 200, 1.5), "mnist-cnn": (28, 64, 10, 0.97), "resnet50": (96, 16, 4, 0.97)}
+TWO_WORKERS_SHALL_REACH = 2.0
+TRAINER = "-m trainer.task --weights=none --augment=none --epochs=100000 --checkpoint-every-seconds=0"
+LONGEST_SECONDS = 600.0
+
+
+def start(arguments: list[str], environment: dict[str, str], log: Path) -> "subprocess.Popen[str]":
+    """A Python process; what it says besides its result goes to the log."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("TF_CONFIG", "CLUSTER_SPEC")}
+    with log.open("a") as file:
+        return subprocess.Popen(
+            [sys.executable, *arguments], env=kept | environment | {"TF_CPP_MIN_LOG_LEVEL": "3"}, text=True,
+            stdout=subprocess.PIPE, stderr=file,
+        )  # fmt: skip
+
+
+def clusters(num_workers: int) -> list[dict[str, str]]:
+    """TF_CONFIG of each worker on this machine; nothing for a single one."""
+    if num_workers == 1:
+        return [{}]
+    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(num_workers)]
+    addresses = [f"127.0.0.1:{probe.getsockname()[1]}" for probe in probes]
+    for probe in probes:
+        probe.close()
+    return [
+        {"TF_CONFIG": json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}})}
+        for index in range(num_workers)
+    ]
+
+
+def trainer_rate(dataset: Path, name: str, batch_size: int, seconds: float, num_workers: int, *flags: str) -> float:
+    """Steps per second of `trainer.task`, which is stopped by SIGTERM when enough has been seen."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        arguments = [
+            *TRAINER.split(), f"--dataset={dataset}", f"--checkpoint-directory={folder}/run", f"--model={name}",
+            f"--global-batch-size={batch_size}", *flags,
+        ]  # fmt: skip
+        processes = [start(arguments, environment, log) for environment in clusters(num_workers)]
+        try:
+            return _watch(Path(folder) / "run" / "events" / "workerpool0-0.jsonl", processes, seconds)
+        except RuntimeError as error:
+            raise RuntimeError(f"{error}: {log.read_text()[-2000:]}") from error
+        finally:
+            for process in processes:
+                process.send_signal(signal.SIGTERM)
+            for process in processes:
+                process.communicate(timeout=LONGEST_SECONDS)
+
+
+def _watch(diary: Path, processes: "list[subprocess.Popen[str]]", seconds: float) -> float:
+    end = time.monotonic() + LONGEST_SECONDS
+    while time.monotonic() < end and all(process.poll() is None for process in processes):
+        lines = diary.read_text().splitlines() if diary.exists() else []
+        events: list[dict[str, Any]] = [json.loads(line) for line in lines if line.endswith("}")]
+        settled = settled_calls(events)
+        if (measured := sum(event["seconds"] for event in settled)) > seconds:
+            return float(sum(event["last_step"] - event["first_step"] + 1 for event in settled) / measured)
+        time.sleep(0.5)
+    raise RuntimeError("the trainer did not train")
+
+
+def settled_calls(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The `steps` events after the warm-up: behind the last notice, without the two calls that may trace again."""
+    last_notice = max((i for i, event in enumerate(events) if event["event"] == "notice"), default=None)
+    if last_notice is None:
+        return []
+    return [event for event in events[last_notice:] if event["event"] == "steps"][2:]
+
+
+def fit_rate(dataset: Path, name: str, batch_size: int, steps_per_epoch: int, amount: float, num_workers: int) -> float:
+    """Steps per second of `fit`; the amount is in seconds on one device and in epochs on several workers."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = [str(dataset), name, str(batch_size), str(steps_per_epoch), str(amount)]
+        script = str(Path(__file__).parent / "keras_fit.py")
+        log = Path(folder) / "log"
+        processes = [start([script, *words], environment, log) for environment in clusters(num_workers)]
+        answers = [process.communicate(timeout=LONGEST_SECONDS)[0] for process in processes]
+        if any(process.returncode for process in processes):
+            raise RuntimeError(f"fit failed: {log.read_text()[-2000:]}")
+        return float(json.loads(answers[0].splitlines()[-1])["steps_per_second"])
+
+
+def compare(title: str, ours: list[float], theirs: list[float], wanted: float) -> bool:
+    """Prints a line; whether the trainer is as fast as it shall be."""
+    here, there = statistics.median(ours), statistics.median(theirs)
+    ratio = here / there
+    verdict = "reached" if ratio >= wanted else "NOT REACHED"
+    print(f"{title:<34} {there:8.2f} {here:8.2f}   {ratio:5.2f} times; at least {wanted:g}: {verdict}", flush=True)
+    return ratio >= wanted
+
+
+def main() -> int:
+    """Prints the ratios; 1 if one is not reached."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=15.0, help="of each measurement, without warm-up")
+    parser.add_argument("--only", default="", help="one of: " + ", ".join((*CASES, "two-workers")))
+    options = parser.parse_args()
+    if options.only in ("", "two-workers") and importlib.util.find_spec("tf_keras") is None:
+        parser.error("tf-keras is missing: python -m pip install --no-deps tf-keras==2.21.0, or give --only")
+    print(f"steps/s, medians of {options.repeats} turns{'':<10} {'fit':>8} {'trainer':>8}", flush=True)
+    reached = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (size, batch_size, steps_per_epoch, wanted) in CASES.items():
+            data = Path(folder) / name
+            prepare(source="digits", output_directory=str(data), report_path=f"{data}.html", image_size=size)
+            turns = [
+                (
+                    trainer_rate(data, name, batch_size, options.seconds, 1),
+                    fit_rate(data, name, batch_size, steps_per_epoch, options.seconds, 1),
+                )
+                for _ in range(options.repeats if options.only in ("", name) else 0)
+            ]
+            if turns:
+                title = f"{name} {size}x{size}, batch {batch_size}"
+                reached.append(compare(title, [a for a, _ in turns], [b for _, b in turns], wanted))
+        data = Path(folder) / "convnet"
+        turns = [
+            (trainer_rate(data, "convnet", 64, options.seconds, 2), fit_rate(data, "convnet", 64, 50, 12, 2))
+            for _ in range(options.repeats if options.only in ("", "two-workers") else 0)
+        ]
+        if turns:
+            title = "convnet 16x16, batch 64, 2 workers"
+            reached.append(compare(title, [a for a, _ in turns], [b for _, b in turns], TWO_WORKERS_SHALL_REACH))
+    return 0 if all(reached) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
