@@ -1,7 +1,7 @@
 """The other side of benchmarks/train.py and scaling.py: `fit`, as one would write it, in a process of its own.
 
 `python benchmarks/keras_fit.py DATASET MODEL BATCH_SIZE STEPS_PER_EPOCH SECONDS` trains the trainer's own network with
-Keras 3 on one device until so many seconds have been measured. With TF_CONFIG set, tf-keras trains convnet's layers
+Keras 3 on one device until so many seconds have been measured. With TF_CONFIG set, tf-keras trains the same layers
 under MultiWorkerMirroredStrategy, and the last number is that of epochs: no worker may stop by its own clock.
 """
 
@@ -16,23 +16,10 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1" if IS_CLUSTER else "0"
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 
-def legacy_convnet(image_size: int, num_classes: int) -> Any:
-    """The layers of trainer.models.convnet in tf-keras."""
-    from tf_keras import Input, Model, layers
-
-    images = Input((image_size, image_size, 3), dtype="uint8")
-    hidden = layers.Rescaling(1 / 127.5, offset=-1.0)(images)
-    for filters in (16, 32, 64):
-        hidden = layers.Conv2D(filters, 3, padding="same", use_bias=False)(hidden)
-        hidden = layers.BatchNormalization(momentum=0.9)(hidden)
-        hidden = layers.MaxPooling2D(2)(layers.ReLU()(hidden))
-    hidden = layers.Dropout(0.3)(layers.Flatten()(hidden))
-    return Model(images, layers.Softmax()(layers.Dense(num_classes)(hidden)))
-
-
 def main(directory: str, name: str, batch_size: int, steps_per_epoch: int, amount: float) -> None:
     """Prints the steps per second of `fit` without its first two epochs."""
     import tensorflow as tf
+    from small_networks import convolutions
 
     from trainer import dataset, models
 
@@ -45,7 +32,7 @@ def main(directory: str, name: str, batch_size: int, steps_per_epoch: int, amoun
     batches = batches.batch(batch_size, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
     with chosen.scope():
         if IS_CLUSTER:
-            model = legacy_convnet(data.image_size, data.num_classes)
+            model = convolutions("tf_keras", data.image_size, data.num_classes, normalized=name == "convnet")
         else:
             model = models.build(name, image_size=data.image_size, num_classes=data.num_classes, weights="none")
         # Keras leaves XLA off on a machine without GPU.

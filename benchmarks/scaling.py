@@ -2,8 +2,8 @@
 
 Run it as `python benchmarks/scaling.py`, as the 2018 article on several GPUs did (its network, 28x28 pixels; an epoch
 in 21 seconds on one GPU, in 9 on several). Devices are the machine's GPUs. Where there are none, the processor is
-divided into logical devices, which share its cores: then the figures show what the distribution costs, not what it gains, and
-are marked so.
+divided into logical devices, which share its cores: then the figures show what the distribution costs, not what it
+gains, and are marked so.
 """
 
 import argparse

@@ -1,11 +1,12 @@
 """Steps per second of the trainer beside Keras' `fit`: same network, data, batch and machine, in one run.
 
 Run it as `python benchmarks/train.py`. On one device the other side is Keras 3's `fit`; with two workers on this
-machine it is tf-keras' `fit` under MultiWorkerMirroredStrategy, since Keras 3's does not work there; it takes
-`python -m pip install --no-deps tf-keras==2.21.0` (its dependency is the package tensorflow, and tensorflow-cpu serves).
+machine it is tf-keras' `fit` under MultiWorkerMirroredStrategy, since Keras 3's does not work there. It takes
+`python -m pip install --no-deps tf-keras==2.21.0` (its dependency is named tensorflow, and tensorflow-cpu serves).
+
 The sides take turns in processes of their own; the figures are medians. Ours is what `python -m trainer.task` writes
-into its diary, after the warm-up and with what it chose itself (XLA after a timing). tf-keras' batch normalisation is
-not synchronised, the trainer's is.
+into its diary, after the warm-up and with what it chose itself (XLA after a timing). With batch normalisation the two
+do not compute the same: the trainer's workers exchange their statistics in every layer, tf-keras' do not.
 """
 
 import argparse
@@ -26,13 +27,15 @@ from trainer.prepare import prepare
 
 # name: pixels, batch, steps of an epoch of fit, and what the trainer shall reach against it.
 CASES = {"convnet": (16, 64, 200, 1.5), "mnist-cnn": (28, 64, 10, 0.97), "resnet50": (96, 16, 4, 0.97)}
-TWO_WORKERS_SHALL_REACH = 2.0
+TWO_WORKERS = {"small_networks:build": 2.0, "convnet": 0.0}
 TRAINER = "-m trainer.task --weights=none --augment=none --epochs=100000 --checkpoint-every-seconds=0"
 LONGEST_SECONDS = 600.0
 
 
 def start(arguments: list[str], environment: dict[str, str], log: Path) -> "subprocess.Popen[str]":
     """A Python process; what it says besides its result goes to the log."""
+    # For the networks beside this file.
+    environment = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)]), **environment}
     kept = {name: value for name, value in os.environ.items() if name not in ("TF_CONFIG", "CLUSTER_SPEC")}
     with log.open("a") as file:
         return subprocess.Popen(
@@ -113,7 +116,8 @@ def compare(title: str, ours: list[float], theirs: list[float], wanted: float) -
     here, there = statistics.median(ours), statistics.median(theirs)
     ratio = here / there
     verdict = "reached" if ratio >= wanted else "NOT REACHED"
-    print(f"{title:<34} {there:8.2f} {here:8.2f}   {ratio:5.2f} times; at least {wanted:g}: {verdict}", flush=True)
+    goal = f"; at least {wanted:g}: {verdict}" if wanted else "; no goal, not the same computation"
+    print(f"{title:<34} {there:8.2f} {here:8.2f}   {ratio:5.2f} times{goal}", flush=True)
     return ratio >= wanted
 
 
@@ -143,13 +147,14 @@ def main() -> int:
                 title = f"{name} {size}x{size}, batch {batch_size}"
                 reached.append(compare(title, [a for a, _ in turns], [b for _, b in turns], wanted))
         data = Path(folder) / "convnet"
-        turns = [
-            (trainer_rate(data, "convnet", 64, options.seconds, 2), fit_rate(data, "convnet", 64, 50, 12, 2))
-            for _ in range(options.repeats if options.only in ("", "two-workers") else 0)
-        ]
-        if turns:
-            title = "convnet 16x16, batch 64, 2 workers"
-            reached.append(compare(title, [a for a, _ in turns], [b for _, b in turns], TWO_WORKERS_SHALL_REACH))
+        for name, wanted in TWO_WORKERS.items():
+            turns = [
+                (trainer_rate(data, name, 64, options.seconds, 2), fit_rate(data, name, 64, 50, 12, 2))
+                for _ in range(options.repeats if options.only in ("", "two-workers") else 0)
+            ]
+            if turns:
+                title = f"{name} 16x16, 2 workers"
+                reached.append(compare(title, [a for a, _ in turns], [b for _, b in turns], wanted))
     return 0 if all(reached) else 1
 
 
