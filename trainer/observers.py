@@ -28,20 +28,24 @@ def tensorboard(directory: str) -> Observer:
         return lambda event, **fields: None
     import tensorflow as tf
 
-    writers = {
-        name: tf.summary.create_file_writer(directory.rstrip("/") + "/" + name) for name in ("train", "validation")
-    }
+    writers: dict[str, Any] = {}
+
+    def writer(name: str) -> Any:
+        # Made when there is something to write: it starts TensorFlow's runtime, which several workers configure before.
+        if name not in writers:
+            writers[name] = tf.summary.create_file_writer(directory.rstrip("/") + "/" + name)
+        return writers[name]
 
     def observe(event: str, **fields: Any) -> None:
         names = {"steps": ("loss", "accuracy", "learning_rate", "images_per_second"), "evaluate": ("loss", "accuracy")}
         if event in names:
             step = fields["last_step"] if event == "steps" else fields["step"]
-            with writers["train" if event == "steps" else "validation"].as_default(step=step):
+            with writer("train" if event == "steps" else "validation").as_default(step=step):
                 for name in names[event]:
                     tf.summary.scalar(name, fields[name])
         if event in ("evaluate", "exit"):
-            for writer in writers.values():
-                writer.flush()
+            for each in writers.values():
+                each.flush()
 
     return observe
 
