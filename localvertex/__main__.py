@@ -16,6 +16,7 @@ examples:
   python -m localvertex list
   python -m localvertex show latest
   python -m localvertex logs latest train
+  python -m localvertex serve --port 8700
 
 exit codes: 0 done, 1 it ran and failed, 2 the input is wrong, 130 stopped by Ctrl-C, 143 stopped by SIGTERM
 """
@@ -27,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser("localvertex", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=raw)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_run(commands)
+    add_serve(commands)
     about = {
         "list": "list the runs of the work directory",
         "show": "show one run: steps, metrics, models, error",
@@ -103,6 +105,18 @@ def add_custom_jobs(run: argparse.ArgumentParser) -> None:
     jobs.add_argument(
         "--restart-rule", choices=["service", "strict"], default="service",
         help="whether an ordinary non-zero exit code restarts a replica or ends the job (%(default)s)",
+    )  # fmt: skip
+
+
+def add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The options of `serve`."""
+    text = "answer the Vertex AI API on 127.0.0.1 and run what is asked for (docs/serve.md)"
+    serve = commands.add_parser("serve", help=text, description=text.capitalize() + ".")
+    add_work_dir(serve)
+    serve.add_argument("--port", metavar="P", type=int, default=8700, help="0 for a free one (%(default)s)")
+    serve.add_argument(
+        "--time-factor", metavar="N", type=float, default=1.0,
+        help="how fast time passes for schedules, to try a weekly one in minutes (%(default)g)",
     )  # fmt: skip
 
 

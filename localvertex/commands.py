@@ -14,6 +14,9 @@ from localvertex.errors import UserError
 from localvertex.runs import Found, find, find_all, find_readable, find_task
 from localvertex.task import State
 
+MAX_TIME_FACTOR = 100_000.0
+"""Above that a minute is shorter than the time it takes to look at the clock."""
+
 
 def run_command(options: argparse.Namespace) -> int:
     """`run`: 0 when the pipeline succeeded, 1 when it failed, 128 + signal when it was stopped."""
@@ -129,6 +132,19 @@ def clean_command(options: argparse.Namespace) -> int:
     return 0
 
 
+def serve_command(options: argparse.Namespace) -> int:
+    """`serve`: until it is stopped."""
+    try:
+        # The web framework is needed by no other command.
+        from localvertex.serve.server import serve
+    except ImportError as error:
+        raise UserError(f"serve needs {error.name}: pip install 'vertex-gpu-training[serve]'") from None
+    if not 0 < options.time_factor <= MAX_TIME_FACTOR:
+        raise UserError(f"--time-factor {options.time_factor}: more than 0, at most {MAX_TIME_FACTOR}, expected")
+    serve(options.work_dir, port=options.port, time_factor=options.time_factor)
+    return 0
+
+
 def remove(found: Found) -> None:
     """Removes the folder of a run, its record first: half a folder is no run."""
     (found.run_dir / record.FILE).unlink()
@@ -142,4 +158,5 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "show": show_command,
     "logs": logs_command,
     "clean": clean_command,
+    "serve": serve_command,
 }

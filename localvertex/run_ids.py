@@ -9,15 +9,20 @@ from localvertex.errors import UserError
 RUN_ID = re.compile(r"[a-z][a-z0-9-]{0,127}")
 """What Vertex accepts as the id of a pipeline job."""
 
-RESERVED = ("models", "training")
+RESERVED = ("models", "training", "api", "buckets")
 """Folders of the work directory that are no runs."""
+
+
+def readable_id(pipeline_name: str, ending: str) -> str:
+    """An id from the pipeline's name, whatever characters that has."""
+    name = re.sub(r"[^a-z0-9-]+", "-", pipeline_name.lower()).strip("-")[:100] or "pipeline"
+    stem = f"{name}-{ending}"
+    return stem if stem[0].isalpha() else f"p-{stem}"
 
 
 def new_run_id(pipeline_name: str, work_dir: Path) -> str:
     """A free id as the SDK makes it: the pipeline's name and the time; counted on within one second."""
-    name = re.sub(r"[^a-z0-9-]+", "-", pipeline_name.lower()).strip("-")[:100] or "pipeline"
-    stem = f"{name}-{datetime.now(UTC):%Y%m%d%H%M%S}"
-    stem = stem if stem[0].isalpha() else f"p-{stem}"
+    stem = readable_id(pipeline_name, f"{datetime.now(UTC):%Y%m%d%H%M%S}")
     number, run_id = 1, stem
     while (work_dir / run_id).exists():
         number += 1

@@ -1,0 +1,124 @@
+"""A PipelineJob resource, drawn from what was asked for and from run.json."""
+
+from pathlib import Path
+from typing import Any
+
+from localvertex import record
+from localvertex.serve.errors import Status
+from localvertex.task import State
+
+FIELDS = {
+    "name", "displayName", "createTime", "startTime", "endTime", "updateTime", "pipelineSpec", "state", "jobDetail",
+    "error", "labels", "runtimeConfig", "encryptionSpec", "serviceAccount", "network", "reservedIpRanges",
+    "templateUri", "templateMetadata", "scheduleName", "pscInterfaceConfig", "preflightValidations",
+    "pipelineName", "pipelineJobUserId",
+}  # fmt: skip
+"""Names that filters, orders and masks may use; the last two exist in filters only."""
+
+STOPPED = "the server was stopped while this run was half done; `localvertex run --resume {run_id}` goes on with it"
+
+
+def pipeline_job(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
+    """The resource as it is now. What does not change was stored, the rest is in the run's record."""
+    try:
+        content = record.read(run_dir)
+    except (OSError, ValueError) as error:
+        return job | {"state": "PIPELINE_STATE_FAILED", "error": rpc_error(Status.INTERNAL, f"run.json: {error}")}
+    state, text = content["state"], content["error"]
+    wanted = job.get("state", "")
+    if wanted == "PIPELINE_STATE_FAILED" and state == State.CANCELLED:
+        state, text = State.FAILED, STOPPED.format(run_id=run_dir.name)
+    elif wanted == "PIPELINE_STATE_CANCELLING" and state in (State.RUNNING, State.PENDING):
+        state = "CANCELLING"
+    job = job | {"state": f"PIPELINE_STATE_{state}"}
+    job |= {"labels": {"vertex-ai-pipelines-run-billing-id": content["uuid"], **job.get("labels", {})}}
+    job |= {
+        key: content[field] for key, field in (("startTime", "start_time"), ("endTime", "end_time")) if content[field]
+    }
+    job |= {"updateTime": content["end_time"] or record.timestamp((run_dir / record.FILE).stat().st_mtime)}
+    if state == State.FAILED:
+        job |= {"error": rpc_error(Status.FAILED_PRECONDITION, text or "the run failed")}
+    parent = job["name"].rpartition("/pipelineJobs/")[0]
+    return job | {"jobDetail": {"taskDetails": task_details(content, parent)}}
+
+
+def pipeline_name(spec: dict[str, Any]) -> str:
+    """The name in a spec that nobody has checked yet; empty when there is none."""
+    info = spec.get("pipelineInfo")
+    return str(info.get("name", "")) if isinstance(info, dict) else ""
+
+
+def searchable(job: dict[str, Any]) -> dict[str, Any]:
+    """The resource with what only filters see."""
+    name = pipeline_name(job["pipelineSpec"])
+    return job | {"pipelineName": name, "pipelineJobUserId": job["name"].rpartition("/")[2]}
+
+
+def rpc_error(status: Status, message: str) -> dict[str, Any]:
+    """A google.rpc.Status."""
+    return {"code": status.number, "message": message}
+
+
+def task_details(content: dict[str, Any], parent: str) -> list[dict[str, Any]]:
+    """PipelineTaskDetail of the run itself and of each task in it."""
+    base = int(content["uuid"]) % 10**12 * 1000
+    root = content | {"name": content["run_id"], "path": "", "inputs": {"parameters": content["parameters"]}}
+    root |= {"title": content["run_id"], "attempts": 1}
+    ids = {"": base, **{task["path"]: base + number for number, task in enumerate(content["tasks"], 1)}}
+    return [task_detail(task, ids, parent) for task in (root, *content["tasks"])]
+
+
+def task_detail(task: dict[str, Any], ids: dict[str, int], parent: str) -> dict[str, Any]:
+    """One of them. Parameters stand in the execution's metadata, as the service has them."""
+    inputs, outputs = task["inputs"], task["outputs"]
+    metadata = {f"input:{name}": value for name, value in inputs.get("parameters", {}).items()}
+    metadata |= {f"output:{name}": value for name, value in outputs.get("parameters", {}).items()}
+    number = str(ids[task["path"]])
+    detail = {
+        "taskId": number,
+        "taskName": task["name"],
+        "state": task["state"],
+        "createTime": task["start_time"],
+        "startTime": task["start_time"],
+        "endTime": task["end_time"],
+        "inputs": artifacts(inputs.get("artifacts", {})),
+        "outputs": artifacts(outputs.get("artifacts", {})),
+        "execution": {
+            "name": f"{parent}/metadataStores/default/executions/{number}",
+            "displayName": task["title"],
+            "schemaTitle": "system.DagExecution" if task.get("kind") != "step" else "system.ContainerExecution",
+            "metadata": {name: value for name, value in metadata.items() if value is not None},
+        },
+    }
+    if task["path"]:
+        detail["parentTaskId"] = str(parent_id(task["path"], ids))
+    if task["state"] == State.FAILED and task["error"]:
+        detail["error"] = rpc_error(Status.FAILED_PRECONDITION, task["error"])
+    return {key: value for key, value in detail.items() if value not in (None, {})}
+
+
+def parent_id(path: str, ids: dict[str, int]) -> int:
+    """The id of the nearest task around this one."""
+    while path:
+        path = path.rpartition("/")[0]
+        if path in ids:
+            break
+    return ids[path]
+
+
+def artifacts(values: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Artifacts of inputs or outputs as the Metadata API has them."""
+    return {
+        name: {
+            "artifacts": [
+                {
+                    "name": each.get("name", ""),
+                    "uri": each.get("uri", ""),
+                    "schemaTitle": each.get("type", {}).get("schemaTitle", ""),
+                    "metadata": each.get("metadata", {}),
+                }
+                for each in items
+            ]
+        }
+        for name, items in values.items()
+    }

@@ -1,0 +1,181 @@
+"""pipelineJobs: a job is a run of `localvertex run`, with the same engine and in the same work directory."""
+
+import json
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from localvertex import engine, record, run_ids
+from localvertex.errors import Refused, UserError
+from localvertex.pipeline_run import PipelineRun
+from localvertex.serve import messages
+from localvertex.serve.call import Call, Location
+from localvertex.serve.errors import ApiError, Status, invalid, not_found
+from localvertex.serve.listing import page
+from localvertex.serve.operations import Operations
+from localvertex.serve.pipeline_job_view import FIELDS, pipeline_job, pipeline_name, searchable
+from localvertex.serve.store import Store
+
+COLLECTION = "pipelineJobs"
+
+INPUT_FIELDS = (
+    "displayName", "pipelineSpec", "labels", "runtimeConfig", "encryptionSpec", "serviceAccount", "network",
+    "reservedIpRanges", "templateUri", "pscInterfaceConfig", "preflightValidations",
+)  # fmt: skip
+"""What a user may set; the rest is the service's."""
+
+
+class PipelineJobs:
+    """The pipeline jobs of the API; those that run, run in threads of this process."""
+
+    def __init__(self, store: Store, operations: Operations, say: Callable[[str], None]) -> None:
+        self._store, self._operations, self._say = store, operations, say
+        self._work_dir = store.folder.parent
+        self._running: dict[str, tuple[PipelineRun, threading.Thread]] = {}
+        self.on_end: Callable[[], None] = lambda: None
+        """Is called when a run has ended."""
+
+    def create(self, call: Call) -> dict[str, Any]:
+        """Starts a run."""
+        body = messages.normalised(call.version, "PipelineJob", call.body)
+        return self.start(call.location, body, call.query.get("pipelineJobId", ""))
+
+    def start(
+        self, location: Location, body: dict[str, Any], job_id: str = "", *, schedule_name: str = ""
+    ) -> dict[str, Any]:
+        """Starts a run of a PipelineJob message and returns the new resource.
+
+        Raises:
+            ApiError: the pipeline cannot run here, its parameters are wrong, or the id is taken.
+        """
+        spec = body.get("pipelineSpec")
+        if not spec:
+            raise invalid("pipelineSpec is missing; templates are read by the SDK, which sends the pipeline itself")
+        with self._store.lock, tempfile.TemporaryDirectory() as folder:
+            job_id = job_id or run_ids.new_run_id(pipeline_name(spec), self._work_dir)
+            self._check_id(location, job_id)
+            path = Path(folder) / "pipeline.json"
+            path.write_text(json.dumps(spec))
+            now = record.now()
+            job = {"name": location.child(COLLECTION, job_id), "displayName": job_id, "createTime": now}
+            job |= {"updateTime": now, **({"scheduleName": schedule_name} if schedule_name else {})}
+            job |= {key: body[key] for key in INPUT_FIELDS if key in body}
+            self._store.write(COLLECTION, job_id, job)
+            try:
+                run = engine.prepare(path, parameters=parameters_of(body), options=self._options(location, job_id))
+            except UserError as error:
+                self._store.remove(COLLECTION, job_id)
+                reasons = "; ".join(error.reasons) if isinstance(error, Refused) else str(error)
+                raise invalid(reasons.replace(f"{path}: ", "")) from None
+            thread = threading.Thread(target=self._execute, args=(job_id, run), name=job_id)
+            self._running[job_id] = run, thread
+            thread.start()
+        return self._view(job)
+
+    def _options(self, location: Location, job_id: str) -> engine.Options:
+        return engine.Options(work_dir=self._work_dir, run_id=job_id, project=location.project, region=location.region)
+
+    def _check_id(self, location: Location, job_id: str) -> None:
+        if not run_ids.RUN_ID.fullmatch(job_id) or job_id in run_ids.RESERVED:
+            raise invalid(
+                f"pipelineJobId {job_id[:140]!r}: lower-case letters, digits and '-', a letter first, 128 at most"
+            )
+        if (self._work_dir / job_id).exists():
+            raise ApiError(Status.ALREADY_EXISTS, f"{location.child(COLLECTION, job_id)} exists already")
+
+    def _execute(self, job_id: str, run: PipelineRun) -> None:
+        self._say(f"pipelineJobs/{job_id}: running")
+        try:
+            content = run.execute()
+            reason = f", {content['error']}" if content["error"] else ""
+            self._say(f"pipelineJobs/{job_id}: {content['state']}{reason}")
+        except Exception as error:  # the server goes on; run.json says that nobody runs it any more
+            self._say(f"pipelineJobs/{job_id}: localvertex failed: {type(error).__name__}: {error}")
+        finally:
+            with self._store.lock:
+                self._running.pop(job_id, None)
+            self.on_end()
+
+    def get(self, call: Call) -> dict[str, Any]:
+        """One job."""
+        return self._view(self._find(call))
+
+    def list_all(self, call: Call) -> dict[str, Any]:
+        """The jobs of a location."""
+        jobs = [self._view(each) for each in self._existing()]
+        return page(call, COLLECTION, jobs, fields=FIELDS, searchable=searchable)
+
+    def cancel(self, call: Call) -> dict[str, Any]:
+        """Asks a running job to stop; one that has ended stays as it is."""
+        with self._store.lock:
+            job = self._find(call)
+            if call.resource_id in self._running:
+                self._store.write(COLLECTION, call.resource_id, job | {"state": "PIPELINE_STATE_CANCELLING"})
+                self._running[call.resource_id][0].stop()
+        return {}
+
+    def delete(self, call: Call) -> dict[str, Any]:
+        """Removes a job that has ended, with all its files."""
+        with self._store.lock:
+            self._find(call)
+            if record.is_running(self._work_dir / call.resource_id):
+                raise ApiError(Status.FAILED_PRECONDITION, f"{call.resource_id} is running; cancel it first")
+            self._store.remove(COLLECTION, call.resource_id)
+            remove_run(self._work_dir / call.resource_id)
+        return self._operations.done(call, "DeleteOperationMetadata")
+
+    def num_active(self, schedule_name: str) -> int:
+        """How many jobs of a schedule have not ended."""
+        jobs = [each for each in self._existing() if each.get("scheduleName") == schedule_name]
+        return sum(record.is_running(self._work_dir / each["name"].rpartition("/")[2]) for each in jobs)
+
+    def close(self) -> None:
+        """Stops what runs and waits for it; those runs are FAILED, for nobody has cancelled them."""
+        with self._store.lock:
+            running = dict(self._running)
+            for job_id, (run, _) in running.items():
+                job = self._store.read(COLLECTION, job_id)
+                if job and job.get("state") != "PIPELINE_STATE_CANCELLING":
+                    self._store.write(COLLECTION, job_id, job | {"state": "PIPELINE_STATE_FAILED"})
+                run.stop()
+        for _, thread in running.values():
+            thread.join()
+
+    def _existing(self) -> list[dict[str, Any]]:
+        """Jobs whose run is there: `localvertex clean` may have removed it."""
+        jobs = self._store.all(COLLECTION)
+        return [each for each in jobs if (self._work_dir / each["name"].rpartition("/")[2] / record.FILE).is_file()]
+
+    def _find(self, call: Call) -> dict[str, Any]:
+        name = call.location.child(COLLECTION, call.resource_id)
+        job = self._store.read(COLLECTION, call.resource_id)
+        if job is None or job["name"] != name or not (self._work_dir / call.resource_id / record.FILE).is_file():
+            raise not_found(name)
+        return job
+
+    def _view(self, job: dict[str, Any]) -> dict[str, Any]:
+        return pipeline_job(job, self._work_dir / job["name"].rpartition("/")[2])
+
+
+def parameters_of(body: dict[str, Any]) -> dict[str, Any]:
+    """The values for the pipeline's parameters.
+
+    Raises:
+        ApiError: they are given in a way that does not run here.
+    """
+    config = body.get("runtimeConfig", {})
+    if config.get("parameters"):
+        raise invalid("runtimeConfig.parameters is of schema version 2.0.0; give parameterValues")
+    if config.get("inputArtifacts"):
+        raise invalid("runtimeConfig.inputArtifacts do not run here; hand the artifact over with an importer")
+    values: dict[str, Any] = config.get("parameterValues", {})
+    return values
+
+
+def remove_run(run_dir: Path) -> None:
+    """Removes a run, its record first: half a folder is no run."""
+    (run_dir / record.FILE).unlink(missing_ok=True)
+    shutil.rmtree(run_dir, ignore_errors=True)

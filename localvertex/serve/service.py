@@ -1,0 +1,78 @@
+"""The API's collections, put together over one work directory."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from localvertex.serve.call import Call
+from localvertex.serve.clock import Clock
+from localvertex.serve.operations import Operations
+from localvertex.serve.pipeline_jobs import PipelineJobs
+from localvertex.serve.schedule_clock import ScheduleClock
+from localvertex.serve.schedules import Schedules
+from localvertex.serve.store import Store
+
+Method = Callable[[Call], dict[str, Any]]
+
+
+class Service:
+    """What the server answers with. `open` and `close` surround its life."""
+
+    def __init__(self, work_dir: Path, *, time_factor: float, say: Callable[[str], None]) -> None:
+        self._store = Store(work_dir)
+        self.operations = Operations(self._store)
+        self.pipeline_jobs = PipelineJobs(self._store, self.operations, say)
+        self.schedules = Schedules(
+            self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), say=say
+        )
+        self._schedule_clock = ScheduleClock(self.schedules)
+        self._held = ExitStack()
+
+    def hold(self) -> None:
+        """Takes the work directory for this server.
+
+        Raises:
+            UserError: another one has it.
+        """
+        self._held.enter_context(self._store.hold())
+
+    def open(self) -> None:
+        """Starts what goes on by itself."""
+        self._schedule_clock.start()
+
+    def close(self) -> None:
+        """Ends everything that runs."""
+        self._schedule_clock.stop()
+        self.pipeline_jobs.close()
+        self._held.close()
+
+    @property
+    def collections(self) -> dict[str, dict[str, tuple[str, str, Method]]]:
+        """For each collection its methods: HTTP method, what follows the collection's address, what answers."""
+        return {
+            "pipelineJobs": standard(self.pipeline_jobs)
+            | {"cancel": ("POST", "/{id:id}:cancel", self.pipeline_jobs.cancel)},
+            "schedules": standard(self.schedules)
+            | {
+                "patch": ("PATCH", "/{id:id}", self.schedules.patch),
+                "pause": ("POST", "/{id:id}:pause", self.schedules.pause),
+                "resume": ("POST", "/{id:id}:resume", self.schedules.resume),
+            },
+            "operations": {
+                "get": ("GET", "/{id:id}", self.operations.get),
+                "list": ("GET", "", self.operations.list_all),
+                "cancel": ("POST", "/{id:id}:cancel", self.operations.cancel),
+                "delete": ("DELETE", "/{id:id}", self.operations.delete),
+            },
+        }
+
+
+def standard(collection: Any) -> dict[str, tuple[str, str, Method]]:
+    """Create, get, list and delete, which most collections have."""
+    return {
+        "create": ("POST", "", collection.create),
+        "get": ("GET", "/{id:id}", collection.get),
+        "list": ("GET", "", collection.list_all),
+        "delete": ("DELETE", "/{id:id}", collection.delete),
+    }

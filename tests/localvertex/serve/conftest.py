@@ -1,0 +1,100 @@
+"""Real servers in processes of their own, and the real SDK as their client."""
+
+import signal
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.localvertex.serve.server import Server
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all tests that leave it running."""
+    server = Server(tmp_path_factory.mktemp("served") / "runs")
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def start_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    """Starts servers over the test's own work directory."""
+    servers: list[Server] = []
+
+    def start(*options: str) -> Server:
+        servers.append(Server(tmp_path / "runs", *options))
+        return servers[-1]
+
+    yield start
+    for each in servers:
+        each.end(signal.SIGKILL)
+
+
+@pytest.fixture(scope="session")
+def sdk() -> Iterator[Callable[[Server], Any]]:
+    """The real google-cloud-aiplatform, pointed at a server as docs/serve.md says."""
+    with warnings.catch_warnings():
+        # What Google's packages import is not ours to keep free of deprecations.
+        warnings.simplefilter("ignore")
+        import google.auth.credentials
+        from google.cloud import aiplatform
+        from google.cloud.aiplatform import jobs, pipeline_jobs
+
+    polling = pytest.MonkeyPatch()
+    for module in (pipeline_jobs, jobs):
+        # The SDK asks every 5 s; a test need not wait that long.
+        polling.setattr(module, "_JOB_WAIT_TIME", 0.2)
+
+    def point_at(server: Server) -> Any:
+        aiplatform.init(
+            project="local-project",
+            location="us-central1",
+            api_endpoint=server.url,
+            api_transport="rest",
+            credentials=google.auth.credentials.AnonymousCredentials(),
+        )
+        return aiplatform
+
+    yield point_at
+    polling.undo()
+
+
+@pytest.fixture(scope="session")
+def small_pipeline(compile_pipeline: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two steps: one computes, one takes as long as it is told and writes a dataset."""
+    from kfp import dsl
+
+    @dsl.component(base_image="python:3.11", install_kfp_package=False)
+    def double(n: int) -> int:
+        return 2 * n
+
+    @dsl.component(base_image="python:3.11", install_kfp_package=False)
+    def wait(seconds: float, data: dsl.Output[dsl.Dataset]) -> None:
+        import time
+        from pathlib import Path
+
+        time.sleep(seconds)
+        Path(data.path).write_text("rows")
+        data.metadata["rows"] = 3
+
+    @dsl.pipeline(name="small")
+    def small(n: int = 3, seconds: float = 0.0) -> int:
+        doubled = double(n=n)
+        wait(seconds=seconds).set_caching_options(False)
+        return doubled.output
+
+    return compile_pipeline(small, tmp_path_factory.mktemp("compiled") / "small.json")
+
+
+@pytest.fixture
+def new_job(small_pipeline: Path, tmp_path: Path, sdk: Any) -> Callable[..., Any]:
+    """A PipelineJob of the SDK, not submitted yet."""
+
+    def new(server: Server, **options: Any) -> Any:
+        defaults = {"display_name": "small run", "template_path": str(small_pipeline), "pipeline_root": str(tmp_path)}
+        return sdk(server).PipelineJob(**(defaults | options))
+
+    return new

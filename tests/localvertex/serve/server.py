@@ -1,0 +1,53 @@
+"""A server in a process of its own."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import requests
+
+PARENT = "projects/local-project/locations/us-central1"
+
+
+class Server:
+    """`python -m localvertex serve` over a work directory."""
+
+    def __init__(self, work_dir: Path, *options: str) -> None:
+        self.work_dir, self._log = work_dir, work_dir.parent / f"serve-{time.monotonic_ns()}.log"
+        words = [sys.executable, "-m", "localvertex", "serve", "--port", "0", "--work-dir", str(work_dir), *options]
+        with self._log.open("w") as log:
+            self.process = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, env=dict(os.environ))
+        wait_until(lambda: self.process.poll() is not None or "credentials=" in self.text)
+        found = re.search(r"http://127\.0\.0\.1:\d+", self.text)
+        assert found, self.text
+        self.url = found[0]
+
+    @property
+    def text(self) -> str:
+        """What it has written."""
+        return self._log.read_text()
+
+    def call(self, method: str, path: str, body: Any = None, **options: Any) -> requests.Response:
+        """A plain request; `path` is below the location."""
+        return requests.request(method, f"{self.url}/v1/{PARENT}/{path}", json=body, timeout=60, **options)
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Sends a signal and waits for the end; the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(60)
+
+
+def wait_until(condition: Callable[[], Any], *, timeout_seconds: float = 90) -> Any:
+    """Waits, generously, until something holds; its value."""
+    deadline = time.monotonic() + timeout_seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.1)
+    return value

@@ -1,0 +1,40 @@
+"""The commands and programs of docs/serve.md do what they say."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.slow
+def test_the_guide_works_from_top_to_bottom(repository: Path, start_server: Any, tmp_path: Path, command: Any) -> None:
+    guide = (repository / "docs" / "serve.md").read_text()
+    hello, client = re.findall(r"^```python\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    (lines,) = re.findall(r"^```sh\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    compiling, serving, asking, listing = lines.splitlines()
+    # A port of the guide's may be in use where the test runs.
+    assert serving == "python -m localvertex serve --port 8700"
+    assert client.count("8700") == 1
+    server = start_server()
+    (tmp_path / "hello.py").write_text(hello)
+    (tmp_path / "client.py").write_text(client.replace("8700", server.url.rpartition(":")[2]))
+    for line in (compiling, asking):
+        words = [sys.executable, *line.split()[1:]]
+        env = os.environ | {"PYTHONWARNINGS": "ignore"}
+        done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"PIPELINE_STATE_SUCCEEDED\nACTIVE 20\d\d-.* 0[12]:00:00\+00:00\n", done.stdout), done.stdout
+    assert re.search(r"^hello-\d+ +SUCCEEDED", command(*listing.split()[3:]).stdout, re.MULTILINE)
+
+
+def test_the_guide_names_every_collection(repository: Path, tmp_path: Path) -> None:
+    from localvertex.serve.service import Service
+
+    guide = (repository / "docs" / "serve.md").read_text()
+    for name, methods in Service(tmp_path, time_factor=1, say=print).collections.items():
+        (documented,) = re.findall(rf"^\| `{name}` \| (.*) \|$", guide, re.MULTILINE)
+        assert set(documented.split(", ")) == set(methods)

@@ -1,0 +1,125 @@
+"""Requests that are wrong or hostile: each gets Google's JSON error, and the server goes on."""
+
+import json
+import re
+import socket
+from typing import Any
+
+import psutil
+import pytest
+import requests
+
+pytestmark = pytest.mark.slow
+
+WRONG = {
+    "no JSON": (b"{", "broken JSON"),
+    "a list": (b"[]", "has to be a JSON object"),
+    "not UTF-8": (b"\xff\xfe", "not UTF-8"),
+    "a key twice": (b'{"a": 1, "a": 2}', "twice"),
+    "NaN": (b'{"displayName": NaN}', "NaN is not a number"),
+    "nested too deep": (b'{"pipelineSpec": ' + b'{"a":' * 5000 + b"1" + b"}" * 5001, "too deep|recursion"),
+    "an unknown field": (b'{"displayname": "x"}', 'no field named "displayname"'),
+    "a wrong type": (b'{"displayName": 3}', "displayName"),
+    "a wrong enum": (b'{"runtimeConfig": {"failurePolicy": "NEVER"}}', "NEVER"),
+    "no pipeline": (b'{"displayName": "x"}', "pipelineSpec is missing"),
+    "a spec of another shape": (b'{"pipelineSpec": {"pipelineInfo": 3}}', "not a compiled pipeline"),
+    "a null byte": (b'{"pipelineSpec": {"root": {}, "deploymentSpec": {}, "schemaVersion": "\\u0000"}}', "not known"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_body_is_named(server: Any, name: str) -> None:
+    body, reason = WRONG[name]
+    headers = {"Content-Type": "application/json"}
+    url = f"{server.url}/v1/projects/p/locations/l/pipelineJobs"
+    answer = requests.post(url, data=body, headers=headers, timeout=60)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["status"]) == (400, 400, "INVALID_ARGUMENT"), error
+    assert re.search(reason, error["message"]), error
+    assert "\n" not in error["message"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/projects/p/locations/l/pipelineJobs/..%2f..%2fetc%2fpasswd",
+        "/v1/projects/p/locations/l/pipelineJobs/%2e%2e",
+        "/v1/projects/p/locations/l/pipelineJobs/../../../../../etc/passwd",
+        "/v1/projects/../locations/l/pipelineJobs",
+        "/v1/projects/p/locations/l/pipelineJobs/a%00b",
+        "/v1/projects/p/locations/l/pipelineJobs/" + "a" * 4000,
+        "/v1/projects/p/locations/l/schedules/.lock",
+        "/v1/projects/p/locations/l/operations/1%2f..%2f..%2fsmall",
+        "/v2/projects/p/locations/l/pipelineJobs/x",
+        "/v1/projects/p/locations/l/datasets/1",
+    ],
+)
+def test_an_address_that_leads_elsewhere_is_not_found(server: Any, path: str) -> None:
+    host, port = server.url.removeprefix("http://").split(":")
+    # Written by hand: client libraries tidy such addresses up.
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode())
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 404"), answer[:300]
+    assert b'"NOT_FOUND"' in answer
+    assert b"root:" not in answer
+
+
+@pytest.mark.parametrize("job_id", ["../x", "Upper", "api", "models", "-x", "a" * 129, "a/b", "1st"])
+def test_an_id_that_is_no_name_of_a_run_is_refused(server: Any, job_id: str, small_pipeline: Any) -> None:
+    body = {"pipelineSpec": json.loads(small_pipeline.read_text())}
+    answer = server.call("POST", "pipelineJobs", body, params={"pipelineJobId": job_id})
+    assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
+
+
+def test_a_body_of_100_megabytes_is_refused(server: Any) -> None:
+    body = b'{"displayName": "' + b"x" * (100 << 20) + b'"}'
+    url = f"{server.url}/v1/projects/p/locations/l/pipelineJobs"
+    for data in (body, (body[i : i + (1 << 20)] for i in range(0, len(body), 1 << 20))):
+        answer = requests.post(url, data=data, headers={"Content-Type": "application/json"}, timeout=120)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (413, 413)
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"Host": "evil.example:80"}, 403),
+        ({"Host": "127.0.0.1.evil.example"}, 403),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+    ],
+)
+def test_what_a_foreign_web_page_could_send_is_refused(server: Any, headers: dict[str, str], code: int) -> None:
+    url = f"{server.url}/v1/projects/p/locations/l/pipelineJobs"
+    answer = requests.post(url, data=b"{}", headers={"Content-Type": "application/json"} | headers, timeout=60)
+    assert answer.status_code == code
+    assert not [name for name in answer.headers if name.lower().startswith("access-control")]
+    assert requests.options(url, headers={"Origin": "https://evil.example"}, timeout=60).status_code in (403, 405)
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ({"filter": 'display_name="x'}, "not understood"),
+        ({"filter": "colour=red"}, "there is no field 'colour'"),
+        ({"filter": "(" * 500}, "too deep|expected"),
+        ({"filter": "display_name="}, "field, operator and value expected"),
+        ({"orderBy": "colour"}, "orderBy"),
+        ({"pageSize": "-1"}, "pageSize"),
+        ({"pageToken": "abc"}, "pageToken"),
+        ({"readMask": "colour"}, "readMask"),
+    ],
+)
+def test_a_wrong_question_is_named(server: Any, query: dict[str, str], reason: str) -> None:
+    answer = server.call("GET", "pipelineJobs", params=query)
+    assert answer.status_code == 400
+    assert re.search(reason, answer.json()["error"]["message"])
+
+
+def test_the_server_listens_on_the_loopback_interface_only(server: Any) -> None:
+    addresses = {
+        each.laddr.ip for each in psutil.Process(server.process.pid).net_connections() if each.status == "LISTEN"
+    }
+    assert addresses == {"127.0.0.1"}
