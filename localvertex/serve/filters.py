@@ -1,7 +1,8 @@
 """List filters in the language of AIP-160 (google.aip.dev/160), as far as the SDK's users write them.
 
 `display_name="x" AND state="PIPELINE_STATE_RUNNING"`, `labels.team=vision`, `labels:team`,
-`create_time>"2026-01-01T00:00:00Z"`, `display_name="train-*"`, OR, NOT, `-` and parentheses. OR binds tighter than AND, as the standard has it.
+`create_time>"2026-01-01T00:00:00Z"`, `display_name="train-*"`, OR, NOT, `-` and parentheses.
+OR binds tighter than AND, as the standard has it.
 """
 
 import fnmatch
