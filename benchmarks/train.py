@@ -32,15 +32,15 @@ TRAINER = "-m trainer.task --weights=none --augment=none --epochs=100000 --check
 LONGEST_SECONDS = 600.0
 
 
-def start(arguments: list[str], environment: dict[str, str], log: Path) -> "subprocess.Popen[str]":
-    """A Python process; what it says besides its result goes to the log."""
+def start(arguments: list[str], environment: dict[str, str], log: Path) -> "subprocess.Popen[bytes]":
+    """A Python process; what it says goes to the log."""
     # For the networks beside this file.
     environment = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)]), **environment}
     kept = {name: value for name, value in os.environ.items() if name not in ("TF_CONFIG", "CLUSTER_SPEC")}
     with log.open("a") as file:
         return subprocess.Popen(
-            [sys.executable, *arguments], env=kept | environment | {"TF_CPP_MIN_LOG_LEVEL": "3"}, text=True,
-            stdout=subprocess.PIPE, stderr=file,
+            [sys.executable, *arguments], env=kept | environment | {"TF_CPP_MIN_LOG_LEVEL": "3"},
+            stdout=file, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
 
@@ -61,24 +61,24 @@ def clusters(num_workers: int) -> list[dict[str, str]]:
 def trainer_rate(dataset: Path, name: str, batch_size: int, seconds: float, num_workers: int, *flags: str) -> float:
     """Steps per second of `trainer.task`, which is stopped by SIGTERM when enough has been seen."""
     with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log"
         arguments = [
             *TRAINER.split(), f"--dataset={dataset}", f"--checkpoint-directory={folder}/run", f"--model={name}",
             f"--global-batch-size={batch_size}", *flags,
         ]  # fmt: skip
-        processes = [start(arguments, environment, log) for environment in clusters(num_workers)]
+        logs = [Path(folder) / f"log-{index}" for index in range(num_workers)]
+        processes = [start(arguments, *pair) for pair in zip(clusters(num_workers), logs, strict=True)]
         try:
             return _watch(Path(folder) / "run" / "events" / "workerpool0-0.jsonl", processes, seconds)
         except RuntimeError as error:
-            raise RuntimeError(f"{error}: {log.read_text()[-2000:]}") from error
+            raise RuntimeError(f"{error}: {[log.read_text()[-1000:] for log in logs]}") from error
         finally:
             for process in processes:
                 process.send_signal(signal.SIGTERM)
             for process in processes:
-                process.communicate(timeout=LONGEST_SECONDS)
+                process.wait(timeout=LONGEST_SECONDS)
 
 
-def _watch(diary: Path, processes: "list[subprocess.Popen[str]]", seconds: float) -> float:
+def _watch(diary: Path, processes: "list[subprocess.Popen[bytes]]", seconds: float) -> float:
     end = time.monotonic() + LONGEST_SECONDS
     while time.monotonic() < end and all(process.poll() is None for process in processes):
         lines = diary.read_text().splitlines() if diary.exists() else []
@@ -103,12 +103,11 @@ def fit_rate(dataset: Path, name: str, batch_size: int, steps_per_epoch: int, am
     with tempfile.TemporaryDirectory() as folder:
         words = [str(dataset), name, str(batch_size), str(steps_per_epoch), str(amount)]
         script = str(Path(__file__).parent / "keras_fit.py")
-        log = Path(folder) / "log"
-        processes = [start([script, *words], environment, log) for environment in clusters(num_workers)]
-        answers = [process.communicate(timeout=LONGEST_SECONDS)[0] for process in processes]
-        if any(process.returncode for process in processes):
-            raise RuntimeError(f"fit failed: {log.read_text()[-2000:]}")
-        return float(json.loads(answers[0].splitlines()[-1])["steps_per_second"])
+        logs = [Path(folder) / f"log-{index}" for index in range(num_workers)]
+        processes = [start([script, *words], *pair) for pair in zip(clusters(num_workers), logs, strict=True)]
+        if any([process.wait(timeout=LONGEST_SECONDS) for process in processes]):
+            raise RuntimeError(f"fit failed: {[log.read_text()[-1000:] for log in logs]}")
+        return float(json.loads(logs[0].read_text().splitlines()[-1])["steps_per_second"])
 
 
 def compare(title: str, ours: list[float], theirs: list[float], wanted: float) -> bool:
