@@ -7,10 +7,10 @@ import tensorflow as tf
 
 from trainer import checkpoints, speed, variables
 from trainer.augmentation import AUGMENTATIONS
-from trainer.examples import load_split
-from trainer.order import Order
 from trainer.config import TrainConfig
+from trainer.examples import load_split
 from trainer.learner import Learner
+from trainer.order import Order
 
 CONFIG = TrainConfig(epochs=2, global_batch_size=32, learning_rate=0.003, augment="flip-and-shift")
 
