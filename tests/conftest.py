@@ -3,14 +3,21 @@
 import os
 import pathlib
 import sys
+from collections.abc import Iterator
 
 import pytest
+
+from tests.cloud_storage.server import CloudStorage
 
 # Read by TensorFlow when it is imported, in this process and in every child.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ.setdefault("PYTHONHASHSEED", "0")
+# gs:// of the tests is on loopback: milliseconds between attempts (to which TensorFlow adds up to one second), and few.
+os.environ.setdefault("GCS_RETRY_CONFIG_MAX_RETRIES", "3")
+os.environ.setdefault("GCS_RETRY_CONFIG_INIT_DELAY_TIME_US", "1000")
+os.environ.setdefault("GCS_RETRY_CONFIG_MAX_DELAY_TIME_US", "20000")
 # Set by the `make test` that runs this: a make started here would take itself for a part of that one.
 for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
     os.environ.pop(name, None)
@@ -26,3 +33,10 @@ def repository() -> pathlib.Path:
 def python() -> str:
     """The interpreter of the environment under test."""
     return sys.executable
+
+
+@pytest.fixture(scope="module")
+def cloud_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudStorage]:
+    """A Cloud Storage on loopback; give `cloud_storage.environment` to the processes that shall use it."""
+    with CloudStorage(tmp_path_factory.mktemp("cloud-storage")) as server:
+        yield server

@@ -1,0 +1,104 @@
+"""What can go wrong with the server, switched on by a test while its client runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import threading
+import time
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Request:
+    """One request as it came in."""
+
+    method: str
+    target: str
+    """Host and path with query, such as storage.googleapis.com/bucket/object."""
+    num_bytes: int
+    """Size of the body that arrived."""
+
+
+class ConnectionDropped(Exception):
+    """The server hangs up without an answer; `body` is what has arrived."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__(f"after {len(body)} bytes")
+        self.body = body
+
+
+class Faults:
+    """All off at the start. Patterns are regular expressions searched in `METHOD host/path?query`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._failures: list[tuple[re.Pattern[str], int]] = []
+        self._drops: list[tuple[re.Pattern[str], int]] = []
+        self._held: tuple[re.Pattern[str], threading.Event, threading.Event] | None = None
+        self.latency_seconds = 0.0
+        """Every request waits so long."""
+        self.num_writable_bytes: int | None = None
+        """Uploads beyond this many bytes in total are refused with 403 quotaExceeded; None: no limit."""
+        self.requests: list[Request] = []
+        """Everything that was asked, in order."""
+
+    def fail(self, count: int, status: int = 503, *, matching: str = "") -> None:
+        """Answer the next `count` requests that match with an error."""
+        with self._lock:
+            self._failures += [(re.compile(matching), status)] * count
+
+    def drop_upload(self, after_bytes: int, *, matching: str = "", count: int = 1) -> None:
+        """Cut the connection of the next `count` matching uploads when so many bytes of the body have arrived."""
+        with self._lock:
+            self._drops += [(re.compile(matching), after_bytes)] * count
+
+    def hold(self, matching: str) -> tuple[threading.Event, threading.Event]:
+        """Let the next matching request wait: (arrived, go on)."""
+        with self._lock:
+            self._held = (re.compile(matching), threading.Event(), threading.Event())
+            return self._held[1:]
+
+    def clear(self) -> None:
+        with self._lock:
+            if self._held:
+                self._held[2].set()
+            self._failures, self._drops, self._held = [], [], None
+            self.latency_seconds, self.num_writable_bytes = 0.0, None
+            self.requests.clear()
+
+    def drop_length(self, line: str) -> int | None:
+        """After how many bytes the body of this request is cut off, if it is."""
+        with self._lock:
+            for index, (pattern, length) in enumerate(self._drops):
+                if pattern.search(line):
+                    del self._drops[index]
+                    return length
+        return None
+
+    def meet(self, line: str, request: Request) -> int | None:
+        """Record a request and wait as told; the status to fail it with, if it is to fail."""
+        time.sleep(self.latency_seconds)
+        with self._lock:
+            self.requests.append(request)
+            held, failure = self._held, None
+            if held and held[0].search(line):
+                self._held = None
+            else:
+                held = None
+            for index, (pattern, status) in enumerate(self._failures):
+                if pattern.search(line):
+                    del self._failures[index]
+                    failure = status
+                    break
+        if held:
+            held[1].set()
+            held[2].wait(60)
+        return failure
+
+    def refuses(self, num_bytes: int) -> bool:
+        """Whether an upload goes beyond the quota."""
+        with self._lock:
+            if self.num_writable_bytes is None:
+                return False
+            self.num_writable_bytes -= num_bytes
+            return self.num_writable_bytes < 0

@@ -1,0 +1,150 @@
+"""The server: a CONNECT proxy on loopback which is itself every Google API that it is asked to connect to."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import ssl
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import trustme
+
+from tests.cloud_storage.api import Answer, Api, failure
+from tests.cloud_storage.buckets import ApiError, Buckets
+from tests.cloud_storage.faults import ConnectionDropped, Faults, Request
+
+_HOSTS = ("www.googleapis.com", "storage.googleapis.com")
+TOKEN = "a-token-of-the-tests"
+
+
+class CloudStorage:
+    """A running server; `buckets` is what it holds and `faults` what goes wrong with it.
+
+    Use as a context manager. It serves other processes, too: give them `environment`.
+    """
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        """Make the certificates below `folder` and listen on a free port."""
+        self.buckets = Buckets()
+        self.faults = Faults()
+        authority = trustme.CA()
+        self._authority_file = folder / "authority.pem"
+        authority.cert_pem.write_to_path(self._authority_file)
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert(*_HOSTS).configure_cert(tls)
+        self._server = ThreadingHTTPServer(
+            ("127.0.0.1", 0), type("Handler", (_Handler,), {"api": Api(self.buckets, self.faults), "tls": tls,
+                                                          "faults": self.faults})
+        )  # fmt: skip
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What leads TensorFlow's gs:// of a process here, and waits little between attempts."""
+        return {
+            "https_proxy": f"http://127.0.0.1:{self._server.server_port}",
+            "no_proxy": "",
+            "CURL_CA_BUNDLE": str(self._authority_file),
+            "GOOGLE_AUTH_TOKEN_FOR_TESTING": TOKEN,
+            "NO_GCE_CHECK": "true",
+        }
+
+    def __enter__(self) -> CloudStorage:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.faults.clear()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(10)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection: CONNECT, then TLS, then requests."""
+
+    protocol_version = "HTTP/1.1"
+    api: Api
+    faults: Faults
+    tls: ssl.SSLContext
+
+    def do_CONNECT(self) -> None:
+        host, _, _ = self.path.partition(":")
+        if host not in _HOSTS:
+            self._send(failure(ApiError(403, "forbidden", f"{host} is not served here")))
+            return
+        self.send_response_only(200, "Connection established")
+        self.end_headers()
+        # The handshake happens on the first read; from then on this connection speaks HTTP as that host.
+        self.connection = self.tls.wrap_socket(self.connection, server_side=True)
+        self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb", 0)
+
+    def do_GET(self) -> None:
+        target = f"{self.headers.get('Host', '').removesuffix(':443')}{self.path}"
+        line = f"{self.command} {target}"
+        try:
+            body = self._body(line)
+        except ConnectionDropped as dropped:
+            # What has arrived of a resumable upload counts, as it does at Google.
+            self.api.keep(self.command, self.path, self.headers, dropped.body)
+            self.close_connection = True
+            return
+        status = self.faults.meet(line, Request(method=self.command, target=target, num_bytes=len(body)))
+        if status:
+            self._send(failure(ApiError(status, "backendError", "The server was told to fail.")))
+        else:
+            self._send(self.api.answer(self.command, self.path, self.headers, body))
+
+    do_POST = do_PUT = do_DELETE = do_HEAD = do_GET
+
+    def _body(self, line: str) -> bytes:
+        length = int(self.headers.get("Content-Length") or 0)
+        if self.headers.get("Expect", "").lower() == "100-continue":
+            self.send_response_only(100)
+            self.end_headers()
+        cut = self.faults.drop_length(line) if length else None
+        body = bytearray()
+        # libcurl sends both a length and chunks; chunks win (RFC 9112, 6.3).
+        chunked = "chunked" in self.headers.get("Transfer-Encoding", "")
+        while piece := self._chunk() if chunked else self.rfile.read(min(65536, length - len(body))):
+            body += piece
+            if cut is not None and len(body) >= cut:
+                raise ConnectionDropped(bytes(body[:cut]))
+        return bytes(body)
+
+    def _chunk(self) -> bytes:
+        size = int(self.rfile.readline().split(b";")[0] or b"0", 16)
+        data = self.rfile.read(size)
+        self.rfile.readline()
+        return data
+
+    def _send(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
+
+    def handle_expect_100(self) -> bool:
+        # Answered where the body is read.
+        return True
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+    def handle(self) -> None:
+        try:
+            super().handle()
+        except OSError:
+            # The client was killed in the middle: what this is here for.
+            self.close_connection = True
+
+    def finish(self) -> None:
+        with contextlib.suppress(OSError):
+            super().finish()
+        # Another socket than the server's, which took the first one over.
+        self.connection.close()
