@@ -16,9 +16,10 @@ class Mistake(ValueError):
 def reported(function: Callable[P, R]) -> Callable[P, R]:
     """Return `function` with the user's mistakes turned into one line on stderr and exit code 2.
 
-    Other exceptions are defects or lost machines: they keep their traceback and may be tried again.
+    A bucket that cannot be used is one line, too, with 1 where trying again may help. Other exceptions are defects or
+    lost machines: they keep their traceback and may be tried again.
     """
-    from trainer.errors import UserError
+    from trainer.errors import UserError, told
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -27,5 +28,10 @@ def reported(function: Callable[P, R]) -> Callable[P, R]:
         except (Mistake, UserError) as mistake:
             print(f"error: {mistake}", file=sys.stderr)
             raise SystemExit(2) from None
+        except OSError as error:
+            if "://" not in str(error.filename) or (outcome := told(error)) is None:
+                raise
+            print(outcome[1], file=sys.stderr)
+            raise SystemExit(outcome[0]) from None
 
     return call

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from etils import epath
 
 from trainer import run_identity, storage
 from trainer.errors import UserError
@@ -76,23 +75,23 @@ def save(directory: str, checkpoint: Checkpoint) -> str:
     Returns:
         The path of the checkpoint's folder.
     """
-    final = epath.Path(directory) / name(checkpoint.step)
-    if final.exists():
+    final = storage.join(directory, name(checkpoint.step))
+    if storage.names(final):
         try:
             load(directory, checkpoint.step)
             # The same variables; what was found out about them since (a validation that was made up for) may be new.
-            files = storage.read_json(final / MANIFEST_FILE)["files"]
-            storage.write_json(final / MANIFEST_FILE, _manifest(checkpoint, files))
-            return str(final)
+            files = storage.read_json(storage.join(final, MANIFEST_FILE))["files"]
+            storage.write_json(storage.join(final, MANIFEST_FILE), _manifest(checkpoint, files))
+            return final
         except TornCheckpoint:
             # Also what a writer left that died before its last write.
-            final.rmtree()
+            storage.remove_tree(final)
     data = _pack(checkpoint)
     with storage.committed_directory(final, last=MANIFEST_FILE) as folder:
         (folder / VARIABLES_FILE).write_bytes(data)
         files = {VARIABLES_FILE: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}}
         storage.write_json(folder / MANIFEST_FILE, _manifest(checkpoint, files))
-    return str(final)
+    return final
 
 
 def _manifest(checkpoint: Checkpoint, files: dict[str, Any]) -> dict[str, Any]:
@@ -109,12 +108,9 @@ def _manifest(checkpoint: Checkpoint, files: dict[str, Any]) -> dict[str, Any]:
 
 def steps(directory: str) -> list[int]:
     """Steps of the committed checkpoints, newest first."""
-    folder = epath.Path(directory)
-    if not folder.exists():
-        return []
-    matches = (re.fullmatch(r"step-(\d{9})", entry.name.rstrip("/")) for entry in folder.iterdir())
+    matches = (re.fullmatch(r"step-(\d{9})", entry) for entry in storage.names(directory))
     found = [int(match.group(1)) for match in matches if match]
-    return sorted((step for step in found if _is_committed(folder / name(step))), reverse=True)
+    return sorted((step for step in found if _is_committed(directory, step)), reverse=True)
 
 
 def load(directory: str, step: int) -> Checkpoint:
@@ -122,14 +118,15 @@ def load(directory: str, step: int) -> Checkpoint:
 
     Raises:
         TornCheckpoint: a file is missing, or its size or checksum differs from the manifest's.
+        OSError: the bucket does not give it out now; that says nothing about the checkpoint.
     """
-    folder = epath.Path(directory) / name(step)
-    manifest = storage.read_json(folder / MANIFEST_FILE)
+    folder = storage.join(directory, name(step))
+    manifest = storage.read_json(storage.join(folder, MANIFEST_FILE))
     if not isinstance(manifest, dict):
         raise TornCheckpoint(f"its {MANIFEST_FILE} is gone or damaged")
     try:
         expected = manifest["files"][VARIABLES_FILE]
-        data = (folder / VARIABLES_FILE).read_bytes()
+        data = storage.read_bytes(storage.join(folder, VARIABLES_FILE))
         if len(data) != expected["bytes"]:
             raise TornCheckpoint(f"{VARIABLES_FILE} has {len(data)} bytes, the manifest says {expected['bytes']}")
         if hashlib.sha256(data).hexdigest() != expected["sha256"]:
@@ -146,6 +143,8 @@ def load(directory: str, step: int) -> Checkpoint:
             loss_scaling=manifest["loss_scaling"],
         )
     except (KeyError, TypeError, OSError) as error:
+        if storage.is_remote(directory) and isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+            raise
         raise TornCheckpoint(f"{type(error).__name__}: {error}") from error
 
 
@@ -214,10 +213,10 @@ def prune(directory: str, *, keep: int, best_step: int) -> None:
     """Remove all but the newest `keep` checkpoints and the best one."""
     for step in steps(directory)[keep:]:
         if step != best_step:
-            folder = epath.Path(directory) / name(step)
+            folder = storage.join(directory, name(step))
             # Manifest first: a removal that is interrupted leaves a folder that does not count.
-            (folder / MANIFEST_FILE).unlink()
-            folder.rmtree()
+            storage.remove(storage.join(folder, MANIFEST_FILE))
+            storage.remove_tree(folder)
 
 
 def digest(arrays: Arrays) -> str:
@@ -229,8 +228,8 @@ def digest(arrays: Arrays) -> str:
     return total.hexdigest()
 
 
-def _is_committed(folder: epath.Path) -> bool:
-    return bool((folder / MANIFEST_FILE).exists())
+def _is_committed(directory: str, step: int) -> bool:
+    return storage.exists(storage.join(directory, name(step), MANIFEST_FILE))
 
 
 def _pack(checkpoint: Checkpoint) -> bytes:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Callable
 
-from trainer.errors import TrainingError, UserError
-
-_UNUSABLE_PATH = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
-"""The user named a place that is not there or not theirs; a full disk or a lost mount is another matter."""
+from trainer.errors import TrainingError, UserError, told
 
 
 def run(main: Callable[[], int]) -> int:
@@ -25,10 +21,10 @@ def run(main: Callable[[], int]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        if error.errno not in _UNUSABLE_PATH or not error.filename:
+        if (outcome := told(error)) is None:
             raise
-        print(f"error: {error.filename}: {error.strerror}; give a path that can be used", file=sys.stderr)
-        return 2
+        print(outcome[1], file=sys.stderr)
+        return outcome[0]
     except TrainingError as error:
         print(f"failed: {error}", file=sys.stderr)
         return 1

@@ -84,9 +84,16 @@ class Dataset:
     def records(self, split: str, indices: list[int] | None = None) -> Iterator[Record]:
         """Records of a split at the given indices, or all of them in the stored order.
 
+        Of a dataset in a bucket the split's shards are copied to this machine first.
+
         Raises:
             UserError: a shard is missing.
         """
+        if storage.is_object_store(self.directory):
+            from trainer import staging
+
+            yield from staging.stage(self, split).records(split, indices)
+            return
         from array_record.python.array_record_data_source import ArrayRecordDataSource
 
         paths = self.shard_paths(split)
@@ -105,7 +112,7 @@ def load(directory: str) -> Dataset:
     Raises:
         UserError: the folder is not a dataset that `prepare` made, or of a format of another time.
     """
-    content = storage.read_json(os.path.join(directory, METADATA_FILE))
+    content = storage.read_json(storage.join(directory, METADATA_FILE))
     if not isinstance(content, dict):
         raise UserError(
             f"no prepared dataset at {directory!r}: {METADATA_FILE} not found (relative paths start at {os.getcwd()});"

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
+import pathlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from etils import epath
-
 from trainer import storage
 from trainer.cluster import Cluster
+from trainer.event_parts import EventParts, part_name, split_name
 
 PRIMARY = "workerpool0-0"
 """The replica that leads and writes checkpoints."""
@@ -24,24 +23,35 @@ class EventLog:
     """Appends to `<checkpoint directory>/events/<replica>.jsonl`; docs/events.md tells every field."""
 
     def __init__(self, checkpoint_directory: str, replica: str, *, clock: Callable[[], float] = time.time) -> None:
-        self._path = epath.Path(checkpoint_directory) / "events" / f"{replica}.jsonl"
+        folder = storage.join(checkpoint_directory, "events")
         self._clock = clock
+        self._log = EventParts(folder, replica) if storage.is_object_store(folder) else _LocalFile(folder, replica)
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Append one event with the present time; in a bucket it arrives up to 15 seconds later."""
+        line = json.dumps({"time": round(self._clock(), 6), "event": event, **fields})
+        # Whoever leaves has no later chance.
+        self._log.append(line, at_once=event in _AT_ONCE, wait=event == "exit")
+
+
+class _LocalFile:
+    """A file that grows line by line."""
+
+    def __init__(self, folder: str, replica: str) -> None:
+        self._path = pathlib.Path(folder) / part_name(replica, 0)
         self._waiting: list[str] = []
-        self._written_at = 0.0
-        # Appending to an object writes it anew, and an object may be written once a second at most.
-        self._seconds_between_writes = 15.0 if storage.is_object_store(self._path) else 0.0
         # A killed predecessor may have left half a line; ours must not continue it.
         self._separator = "\n" if self._path.exists() and not self._path.read_bytes().endswith(b"\n") else ""
 
-    def write(self, event: str, **fields: Any) -> None:
-        """Append one event with the present time; on an object store it may wait for up to 15 seconds."""
-        now = self._clock()
-        self._waiting.append(json.dumps({"time": round(now, 6), "event": event, **fields}))
-        if event in _AT_ONCE or now - self._written_at >= self._seconds_between_writes:
-            # A full disk shall not end a run for the sake of its diary: the lines wait for the next write.
-            with contextlib.suppress(OSError):
-                storage.append_line(self._path, self._separator + "\n".join(self._waiting))
-                self._waiting, self._separator, self._written_at = [], "", now
+    def append(self, line: str, *, at_once: bool, wait: bool) -> None:
+        del at_once, wait
+        self._waiting.append(line)
+        # A full disk shall not end a run for the sake of its diary: the lines wait for the next write.
+        with contextlib.suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(self._separator + "\n".join(self._waiting) + "\n")
+            self._waiting, self._separator = [], ""
 
 
 def replica_name(environment: Mapping[str, str], cluster: Cluster) -> str:
@@ -62,16 +72,16 @@ def replica_name(environment: Mapping[str, str], cluster: Cluster) -> str:
 
 def read(checkpoint_directory: str) -> list[dict[str, Any]]:
     """All events of all replicas in order of time; lines that are cut short (a killed writer) are left out."""
-    folder = epath.Path(checkpoint_directory) / "events"
-    if not folder.exists():
-        return []
+    folder = storage.join(checkpoint_directory, "events")
+    parts = sorted((*split_name(name), name) for name in storage.names(folder))
     events = []
-    for path in sorted(folder.iterdir(), key=os.fspath):
-        for line in path.read_text().splitlines() if path.name.endswith(".jsonl") else ():
+    for replica, _, name in parts:
+        text = storage.read_bytes(storage.join(folder, name)).decode("utf-8", "replace") if replica else ""
+        for line in text.splitlines():
             try:
                 event = json.loads(line)
             except ValueError:
                 continue
             if isinstance(event, dict) and {"time", "event"} <= event.keys():
-                events.append({**event, "replica": path.name.removesuffix(".jsonl")})
+                events.append({**event, "replica": replica})
     return sorted(events, key=lambda event: float(event["time"]))

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from trainer import storage
+
 Observer = Callable[..., None]
 _SECONDS_BETWEEN_LINES = 10.0
 """A log gets a line on the steps at most so often."""
@@ -28,6 +30,8 @@ def tensorboard(directory: str) -> Observer:
         return lambda event, **fields: None
     import tensorflow as tf
 
+    # TensorFlow makes the folder by a function that never returns where the bucket does not exist.
+    storage.make_directory(directory)
     writers: dict[str, Any] = {}
 
     def writer(name: str) -> Any:
@@ -36,7 +40,7 @@ def tensorboard(directory: str) -> Observer:
             writers[name] = tf.summary.create_file_writer(directory.rstrip("/") + "/" + name)
         return writers[name]
 
-    def observe(event: str, **fields: Any) -> None:
+    def write(event: str, fields: dict[str, Any]) -> None:
         names = {"steps": ("loss", "accuracy", "learning_rate", "images_per_second"), "evaluate": ("loss", "accuracy")}
         if event in names:
             step = fields["last_step"] if event == "steps" else fields["step"]
@@ -46,6 +50,13 @@ def tensorboard(directory: str) -> Observer:
         if event in ("evaluate", "exit"):
             for each in writers.values():
                 each.flush()
+
+    def observe(event: str, **fields: Any) -> None:
+        try:
+            write(event, fields)
+        except tf.errors.OpError as error:
+            # Curves are not worth a run; what is missing there is in the events.
+            print(f"TensorBoard's logs: {' '.join(error.message.split())[:300]}; going on", file=sys.stderr)
 
     return observe
 

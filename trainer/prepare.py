@@ -36,8 +36,8 @@ def prepare(
     """Make the prepared dataset; it appears whole or not at all.
 
     Args:
-        source: digits, a folder with a sub-folder per class, or tfds:NAME.
-        output_directory: a local folder that does not exist yet or is empty.
+        source: digits, a folder with a sub-folder per class (local or gs://), or tfds:NAME.
+        output_directory: a folder that does not exist yet or is empty, local or gs://.
         report_path: where the HTML report goes.
         image_size: height and width of the prepared images in pixels.
         max_examples: take about so many images, classes evenly; 0: all.
@@ -91,8 +91,8 @@ def _check_arguments(output_directory: str, image_size: int, max_examples: int, 
         raise UserError(f"max_examples={max_examples} is negative; expected 0 (all) or a number of images")
     if not 0 <= max_bad_fraction < 1:
         raise UserError(f"max_bad_fraction={max_bad_fraction} is out of range; expected 0 to below 1, such as 0.1")
-    if "://" in output_directory:
-        raise UserError(f"output directory {output_directory!r} must be a local path (/gcs/BUCKET/... on Vertex AI)")
+    if storage.is_remote(output_directory) and not output_directory.startswith("gs://"):
+        raise UserError(f"output directory {output_directory!r} is of no kind known here; give a local one or gs://...")
     if storage.is_occupied(output_directory, last=dataset.METADATA_FILE):
         raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")
 
@@ -115,8 +115,8 @@ def _read_all(
 ) -> Iterator[Prepared]:
     """Decode and resize on all cores; put the results into the spill file in the source's order."""
     remaining = iter(source_images)
-    # Pillow's decoders and filters release the interpreter's lock, so threads are enough.
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    # Pillow's decoders and filters release the interpreter's lock, so threads are enough; a bucket makes them wait.
+    with ThreadPoolExecutor(max(16, os.cpu_count() or 1)) as pool:
         while chunk := list(islice(remaining, _CHUNK)):
             for image, outcome in zip(chunk, pool.map(lambda image: _read_one(image, image_size), chunk), strict=True):
                 if isinstance(outcome, str):

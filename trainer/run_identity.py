@@ -6,8 +6,6 @@ import hashlib
 import json
 from typing import Any
 
-from etils import epath
-
 from trainer import storage
 from trainer.config import TrainConfig
 from trainer.models import own_source
@@ -51,24 +49,29 @@ def is_finished(checkpoint_directory: str, *, expected_run_id: str = "") -> bool
         return False
     # The checkpoint must still be there, whole: a result whose checkpoint someone deleted or damaged cannot be
     # evaluated or exported, and is trained again from an older one.
-    best = epath.Path(checkpoint_directory) / str(result.get("best_checkpoint"))
-    manifest = storage.read_json(best / "manifest.json")
+    best = storage.join(checkpoint_directory, str(result.get("best_checkpoint")))
+    manifest = storage.read_json(storage.join(best, "manifest.json"))
     return isinstance(manifest, dict) and manifest.get("run_id") == result.get("run_id") and _is_intact(best, manifest)
 
 
-def _is_intact(checkpoint: epath.Path, manifest: dict[str, Any]) -> bool:
+def _is_intact(checkpoint: str, manifest: dict[str, Any]) -> bool:
     try:
         return all(
-            hashlib.sha256((checkpoint / name).read_bytes()).hexdigest() == expected["sha256"]
+            hashlib.sha256(storage.read_bytes(storage.join(checkpoint, name))).hexdigest() == expected["sha256"]
             for name, expected in manifest["files"].items()
         )
-    except (OSError, KeyError, TypeError, AttributeError):
+    except (FileNotFoundError, KeyError, TypeError, AttributeError):
+        return False
+    except OSError:
+        # A bucket that does not answer says nothing about the checkpoint.
+        if storage.is_remote(checkpoint):
+            raise
         return False
 
 
 def read_result(checkpoint_directory: str) -> dict[str, Any] | None:
     """The content of `result.json`, or None while the run is not finished."""
-    result = storage.read_json(epath.Path(checkpoint_directory) / RESULT_FILE)
+    result = storage.read_json(storage.join(checkpoint_directory, RESULT_FILE))
     return result if isinstance(result, dict) else None
 
 

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import tensorflow as tf
 
-from trainer import storage
+from trainer import bucket, storage
 from trainer.dataset import Dataset
 from trainer.errors import TrainingError, UserError
 
@@ -65,8 +65,9 @@ def directory(fingerprint: str) -> pathlib.Path:
 
 def _size(path: str, directory: str) -> int:
     try:
-        return int(tf.io.gfile.stat(path).length)
-    except tf.errors.NotFoundError as error:
+        with bucket.errors_of(path):
+            return int(tf.io.gfile.stat(path).length)
+    except FileNotFoundError as error:
         raise UserError(f"shard {path} is missing: {directory} is not whole; run the prepare step again") from error
 
 

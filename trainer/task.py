@@ -33,10 +33,10 @@ def main(arguments: list[str] | None = None) -> int:
     train_config = config.from_namespace(options)
     cluster = clusters.read(os.environ, options.distribution_strategy)
     directory = _checkpoint_directory(options)
-    data = dataset.load(options.dataset)
     if options.exact:
-        # oneDNN's kernels may sum in another order from run to run. Read when TensorFlow is imported.
+        # oneDNN's kernels may sum in another order from run to run. Read when TensorFlow is imported, as gs:// does.
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+    data = dataset.load(options.dataset)
     if options.batch_size_per_replica:
         train_config = _per_replica(options, train_config, cluster)
     identity = run_identity.identity(train_config, data.fingerprint, options.run_label)

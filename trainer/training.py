@@ -10,9 +10,19 @@ import threading
 from typing import Any, NoReturn
 
 import tensorflow as tf
-from etils import epath
 
-from trainer import distribution, evaluator, events, loop, observers, parameter_servers, precision, run_identity, speed
+from trainer import (
+    distribution,
+    evaluator,
+    events,
+    loop,
+    observers,
+    parameter_servers,
+    precision,
+    run_identity,
+    speed,
+    storage,
+)
 from trainer.agreement import Agreement
 from trainer.cluster import Cluster
 from trainer.config import TrainConfig
@@ -155,8 +165,10 @@ class Training:
     def tell_start(self, num_devices: int, observe: Observer) -> None:
         """Make the checkpoint directory and write the event that opens this process' part of the diary."""
         try:
-            epath.Path(self.directory).mkdir(parents=True, exist_ok=True)
+            storage.make_directory(self.directory)
         except OSError as error:
+            if storage.is_remote(self.directory):
+                raise
             reason = error.strerror or error
             raise UserError(f"checkpoint directory {self.directory!r} cannot be made ({reason})") from error
         observe(

@@ -89,7 +89,7 @@ def test_mistakes_are_told_in_one_line(tmp_path, monkeypatch):
         ("empty", "no images in"),
         ("single", "only one class"),
         ("", "source is empty"),
-        ("gs://bucket/images", "/gcs/bucket/images"),
+        ("s3://bucket/images", "give digits, tfds:NAME, a folder, or gs://BUCKET/FOLDER"),
         ("tfds:no_such_data_set", "is not a data set of TensorFlow Datasets"),
     ]:
         with pytest.raises(UserError) as caught:

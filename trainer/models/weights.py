@@ -6,6 +6,7 @@ import os
 
 import keras
 
+from trainer import storage
 from trainer.errors import UserError
 
 
@@ -15,9 +16,7 @@ def load(model: keras.Model, path: str) -> None:
     Raises:
         UserError: the file is missing, unreadable, or of another network.
     """
-    from etils import epath
-
-    if not epath.Path(path).exists():
+    if not storage.exists(path):
         raise UserError(f"weights file {path!r} not found; relative paths start at {os.getcwd()}")
     try:
         if path.endswith(".keras"):

@@ -1,4 +1,4 @@
-"""Where images come from: `digits`, a folder with a sub-folder per class, or `tfds:NAME`."""
+"""Where images come from: `digits`, a folder with a sub-folder per class (here or on gs://), or `tfds:NAME`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def open_source(source: str, scratch_directory: str) -> Source:
     """The source that a user's word means.
 
     Args:
-        source: `digits`, `tfds:NAME`, or a folder. A folder called digits is reached as `./digits`.
+        source: `digits`, `tfds:NAME`, or a folder, local or gs://. A folder called digits is reached as `./digits`.
         scratch_directory: a folder for what has to be unpacked first; the caller removes it.
 
     Raises:
@@ -65,13 +65,16 @@ def open_source(source: str, scratch_directory: str) -> Source:
         return TfdsSource(source.removeprefix("tfds:"))
     if not source.strip():
         raise UserError("source is empty; give digits, a folder with one sub-folder per class, or tfds:NAME")
-    # Vertex AI mounts all buckets there, in pipeline steps and in training jobs.
+    # Vertex AI mounts all buckets there, in pipeline steps and in training jobs: reading ahead is the mount's strength.
     if source.startswith("gs://") and os.path.isdir(mounted := f"/gcs/{source.removeprefix('gs://')}"):
         source = mounted
+    if source.startswith("gs://"):
+        from trainer.sources.bucket import BucketSource
+
+        return BucketSource(source)
     if "://" in source:
         raise UserError(
-            f"source {source!r} is not a folder here; give digits, tfds:NAME or a folder (a bucket is read where it is"
-            f" mounted, as Vertex AI does: /gcs/{source.split('://', 1)[1]})"
+            f"source {source!r} is not a folder here; give digits, tfds:NAME, a folder, or gs://BUCKET/FOLDER"
         )
     from trainer.sources.folder import FolderSource
 

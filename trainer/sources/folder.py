@@ -41,7 +41,7 @@ class FolderSource:
             )
         self._files = self._list()
         self.class_names = sorted({class_name for _, class_name, _ in self._files})
-        self._refuse_what_cannot_be_trained()
+        refuse_what_cannot_be_trained(self.directory, self._files, self.num_ignored_files)
 
     def images(self) -> Iterator[SourceImage]:
         """All images, sorted by path."""
@@ -81,28 +81,35 @@ class FolderSource:
                 continue
             entered.add(real)
             names[:] = sorted(name for name in names if not name.startswith("."))
-            images = [name for name in sorted(files) if _is_image_name(name)]
+            images = [name for name in sorted(files) if is_image_name(name)]
             self.num_ignored_files += sum(not name.startswith(".") for name in files) - len(images)
             found += [os.path.join(folder, name) for name in images]
         return found
 
-    def _refuse_what_cannot_be_trained(self) -> None:
-        if not self._files:
-            raise UserError(
-                f"no images in {self.directory}: expected one sub-folder per class with files such as .jpg or .png"
-                f" ({len(_sub_folders(self.directory))} sub-folders, {self.num_ignored_files} other files found)"
-            )
-        if len(self.class_names) < 2:
-            raise UserError(
-                f"only one class in {self.directory}: {self.class_names[0]!r}; expected a sub-folder for each of two"
-                " or more classes"
-            )
-        if missing := sorted(
-            set(self.class_names) - {name for split, name, _ in self._files if split in ("", "train")}
-        ):
-            raise UserError(
-                f"class {missing[0]!r} of {self.directory} has no images under train; add some or remove the class"
-            )
+
+def refuse_what_cannot_be_trained(directory: str, files: list[tuple[str, str, str]], num_ignored_files: int) -> None:
+    """Refuse a folder without images, with one class, or with a class that has none to train on.
+
+    Args:
+        directory: for the message.
+        files: split (or empty), class name and path of each image.
+        num_ignored_files: for the message.
+
+    Raises:
+        UserError: it is one of these.
+    """
+    class_names = sorted({class_name for _, class_name, _ in files})
+    if not files:
+        raise UserError(
+            f"no images in {directory}: expected one sub-folder per class with files such as .jpg or .png"
+            f" ({num_ignored_files} other files found in sub-folders)"
+        )
+    if len(class_names) < 2:
+        raise UserError(
+            f"only one class in {directory}: {class_names[0]!r}; expected a sub-folder for each of two or more classes"
+        )
+    if missing := sorted({*class_names} - {name for split, name, _ in files if split in ("", "train")}):
+        raise UserError(f"class {missing[0]!r} of {directory} has no images under train; add some or remove the class")
 
 
 def _sub_folders(directory: str) -> list[str]:
@@ -110,7 +117,8 @@ def _sub_folders(directory: str) -> list[str]:
         return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
 
 
-def _is_image_name(name: str) -> bool:
+def is_image_name(name: str) -> bool:
+    """Whether the name is one of a visible image file."""
     return not name.startswith(".") and os.path.splitext(name)[1].lower() in EXTENSIONS
 
 
