@@ -1,0 +1,123 @@
+"""Jobs of several machines with the real trainer, some of which go away."""
+
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+
+import pytest
+
+from localvertex import custom_jobs
+from localvertex.custom_jobs import JobState
+from localvertex.custom_jobs.faults import parse
+from localvertex.processes import Processes
+
+pytestmark = pytest.mark.slow
+
+STEPS = 84
+"""600 pictures, of which 448 train: 14 steps of 32 in each of 6 epochs."""
+
+
+@pytest.fixture(scope="module")
+def dataset(python: str, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Small pictures of digits."""
+    folder = tmp_path_factory.mktemp("data") / "dataset"
+    words = ["digits", str(folder), "--image-size", "16", "--max-examples", "600"]
+    subprocess.run([python, "-m", "trainer.prepare", *words], check=True, capture_output=True)
+    return folder
+
+
+class Trained:
+    """A job that has ended: its outcome, its result and its folder."""
+
+    def __init__(self, folder: pathlib.Path, outcome: custom_jobs.Outcome) -> None:
+        assert outcome.state is JobState.SUCCEEDED, outcome.error
+        self.outcome, self.folder = outcome, folder
+        self.result = json.loads((folder / "out" / "checkpoints" / "result.json").read_text())
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "job" / "log.txt").read_text()
+
+
+@pytest.fixture(scope="module")
+def train(dataset: pathlib.Path, tmp_path_factory: pytest.TempPathFactory):
+    """Trains on pools of these sizes under these faults."""
+
+    def run(sizes: list[int], faults: tuple[str, ...] = (), flags: tuple[str, ...] = ("--exact",)) -> Trained:
+        folder = tmp_path_factory.mktemp("job")
+        common = ("--epochs=6", "--global-batch-size=32", "--checkpoint-every-steps=10")
+        args = [f"--dataset={dataset}", "--model=convnet", *common, *flags]
+        container = {"image_uri": "gcr.io/x/trainer:1", "command": ["python", "-m", "trainer.task"], "args": args}
+        machine = {"machine_type": "n1-standard-4"}
+        pools = [{"machine_spec": machine, "replica_count": size, "container_spec": container} for size in sizes]
+        scheduling = {"strategy": "SPOT", "restart_job_on_worker_restart": len(sizes) == 2}
+        spec = {
+            "worker_pool_specs": pools,
+            "base_output_directory": {"output_uri_prefix": f"{folder}/out"},
+            "scheduling": scheduling,
+        }
+        job = custom_jobs.read({"job_spec": spec}, region="us-central1", warn=lambda text: None)
+        outcome = custom_jobs.run(
+            job,
+            place=custom_jobs.Place(folder=folder / "job", private_dir=folder),
+            processes=Processes(grace_seconds=5),
+            options=custom_jobs.Options(faults=tuple(map(parse, faults))),
+        )
+        return Trained(folder, outcome)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def undisturbed(train) -> Trained:
+    """Two workers to whom nothing happens."""
+    return train([1, 1])
+
+
+def test_two_workers_train_one_model(undisturbed: Trained) -> None:
+    assert undisturbed.result["final_step"] == STEPS
+    assert undisturbed.outcome.status.num_restarts == 0
+    assert undisturbed.outcome.status.goodput["num_steps"] == STEPS
+
+
+@pytest.mark.parametrize(
+    ("faults", "num_restarts"),
+    [
+        (("SIGKILL workerpool1-0 at step 25", "preempt all at step 55 grace 3s"), 2),
+        (("SIGSTOP workerpool1-0 at step 45",), 1),
+    ],
+)
+def test_machines_that_go_away_change_no_bit_of_the_weights(
+    train, undisturbed: Trained, faults: tuple[str, ...], num_restarts: int
+) -> None:
+    disturbed = train([1, 1], faults)
+    assert disturbed.result["weights_sha256"] == undisturbed.result["weights_sha256"]
+    assert disturbed.outcome.status.num_restarts == num_restarts
+    assert disturbed.outcome.status.goodput["num_steps"] == STEPS
+    assert all(f"fault: {fault}" in disturbed.log for fault in faults)
+
+
+def test_parameter_servers_outlive_the_loss_of_a_worker(train) -> None:
+    trained = train([1, 1, 1], ("SIGKILL workerpool1-0 at step 25",), flags=())
+    assert trained.result["final_step"] == STEPS
+    assert "workerpool1-0: exit code 137" in trained.log
+
+
+def test_the_pipeline_of_the_page_survives_the_loss_of_a_machine(
+    repository: pathlib.Path, compiled: pathlib.Path, python: str, tmp_path: pathlib.Path
+) -> None:
+    (line,) = re.findall(r"^    python (.*)$", (repository / "docs" / "faults.md").read_text(), flags=re.M)
+    words = [str(compiled) if word == "build/image_training.json" else word for word in shlex.split(line)]
+    smaller = ["max_examples=800", "epochs=5", "image_size=16", "global_batch_size=32", "minimum_accuracy=0.2"]
+    where = ["--work-dir", str(tmp_path), "--run-id", "faults"]
+    given = [f"--parameter={each}" for each in smaller]
+    done = subprocess.run([python, *words, *where, *given], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads((tmp_path / "faults" / "run.json").read_text())
+    (job,) = [task["custom_job"] for task in record["tasks"] if task["custom_job"]]
+    assert [replica["num_starts"] for replica in job["replicas"]] == [2, 2]
+    assert "workerpool1-0: exit code 137" in done.stdout
+    assert "train: Goodput" in done.stdout
+    assert (tmp_path / "faults" / "run.html").read_text().count('class="lane"') == 2
