@@ -9,6 +9,9 @@ import cel
 FUNCTIONS = {"int", "double", "uint", "string", "bool", "size", "contains", "startsWith", "endsWith", "matches", "type"}
 """Named functions that a condition may call; operators are named like `_==_` or `@in` by the compiler."""
 
+MAX_CHARACTERS = 4096
+"""kfp's are below 500. The library recurses, without a guard, where names and operators are strung together."""
+
 REFERENCE = re.compile(r"inputs\.parameter_values\[(['\"])(.*?)\1\]")
 
 
@@ -22,6 +25,8 @@ def check(expression: str, *, variables: set[str], functions: set[str]) -> None:
     Raises:
         ConditionError: it is not CEL, or it uses a name that there will not be.
     """
+    if len(expression) > MAX_CHARACTERS:
+        raise ConditionError(f"is longer than {MAX_CHARACTERS} characters")
     try:
         references = cel.compile(expression).references()
     except (ValueError, RuntimeError, TypeError) as error:

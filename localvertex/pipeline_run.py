@@ -36,6 +36,7 @@ class PipelineRun:
     ) -> None:
         self._file, self._values, self._display, self._earlier = file, values, display, earlier or {}
         self._signals: list[int] = []
+        self._is_changed = False
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
         self._processes = Processes(grace_seconds=options.grace_seconds)
         self._context = Context(
@@ -59,6 +60,7 @@ class PipelineRun:
             max_parallel=options.max_parallel,
             max_backoff_seconds=options.max_backoff_seconds,
             on_change=self._changed,
+            on_settled=self._write_changes,
             finished=FinishedSteps(self._earlier.get("tasks", []), self.run_dir),
         )
         self._resume_times = [*self._earlier.get("resume_times", []), *([record.now()] if earlier else [])]
@@ -94,8 +96,13 @@ class PipelineRun:
         return content
 
     def _changed(self, task: Task) -> None:
-        record.write(self.run_dir, self._content())
+        self._is_changed = True
         self._display.changed(task)
+
+    def _write_changes(self) -> None:
+        if self._is_changed:
+            self._is_changed = False
+            record.write(self.run_dir, self._content())
 
     def _content(self) -> dict[str, Any]:
         return {

@@ -43,8 +43,10 @@ def seconds_of(text: str | None) -> float | None:
 
 def of_task(task: Task, run_dir: Path) -> dict[str, Any]:
     """One task; `log` is relative to the run's folder."""
+    if task.final_entry is not None:
+        return task.final_entry
     kind = "step" if task.is_step else "loop" if task.is_loop else "iteration" if task.iteration is not None else "dag"
-    return {
+    entry = {
         "name": task.spec.name,
         "display_name": task.spec.display_name,
         "path": task.label,
@@ -65,6 +67,9 @@ def of_task(task: Task, run_dir: Path) -> dict[str, Any]:
         "inputs": of_values(task.inputs),
         "outputs": of_values(task.outputs),
     }
+    if task.state.is_final:
+        task.final_entry = entry
+    return entry
 
 
 def of_values(values: Values) -> dict[str, Any]:

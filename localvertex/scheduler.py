@@ -10,7 +10,7 @@ from localvertex import conditions, executor_files, logs
 from localvertex.context import Context
 from localvertex.finished_steps import FinishedSteps
 from localvertex.placeholders import Scope
-from localvertex.spec import Pipeline
+from localvertex.spec import Container, Importer, Pipeline
 from localvertex.step import Outcome, attempt
 from localvertex.task import State, Task, Values
 from localvertex.task_inputs import InputError, complete_inputs, explanations, resolve_inputs
@@ -36,17 +36,19 @@ class Scheduler:
         max_parallel: int,
         max_backoff_seconds: float,
         on_change: Callable[[Task], None],
+        on_settled: Callable[[], None],
         finished: FinishedSteps,
     ) -> None:
         self._pipeline = pipeline
         self._context = context
         self._max_parallel = max_parallel
         self._max_backoff_seconds = max_backoff_seconds
-        self._on_change = on_change
+        self._on_change, self._on_settled = on_change, on_settled
         self._finished = finished
         # SimpleQueue: `put` may be called from a signal handler.
         self._events: SimpleQueue[Outcome | Stop] = SimpleQueue()
         self._num_running = 0
+        self._starting: list[Task] = []
         self._is_stopping = False
 
     def stop(self, *, at_once: bool = False) -> None:
@@ -62,21 +64,31 @@ class Scheduler:
         self.open(root)
         while True:
             self.settle_children(root)
+            # The record shows what has ended before anything that builds on it begins.
+            self._on_settled()
+            self.launch()
             if root.state.is_final:
                 return
             wait_seconds = self.seconds_to_next_retry(root)
             if wait_seconds is None and self._num_running == 0:
                 raise RuntimeError("no task can go on; the check before the run should have refused this pipeline")
-            try:
-                event = self._events.get(timeout=wait_seconds)
-            except Empty:
-                continue
-            if isinstance(event, Stop):
-                self._is_stopping = True
-                self._context.processes.stop(at_once=event.at_once)
-            else:
-                self._num_running -= 1
-                self.accept(event)
+            for event in self.events(wait_seconds):
+                if isinstance(event, Stop):
+                    self._is_stopping = True
+                    self._context.processes.stop(at_once=event.at_once)
+                else:
+                    self._num_running -= 1
+                    self.accept(event)
+
+    def events(self, wait_seconds: float | None) -> list[Outcome | Stop]:
+        """All that has happened, at least one event unless the time is over first."""
+        found: list[Outcome | Stop] = []
+        try:
+            found.append(self._events.get(timeout=wait_seconds))
+            while True:
+                found.append(self._events.get_nowait())
+        except Empty:
+            return found
 
     def seconds_to_next_retry(self, root: Task) -> float | None:
         """How long to wait at most; None when no retry is pending."""
@@ -85,12 +97,9 @@ class Scheduler:
 
     def settle_children(self, parent: Task) -> None:
         """Moves the tasks of an open dag or loop as far as they go, then the dag itself when all are final."""
-        limit = parent.spec.iterator.max_parallel if parent.is_loop and parent.spec.iterator else 0
         for child in parent.children.values():
-            if child.state is State.PENDING:
-                running = sum(each.state is State.RUNNING for each in parent.children.values())
-                if not limit or running < limit:
-                    self.settle_pending(child, parent)
+            if child.state is State.PENDING and has_room(parent):
+                self.settle_pending(child, parent)
             if child.state is State.RUNNING and not child.is_step:
                 self.settle_children(child)
         if all(child.state.is_final for child in parent.children.values()):
@@ -158,21 +167,32 @@ class Scheduler:
         return self._on_change(task)
 
     def start(self, task: Task) -> None:
-        """Starts an attempt at a step in a thread."""
+        """Makes an attempt at a step ready for `launch`."""
         task.attempts += 1
         task.state, task.retry_at, task.note = State.RUNNING, None, ""
         task.started_at = task.started_at or time.time()
-        task.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            task.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            return self.finish(task, State.FAILED, error=f"its folder cannot be made: {error.strerror}")
         task.log = task.folder / executor_files.LOG
         if task.attempts > 1:
             logs.add(task.log, f"--- attempt {task.attempts} of {task.spec.retry.max_retries + 1} ---")
         self._num_running += 1
-        executor = self._pipeline.executors[task.component.executor]
-        # Daemon threads: each ends with its process, and processes are ended by their supervisors.
-        threading.Thread(
-            target=lambda: self._events.put(attempt(task, executor, self._context)), name=task.label, daemon=True
-        ).start()
-        self._on_change(task)
+        self._starting.append(task)
+        return self._on_change(task)
+
+    def launch(self) -> None:
+        """Starts the attempts that are ready, each in a thread."""
+        for task in self._starting:
+            executor = self._pipeline.executors[task.component.executor]
+            # Daemon threads: each ends with its process, and processes are ended by their supervisors.
+            threading.Thread(target=self.attempt, args=(task, executor), name=task.label, daemon=True).start()
+        self._starting.clear()
+
+    def attempt(self, task: Task, executor: Container | Importer) -> None:
+        """One attempt at a step, in a thread of its own."""
+        self._events.put(attempt(task, executor, self._context))
 
     def accept(self, outcome: Outcome) -> None:
         """Takes the outcome of an attempt: the task's final state, or its next attempt."""
@@ -202,3 +222,9 @@ class Scheduler:
         """Moves a task to a final state and tells about it."""
         task.finish(state, error=error, note=note)
         self._on_change(task)
+
+
+def has_room(parent: Task) -> bool:
+    """Whether another child may start: the iterations of a loop that run at once may be limited."""
+    limit = parent.spec.iterator.max_parallel if parent.is_loop and parent.spec.iterator else 0
+    return not limit or sum(each.state is State.RUNNING for each in parent.children.values()) < limit

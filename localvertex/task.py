@@ -80,6 +80,8 @@ class Task:
     """Finished in an earlier life of a resumed run."""
     custom_job: dict[str, Any] | None = None
     """How the step's custom job is doing; put here as a whole by the step's own thread."""
+    final_entry: dict[str, Any] | None = None
+    """Its entry of the record, which does not change any more."""
     error: str = ""
     note: str = ""
     """Why it did not run, or what it waits for."""
