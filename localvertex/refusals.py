@@ -7,6 +7,11 @@ from localvertex import arguments, conditions, executors, platforms
 from localvertex.placeholders import unknown_placeholders
 from localvertex.spec import Component, Container, Dag, ParameterType, Pipeline, TaskSpec
 
+MAX_TASKS = 10_000
+
+MAX_DEPTH = 50
+"""Levels of dags; each is a folder inside another one. Pipelines that people write have about five."""
+
 
 def refusals(pipeline: Pipeline) -> list[str]:
     """What cannot be honoured, one line each; an empty list when the pipeline can run."""
@@ -38,10 +43,31 @@ def reachable(pipeline: Pipeline, reasons: list[str]) -> list[Component]:
             else:
                 reasons.append(f"{task.place}: there is no component {task.component!r}")
     try:
-        TopologicalSorter(graph).prepare()
+        reasons += size_refusals(found, list(TopologicalSorter(graph).static_order()))
     except CycleError as error:
-        reasons.append(f"components contain each other: {' -> '.join(error.args[1])}")
+        reasons.append(f"components contain each other: {shown_circle(error.args[1])}")
+    if pipeline.root.name in pipeline.components:
+        reasons.append(f"components.{pipeline.root.name}: this name is the root's own")
     return list(found.values())
+
+
+def size_refusals(components: dict[str, Component], order: list[str]) -> list[str]:
+    """A pipeline that would unfold without end; in `order` each component comes after those that its tasks use."""
+    depths: dict[str, int] = {}
+    num_tasks: dict[str, int] = {}
+    for name in order:
+        dag = components[name].dag if name in components else None
+        tasks = dag.tasks.values() if dag else []
+        depths[name] = (dag is not None) + max((depths.get(task.component, 0) for task in tasks), default=0)
+        num_tasks[name] = 1 + sum(
+            (len(task.iterator.items or ()) if task.iterator else 1) * num_tasks.get(task.component, 0)
+            for task in tasks
+        )
+    deepest, most = max(depths.values()), max(num_tasks.values())
+    reasons = [f"root: {deepest} levels of dags inside each other; at most {MAX_DEPTH} run here"] * (
+        deepest > MAX_DEPTH
+    )
+    return reasons + [f"root: it unfolds to {most} tasks; at most {MAX_TASKS} run here"] * (most > MAX_TASKS)
 
 
 def dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[str]:
@@ -68,7 +94,7 @@ def dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[str
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        reasons.append(f"{component.place}: tasks wait for each other: {' -> '.join(error.args[1])}")
+        reasons.append(f"{component.place}: tasks wait for each other: {shown_circle(error.args[1])}")
     return reasons
 
 
@@ -157,3 +183,8 @@ def placeholders_in(value: Any) -> list[str]:
     if isinstance(value, dict):
         return [text for item in value.items() for each in item for text in placeholders_in(each)]
     return []
+
+
+def shown_circle(names: list[str]) -> str:
+    """Names in a circle, the middle left out when there are many."""
+    return " -> ".join(names if len(names) <= 8 else [*names[:4], "...", *names[-3:]])

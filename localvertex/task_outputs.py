@@ -10,6 +10,9 @@ from localvertex.task import State, Task, Values
 from localvertex.task_inputs import InputError
 from localvertex.values import as_text
 
+MAX_ITEMS = 10_000
+"""Iterations of one ParallelFor: each is a task with a folder, a log and an entry in run.json."""
+
 
 def loop_items(loop: Task, scope: Scope) -> list[Values]:
     """The inputs of each iteration of a ParallelFor.
@@ -41,6 +44,8 @@ def loop_items(loop: Task, scope: Scope) -> list[Values]:
             raise InputError(str(error)) from None
     if not isinstance(items, list):
         raise InputError(f"the items of the loop: expected a list, found {items!r}")
+    if len(items) > MAX_ITEMS:
+        raise InputError(f"the loop has {len(items)} items; at most {MAX_ITEMS} run here")
     declared = loop.component.input_parameters.get(iterator.item_input)
     if declared is not None and declared.type is ParameterType.STRING:
         # kfp declares the items of a list without an item type as STRING, and writes conditions to match.

@@ -1,0 +1,270 @@
+"""Files that were made to do harm, and real files with damage at random: refused in single lines, or run to an end."""
+
+import copy
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kfp import dsl
+from kfp.dsl import Collected, ConcatPlaceholder, Dataset, IfPresentPlaceholder, Input, Output, PipelineTaskFinalStatus
+
+import localvertex
+from localvertex.engine import open_pipeline
+from localvertex.errors import Refused
+
+STEP = {"base_image": "python:3.11", "install_kfp_package": False}
+
+
+@dsl.component(**STEP)
+def make(n: int, options: dict, names: list, out: Output[Dataset]) -> int:
+    return n
+
+
+@dsl.component(**STEP)
+def take(data: Input[Dataset], numbers: list, text: str = "x") -> str:
+    return text
+
+
+@dsl.component(**STEP)
+def count(n: int) -> int:
+    return n
+
+
+@dsl.component(**STEP)
+def tell(status: PipelineTaskFinalStatus):
+    print(status.state)
+
+
+@dsl.container_component
+def shell(text: str, maybe: str = "m"):
+    extra = IfPresentPlaceholder(input_name="maybe", then=["--maybe", maybe], else_=["--none"])
+    return dsl.ContainerSpec(image="alpine", command=["true", ConcatPlaceholder(["<", text, ">"])], args=[extra])
+
+
+@dsl.pipeline(name="everything")
+def everything(n: int = 3, text: str = "it", items: list = [1, 2]):  # noqa: B006 - literals of the compiled file
+    with dsl.ExitHandler(tell()):
+        first = make(n=n, options={"a": [text, n]}, names=[1, "b"]).set_retry(1, backoff_duration="1s")
+        with dsl.ParallelFor(items, parallelism=1) as item:
+            each = make(n=item, options={}, names=[])
+        with dsl.If(n > 2):
+            yes = take(data=first.outputs["out"], numbers=Collected(each.outputs["Output"])).set_env_variable("A", "b")
+        with dsl.Else():
+            no = take(data=first.outputs["out"], numbers=[], text=f"{text}!")
+        shell(text=dsl.OneOf(yes.output, no.output)).set_caching_options(False)
+        imported = dsl.importer(artifact_uri="gs://b/c", artifact_class=Dataset, metadata={"n": n})
+        count(n=1).after(imported).ignore_upstream_failure()
+
+
+@pytest.fixture(scope="module")
+def good(compile_pipeline, tmp_path_factory) -> dict[str, Any]:
+    """A valid pipeline with everything in it, decoded."""
+    return json.loads(compile_pipeline(everything, tmp_path_factory.mktemp("good") / "p.json").read_text())
+
+
+def test_the_undamaged_file_runs(good, tmp_path, execute):
+    (tmp_path / "p.json").write_text(json.dumps(good))
+    assert execute(tmp_path / "p.json")["state"] == "SUCCEEDED"
+
+
+def reasons_of(path: Path) -> list[str]:
+    """What a file is refused with, nothing when it is accepted; any other exception is a defect."""
+    try:
+        open_pipeline(path)
+    except Refused as refused:
+        return refused.reasons
+    except localvertex.UserError as error:
+        return [str(error)]
+    return []
+
+
+VALUES: list[Any] = [
+    None, 0, -1, 1.5, 1e308, 10**30, True, "", "x", "../..", "/etc/passwd", "{{$.x}}", "{{$", "\ud800", "\0", "a\nb",
+    "9" * 5000, "a." * 30_000 + "b", "(" * 5000, '{"Concat": 3}', '{"IfPresent": {"InputName": 1}}', '{"Concat": ["',
+    "root", "-1s", "1e999s", [], [1], [None], [[]], {}, {"a": 1}, {"": ""}, {"../x": {}}, ["\0"], [{}],
+]  # fmt: skip
+
+
+def places(node: Any) -> list[tuple[Any, Any]]:
+    """Every place in a decoded document: container and key."""
+    keys = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
+    return [(node, key) for key in keys] + [place for key in keys for place in places(node[key])]
+
+
+def damage(document: Any, chance: random.Random) -> None:
+    """Changes one thing: a value, a key, a whole subtree from elsewhere, or nothing is left of it."""
+    container, key = chance.choice(places(document))
+    kind = chance.random()
+    if kind < 0.5:
+        container[key] = copy.deepcopy(chance.choice(VALUES))
+    elif kind < 0.65:
+        del container[key]
+    elif kind < 0.85:
+        other, name = chance.choice(places(document))
+        container[key] = copy.deepcopy(other[name])
+    elif isinstance(container, dict):
+        container[chance.choice(["zz", "../e", "a/b", "\0", "x" * 300, str(key).upper()])] = container.pop(key)
+
+
+NUM_DAMAGED = 200
+
+
+def test_two_hundred_damaged_files_are_refused_in_single_lines(good, tmp_path, work_dir):
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance, num_refused, num_files = random.Random(seed), 0, 0
+    while num_refused < NUM_DAMAGED:
+        num_files += 1
+        assert num_files < 20 * NUM_DAMAGED, seed
+        document = copy.deepcopy(good)
+        for _ in range(chance.choice([1, 1, 2, 4])):
+            damage(document, chance)
+        path = tmp_path / f"p{'.json' if chance.random() < 0.7 else '.yaml'}"
+        path.write_text(json.dumps(document))
+        reasons = reasons_of(path)
+        assert all(reason and len(reason.splitlines()) == 1 for reason in reasons), (seed, num_files, reasons)
+        num_refused += bool(reasons)
+    assert not work_dir.exists()
+
+
+@pytest.mark.slow
+def test_damaged_files_that_are_accepted_run_to_an_end(good, tmp_path, execute):
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance, num_run = random.Random(seed), 0
+    while num_run < 40:
+        document = copy.deepcopy(good)
+        damage(document, chance)
+        (tmp_path / "p.json").write_text(json.dumps(document))
+        if document == good or reasons_of(tmp_path / "p.json"):
+            continue
+        try:
+            record = execute(tmp_path / "p.json", use_cache=False)
+        except localvertex.UserError:
+            continue  # A required parameter of the pipeline has lost its default.
+        num_run += 1
+        assert record["state"] in ("SUCCEEDED", "FAILED"), (seed, num_run)
+        errors = [each["error"] or "" for each in record["tasks"]]
+        assert not any("localvertex failed" in error for error in errors), (seed, num_run, errors)
+
+
+def nested(depth: int, width: int) -> dict[str, Any]:
+    """Dags in each other: `width` tasks in each, all of them the next dag."""
+    step = {"executorLabel": "e"}
+    dags = {
+        f"c{n}": {"dag": {"tasks": {f"t{i}": {"componentRef": {"name": f"c{n + 1}"}} for i in range(width)}}}
+        for n in range(depth)
+    }
+    return {
+        "components": dags | {f"c{depth}": step},
+        "root": {"dag": {"tasks": {"t": {"componentRef": {"name": "c0"}}}}},
+    }
+
+
+def whole(**parts: Any) -> dict[str, Any]:
+    """A pipeline with these parts; its one executor does nothing."""
+    frame = {"schemaVersion": "2.1.0", "pipelineInfo": {"name": "p"}}
+    return {
+        **frame,
+        "deploymentSpec": {"executors": {"e": {"container": {"image": "i", "command": ["true"]}}}},
+        **parts,
+    }
+
+
+def tasks(**specs: Any) -> dict[str, Any]:
+    """A pipeline of steps with these settings."""
+    named = {name: {"componentRef": {"name": "c"}} | spec for name, spec in specs.items()}
+    return whole(components={"c": {"executorLabel": "e"}}, root={"dag": {"tasks": named}})
+
+
+def command(*words: str) -> dict[str, Any]:
+    """A pipeline of one container step."""
+    pipeline = tasks(t={})
+    pipeline["deploymentSpec"] = {"executors": {"e": {"container": {"image": "i", "command": list(words)}}}}
+    return pipeline
+
+
+def chain(num: int) -> dict[str, Any]:
+    return tasks(**{f"t{n}": {"dependentTasks": [f"t{(n + 1) % num}"]} for n in range(num)})
+
+
+LONG = "inputs.parameter_values['x']" + ".a" * 20_000
+
+HOSTILE: dict[str, tuple[Any, str]] = {
+    "dags in each other": (whole(**nested(300, 1)), "301 levels of dags inside each other"),
+    "a bomb of dags": (whole(**nested(40, 10)), "tasks; at most 10000 run here"),
+    "a bomb of loops": (
+        whole(
+            components={
+                "a": {"dag": {"tasks": {"t": {"componentRef": {"name": "b"}, "parameterIterator": {
+                    "itemInput": "x", "items": {"raw": json.dumps(list(range(5000)))}}}}}},
+                "b": {"executorLabel": "e", "inputDefinitions": {"parameters": {"x": {"parameterType": "STRING"}}}},
+            },
+            root={"dag": {"tasks": {f"t{n}": {"componentRef": {"name": "a"}} for n in range(5)}}},
+        ),
+        "unfolds to",
+    ),
+    "a circle of 2000 tasks": (chain(2000), "tasks wait for each other"),
+    "a component named root": (
+        whole(
+            components={"root": {"executorLabel": "none"}},
+            root={"dag": {"tasks": {"t": {"componentRef": {"name": "root"}}}}},
+        ),
+        "components",
+    ),
+    "a condition that overflows the stack of a parser": (
+        tasks(t={"triggerPolicy": {"condition": LONG}}), "longer than 4096 characters",
+    ),
+    "a selector that overflows the stack of a parser": (
+        tasks(t={"inputs": {"parameters": {"x": {
+            "runtimeValue": {"constant": "1"}, "parameterExpressionSelector": "string_value" + ".a" * 20_000}}}}),
+        "longer than 4096 characters",
+    ),
+    "retries without end": (tasks(t={"retryPolicy": {"maxRetryCount": 1e400}}), "Infinity is not a number in JSON"),
+    "a wait of ages": (tasks(t={"retryPolicy": {"backoffDuration": "9" * 400 + "s"}}), "is not a duration"),
+    "a path as a name": (tasks(**{"../../../tmp/x": {}}), "is not a usable name"),
+    "an absolute path as a name": (tasks(**{"/tmp/x": {}}), "is not a usable name"),
+    "a null byte in a name": (tasks(**{"a\0b": {}}), "is not a usable name"),
+    "a line feed in a name": (tasks(**{"a\nb": {}}), "is not a usable name"),
+    "a null byte in a program": (command("true\0"), "is not on this machine"),
+    "a program in its image": (command("./run", "a\nb"), "the program './run' is not on this machine"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_is_refused_on_the_command_line(name, tmp_path):
+    document, message = HOSTILE[name]
+    (tmp_path / "p.json").write_text(json.dumps(document))
+    words = [sys.executable, "-m", "localvertex", "run", "p.json"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2, (done.returncode, done.stderr[-500:])
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["p.json"]
+
+
+def test_a_folder_that_cannot_be_made_is_the_failure_of_its_step(tmp_path, execute):
+    long = whole(**nested(40, 1))
+    text = json.dumps(long).replace('"t0"', '"' + "t" * 150 + '"')
+    (tmp_path / "p.json").write_text(text)
+    record = execute(tmp_path / "p.json")
+    assert record["state"] == "FAILED"
+    assert "its folder cannot be made: File name too long" in record["error"]
+
+
+def test_a_loop_over_too_many_items_fails_by_name(tmp_path, execute):
+    component = {"executorLabel": "e", "inputDefinitions": {"parameters": {"x": {"parameterType": "NUMBER_INTEGER"}}}}
+    loop = {
+        "componentRef": {"name": "c"},
+        "inputs": {"parameters": {"all": {"componentInputParameter": "all"}}},
+        "parameterIterator": {"itemInput": "x", "items": {"inputParameter": "all"}},
+    }
+    inputs = {"parameters": {"all": {"parameterType": "LIST"}}}
+    document = whole(components={"c": component}, root={"dag": {"tasks": {"t": loop}}, "inputDefinitions": inputs})
+    (tmp_path / "p.json").write_text(json.dumps(document))
+    record = execute(tmp_path / "p.json", {"all": list(range(10_001))})
+    assert record["error"] == "t: the loop has 10001 items; at most 10000 run here"
