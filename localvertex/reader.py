@@ -91,9 +91,9 @@ class Fields:
             raise UserError(f"{self.place or 'top level'}: the field {name!r} is not known here{hint}")
 
 
-def describe(value: Any) -> str:
-    """A value as error messages show it: its kind, and the value itself when short."""
+def describe(value: Any, limit: int = 60) -> str:
+    """A value as error messages show it: the kind of a list or an object, anything else shortened to the limit."""
     if isinstance(value, dict | list):
         return JSON_NAMES[type(value)]
     text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -5,6 +5,7 @@ from typing import Any
 
 from localvertex import arguments, conditions, executors, platforms
 from localvertex.placeholders import unknown_placeholders
+from localvertex.reader import describe
 from localvertex.spec import Component, Container, Dag, ParameterType, Pipeline, TaskSpec
 
 MAX_TASKS = 10_000
@@ -123,14 +124,14 @@ def expression_refusals(task: TaskSpec) -> list[str]:
         if task.condition:
             conditions.check_condition(task.condition, set(task.parameters))
     except conditions.ConditionError as error:
-        reasons.append(f"{task.place}.triggerPolicy.condition: {task.condition!r} {error}")
+        reasons.append(f"{task.place}.triggerPolicy.condition: {describe(task.condition, 300)} {error}")
     for name, source in task.parameters.items():
         place = f"{task.place}.inputs.parameters.{name}"
         try:
             if source.selector:
                 conditions.check_selector(source.selector)
         except conditions.ConditionError as error:
-            reasons.append(f"{place}.parameterExpressionSelector: {source.selector!r} {error}")
+            reasons.append(f"{place}.parameterExpressionSelector: {describe(source.selector, 300)} {error}")
         reasons += [f"{place}: the placeholder {text} is not known" for text in placeholders_in(source.constant)]
     return reasons
 

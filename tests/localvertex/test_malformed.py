@@ -151,7 +151,7 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
     "condition input": (
         "root dag tasks condition-1 triggerPolicy condition", "inputs.parameter_values['y'] == 1", "the input 'y'",
     ),
-    "condition depth": ("root dag tasks condition-1 triggerPolicy condition", "(" * 9000, "not valid in CEL"),
+    "condition depth": ("root dag tasks condition-1 triggerPolicy condition", "(" * 4000, "not valid in CEL"),
     "trigger rule": ("root dag tasks echo triggerPolicy strategy", "SOMETIMES", "'SOMETIMES' is not known"),
     "retry": ("root dag tasks echo retryPolicy", {"backoffDuration": "soon"}, "'soon' is not a duration"),
     "negative retry": ("root dag tasks echo retryPolicy", {"maxRetryCount": -1}, "maxRetryCount: 0 or more expected"),
