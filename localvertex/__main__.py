@@ -101,7 +101,9 @@ def add_custom_jobs(run: argparse.ArgumentParser) -> None:
         "30s', 'preempt all every 45s'; may be repeated",
     )  # fmt: skip
     jobs.add_argument("--faults", choices=["random"], help="one to three faults at random moments")
-    jobs.add_argument("--seed", metavar="N", type=int, help="of the random faults; the same again for the same number")
+    jobs.add_argument(
+        "--seed", metavar="N", type=int, help="of the random faults (0); the same again for the same number"
+    )
     jobs.add_argument(
         "--restart-rule", choices=["service", "strict"], default="service",
         help="whether an ordinary non-zero exit code restarts a replica or ends the job (%(default)s)",
