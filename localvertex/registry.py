@@ -35,8 +35,12 @@ def add(work_dir: Path, model: dict[str, Any], parent: str = "") -> Version:
     if not isinstance(name, str) or not name:
         raise ValueError("display_name is empty")
     models = work_dir / "models"
-    model_id = id_of_parent(models, parent) if parent else id_of_name(name)
-    folder = models / model_id
+    return add_version(work_dir, id_of_parent(models, parent) if parent else id_of_name(name), model)
+
+
+def add_version(work_dir: Path, model_id: str, model: dict[str, Any]) -> Version:
+    """Adds the next version of a model, the first when there is none."""
+    folder = work_dir / "models" / model_id
     folder.mkdir(parents=True, exist_ok=True)
     while True:
         number = max((int(each.name) for each in folder.iterdir() if each.name.isdigit()), default=0) + 1

@@ -38,15 +38,21 @@ class ResourceId(StringConvertor):
     regex = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}"
 
 
+class VersionedId(StringConvertor):
+    """The id of a resource that may have a version, as a number or an alias, behind an `@`."""
+
+    regex = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}(?:@[A-Za-z0-9-]{1,128})?"
+
+
 class Api(StringConvertor):
     """The versions that are spoken."""
 
-    regex = "v1beta1|v1|ui"
+    regex = "v1beta1|v1"
 
 
 def application(service: Service) -> Starlette:
     """The whole server."""
-    for name, convertor in {"part": Part, "id": ResourceId, "api": Api}.items():
+    for name, convertor in {"part": Part, "id": ResourceId, "version": VersionedId, "api": Api}.items():
         register_url_convertor(name, convertor())
 
     @asynccontextmanager
@@ -102,11 +108,12 @@ def call_of(request: Request, body: bytes) -> Call:
     if not isinstance(content, dict):
         raise invalid(f"the body has to be a JSON object, found {type(content).__name__}")
     parts = request.path_params
+    resource_id, _, version = parts.get("id", "").partition("@")
     return Call(
         version="v1beta1" if parts["api"] == "v1beta1" else "v1",
         location=Location(project=parts["project"], region=parts["region"]),
-        resource_id=parts.get("id", ""),
-        resource_version=parts.get("version", ""),
+        resource_id=resource_id,
+        resource_version=version,
         query=dict(request.query_params),
         body=content,
     )

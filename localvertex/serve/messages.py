@@ -20,8 +20,10 @@ def message_class(version: str, name: str) -> Any:
     return getattr(aiplatform_v1, name)
 
 
-def normalised(version: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
+def normalised(version: str, name: str, body: dict[str, Any], *, snake_case: bool = False) -> dict[str, Any]:
     """The body of a request in the API's JSON: camelCase, enums by name, 64-bit integers as strings.
+
+    With `snake_case` the fields have the names of the Python messages.
 
     Raises:
         ApiError: it is not such a message.
@@ -36,7 +38,7 @@ def normalised(version: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
         raise invalid(f"Invalid JSON payload received: {str(error).splitlines()[0]}") from None
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
         raise invalid(f"Invalid JSON payload received: {str(error).splitlines()[0][:300]}") from None
-    result: dict[str, Any] = json_format.MessageToDict(message)
+    result: dict[str, Any] = json_format.MessageToDict(message, preserving_proto_field_name=snake_case)
     return result
 
 
@@ -48,3 +50,8 @@ def field_names(version: str, name: str) -> set[str]:
 def camel_case(name: str) -> str:
     """`display_name` as `displayName`; what is camelCase already stays."""
     return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), name)
+
+
+def snake_case(name: str) -> str:
+    """`displayName` as `display_name`."""
+    return re.sub(r"[A-Z]", lambda match: f"_{match[0].lower()}", name)

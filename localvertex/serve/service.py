@@ -7,6 +7,8 @@ from typing import Any
 
 from localvertex.serve.call import Call
 from localvertex.serve.clock import Clock
+from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.models import Models
 from localvertex.serve.operations import Operations
 from localvertex.serve.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedule_clock import ScheduleClock
@@ -23,6 +25,8 @@ class Service:
         self._store = Store(work_dir)
         self.operations = Operations(self._store)
         self.pipeline_jobs = PipelineJobs(self._store, self.operations, say)
+        self.custom_jobs = CustomJobs(self._store, self.operations, say)
+        self.models = Models(self._store, self.operations)
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), say=say
         )
@@ -39,20 +43,33 @@ class Service:
 
     def open(self) -> None:
         """Starts what goes on by itself."""
+        self.custom_jobs.begin()
         self._schedule_clock.start()
 
     def close(self) -> None:
         """Ends everything that runs."""
         self._schedule_clock.stop()
         self.pipeline_jobs.close()
+        self.custom_jobs.close()
         self._held.close()
 
     @property
     def collections(self) -> dict[str, dict[str, tuple[str, str, Method]]]:
         """For each collection its methods: HTTP method, what follows the collection's address, what answers."""
+        models, cancel = self.models, "/{id:id}:cancel"
         return {
-            "pipelineJobs": standard(self.pipeline_jobs)
-            | {"cancel": ("POST", "/{id:id}:cancel", self.pipeline_jobs.cancel)},
+            "pipelineJobs": standard(self.pipeline_jobs) | {"cancel": ("POST", cancel, self.pipeline_jobs.cancel)},
+            "customJobs": standard(self.custom_jobs) | {"cancel": ("POST", cancel, self.custom_jobs.cancel)},
+            "models": {
+                "upload": ("POST", ":upload", models.upload),
+                "get": ("GET", "/{id:version}", models.get),
+                "list": ("GET", "", models.list_all),
+                "listVersions": ("GET", "/{id:version}:listVersions", models.list_versions),
+                "patch": ("PATCH", "/{id:version}", models.patch),
+                "mergeVersionAliases": ("POST", "/{id:version}:mergeVersionAliases", models.merge_version_aliases),
+                "delete": ("DELETE", "/{id:id}", models.delete),
+                "deleteVersion": ("DELETE", "/{id:version}:deleteVersion", models.delete_version),
+            },
             "schedules": standard(self.schedules)
             | {
                 "patch": ("PATCH", "/{id:id}", self.schedules.patch),
@@ -62,7 +79,7 @@ class Service:
             "operations": {
                 "get": ("GET", "/{id:id}", self.operations.get),
                 "list": ("GET", "", self.operations.list_all),
-                "cancel": ("POST", "/{id:id}:cancel", self.operations.cancel),
+                "cancel": ("POST", cancel, self.operations.cancel),
                 "delete": ("DELETE", "/{id:id}", self.operations.delete),
             },
         }

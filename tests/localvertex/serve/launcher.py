@@ -1,0 +1,36 @@
+"""Runs one of Google's launchers unchanged against a local server: `python launcher.py URL MODULE ARGUMENTS...`.
+
+The launchers take their endpoint from the location alone, so the two clients that they use are pointed elsewhere here.
+"""
+
+import logging
+import runpy
+import sys
+
+import google.auth
+import requests
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import aiplatform
+from google.oauth2.credentials import Credentials
+from google_cloud_pipeline_components.container.v1.gcp_launcher import job_remote_runner, lro_remote_runner
+
+url, module, *arguments = sys.argv[1:]
+service_client, request = aiplatform.gapic.JobServiceClient, requests.Session.request
+
+
+def client(**options):
+    return service_client(transport="rest", credentials=AnonymousCredentials(), client_options={"api_endpoint": url})
+
+
+def redirected(session, method, address, **options):
+    return request(session, method, address.replace("https://us-central1-aiplatform.googleapis.com", url), **options)
+
+
+aiplatform.gapic.JobServiceClient = client
+requests.Session.request = lambda session, method, url, **options: redirected(session, method, url, **options)
+google.auth.default = lambda **_: (Credentials(token="local"), "local-project")
+job_remote_runner._POLLING_INTERVAL_IN_SECONDS = lro_remote_runner._POLLING_INTERVAL_IN_SECONDS = 0.2
+# What it does is told to the test by its log.
+logging.basicConfig(level=logging.INFO, stream=sys.stdout)
+sys.argv = [module, *arguments]
+runpy.run_module(module, run_name="__main__")
