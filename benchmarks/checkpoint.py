@@ -1,0 +1,131 @@
+"""What a checkpoint costs, and how soon training goes on after a kill: `python benchmarks/checkpoint.py [MODEL]`.
+
+1. For how long training stands still in a save of ours and of `tf.train.Checkpoint` (written at once, and with
+   enable_async), same variables, same disk, taking turns; and the share of training time that is at the default
+   interval. At most 1%.
+2. From SIGKILL of a training process to the end of the next graph call of its successor, beside importing TensorFlow
+   and Keras and building the same model. At most 2 times.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROUNDS = 3
+BUILD = """
+import tensorflow as tf
+import keras
+from trainer import models
+with tf.device("CPU:0"):
+    models.build({model!r}, image_size=32, num_classes=10, weights="none")
+"""
+
+
+def main() -> None:
+    model = sys.argv[1] if len(sys.argv) > 1 else "convnet"
+    os.environ.update(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1")
+    with tempfile.TemporaryDirectory() as folder:
+        _saves(model, pathlib.Path(folder))
+        _restart(model, pathlib.Path(folder))
+
+
+def _saves(model: str, folder: pathlib.Path) -> None:
+    import tensorflow as tf
+
+    from trainer import checkpoint_interval, variables
+    from trainer.checkpoint_writer import CheckpointWriter
+    from trainer.checkpoints import Best, Checkpoint
+    from trainer.config import TrainConfig
+    from trainer.learner import Learner
+
+    config = TrainConfig(model=model, weights="none")
+    learner = Learner(config, tf.distribute.get_strategy(), image_size=32, num_classes=10, num_steps=10)
+    held = learner.variables()
+    named = {f"v{index:05d}": variable.value for index, variable in enumerate(held)}
+    theirs = tf.train.Checkpoint(**named)
+    asynchronous = tf.train.CheckpointOptions(enable_async=True)
+    writer = CheckpointWriter(str(folder / "ours"), keep=1, best=Best(), saved_step=0, observe=lambda *a, **k: None)
+    stood_still: dict[str, list[float]] = {"ours": [], "tf.train.Checkpoint": [], "with enable_async": []}
+    for step in range(1, ROUNDS + 2):
+        started = time.monotonic()
+        checkpoint = Checkpoint(step=step, best=Best(), identity={}, run_id="", arrays=variables.values(held))
+        seconds = time.monotonic() - started
+        stood_still["ours"].append(seconds)
+        writer.write(checkpoint, stood_still_seconds=seconds)
+        writer.settle(wait=True)
+        for name, options in (("tf.train.Checkpoint", None), ("with enable_async", asynchronous)):
+            started = time.monotonic()
+            theirs.write(str(folder / f"theirs-{options is not None}-{step}"), options=options)
+            stood_still[name].append(time.monotonic() - started)
+            theirs.sync()
+    # The first of each warms up.
+    seconds_by_name = {name: statistics.median(found[1:]) for name, found in stood_still.items()}
+    ours = seconds_by_name["ours"]
+    interval = checkpoint_interval.seconds(ours)
+    num_bytes = sum(array.nbytes for array in variables.values(held))
+    print(f"{model}: {len(held)} variables, {num_bytes / 1e6:.0f} MB")
+    for name, seconds in seconds_by_name.items():
+        print(f"  a save stops training for {seconds:.3f} s, {seconds / ours:.1f} times ours: {name}")
+    print(f"  at the default interval of {interval:.0f} s: {ours / interval:.2%} of training time (1% allowed)")
+
+
+def _restart(model: str, folder: pathlib.Path) -> None:
+    prepare = [sys.executable, "-m", "trainer.prepare", "digits", str(folder / "data"), "--image-size=32"]
+    subprocess.run(prepare, check=True, capture_output=True)
+    build, again = [], []
+    for number in range(ROUNDS):
+        started = time.monotonic()
+        subprocess.run([sys.executable, "-c", BUILD.format(model=model)], check=True)
+        build.append(time.monotonic() - started)
+        again.append(_killed_and_started_again(model, folder / "data", folder / f"run-{number}"))
+    ours, theirs = statistics.median(again), statistics.median(build)
+    print("after a SIGKILL:")
+    print(f"  import tensorflow and keras, build {model}: {theirs:.1f} s")
+    print(f"  from the kill to the end of the next graph call: {ours:.1f} s, {ours / theirs:.2f} times (2 allowed)")
+
+
+def _killed_and_started_again(model: str, data: pathlib.Path, run: pathlib.Path) -> float:
+    command = [
+        sys.executable, "-m", "trainer.task", f"--dataset={data}", f"--checkpoint-directory={run}", f"--model={model}",
+        "--weights=none", "--epochs=1000", "--checkpoint-every-steps=2", "--global-batch-size=16",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not _events(run, "save"):
+        assert process.poll() is None, "the training ended by itself"  # noqa: S101
+        time.sleep(0.02)
+    num_calls = len(_events(run, "steps"))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    killed = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while len(_events(run, "steps")) <= num_calls:
+        assert process.poll() is None, "the training ended by itself"  # noqa: S101
+        time.sleep(0.02)
+    seconds = time.monotonic() - killed
+    process.kill()
+    process.wait()
+    return seconds
+
+
+def _events(run: pathlib.Path, kind: str) -> list[dict[str, object]]:
+    path = run / "events" / "workerpool0-0.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    events = []
+    for line in lines:
+        try:
+            events.append(json.loads(line))
+        except ValueError:
+            continue
+    return [event for event in events if event["event"] == kind]
+
+
+if __name__ == "__main__":
+    main()
