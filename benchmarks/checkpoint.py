@@ -30,6 +30,7 @@ with tf.device("CPU:0"):
 
 
 def main() -> None:
+    """Prints the figures."""
     model = sys.argv[1] if len(sys.argv) > 1 else "convnet"
     os.environ.update(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1")
     with tempfile.TemporaryDirectory() as folder:
@@ -99,7 +100,7 @@ def _killed_and_started_again(model: str, data: pathlib.Path, run: pathlib.Path)
     ]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not _events(run, "save"):
-        assert process.poll() is None, "the training ended by itself"  # noqa: S101
+        assert process.poll() is None, "the training ended by itself"
         time.sleep(0.02)
     num_calls = len(_events(run, "steps"))
     process.send_signal(signal.SIGKILL)
@@ -107,7 +108,7 @@ def _killed_and_started_again(model: str, data: pathlib.Path, run: pathlib.Path)
     killed = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while len(_events(run, "steps")) <= num_calls:
-        assert process.poll() is None, "the training ended by itself"  # noqa: S101
+        assert process.poll() is None, "the training ended by itself"
         time.sleep(0.02)
     seconds = time.monotonic() - killed
     process.kill()

@@ -75,8 +75,6 @@ class Learner:
                 self._update = keras.optimizers.LossScaleOptimizer(self.optimizer)
             # Before tracing: variables made inside the traced function would be placeholders (keras#23085).
             self._update.build(self.model.trainable_variables)
-        if self.num_replicas > 1:
-            replica_step.synchronize(self.model)
         self.replica_step = ReplicaStep(model=self.model, config=config, num_replicas=self.num_replicas)
         self.use_xla(False)
 
@@ -135,7 +133,8 @@ class Learner:
         rows = tf.TensorArray(tf.float32, size=num_steps, element_shape=(2 + batch_digest.NUM_PIECES,))
         for number in tf.range(num_steps):
             row = self.distribution_strategy.run(self._train_replica, args=(next(iterator),))
-            rows = rows.write(number, self.distribution_strategy.reduce("SUM", row, axis=None))
+            # The same on every replica.
+            rows = rows.write(number, self.distribution_strategy.experimental_local_results(row)[0])
             self._step.assign_add(1)
         return rows.stack()
 
@@ -146,24 +145,7 @@ class Learner:
             [variable.value for variable in variables], self.replica_step.others_at(self._step), batch,
             self._update.dynamic_scale.value if scaled else tf.constant(1.0),
         )  # fmt: skip
-        if scaled:
-            gradients = self._infinite_everywhere(gradients)
-        self.replica_step.assign_others(others)
-        self._update.apply_gradients(zip(gradients, variables, strict=True))
-        return row
-
-    def _infinite_everywhere(self, gradients: list[Any]) -> list[Any]:
-        """Gradients that overflowed on one replica, spoilt on all: Keras looks at the first replica's only."""
-        finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(g)) for g in gradients if g is not None])
-        context = tf.distribute.get_replica_context()
-        num_finite = context.all_reduce(tf.distribute.ReduceOp.SUM, tf.cast(finite, tf.float32))
-        spoilt = tf.where(num_finite < self.num_replicas, float("nan"), 1.0)
-        return [None if g is None else g * tf.cast(spoilt, g.dtype) for g in gradients]
-
-    @property
-    def can_use_xla(self) -> bool:
-        """False where the forward pass talks to other replicas (synchronised batch normalisation)."""
-        return self.num_replicas == 1 or not replica_step.has_synchronized_layers(self.model)
+        return self.replica_step.update(gradients, others, row, self._update)
 
     def time_step(self, iterator: Any, *, xla: bool, seconds: float = 1.0) -> float:
         """Seconds of the forward and backward pass of a step on this worker's devices; nothing is changed.
@@ -249,7 +231,10 @@ class Learner:
                 pipeline=context.input_pipeline_id, num_pipelines=context.num_input_pipelines,
                 replicas_per_pipeline=self.num_replicas // context.num_input_pipelines,
             )  # fmt: skip
-            return dataset(share)
+            if self.num_replicas == 1:
+                return dataset(share)
+            # Of a dataset that ends, the workers would ask each other before each batch whether anyone has one left.
+            return dataset(share).repeat()
 
         return iter(self.distribution_strategy.distribute_datasets_from_function(pipeline))
 

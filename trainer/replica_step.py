@@ -9,7 +9,7 @@ Legend: B batch of a replica, K classes.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -67,6 +67,42 @@ class ReplicaStep:
         digest = batch_digest.pieces(images, indices, places)
         return tape.gradient(scaled, trainable), others, tf.concat([[loss, accuracy], digest], axis=0)
 
+    def update(
+        self, gradients: Sequence[Any], others: Sequence[tf.Tensor], row: tf.Tensor, optimizer: keras.Optimizer
+    ) -> tf.Tensor:
+        """Add up over the replicas, in one exchange, and take the step.
+
+        The moving averages of batch normalisation become the mean over the replicas in every step: the replicas stay
+        equal, and the chief's checkpoint is everybody's.
+
+        Args:
+            gradients: from `gradients`.
+            others: from `gradients`.
+            row: from `gradients`.
+            optimizer: made by `trainer.optimizers.build`, or loss scaling around it.
+
+        Returns:
+            The row, added up.
+        """
+        held = [
+            (variable, value)
+            for variable, value in zip(self.model.non_trainable_variables, others, strict=True)
+            if not is_seed(variable)
+        ]
+        mean = [value for variable, value in held if variable.dtype == "float32"]
+        present = [gradient for gradient in gradients if gradient is not None]
+        context = tf.distribute.get_replica_context()
+        if self.num_replicas > 1:
+            summed = context.all_reduce(tf.distribute.ReduceOp.SUM, [*present, *mean, row])
+            present, row = summed[: len(present)], summed[-1]
+            mean = [value / self.num_replicas for value in summed[len(present) : -1]]
+        averages, sums = iter(mean), iter(present)
+        for variable, value in held:
+            variable.assign(next(averages) if variable.dtype == "float32" else value)
+        everywhere = [None if gradient is None else next(sums) for gradient in gradients]
+        optimizer.apply_gradients(zip(everywhere, self.model.trainable_variables, strict=True))
+        return row
+
     def others_at(self, step: tf.Tensor) -> list[tf.Tensor]:
         """Values of the variables that are not trained, those of seed generators replaced by (seed, step, replica)."""
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
@@ -76,39 +112,10 @@ class ReplicaStep:
             for variable in self.model.non_trainable_variables
         ]
 
-    def assign_others(self, values: Sequence[tf.Tensor]) -> None:
-        """Keep what the pass has made of the other variables; the seeds stay as they were."""
-        for variable, value in zip(self.model.non_trainable_variables, values, strict=True):
-            if not is_seed(variable):
-                variable.assign(value)
-
 
 def is_seed(variable: keras.Variable) -> bool:
     """Whether a variable is the state of a Keras seed generator: [seed, number of the next draw]."""
     return bool(variable.name == "seed_generator_state")
-
-
-def synchronize(model: keras.Model) -> None:
-    """Let batch normalisation use the statistics of the global batch.
-
-    With those of each replica's own share the same run would compute something else on another number of devices, and
-    the moving averages would differ from replica to replica (docs/decisions/0040).
-    """
-    for layer in _normalizations(model):
-        layer.synchronized = True
-
-
-def has_synchronized_layers(model: keras.Model) -> bool:
-    """Whether a forward pass in training talks to the other replicas."""
-    return any(layer.synchronized and layer.trainable for layer in _normalizations(model))
-
-
-def _normalizations(model: keras.Model) -> Iterator[keras.layers.BatchNormalization]:
-    for layer in model.layers:
-        if isinstance(layer, keras.layers.BatchNormalization):
-            yield layer
-        elif isinstance(layer, keras.Model):
-            yield from _normalizations(layer)
 
 
 def hits(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:

@@ -34,7 +34,7 @@ class FirstSteps:
         rate = self._order.global_batch_size / step_seconds
         left = (self._num_steps - self._learner.step) * step_seconds
         self._observe("notice", message=self._describe(rate, left))
-        if self._try_xla and left > SHORTEST_RUN_SECONDS and self._learner.can_use_xla:
+        if self._try_xla and left > SHORTEST_RUN_SECONDS:
             self._observe("notice", message=self._trial())
 
     def _describe(self, rate: float, seconds_left: float) -> str:

@@ -101,7 +101,7 @@ class Training:
                 f"global_batch_size={order.global_batch_size} is less than the {learner.num_replicas} devices; give at"
                 f" least {learner.num_replicas}, or fewer devices"
             )
-        if self.options.xla == "on" and learner.can_use_xla:
+        if self.options.xla == "on":
             learner.use_xla(True)
         self.tell_start(learner.num_replicas, observe)
         training, validation = self.training_split(), load_split(self.data, "validation")
