@@ -1,8 +1,8 @@
 """The other side of benchmarks/train.py and scaling.py: `fit`, as one would write it, in a process of its own.
 
 `python benchmarks/keras_fit.py DATASET MODEL BATCH_SIZE STEPS_PER_EPOCH SECONDS` trains the trainer's own network with
-Keras 3 on one device until so many seconds have been measured. With TF_CONFIG set, tf-keras trains the same layers
-under MultiWorkerMirroredStrategy, and the last number is that of epochs: no worker may stop by its own clock.
+Keras 3 on one device until so many seconds have been measured. With TF_CONFIG set, tf-keras trains the layers of
+`convnet` under MultiWorkerMirroredStrategy, and the last number is that of epochs: no worker may stop by its own clock.
 """
 
 import json
@@ -19,7 +19,6 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 def main(directory: str, name: str, batch_size: int, steps_per_epoch: int, amount: float) -> None:
     """Prints the steps per second of `fit` without its first two epochs."""
     import tensorflow as tf
-    from small_networks import convolutions
 
     from trainer import dataset, models
 
@@ -32,7 +31,7 @@ def main(directory: str, name: str, batch_size: int, steps_per_epoch: int, amoun
     batches = batches.batch(batch_size, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
     with chosen.scope():
         if IS_CLUSTER:
-            model = convolutions("tf_keras", data.image_size, data.num_classes, normalized=name == "convnet")
+            model = convnet(data.image_size, data.num_classes)
         else:
             model = models.build(name, image_size=data.image_size, num_classes=data.num_classes, weights="none")
         # Keras leaves XLA off on a machine without GPU.
@@ -49,6 +48,21 @@ def main(directory: str, name: str, batch_size: int, steps_per_epoch: int, amoun
     num_epochs = int(amount) if IS_CLUSTER else 10**6
     model.fit(batches, steps_per_epoch=steps_per_epoch, epochs=num_epochs, verbose=0, callbacks=[callback])
     print(json.dumps({"steps_per_second": (len(ends) - 2) * steps_per_epoch / (ends[-1] - ends[1])}))
+
+
+def convnet(image_size: int, num_classes: int) -> Any:
+    """The layers of trainer.models.convnet, of tf-keras."""
+    import tf_keras
+    from tf_keras import layers
+
+    images = tf_keras.Input((image_size, image_size, 3), dtype="uint8")
+    hidden = layers.Rescaling(1 / 127.5, offset=-1.0)(images)
+    for filters in (16, 32, 64):
+        hidden = layers.Conv2D(filters, 3, padding="same", use_bias=False)(hidden)
+        hidden = layers.BatchNormalization(momentum=0.9)(hidden)
+        hidden = layers.MaxPooling2D(2)(layers.ReLU()(hidden))
+    hidden = layers.Dropout(0.3)(layers.Flatten()(hidden))
+    return tf_keras.Model(images, layers.Softmax(dtype="float32")(layers.Dense(num_classes)(hidden)))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import os
 import sys
 import threading
@@ -16,6 +17,7 @@ from trainer import (
     evaluator,
     events,
     loop,
+    notices,
     observers,
     parameter_servers,
     precision,
@@ -65,7 +67,8 @@ class Training:
         distribution.split_cpu(self.options.logical_cpu_devices)
         if self.options.exact:
             tf.config.experimental.enable_op_determinism()
-        observe, exit_code = self._observer(watchdog), 1
+        # Listens from the start: building and tracing take longer than the 30 seconds that a notice may give.
+        observe, exit_code, _ = self._observer(watchdog), 1, self._watcher
         seen: set[str] = set()
         observe = observers.all_of([observe, lambda event, **fields: seen.add(event)])
         try:
@@ -79,6 +82,7 @@ class Training:
             self._leave(error, observe)
         finally:
             watchdog.close()
+            self._watcher.close()
             # A mistake that was found before anything began leaves nothing behind.
             if "start" in seen:
                 observe("exit", code=exit_code)
@@ -106,7 +110,7 @@ class Training:
         self.tell_start(learner.num_replicas, observe)
         training, validation = self.training_split(), load_split(self.data, "validation")
         agreement = Agreement(
-            learner.add_up, is_chief=self.cluster.is_chief, stop=self.stop, notices=self.notices, watchdog=watchdog,
+            learner.add_up, is_chief=self.cluster.is_chief, stop=self.stop, notices=self.hear_notices, watchdog=watchdog,
             observe=observe,
         )  # fmt: skip
         warmed_up = speed.FirstSteps(
@@ -158,9 +162,16 @@ class Training:
             "precision": precision.choose(self.options.precision, exact=self.options.exact),
         }
 
-    def notices(self) -> list[str]:
-        """What the metadata server has said since it was asked last."""
-        return []
+    def hear_notices(self) -> list[str]:
+        """What the metadata server has said since it was asked last; each is a reason to save, and to go on."""
+        return [
+            f"the metadata server says {notice.kind} ({notice.text}): saving, and going on"
+            for notice in self._watcher.pending()
+        ]
+
+    @functools.cached_property
+    def _watcher(self) -> notices.Watcher:
+        return notices.watch(os.environ)
 
     def tell_start(self, num_devices: int, observe: Observer) -> None:
         """Make the checkpoint directory and write the event that opens this process' part of the diary."""
