@@ -59,7 +59,12 @@ def _lead(training: Training, observe: Observer, watchdog: Watchdog) -> int:
     training.tell_start(len(training.cluster.addresses.get("worker", ())), observe)
     observe("notice", message="parameter servers: the order of updates depends on timing; no two runs are equal")
     agreement = Agreement(
-        learner.add_up, is_chief=True, stop=training.stop, notices=training.hear_notices, watchdog=watchdog, observe=observe
+        learner.add_up,
+        is_chief=True,
+        stop=training.stop,
+        notices=training.hear_notices,
+        watchdog=watchdog,
+        observe=observe,
     )
     result = loop.train(
         training.loop_run(), learner, training_split, validation, training.order(), agreement=agreement,

@@ -1,8 +1,7 @@
-"""A run that is killed and started again ends as the one that was not disturbed, to the bit."""
+"""What tests/e2e/test_resume.py leaves out: a kill inside a save, Ctrl-C, and finished runs that are damaged."""
 
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -20,12 +19,11 @@ from trainer.run_identity import is_finished
 pytestmark = pytest.mark.slow
 ARGUMENTS = [
     "--exact",
-    "--epochs=5",
+    "--epochs=12",
     "--global-batch-size=32",
     "--checkpoint-every-steps=4",
     "--augment=flip-and-shift",
 ]
-SEED = int(os.environ.get("RESUME_TEST_SEED", "20260822"))
 
 
 def arguments(dataset, folder):
@@ -38,16 +36,16 @@ def result(folder: Path):
 
 @pytest.fixture(scope="module")
 def undisturbed(digits_directory, tmp_path_factory):
-    """A run of 35 steps that nothing happens to."""
+    """A run of 84 steps that nothing happens to."""
     folder = tmp_path_factory.mktemp("undisturbed")
     done = run_module("trainer.task", *arguments(digits_directory, folder))
     assert done.returncode == 0, done.stderr
     return folder
 
 
-def kill_at(moment, step, dataset, folder):
+def kill_at_save(step, dataset, folder):
     script = Path(__file__).with_name("killed_task.py")
-    command = [sys.executable, str(script), moment, str(step), "--", *arguments(dataset, folder)]
+    command = [sys.executable, str(script), str(step), "--", *arguments(dataset, folder)]
     return subprocess.run(command, check=False, capture_output=True).returncode
 
 
@@ -70,58 +68,16 @@ def validations(folder):
     return found
 
 
-def test_two_undisturbed_runs_are_equal(undisturbed, digits_directory, tmp_path):
-    assert run_module("trainer.task", *arguments(digits_directory, tmp_path)).returncode == 0
-    assert_equal_runs(tmp_path, undisturbed)
-
-
-def test_killed_at_random_steps(undisturbed, digits_directory, tmp_path):
-    print(f"RESUME_TEST_SEED={SEED}")
-    steps = sorted(random.Random(SEED).sample(range(1, result(undisturbed)["final_step"]), 3))
-    for step in steps:
-        assert kill_at("steps", step, digits_directory, tmp_path) == -signal.SIGKILL
-    done = run_module("trainer.task", *arguments(digits_directory, tmp_path))
-    assert done.returncode == 0, done.stderr
-    assert "going on at step" in done.stdout
-    assert_equal_runs(tmp_path, undisturbed)
-    assert result(tmp_path)["num_restarts"] == 3
-
-
 def test_killed_just_before_a_save_is_committed(undisturbed, digits_directory, tmp_path):
-    assert kill_at("save", 12, digits_directory, tmp_path) == -signal.SIGKILL
+    assert kill_at_save(12, digits_directory, tmp_path) == -signal.SIGKILL
     assert [name for name in os.listdir(tmp_path) if name.endswith(".partial")]
     assert max(checkpoints.steps(str(tmp_path))) < 12
     assert run_module("trainer.task", *arguments(digits_directory, tmp_path)).returncode == 0
     assert_equal_runs(tmp_path, undisturbed)
 
 
-def test_a_torn_newest_checkpoint_costs_steps_but_changes_nothing(undisturbed, digits_directory, tmp_path):
-    assert kill_at("steps", 22, digits_directory, tmp_path) == -signal.SIGKILL
-    newest = checkpoints.steps(str(tmp_path))[0]
-    path = tmp_path / checkpoints.name(newest) / checkpoints.VARIABLES_FILE
-    path.write_bytes(path.read_bytes()[:-100])
-    done = run_module("trainer.task", *arguments(digits_directory, tmp_path))
-    assert done.returncode == 0, done.stderr
-    assert f"{checkpoints.name(newest)} is damaged and was passed over" in done.stdout
-    assert_equal_runs(tmp_path, undisturbed)
-
-
-def test_a_full_disk_in_the_middle_costs_checkpoints_but_not_the_run(undisturbed, digits_directory, tmp_path):
-    assert kill_at("full", 16, digits_directory, tmp_path) == 0
-    assert result(tmp_path)["weights_sha256"] == result(undisturbed)["weights_sha256"]
-    notices = [event["message"] for event in events.read(str(tmp_path)) if event["event"] == "notice"]
-    assert "the checkpoint of step 16 could not be saved ([Errno 28] No space left on device)" in notices[0]
-
-
-def test_a_full_disk_at_the_end_fails_the_run_and_it_can_go_on(undisturbed, digits_directory, tmp_path):
-    assert kill_at("full", 35, digits_directory, tmp_path) == 1
-    assert not (tmp_path / "result.json").exists()
-    assert run_module("trainer.task", *arguments(digits_directory, tmp_path)).returncode == 0
-    assert_equal_runs(tmp_path, undisturbed)
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_request_saves_and_leaves_with_its_code(undisturbed, digits_directory, tmp_path, number):
+def test_ctrl_c_saves_and_leaves_with_its_code(undisturbed, digits_directory, tmp_path):
+    number = signal.SIGINT
     process = module_process("trainer.task", *arguments(digits_directory, tmp_path))
     deadline = time.monotonic() + 60
     while not any(event["event"] == "steps" for event in events.read(str(tmp_path))):
