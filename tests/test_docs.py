@@ -1,5 +1,6 @@
 """The commands of the pages that no package's own tests cover, run as they stand there; links lead somewhere."""
 
+import json
 import pathlib
 import re
 import shlex
@@ -33,6 +34,20 @@ def test_the_commands_of_the_pipeline_page(python: str, repository: pathlib.Path
     shown = re.search(r"^error: (.*)\(nearest: \.\.\.\)$", page.read_text(), flags=re.M)
     assert shown is not None
     assert shown.group(1) in done.stderr
+
+
+def test_the_commands_of_the_training_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    known = {"DATASET": str(tmp_path / "data"), "RUN": str(tmp_path / "one"), "RUN_2": str(tmp_path / "two")}
+    prepare = ["-m", "trainer.prepare", "digits", known["DATASET"], "--image-size=16", "--max-examples=200"]
+    assert run(python, repository, prepare).returncode == 0
+    lines = commands(repository / "docs" / "training.md")
+    assert len(lines) == 2
+    for line in lines:
+        done = run(python, repository, [known.get(word, word) for word in shlex.split(line)[1:]])
+        assert done.returncode == 0, done.stderr
+        assert "is finished: 6 steps" in done.stdout
+    results = [json.loads((tmp_path / name / "result.json").read_text()) for name in ("one", "two")]
+    assert results[0]["batch_digests"] == results[1]["batch_digests"]
 
 
 def test_the_command_of_the_data_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:

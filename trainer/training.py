@@ -110,8 +110,8 @@ class Training:
         self.tell_start(learner.num_replicas, observe)
         training, validation = self.training_split(), load_split(self.data, "validation")
         agreement = Agreement(
-            learner.add_up, is_chief=self.cluster.is_chief, stop=self.stop, notices=self.hear_notices, watchdog=watchdog,
-            observe=observe,
+            learner.add_up, is_chief=self.cluster.is_chief, stop=self.stop, notices=self.hear_notices,
+            watchdog=watchdog, observe=observe,
         )  # fmt: skip
         warmed_up = speed.FirstSteps(
             learner, training, order, num_steps=run.num_steps, observe=observe,
