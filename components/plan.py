@@ -32,6 +32,7 @@ def plan(
     parameter_server_count: int,
     scheduling_strategy: str,
     timeout_seconds: int,
+    exact: bool,
     minimum_accuracy: float,
     serving_image: str,
     service_account: str,
@@ -77,6 +78,7 @@ def plan(
         parameter_server_count: Machines that hold the variables instead; 0 for synchronous training.
         scheduling_strategy: STANDARD, SPOT or FLEX_START.
         timeout_seconds: Longest time the job may run.
+        exact: Same bits on every run and after every restart; not part of the run's identity.
         minimum_accuracy: Only checked here, like the rest: a mistake is to be found before GPUs are paid for.
         serving_image: Prediction container of the registered model.
         service_account: Account of the training job.
@@ -97,6 +99,7 @@ def plan(
         region=region,
         pipeline_root=pipeline_root,
         run_label=run_label,
+        exact=exact,
         minimum_accuracy=minimum_accuracy,
         names={
             "model_name": model_name,

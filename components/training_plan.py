@@ -36,6 +36,7 @@ def plan(
     region: str,
     pipeline_root: str,
     run_label: str,
+    exact: bool,
     minimum_accuracy: float,
     names: dict[str, str],
     hyperparameters: dict[str, Any],
@@ -50,6 +51,7 @@ def plan(
         region: Vertex AI region, e.g. us-central1.
         pipeline_root: Folder or gs:// prefix; what outlives the run lies in its `training/<run id>`.
         run_label: Part of the run's identity, otherwise without meaning.
+        exact: The trainer's `--exact`: how it runs, and so no part of the identity.
         minimum_accuracy: What the model has to reach on the test split, 0 to 1.
         names: What Google's components are given later: model_name, serving_image, service_account, network,
             tensorboard, kms_key.
@@ -70,6 +72,7 @@ def plan(
     identity = run_id(config, data.fingerprint, run_label)
     base = f"{pipeline_root.rstrip('/')}/training/{identity}"
     args = [f"--dataset={dataset_directory}", f"--run-label={run_label}", *config.to_flags()]
+    args += ["--exact"] if exact else []
     directory = f"{base}/checkpoints/"
     made = TrainingPlan(
         worker_pool_specs=pools.worker_pool_specs(image=image, args=args),

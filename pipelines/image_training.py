@@ -80,6 +80,7 @@ def image_training(settings: Settings) -> Any:
         parameter_server_count: int = machines.parameter_server_count,
         scheduling_strategy: str = machines.scheduling_strategy,
         timeout_seconds: int = machines.timeout_seconds,
+        exact: bool = False,
         minimum_accuracy: float = 0.8,
         model_name: str = NAME,
         serving_image: str = settings.serving_image,
@@ -113,6 +114,7 @@ def image_training(settings: Settings) -> Any:
             parameter_server_count: Machines that hold the variables, for asynchronous training; 0 trains synchronously.
             scheduling_strategy: STANDARD, SPOT (cheaper, may be taken away) or FLEX_START (waits for capacity).
             timeout_seconds: Longest time the training job may run.
+            exact: Same bits of the weights on every run and after every restart, at some cost in speed.
             minimum_accuracy: Export and register only at this test accuracy (0 to 1) or more.
             model_name: Name in the Model Registry.
             serving_image: Prediction container the registered model is served with.
@@ -163,6 +165,7 @@ def image_training(settings: Settings) -> Any:
                     parameter_server_count=parameter_server_count,
                     scheduling_strategy=scheduling_strategy,
                     timeout_seconds=timeout_seconds,
+                    exact=exact,
                     minimum_accuracy=minimum_accuracy,
                     serving_image=serving_image,
                     service_account=service_account,

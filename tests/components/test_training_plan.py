@@ -9,6 +9,7 @@ import pytest
 from components.image import PLACEHOLDER_IMAGE
 from components.mistakes import Mistake
 from components.training_plan import TrainingPlan, plan
+from trainer import flags
 from trainer.prepare import prepare
 
 HYPERPARAMETERS = {
@@ -74,6 +75,7 @@ def make(dataset: str, tmp_path: pathlib.Path):
             "region": "us-central1",
             "pipeline_root": str(tmp_path / "root") + "/",
             "run_label": "",
+            "exact": False,
             "minimum_accuracy": 0.9,
             **changes,
         }
@@ -111,13 +113,20 @@ def test_the_arguments_give_the_trainer_the_same_run(make, dataset: str) -> None
     from trainer.config import from_namespace
     from trainer.dataset import load
     from trainer.run_identity import run_id
-    from trainer.task import parser
 
     made = make(run_label="a label")
     container = made.worker_pool_specs[0]["container_spec"]
-    options = parser().parse_args(container["args"])
+    options = flags.parser(None).parse_args(container["args"])
     assert options.dataset == dataset
     assert run_id(from_namespace(options), load(dataset).fingerprint, options.run_label) == made.run_id
+
+
+def test_an_exact_run_is_the_same_run_and_its_trainer_is_told(make) -> None:
+    quick, exact = make(), make(exact=True)
+    assert exact.run_id == quick.run_id
+    for made, wanted in ((quick, False), (exact, True)):
+        options = flags.parser(None).parse_args(made.worker_pool_specs[0]["container_spec"]["args"])
+        assert options.exact is wanted
 
 
 def test_outputs_are_plain_values_that_survive_json(make) -> None:

@@ -60,6 +60,7 @@ def without_the_job(
         parameter_server_count=0,
         scheduling_strategy="SPOT",
         timeout_seconds=3600,
+        exact=False,
         minimum_accuracy=0.5,
         serving_image="serving:1",
         service_account="",
