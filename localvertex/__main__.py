@@ -81,6 +81,7 @@ def add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
     how.add_argument(
         "--max-parallel", metavar="N", type=int, help="steps at once (default: number of cores, at least 2)"
     )
+    how.add_argument("--fail-fast", action="store_true", help="once a step has failed, start no other; exit tasks run")
     how.add_argument(
         "--max-backoff", metavar="SECONDS", type=float, default=10.0,
         help="longest wait before a retry, whatever the pipeline says (%(default)s)",

@@ -29,6 +29,7 @@ def run_command(options: argparse.Namespace) -> int:
         "max_backoff_seconds": options.max_backoff,
         "grace_seconds": options.grace,
         "images": images.from_options(options.image),
+        "fail_fast": options.fail_fast,
         "custom_jobs": custom_job_options(options),
     }
     if options.max_parallel is not None:

@@ -37,6 +37,10 @@ class Options:
 
     images: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Commands in place of container images, by image; `open_pipeline` takes them for a file of its own."""
+    fail_fast: bool = False
+    """Whether no further step starts once one has failed; exit tasks still do."""
+    schedule_time: str = ""
+    """The instant of the schedule that fired the run, RFC 3339; empty: the run's own start."""
     custom_jobs: CustomJobOptions = field(default_factory=CustomJobOptions)
     """Restart rule and faults of its custom jobs."""
 

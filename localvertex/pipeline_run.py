@@ -54,11 +54,13 @@ class PipelineRun:
         )
         self._root = root_task(file, {k: v for k, v in values.items() if v is not None}, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
+        self._fail_fast = options.fail_fast or bool(self._earlier.get("fail_fast"))
         self._scheduler = Scheduler(
             file.pipeline,
             self._context,
             max_parallel=options.max_parallel,
             max_backoff_seconds=options.max_backoff_seconds,
+            fail_fast=self._fail_fast,
             on_change=self._changed,
             on_settled=self._write_changes,
             finished=FinishedSteps(self._earlier.get("tasks", []), self.run_dir),
@@ -117,6 +119,8 @@ class PipelineRun:
             "project": self._context.project,
             "region": self._context.region,
             "create_time": self._context.job["pipeline_job_create_time_utc"],
+            "schedule_time": self._context.job["pipeline_job_schedule_time_utc"],
+            "fail_fast": self._fail_fast,
             "resume_times": self._resume_times,
             "parameters": self._values,
             "stopped_by_signal": self._signals[0] if self._signals else None,

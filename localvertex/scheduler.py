@@ -35,6 +35,7 @@ class Scheduler:
         *,
         max_parallel: int,
         max_backoff_seconds: float,
+        fail_fast: bool,
         on_change: Callable[[Task], None],
         on_settled: Callable[[], None],
         finished: FinishedSteps,
@@ -43,6 +44,7 @@ class Scheduler:
         self._context = context
         self._max_parallel = max_parallel
         self._max_backoff_seconds = max_backoff_seconds
+        self._fail_fast, self._first_failed = fail_fast, ""
         self._on_change, self._on_settled = on_change, on_settled
         self._finished = finished
         # SimpleQueue: `put` may be called from a signal handler.
@@ -112,6 +114,8 @@ class Scheduler:
             return self.finish(task, State.CANCELLED, note="the run was stopped")
         if not all(each.state.is_final for each in upstream) or self.waits_for_retry(task):
             return None
+        if self._first_failed and task.attempts == 0 and not task.runs_after_failure:
+            return self.finish(task, State.NOT_TRIGGERED, note=f"{self._first_failed} failed; the policy is fail fast")
         blocked = [each for each in upstream if not each.state.has_outputs]
         if blocked and not task.spec.runs_after_failure:
             reasons = ", ".join(f"{each.name} is {each.state}" for each in blocked)
@@ -209,7 +213,8 @@ class Scheduler:
 
     def close(self, task: Task) -> None:
         """Ends a dag or loop whose tasks are all final."""
-        states = {child.state for child in task.children.values() if not tolerated(child, task)}
+        # Whoever wants to fail fast tolerates nothing: the tasks that did not start would be missing in silence.
+        states = {child.state for child in task.children.values() if self._fail_fast or not tolerated(child, task)}
         if State.CANCELLED in states:
             return self.finish(task, State.CANCELLED, note="the run was stopped")
         if State.FAILED in states:
@@ -220,6 +225,8 @@ class Scheduler:
 
     def finish(self, task: Task, state: State, *, error: str = "", note: str = "") -> None:
         """Moves a task to a final state and tells about it."""
+        if state is State.FAILED and self._fail_fast:
+            self._first_failed = self._first_failed or task.label
         task.finish(state, error=error, note=note)
         self._on_change(task)
 

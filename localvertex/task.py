@@ -109,6 +109,11 @@ class Task:
         return [siblings[name] for name in self.spec.dependencies if name in siblings]
 
     @property
+    def runs_after_failure(self) -> bool:
+        """Whether this, or what it is part of, is there to run after a failure."""
+        return self.spec.runs_after_failure or (self.parent is not None and self.parent.runs_after_failure)
+
+    @property
     def is_loop(self) -> bool:
         """Whether this is a ParallelFor, whose children are its iterations."""
         return self.spec.iterator is not None and self.iteration is None

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,13 @@ class PipelineJobs:
         return self.start(call.location, body, call.query.get("pipelineJobId", ""))
 
     def start(
-        self, location: Location, body: dict[str, Any], job_id: str = "", *, schedule_name: str = ""
+        self,
+        location: Location,
+        body: dict[str, Any],
+        job_id: str = "",
+        *,
+        schedule_name: str = "",
+        schedule_time: str = "",
     ) -> dict[str, Any]:
         """Starts a run of a PipelineJob message and returns the new resource.
 
@@ -65,7 +72,10 @@ class PipelineJobs:
             job |= {key: body[key] for key in INPUT_FIELDS if key in body}
             self._store.write(COLLECTION, job_id, job)
             try:
-                run = engine.prepare(path, parameters=parameters_of(body), options=self._options(location, job_id))
+                options = replace(
+                    self._options(location, job_id), fail_fast=fails_fast(body), schedule_time=schedule_time
+                )
+                run = engine.prepare(path, parameters=parameters_of(body), options=options)
             except UserError as error:
                 self._store.remove(COLLECTION, job_id)
                 reasons = "; ".join(error.reasons) if isinstance(error, Refused) else str(error)
@@ -173,6 +183,11 @@ def parameters_of(body: dict[str, Any]) -> dict[str, Any]:
         raise invalid("runtimeConfig.inputArtifacts do not run here; hand the artifact over with an importer")
     values: dict[str, Any] = config.get("parameterValues", {})
     return values
+
+
+def fails_fast(body: dict[str, Any]) -> bool:
+    """Whether no further step is to start once one has failed; the service's default is to go on."""
+    return bool(body.get("runtimeConfig", {}).get("failurePolicy") == "PIPELINE_FAILURE_POLICY_FAIL_FAST")
 
 
 def remove_run(run_dir: Path) -> None:

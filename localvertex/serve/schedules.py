@@ -152,7 +152,13 @@ class Schedules:
         location = Location(project=project, region=region)
         job_id = scheduled_job_id(schedule.content, instant)
         try:
-            job = self._jobs.start(location, request["pipelineJob"], job_id, schedule_name=schedule.content["name"])
+            job = self._jobs.start(
+                location,
+                request["pipelineJob"],
+                job_id,
+                schedule_name=schedule.content["name"],
+                schedule_time=time_text(instant),
+            )
         except ApiError as error:
             if error.status is Status.ALREADY_EXISTS:
                 # The server was killed after it had started the run and before it had noted that.

@@ -256,3 +256,23 @@ def test_an_importer_takes_uri_and_metadata_from_parameters(execute, task, tmp_p
     assert artifact["uri"] == str(tmp_path / "data")
     assert artifact["metadata"] == {"containerSpec": {"imageUri": "us-docker.pkg.dev/x/y:1"}, "count": 2}
     assert task(record, "read")["outputs"]["parameters"]["Output"] == "imported"
+
+
+@dsl.pipeline(name="failing")
+def failing():
+    with dsl.ExitHandler(tell()):
+        first = echo(text="runs before the failure")
+        failed = fail(text="no data").after(first)
+        recovery = echo(text="goes on regardless").after(failed).ignore_upstream_failure()
+        echo(text="independent").after(recovery)
+
+
+@pytest.mark.parametrize("fail_fast", [False, True])
+def test_after_a_failure_the_independent_steps_run_or_with_fail_fast_do_not(execute, task, fail_fast):
+    record = execute(failing, fail_fast=fail_fast)
+    inside = {name: task(record, f"exit-handler-1/{name}")["state"] for name in ("echo", "fail", "echo-2", "echo-3")}
+    wanted = "NOT_TRIGGERED" if fail_fast else "SUCCEEDED"
+    assert inside == {"echo": "SUCCEEDED", "fail": "FAILED", "echo-2": "SUCCEEDED", "echo-3": wanted}
+    # Exit tasks run in any case; a run in which steps were left out has failed.
+    assert task(record, "tell")["state"] == "SUCCEEDED"
+    assert record["state"] == ("FAILED" if fail_fast else "SUCCEEDED")

@@ -72,18 +72,18 @@ def small_pipeline(compile_pipeline: Any, tmp_path_factory: pytest.TempPathFacto
         return 2 * n
 
     @dsl.component(base_image="python:3.11", install_kfp_package=False)
-    def wait(seconds: float, data: dsl.Output[dsl.Dataset]) -> None:
+    def wait(seconds: float, scheduled: str, data: dsl.Output[dsl.Dataset]) -> None:
         import time
         from pathlib import Path
 
         time.sleep(seconds)
         Path(data.path).write_text("rows")
-        data.metadata["rows"] = 3
+        data.metadata.update(rows=3, scheduled=scheduled)
 
     @dsl.pipeline(name="small")
     def small(n: int = 3, seconds: float = 0.0) -> int:
         doubled = double(n=n)
-        wait(seconds=seconds).set_caching_options(False)
+        wait(seconds=seconds, scheduled=dsl.PIPELINE_JOB_SCHEDULE_TIME_UTC_PLACEHOLDER).set_caching_options(False)
         return doubled.output
 
     return compile_pipeline(small, tmp_path_factory.mktemp("compiled") / "small.json")

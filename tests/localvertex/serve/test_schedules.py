@@ -143,6 +143,13 @@ def test_a_schedule_is_completed_after_its_last_run_or_its_end(start_server: Any
     counted = schedule(server, max_run_count=2, max_concurrent_run_count=5)
     wait_until(lambda: counted.state.name == "COMPLETED")
     assert len(runs(counted)) == resource(counted).started_run_count == 2
+    for job in runs(counted):
+        job.wait()
+        (data,) = (each.outputs["data"].artifacts[0] for each in job.task_details if each.task_name == "wait")
+        # Not when it was started but when it was due: the minute, which the name of the run has, too.
+        moment = datetime.fromisoformat(data.metadata["scheduled"])
+        assert moment.second == 0
+        assert f"-{moment:%Y%m%d%H%M%S}-" in job.name
     now = clock(server, schedule)
     start, end = (datetime.fromtimestamp(now + seconds, UTC).isoformat() for seconds in (600, 700))
     timed = schedule(server, start_time=start, end_time=end, max_concurrent_run_count=5)
