@@ -1,7 +1,7 @@
 """What every task of a run shares."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,6 +48,8 @@ class Context:
     """Says to whoever watches that something happened within a step."""
     use_cache: bool
     custom_jobs: CustomJobOptions
+    images: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Commands in place of container images, by image."""
 
     @property
     def run_dir(self) -> Path:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from localvertex.errors import UserError
+from localvertex.executors.custom_job import CustomJob
 from localvertex.spec import Container, Pipeline
 
 
@@ -32,10 +33,11 @@ def apply(pipeline: Pipeline, images: Mapping[str, tuple[str, ...]]) -> Pipeline
     """The pipeline with the commands put in: each stands before the command of containers with its image.
 
     Raises:
-        UserError: no container has one of the images.
+        UserError: no container has one of the images, and there are no custom jobs, whose images the run decides.
     """
     known = {each.image for each in pipeline.executors.values() if isinstance(each, Container)}
-    for image in images.keys() - known:
+    has_custom_jobs = any(CustomJob().accepts(each) for each in pipeline.executors.values())
+    for image in set() if has_custom_jobs else images.keys() - known:
         names = ", ".join(sorted(known)) or "none"
         raise UserError(f"--image {image}: no step has this image; images of the pipeline: {names}")
     return replace(

@@ -11,15 +11,16 @@ from localvertex.options import Options
 def new_job_fields(run_id: str, work_dir: Path, options: Options) -> dict[str, str]:
     """Those of a run that begins now."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    schedule_time = options.schedule_time or now
-    return job_fields(run_id, str(work_dir), options.project, options.region, now, str(uuid4().int >> 66), schedule_time)
+    uuid = str(uuid4().int >> 66)
+    scheduled = options.schedule_time or now
+    return job_fields(run_id, str(work_dir), options.project, options.region, now, uuid, scheduled)
 
 
 def earlier_job_fields(record: dict[str, Any]) -> dict[str, str]:
     """Those of a run that goes on: the same as when it began."""
     names = ("run_id", "work_dir", "project", "region", "create_time", "uuid")
     schedule_time = str(record.get("schedule_time", record["create_time"]))
-    return job_fields(*(str(record[name]) for name in names), schedule_time)
+    return job_fields(**{name: str(record[name]) for name in names}, schedule_time=schedule_time)
 
 
 def job_fields(

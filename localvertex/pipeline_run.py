@@ -51,6 +51,7 @@ class PipelineRun:
             tell=display.told,
             use_cache=options.use_cache,
             custom_jobs=options.custom_jobs,
+            images=options.images,
         )
         self._root = root_task(file, {k: v for k, v in values.items() if v is not None}, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))

@@ -1,5 +1,6 @@
 """A custom job as far as it matters here: pools, replicas, scheduling."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,14 +97,15 @@ class CustomJob:
         return tuple(Replica(pool=pool, index=index) for pool in self.pools for index in range(pool.num_replicas))
 
     @classmethod
-    def of(cls, message: dict[str, Any]) -> "CustomJob":
+    def of(cls, message: dict[str, Any], images: Mapping[str, tuple[str, ...]]) -> "CustomJob":
         """From a CustomJob whose fields have been read and checked.
 
         Raises:
-            TaskFailed: a container has no command of its own.
+            TaskFailed: a container has no command of its own, and `images` has none for its image.
         """
         spec = message.get("job_spec", {})
-        pools = tuple(pool_of(number, pool) for number, pool in enumerate(spec.get("worker_pool_specs", [])) if pool)
+        given = enumerate(spec.get("worker_pool_specs", []))
+        pools = tuple(pool_of(number, pool, images) for number, pool in given if pool)
         return cls(
             display_name=message.get("display_name", ""),
             pools=pools,
@@ -113,16 +115,19 @@ class CustomJob:
         )
 
 
-def pool_of(number: int, fields: dict[str, Any]) -> Pool:
+def pool_of(number: int, fields: dict[str, Any], images: Mapping[str, tuple[str, ...]]) -> Pool:
     """A pool from the fields of a WorkerPoolSpec."""
     package = fields.get("python_package_spec", {})
     container = fields.get("container_spec") or package
     entry_point = ("python", "-m", package.get("python_module", "")) if package else container.get("command", ())
     image = container.get("image_uri", "") or package.get("executor_image_uri", "")
+    if not package:
+        entry_point = (*images.get(image, ()), *entry_point)
     if not entry_point and REDUCTION_SERVER not in image:
         raise TaskFailed(
             f"worker_pool_specs[{number}].container_spec.command is empty: the entry point of {image} is not known "
-            "here; write the command out, e.g. ['python', '-m', 'trainer.task']",
+            "here; write the command out, e.g. ['python', '-m', 'trainer.task'], or say what runs instead with "
+            f"--image {image}=COMMAND",
             is_retryable=False,
         )
     return Pool(

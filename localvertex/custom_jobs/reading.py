@@ -1,6 +1,6 @@
 """A CustomJob as somebody wrote it, checked before a process starts: twice for its spelling, then for its machines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from accelerators import Finding, check_custom_job, custom_job_fields
@@ -14,7 +14,12 @@ QUIET_RULES = {"placeholder-image", "pool-gap"}
 
 
 def read(
-    message: dict[str, Any], *, region: str, warn: Callable[[str], None], through_launcher: bool = False
+    message: dict[str, Any],
+    *,
+    region: str,
+    warn: Callable[[str], None],
+    through_launcher: bool = False,
+    images: Mapping[str, tuple[str, ...]] | None = None,
 ) -> CustomJob:
     """The job of a CustomJob message.
 
@@ -26,6 +31,7 @@ def read(
         region: Where it would run.
         warn: Is told what differs, and what the machines' check remarks.
         through_launcher: Whether Google's launcher sends it, and not the user's own program.
+        images: What stands before the command of containers with these images.
 
     Raises:
         TaskFailed: the service would refuse it; every reason is named.
@@ -42,7 +48,7 @@ def read(
         for finding in check_custom_job(message, region=region, lenient=False):
             if finding.severity == "error" and (finding.rule, finding.where) not in known:
                 warn(f"the service takes it, but Google's launcher refuses it: {sentence(finding)}")
-    return CustomJob.of(custom_job_fields(message))
+    return CustomJob.of(custom_job_fields(message), images or {})
 
 
 def sentence(finding: Finding) -> str:

@@ -38,7 +38,9 @@ class CustomJob:
         payload = as_launched(launcher_payload(options["payload"], job))
         location = job.resolve(options.get("location", "")) or job.context.region
         project = job.resolve(options.get("project", "")) or job.context.project
-        custom_job = custom_jobs.read(payload, region=location, warn=warnings.say, through_launcher=True)
+        custom_job = custom_jobs.read(
+            payload, region=location, warn=warnings.say, through_launcher=True, images=job.context.images
+        )
         name = f"projects/{project}/locations/{location}/customJobs/{job.scope.task['pipeline_task_uuid']}"
         self.write_resources(job, options, name, location)
         logs.add(job.log, f"custom job {custom_job.display_name!r} as {name}")

@@ -5,6 +5,7 @@ import pathlib
 import re
 import shlex
 import subprocess
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,10 @@ pytestmark = pytest.mark.slow
 
 STEPS = 84
 """600 pictures, of which 448 train: 14 steps of 32 in each of 6 epochs."""
+
+
+RANDOM_SEED = 1
+"""A worker freezes, the chief is told to leave, and both machines are preempted soon after."""
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +41,11 @@ class Trained:
         self.outcome, self.folder = outcome, folder
         self.result = json.loads((folder / "out" / "checkpoints" / "result.json").read_text())
 
+    def events(self, replica: str = "workerpool0-0") -> list[dict[str, Any]]:
+        """The diary of a replica."""
+        path = self.folder / "out" / "checkpoints" / "events" / f"{replica}.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
     @property
     def log(self) -> str:
         return (self.folder / "job" / "log.txt").read_text()
@@ -45,7 +55,9 @@ class Trained:
 def train(dataset: pathlib.Path, tmp_path_factory: pytest.TempPathFactory):
     """Trains on pools of these sizes under these faults."""
 
-    def run(sizes: list[int], faults: tuple[str, ...] = (), flags: tuple[str, ...] = ("--exact",)) -> Trained:
+    def run(
+        sizes: list[int], faults: tuple[str, ...] = (), flags: tuple[str, ...] = ("--exact",), seed: int | None = None
+    ) -> Trained:
         folder = tmp_path_factory.mktemp("job")
         common = ("--epochs=6", "--global-batch-size=32", "--checkpoint-every-steps=10")
         args = [f"--dataset={dataset}", "--model=convnet", *common, *flags]
@@ -63,7 +75,7 @@ def train(dataset: pathlib.Path, tmp_path_factory: pytest.TempPathFactory):
             job,
             place=custom_jobs.Place(folder=folder / "job", private_dir=folder),
             processes=Processes(grace_seconds=5),
-            options=custom_jobs.Options(faults=tuple(map(parse, faults))),
+            options=custom_jobs.Options(faults=tuple(map(parse, faults)), random_faults_seed=seed),
         )
         return Trained(folder, outcome)
 
@@ -97,6 +109,39 @@ def test_machines_that_go_away_change_no_bit_of_the_weights(
     assert disturbed.outcome.status.num_restarts == num_restarts
     assert disturbed.outcome.status.goodput["num_steps"] == STEPS
     assert all(f"fault: {fault}" in disturbed.log for fault in faults)
+
+
+def test_a_random_plan_changes_no_bit_of_the_weights(train, undisturbed: Trained) -> None:
+    disturbed = train([1, 1], seed=RANDOM_SEED)
+    assert disturbed.outcome.status.num_restarts >= 1
+    assert disturbed.result["weights_sha256"] == undisturbed.result["weights_sha256"]
+    assert disturbed.outcome.status.goodput["num_steps"] == STEPS
+
+
+def test_an_announced_maintenance_is_heard_by_the_trainer_which_saves_and_goes_on(train) -> None:
+    """Saved by nothing else: neither by steps nor by time."""
+    flags = ("--checkpoint-every-steps=0", "--checkpoint-every-seconds=0")
+    trained = train([1], ("maintenance notice workerpool0-0 at step 20 grace 300s",), flags=flags)
+    events = trained.events()
+    (heard,) = [n for n, event in enumerate(events) if "the metadata server says" in event.get("message", "")]
+    assert "maintenance (TERMINATE_ON_HOST_MAINTENANCE)" in events[heard]["message"]
+    after = [event["event"] for event in events[heard + 1 :]]
+    # At the next boundary, which comes before the end of the epoch; and then it goes on in the same process.
+    assert "save" in after[: after.index("evaluate")], after
+    assert "steps" in after
+    assert trained.outcome.status.num_restarts == 0
+
+
+def test_a_preempted_machine_is_heard_of_and_loses_no_step(train) -> None:
+    trained = train([1], ("preempt all at step 30 grace 60s",))
+    events = trained.events()
+    assert any("the metadata server says preempted (TRUE)" in event.get("message", "") for event in events)
+    starts = [n for n, event in enumerate(events) if event["event"] == "start"]
+    assert len(starts) == 2
+    last = max(event["last_step"] for event in events[: starts[1]] if event["event"] == "steps")
+    assert [event["step"] for event in events[starts[1] :] if event["event"] == "restore"] == [last]
+    assert trained.outcome.status.goodput["num_lost_steps"] == 0
+    assert trained.result["final_step"] == STEPS
 
 
 def test_parameter_servers_outlive_the_loss_of_a_worker(train) -> None:

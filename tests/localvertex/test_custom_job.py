@@ -1,6 +1,7 @@
 """A custom-job launcher task becomes a job on this machine."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,8 +46,6 @@ def job(pools: list, base: str = "", name: str = "train", restart: bool = False)
 
 
 def test_the_replica_gets_the_environment_that_the_service_gives(execute, task, tmp_path):
-    import sys
-
     told = tmp_path / "told.json"
     env = [{"name": "GREETING", "value": "hello"}]
     pools = [pool(TELL, str(told), "--quote='it\"s'", env=env)]
@@ -217,3 +216,18 @@ def test_what_only_the_launcher_refuses_is_warned_of_and_runs_as_on_the_service(
     warned = [text for text in record["warnings"] if "Google's launcher refuses it" in text]
     assert [text for text in warned if "diskSpec" in text]
     assert [text for text in warned if "without quotes" in text]
+
+
+def test_the_image_of_a_worker_pool_is_mapped_to_a_command_of_this_machine(execute, task, tmp_path):
+    told, words = tmp_path / "told.json", "import json, sys; json.dump(sys.argv[1:], open(sys.argv[1], 'w'))"
+    closed = pool("", "--epochs=3", image_uri="gcr.io/x/closed:1", command=[])
+    images = {"gcr.io/x/closed:1": (sys.executable, "-c", words, str(told))}
+    record = execute(job, {"pools": [closed]}, images=images)
+    assert record["state"] == "SUCCEEDED", record["error"]
+    assert json.loads(told.read_text()) == [str(told), "--epochs=3"]
+    execute(
+        job, {"pools": [closed | {"container_spec": closed["container_spec"] | {"command": ["train"]}}]}, images=images
+    )
+    assert json.loads(told.read_text()) == [str(told), "train", "--epochs=3"]
+    record = execute(job, {"pools": [closed]}, use_cache=False)
+    assert "--image gcr.io/x/closed:1=COMMAND" in task(record, "custom-training-job")["error"]
