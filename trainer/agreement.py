@@ -47,6 +47,7 @@ class Agreement:
         """
         self._add_up, self._is_chief, self._stop = add_up, is_chief, stop
         self._notices, self._watchdog, self._observe = notices, watchdog, observe
+        self._owes_save = False
 
     def reach(self, pace: Pace, *, save_is_due: bool = False) -> Agreed:
         """Agree with the other workers.
@@ -58,11 +59,17 @@ class Agreement:
         notices = self._notices()
         for text in notices:
             self._observe("notice", message=text)
-        wants_save = bool(notices) or (self._is_chief and save_is_due)
+        # Until it is done: a notice may come before the first step, or while a validation is going on.
+        self._owes_save = self._owes_save or bool(notices)
+        wants_save = self._owes_save or (self._is_chief and save_is_due)
         steps = float(pace.num_steps) if self._is_chief else 0.0
         stop, save, num_steps = self._add_up([float(self._stop.is_set), float(wants_save), steps])
         self._watchdog.beat()
         return Agreed(stop=stop > 0, save=save > 0, num_steps=max(1, round(num_steps)))
+
+    def saved(self) -> None:
+        """What the notices asked for has been done."""
+        self._owes_save = False
 
     @property
     def reason_to_stop(self) -> str:

@@ -97,6 +97,7 @@ def train(
             checkpoint = _take(run, learner, best, digests, is_validated=is_validated)
             writer.write(checkpoint, stood_still_seconds=time.monotonic() - started)
             saved_at = time.monotonic()
+            agreement.saved()
         if is_last:
             break
         # 5. As many steps as fit into one call, but not beyond the next validation or save.
