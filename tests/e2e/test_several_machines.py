@@ -64,22 +64,26 @@ def train(dataset: pathlib.Path, tmp_path_factory: pytest.TempPathFactory):
         container = {"image_uri": "gcr.io/x/trainer:1", "command": ["python", "-m", "trainer.task"], "args": args}
         machine = {"machine_type": "n1-standard-4"}
         pools = [{"machine_spec": machine, "replica_count": size, "container_spec": container} for size in sizes]
-        scheduling = {"strategy": "SPOT", "restart_job_on_worker_restart": len(sizes) == 2}
-        spec = {
-            "worker_pool_specs": pools,
-            "base_output_directory": {"output_uri_prefix": f"{folder}/out"},
-            "scheduling": scheduling,
-        }
-        job = custom_jobs.read({"job_spec": spec}, region="us-central1", warn=lambda text: None)
-        outcome = custom_jobs.run(
-            job,
-            place=custom_jobs.Place(folder=folder / "job", private_dir=folder),
-            processes=Processes(grace_seconds=5),
-            options=custom_jobs.Options(faults=tuple(map(parse, faults)), random_faults_seed=seed),
-        )
-        return Trained(folder, outcome)
+        options = custom_jobs.Options(faults=tuple(map(parse, faults)), random_faults_seed=seed)
+        return ended(folder, pools, options)
 
     return run
+
+
+def ended(folder: pathlib.Path, pools: list[dict[str, Any]], options: custom_jobs.Options | None = None) -> Trained:
+    """Runs a job of these worker pools to its end."""
+    spec = {
+        "worker_pool_specs": pools,
+        "base_output_directory": {"output_uri_prefix": f"{folder}/out"},
+        "scheduling": {"strategy": "SPOT", "restart_job_on_worker_restart": len(pools) == 2},
+    }
+    outcome = custom_jobs.run(
+        custom_jobs.read({"job_spec": spec}, region="us-central1", warn=lambda text: None),
+        place=custom_jobs.Place(folder=folder / "job", private_dir=folder),
+        processes=Processes(grace_seconds=5),
+        options=options or custom_jobs.Options(),
+    )
+    return Trained(folder, outcome)
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +159,14 @@ def test_the_pipeline_of_the_page_survives_the_loss_of_a_machine(
 ) -> None:
     (line,) = re.findall(r"^    python (.*)$", (repository / "docs" / "faults.md").read_text(), flags=re.M)
     words = [str(compiled) if word == "build/image_training.json" else word for word in shlex.split(line)]
-    smaller = ["max_examples=800", "epochs=5", "image_size=16", "global_batch_size=32", "minimum_accuracy=0.2"]
+    smaller = [
+        "max_examples=800",
+        "epochs=5",
+        "image_size=16",
+        "global_batch_size=32",
+        "minimum_accuracy=0.2",
+        "exact=true",
+    ]
     where = ["--work-dir", str(tmp_path), "--run-id", "faults"]
     given = [f"--parameter={each}" for each in smaller]
     done = subprocess.run([python, *words, *where, *given], capture_output=True, text=True)
@@ -165,4 +176,10 @@ def test_the_pipeline_of_the_page_survives_the_loss_of_a_machine(
     assert [replica["num_starts"] for replica in job["replicas"]] == [2, 2]
     assert "workerpool1-0: exit code 137" in done.stdout
     assert "train: Goodput" in done.stdout
+    # The same job once more, elsewhere, and nothing happens to it.
+    (planned,) = [task["outputs"]["parameters"] for task in record["tasks"] if task["name"] == "plan"]
+    undisturbed = ended(tmp_path / "undisturbed", planned["worker_pool_specs"])
+    disturbed = json.loads((pathlib.Path(planned["checkpoint_directory"]) / "result.json").read_text())
+    assert undisturbed.outcome.status.num_restarts == 0
+    assert undisturbed.result["weights_sha256"] == disturbed["weights_sha256"]
     assert (tmp_path / "faults" / "run.html").read_text().count('class="lane"') == 2
