@@ -1,4 +1,4 @@
-"""The command line: `python -m pipelines submit`."""
+"""The command line: `python -m pipelines submit | custom-job`."""
 
 import argparse
 import importlib
@@ -15,6 +15,7 @@ EPILOGUE = "exit codes: 0 done, 1 it ran and failed, 2 the input is wrong, 130 s
 
 COMMANDS = {
     "submit": ("pipelines.commands.submit", "run a compiled pipeline on Vertex AI"),
+    "custom-job": ("pipelines.commands.custom_job", "run the training job alone, without the pipeline around it"),
 }
 """Name -> (module, what it does); the module has `add_options(parser)` and `run(options) -> exit code`."""
 

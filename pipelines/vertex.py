@@ -149,7 +149,7 @@ def _explained(error: BaseException, place: Place) -> str:
     if isinstance(error, auth.RefreshError):
         return f"the credentials are no longer valid: run `{LOG_IN}` again ({_line(error)})"
     if not isinstance(error, api.GoogleAPICallError):
-        return f"cannot reach {place.url}: {_line(error)}; is the network up{_started(place)}?"
+        return f"cannot reach {place.url}: {_reason(error)}; is the network up{_started(place)}?"
     text = _line(error.message)
     if isinstance(error, api.Unauthorized):
         return f"the credentials were not accepted: run `{LOG_IN}` ({text})"
@@ -167,6 +167,12 @@ def _explained(error: BaseException, place: Place) -> str:
     if isinstance(error, api.NotFound):
         return f"not found: {text}"
     return f"refused ({error.code}): {text}"
+
+
+def _reason(error: BaseException) -> str:
+    """Return the last of the reasons that the HTTP libraries wrap into each other, e.g. Connection refused."""
+    inner = getattr(error.args[0], "reason", error) if error.args else error
+    return _line(inner).rpartition(": ")[2].rstrip("'\")")
 
 
 def _started(place: Place) -> str:

@@ -2,11 +2,17 @@
 
 import argparse
 import json
+import sys
+from typing import Any, TextIO
 
 from components.mistakes import Mistake
+from pipelines.machines import plan_lines
 from pipelines.parameters import given_parameters
 from pipelines.pipeline_job import DEFAULT_FILE, JobSettings, check, definitions, job_id, pipeline_job, read_pipeline
-from pipelines.vertex import add_place, calls, client, message, place_from
+from pipelines.vertex import Place, add_place, calls, client, message, place_from
+from pipelines.watch import watch
+
+CREATE_TIMEOUT_SECONDS = 120.0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -14,14 +20,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", default=DEFAULT_FILE, help="compiled pipeline (%(default)s)")
     add_place(parser)
     add_job(parser)
+    add_parameters(parser)
+    parser.add_argument("--wait", action="store_true", help="show the steps until the end; exit code 1 when it failed")
+    parser.add_argument("--dry-run", action="store_true", help="show the plan and the request, send nothing")
+
+
+def add_parameters(parser: argparse.ArgumentParser) -> None:
+    """Add the options that set the pipeline's parameters."""
     values = parser.add_argument_group("parameters of the pipeline")
     values.add_argument(
         "--parameter", "-p", metavar="NAME=VALUE", action="append", default=[],
         help="value of one parameter; text as it is, everything else as JSON; may be repeated",
     )  # fmt: skip
     values.add_argument("--parameter-file", metavar="F", help="JSON or YAML object of values; --parameter wins over it")
-    parser.add_argument("--wait", action="store_true", help="show the steps until the end; exit code 1 when it failed")
-    parser.add_argument("--dry-run", action="store_true", help="show the plan and the request, send nothing")
 
 
 def add_job(parser: argparse.ArgumentParser) -> None:
@@ -52,18 +63,54 @@ def settings_from(options: argparse.Namespace) -> JobSettings:
 def run(options: argparse.Namespace) -> int:
     """Submit; return 0, or with `--wait` 1 when the pipeline did not succeed."""
     place, spec = place_from(options), read_pipeline(options.file)
-    identifier = job_id(spec)
+    identifier, settings = job_id(spec), settings_from(options)
     parameters = given_parameters(definitions(spec), options.parameter, options.parameter_file)
-    job = pipeline_job(spec, display_name=identifier, parameters=parameters, settings=settings_from(options))
-    for finding in check(job, place):
-        print(f"warning: {finding.message}")
+    job = pipeline_job(spec, display_name=identifier, parameters=parameters, settings=settings)
+    # The request alone is on stdout, so that another program can read it.
+    tell(job, place, options, to=sys.stderr if options.dry_run else sys.stdout)
     if options.dry_run:
-        print(json.dumps(job, indent=2))
+        print(f"POST {place.url}/v1/{place.parent}/pipelineJobs?pipelineJobId={identifier}", file=sys.stderr)
+        print(json.dumps(job, indent=2, ensure_ascii=False))
         return 0
+    request = message("PipelineJob", job)
     with calls(place):
         jobs = client(place, "PipelineServiceClient")
         made = jobs.create_pipeline_job(
-            parent=place.parent, pipeline_job=message("PipelineJob", job), pipeline_job_id=identifier
+            parent=place.parent, pipeline_job=request, pipeline_job_id=identifier, timeout=CREATE_TIMEOUT_SECONDS
         )
-    print(made.name)
-    return 0
+    print(f"submitted {made.name}", flush=True)
+    if not place.is_local:
+        print(console_link(place, identifier), flush=True)
+    return watched(place, made.name) if options.wait else 0
+
+
+def tell(job: dict[str, Any], place: Place, options: argparse.Namespace, *, to: TextIO) -> None:
+    """Print what the check found and what will run where.
+
+    Raises:
+        Mistake: The check found errors.
+    """
+    for finding in check(job, place):
+        print(f"warning: {finding.message}", file=to)
+    # The job's settings are the pipeline's own steps'; a training job inside it is told by parameters.
+    for name in ("service_account", "network", "kms_key"):
+        values = job["runtimeConfig"]["parameterValues"]
+        if getattr(options, name) and name in definitions(job["pipelineSpec"]) and name not in values:
+            flag = name.replace("_", "-")
+            print(f"note: --{flag} is for the steps; for the training job add --parameter {name}=...", file=to)
+    print(*plan_lines(job, place), sep="\n", file=to, flush=True)
+
+
+def watched(place: Place, name: str) -> int:
+    """Return the exit code of a job, after its end."""
+    try:
+        return 0 if watch(place, name) else 1
+    except KeyboardInterrupt:
+        print(f"no longer watched; it goes on: {name}", file=sys.stderr)
+        raise
+
+
+def console_link(place: Place, identifier: str) -> str:
+    """Return the address of the run in the console."""
+    base = f"https://console.cloud.google.com/vertex-ai/locations/{place.region}/pipelines/runs"
+    return f"{base}/{identifier}?project={place.project}"
