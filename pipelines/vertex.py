@@ -150,7 +150,8 @@ def _explained(error: BaseException, place: Place) -> str:
         return f"the credentials are no longer valid: run `{LOG_IN}` again ({_line(error)})"
     if not isinstance(error, api.GoogleAPICallError):
         return f"cannot reach {place.url}: {_reason(error)}; is the network up{_started(place)}?"
-    text = _line(error.message)
+    # The REST transport puts method and address in front of the words of the service.
+    text = _line(re.sub(r"^[A-Z]+ https?://\S+: ", "", str(error.message)))
     if isinstance(error, api.Unauthorized):
         return f"the credentials were not accepted: run `{LOG_IN}` ({text})"
     if (isinstance(error, api.Forbidden) and "has not been used" in text) or "SERVICE_DISABLED" in text:

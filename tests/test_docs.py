@@ -58,6 +58,20 @@ def test_the_command_of_the_data_page(python: str, repository: pathlib.Path, tmp
     assert (tmp_path / "dataset" / "dataset_info.json").exists()
 
 
+def test_the_commands_of_the_cloud_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    up, submit, prepare, custom_job, down = commands(repository / "docs" / "cloud.md")
+    assert all("--dry-run" in line for line in (up, submit, custom_job, down))
+    digest = "sha256:" + "b" * 64
+    compiled = str(tmp_path / "image_training.json")
+    words = ["compile.py", "--image", f"us-docker.pkg.dev/p/r/n@{digest}", "--output-dir", str(tmp_path)]
+    assert run(python, repository, words).returncode == 0
+    for line, file in ((up, []), (submit, [compiled]), (prepare, []), (custom_job, [compiled]), (down, [])):
+        given = [str(tmp_path / word) if word == "dataset" else word for word in shlex.split(line)[1:]]
+        done = run(python, repository, [*given, *file])
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+
+
 @pytest.mark.slow
 def test_the_command_of_the_models_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
     (line,) = commands(repository / "docs" / "models.md")

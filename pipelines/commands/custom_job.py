@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from accelerators.pipeline_graph import Graph
+from accelerators.spelling import camel
 from components.mistakes import Mistake
 from components.training_plan import TrainingPlan
 from pipelines.commands.submit import add_job, add_parameters, settings_from
@@ -90,7 +91,7 @@ def plan(inputs: dict[str, Any], *, dataset: str, pipeline_root: str) -> Trainin
 def custom_job(planned: TrainingPlan, inputs: dict[str, Any], settings: JobSettings) -> dict[str, Any]:
     """Return the CustomJob as the REST API takes it; settings of the command line win over the parameters."""
     spec: dict[str, Any] = {
-        "workerPoolSpecs": planned.worker_pool_specs,
+        "workerPoolSpecs": _camel(planned.worker_pool_specs),
         "scheduling": {
             "timeout": planned.timeout,
             "restartJobOnWorkerRestart": planned.restart_job_on_worker_restart,
@@ -109,6 +110,13 @@ def custom_job(planned: TrainingPlan, inputs: dict[str, Any], settings: JobSetti
         "encryptionSpec": {"kmsKeyName": key} if key else {},
     }
     return {name: value for name, value in job.items() if value}
+
+
+def _camel(value: Any) -> Any:
+    """Return components' snake_case fields as the REST API documents them."""
+    if isinstance(value, dict):
+        return {camel(key): _camel(inner) for key, inner in value.items()}
+    return [_camel(inner) for inner in value] if isinstance(value, list) else value
 
 
 def submit(job: dict[str, Any], place: Place) -> None:

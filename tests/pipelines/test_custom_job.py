@@ -1,0 +1,64 @@
+"""`python -m pipelines custom-job`: the job that the step `plan` makes, printed and really run."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.localvertex.serve.server import Server, wait_until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def compiled(python: str, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The image training pipeline with its placeholder image, and a small dataset beside it."""
+    folder = tmp_path_factory.mktemp("compiled")
+    for words in (
+        ["compile.py", "--output-dir", str(folder)],
+        ["-m", "trainer.prepare", "digits", str(folder / "dataset"), "--max-examples=200"],
+    ):
+        subprocess.run([python, *words], cwd=repository, check=True, capture_output=True)
+    return folder
+
+
+def test_the_job_is_printed_and_the_same_job_trains(pipelines: Any, server: Server, compiled: Path) -> None:
+    words = (
+        "custom-job", compiled / "image_training.json", "--dataset", compiled / "dataset", "--endpoint", server.url,
+        "--pipeline-root", "gs://my-bucket/pipelines", "-p", "max_steps=2", "-p", "accelerator_type=",
+        "-p", "accelerator_count=0",
+    )  # fmt: skip
+    shown = pipelines(*words, "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    job = json.loads(shown.stdout)
+    spec = job["jobSpec"]
+    (pool,) = spec["workerPoolSpecs"]
+    assert pool["machineSpec"] == {"machineType": "n1-standard-8"}
+    assert "--max-steps=2" in pool["containerSpec"]["args"]
+    run_id = job["displayName"].rpartition("-")[2]
+    base = {"outputUriPrefix": f"gs://my-bucket/pipelines/training/{run_id}"}
+    assert spec["baseOutputDirectory"] == base
+    done = pipelines(*words)
+    assert done.returncode == 0, done.stderr
+    number = done.stdout.strip().rpartition("/")[2]
+    ended = ("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED")
+    resource = wait_until(
+        lambda: found if (found := server.call("GET", f"customJobs/{number}").json())["state"] in ended else None
+    )
+    assert resource["state"] == "JOB_STATE_SUCCEEDED", resource
+    result = (
+        server.work_dir / "buckets" / "my-bucket" / "pipelines" / "training" / run_id / "checkpoints" / "result.json"
+    )
+    assert json.loads(result.read_text())["identity"]["max_steps"] == 2
+
+
+def test_a_file_without_our_plan_is_refused(pipelines: Any, divide_file: Path) -> None:
+    root = ("--pipeline-root", "gs://my-bucket/x", "--project", "my-project")
+    done = pipelines("custom-job", divide_file, "--dataset", "d", *root, "-p", "n=1", "--dry-run")
+    assert done.returncode == 2
+    assert (
+        done.stderr
+        == "error: the pipeline has no step 'plan'; custom-job is for files that `python compile.py` wrote\n"
+    )

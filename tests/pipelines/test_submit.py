@@ -1,0 +1,206 @@
+"""`python -m pipelines submit`: the request, what is wrong with it, and what the service says, in one line each."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accelerators import load_catalogue
+from accelerators.quota import MachineRequest, gpu_quota_name, quota_metrics
+
+IMAGE = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64
+PLACE = ("--project", "my-project", "--pipeline-root", "gs://my-bucket/pipelines")
+
+
+@pytest.fixture(scope="module")
+def training_file(python: str, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The image training pipeline, compiled for an image."""
+    folder = tmp_path_factory.mktemp("compiled")
+    words = [python, "compile.py", "--image", IMAGE, "--output-dir", str(folder)]
+    subprocess.run(words, cwd=repository, check=True, capture_output=True)
+    return folder / "image_training.json"
+
+
+def refused(done: subprocess.CompletedProcess[str], code: int = 2) -> str:
+    """The one line that a mistake is told in."""
+    assert done.returncode == code, done.stdout + done.stderr
+    (line,) = done.stderr.splitlines()
+    return line.removeprefix("error: ")
+
+
+def test_a_dry_run_prints_the_request_and_the_plan(pipelines: Any, training_file: Path) -> None:
+    machines = (
+        "replica_count=3",
+        "machine_type=g2-standard-12",
+        "accelerator_type=NVIDIA_L4",
+        "scheduling_strategy=SPOT",
+    )
+    options = [word for text in machines for word in ("-p", text)]
+    job = (
+        "--service-account",
+        "training@my-project.iam.gserviceaccount.com",
+        "--labels",
+        "team=vision",
+        "--kms-key",
+        "k",
+    )
+    done = pipelines("submit", training_file, *PLACE, *job, *options, "--parameter", "epochs=3", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    request = json.loads(done.stdout)
+    assert request["runtimeConfig"]["gcsOutputDirectory"] == "gs://my-bucket/pipelines"
+    assert request["runtimeConfig"]["parameterValues"]["epochs"] == 3
+    assert request["labels"] == {"team": "vision"}
+    assert request["encryptionSpec"] == {"kmsKeyName": "k"}
+    assert request["serviceAccount"].startswith("training@")
+    assert "3 x g2-standard-12" not in done.stdout
+    for line in (
+        "custom-training-job: 1 x g2-standard-12 with 1 x NVIDIA_L4, SPOT",
+        "custom-training-job: 2 x g2-standard-12 with 1 x NVIDIA_L4 each, SPOT",
+        "  quota in us-central1: 36 of aiplatform.googleapis.com/custom_model_training_preemptible_g2_cpus",
+        "  quota in us-central1: 3 of aiplatform.googleapis.com/custom_model_training_preemptible_nvidia_l4_gpus",
+        "note: --kms-key is for the steps; for the training job add --parameter kms_key=...",
+    ):
+        assert line in done.stderr.splitlines()
+    assert "POST https://us-central1-aiplatform.googleapis.com/v1/projects/my-project/" in done.stderr
+
+
+def test_a_dry_run_imports_no_cloud_sdk(repository: Path, training_file: Path) -> None:
+    words = ["submit", str(training_file), *PLACE, "--dry-run"]
+    heavy = ("google.cloud.", "google.auth", "kfp", "tensorflow")
+    code = (
+        f"import sys; from pipelines.__main__ import main; assert main({words!r}) == 0; "
+        f"print([m for m in sys.modules if m.startswith({heavy!r})], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ("--region", "us-centrl1"),
+            "--region is 'us-centrl1', which is no region with training; did you mean us-central1?",
+        ),
+        (("--project", "No Project"), "--project is 'No Project'; expected a project id such as my-project-123"),
+        (("--endpoint", "http://example.com"), "--endpoint is 'http://example.com'; expected localvertex serve"),
+        (("--pipeline-root", "my-bucket"), "the pipeline root is 'my-bucket'; expected e.g. gs://my-bucket/pipelines"),
+        (("--service-account", "me"), "the service account is 'me'; expected e.g."),
+        (("--labels", "Team=vision"), "label Team=vision is none"),
+        (("--labels", "team"), "--labels has 'team'; expected KEY=VALUE"),
+        (("-p", "by=1.5"), "parameter 'by' is 1.5; expected NUMBER_INTEGER, such as 3"),
+        (("-p", "by=many"), "parameter 'by' is 'many'; expected NUMBER_INTEGER, such as 3"),
+        (("-p", "share=NaN"), "parameter 'share' is nan; expected NUMBER_DOUBLE, such as 0.5"),
+        (("-p", "names=a"), "parameter 'names' is 'a'; expected LIST"),
+        (("-p", "exact=1"), "parameter 'exact' is 1; expected BOOLEAN, such as true"),
+        (("-p", "bye=1"), "the pipeline has no parameter 'bye'; did you mean by?; it has by, exact, n, names, share"),
+        (("-p", "by"), "--parameter is 'by'; expected NAME=VALUE"),
+        (("--parameter-file", "none.yaml"), "none.yaml cannot be read: no such file or directory"),
+        ((), "no value for n (NUMBER_INTEGER); add --parameter NAME=VALUE for each"),
+    ],
+)
+def test_bad_input_is_one_line(pipelines: Any, divide_file: Path, options: tuple[str, ...], message: str) -> None:
+    assert refused(pipelines("submit", divide_file, *PLACE, *options, "--dry-run")).startswith(message)
+
+
+def test_what_is_missing_is_one_line(
+    pipelines: Any, divide_file: Path, tmp_path: Path, python: str, repository: Path
+) -> None:
+    assert refused(pipelines("submit", divide_file)).startswith("no project is given; add --project")
+    assert refused(pipelines("submit", *PLACE)).startswith(
+        "build/image_training.json is not there; run `python compile.py"
+    )
+    (tmp_path / "other.json").write_text('{"a": 1}')
+    assert refused(pipelines("submit", "other.json", *PLACE)).startswith("other.json is no compiled pipeline")
+    subprocess.run(
+        [python, "compile.py", "--output-dir", str(tmp_path)], cwd=repository, check=True, capture_output=True
+    )
+    assert "is a placeholder" in refused(pipelines("submit", "image_training.json", *PLACE, "--dry-run"))
+    wrong = ("-p", "accelerator_count=3")
+    assert "this machine takes 1, 2 or 4" in refused(
+        pipelines("submit", "image_training.json", *PLACE, *wrong, "--dry-run")
+    )
+
+
+def test_the_project_is_taken_from_the_environment(pipelines: Any, divide_file: Path) -> None:
+    root = ("--pipeline-root", "gs://my-bucket/x")
+    done = pipelines("submit", divide_file, *root, "-p", "n=1", "--dry-run", GOOGLE_CLOUD_PROJECT="from-environment")
+    assert "/projects/from-environment/" in done.stderr
+
+
+def test_a_parameter_file_is_read_and_options_win(pipelines: Any, divide_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "values.yaml").write_text("n: 3\nby: 7.0\nnames: [x, y]\n")
+    done = pipelines("submit", divide_file, *PLACE, "--parameter-file", "values.yaml", "-p", "n=4", "--dry-run")
+    assert json.loads(done.stdout)["runtimeConfig"]["parameterValues"] == {"n": 4, "by": 7, "names": ["x", "y"]}
+
+
+def test_without_credentials_it_says_which_command_gets_them(pipelines: Any, divide_file: Path) -> None:
+    line = refused(pipelines("submit", divide_file, *PLACE, "-p", "n=1"))
+    assert line.startswith("no credentials for Google Cloud: run `gcloud auth application-default login`")
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "text", "message"),
+    [
+        (
+            403,
+            "PERMISSION_DENIED",
+            "Permission 'aiplatform.pipelineJobs.create' denied",
+            "permission denied in local-project: ",
+        ),
+        (
+            403,
+            "PERMISSION_DENIED",
+            "Vertex AI API has not been used in project 7",
+            "the Vertex AI API is not enabled in local-",
+        ),
+        (401, "UNAUTHENTICATED", "expired", "the credentials were not accepted: run `gcloud auth"),
+        (429, "RESOURCE_EXHAUSTED", "metric m exceeded", "quota exceeded in us-central1: metric m exceeded"),
+        (503, "UNAVAILABLE", "overloaded", "http://127.0.0.1:"),
+        (404, "NOT_FOUND", "no such parent", "not found: no such parent"),
+        (400, "INVALID_ARGUMENT", "line one\nline two", "refused (400): line one line two"),
+    ],
+)
+def test_an_error_of_the_service_is_one_line_with_the_cause_first(
+    pipelines: Any, service: Any, divide_file: Path, code: int, status: str, text: str, message: str
+) -> None:
+    url = service(lambda method, path: (code, {"error": {"code": code, "status": status, "message": text}}))
+    line = refused(pipelines("submit", divide_file, "--endpoint", url, "-p", "n=1"), code=1)
+    assert line.startswith(message)
+    assert " ".join(text.split()) in line
+
+
+def test_a_service_that_is_not_there_is_one_line(pipelines: Any, divide_file: Path) -> None:
+    line = refused(pipelines("submit", divide_file, "--endpoint", "http://127.0.0.1:9", "-p", "n=1"), code=1)
+    assert line.startswith("cannot reach http://127.0.0.1:9: ")
+    assert "Connection refused" in line
+    assert line.endswith("is `python -m localvertex serve` running?")
+
+
+def test_quota_names_follow_the_services_messages() -> None:
+    names = {
+        "NVIDIA_TESLA_T4": "nvidia_t4",
+        "NVIDIA_TESLA_A100": "nvidia_a100",
+        "NVIDIA_A100_80GB": "nvidia_a100_80gb",
+        "NVIDIA_H100_80GB": "nvidia_h100",
+        "NVIDIA_H100_MEGA_80GB": "nvidia_h100_mega",
+        "NVIDIA_L4": "nvidia_l4",
+    }
+    assert {name: gpu_quota_name(name) for name in names} == names
+    requests = [
+        MachineRequest(
+            machine_type="n1-standard-8", accelerator_type="NVIDIA_TESLA_T4", accelerator_count=2, replica_count=3
+        ),
+        MachineRequest(machine_type="e2-standard-4"),
+    ]
+    prefix = "aiplatform.googleapis.com/custom_model_training_"
+    catalogue = load_catalogue()
+    assert quota_metrics(requests, scheduling_strategy="STANDARD", catalogue=catalogue) == {
+        f"{prefix}cpus": 28,
+        f"{prefix}nvidia_t4_gpus": 6,
+    }
+    flexible = quota_metrics(requests, scheduling_strategy="FLEX_START", catalogue=catalogue)
+    assert set(flexible) == {f"{prefix}preemptible_cpus", f"{prefix}preemptible_nvidia_t4_gpus"}
