@@ -148,6 +148,8 @@ def _explained(error: BaseException, place: Place) -> str:
 
     if isinstance(error, auth.RefreshError):
         return f"the credentials are no longer valid: run `{LOG_IN}` again ({_line(error)})"
+    if isinstance(error, auth.GoogleAuthError) and not isinstance(error, auth.TransportError):
+        return f"the credentials were not accepted: run `{LOG_IN}` ({_line(error)})"
     if not isinstance(error, api.GoogleAPICallError):
         return f"cannot reach {place.url}: {_reason(error)}; is the network up{_started(place)}?"
     # The REST transport puts method and address in front of the words of the service.

@@ -157,7 +157,7 @@ def test_without_credentials_it_says_which_command_gets_them(pipelines: Any, div
             "Vertex AI API has not been used in project 7",
             "the Vertex AI API is not enabled in local-",
         ),
-        (401, "UNAUTHENTICATED", "expired", "the credentials were not accepted: run `gcloud auth"),
+        (401, "UNAUTHENTICATED", "", "the credentials were not accepted: run `gcloud auth"),
         (429, "RESOURCE_EXHAUSTED", "metric m exceeded", "quota exceeded in us-central1: metric m exceeded"),
         (503, "UNAVAILABLE", "overloaded", "http://127.0.0.1:"),
         (404, "NOT_FOUND", "no such parent", "not found: no such parent"),
