@@ -73,7 +73,7 @@ class Shell:
         done = self._run([*words, "--format=json"], stdout=subprocess.PIPE)
         if done.returncode == 0:
             return json.loads(done.stdout or "null")
-        if any(text in done.stderr for text in ("NOT_FOUND", "not found", "does not exist", "404")):
+        if any(text in done.stderr for text in ("NOT_FOUND", "not found", "does not exist")):
             return None
         raise Stopped(_failure(words, done.stderr))
 

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from cloud import IMAGE_FILES
+
 Script = Callable[..., subprocess.CompletedProcess[str]]
 DIGEST = "sha256:" + "d" * 64
 LOOKS = {"describe", "list", "get-iam-policy"}
@@ -118,6 +120,12 @@ def test_a_dry_run_calls_nothing(cloud: Script, tmp_path: pathlib.Path, what: st
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "state.json").exists()
     assert sum(line.startswith("gcloud ") for line in done.stdout.splitlines()) >= 4
+
+
+def test_the_tag_of_the_image_follows_every_file_that_goes_into_it(repository: pathlib.Path) -> None:
+    lines = (repository / ".dockerignore").read_text().splitlines()
+    sent = {line.removeprefix("!") for line in lines if line.startswith("!")}
+    assert sent | {"Dockerfile", ".dockerignore", "cloudbuild.yaml"} == set(IMAGE_FILES)
 
 
 def test_without_gcloud_it_says_where_to_get_it(repository: pathlib.Path) -> None:

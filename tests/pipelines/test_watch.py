@@ -17,7 +17,8 @@ pytestmark = pytest.mark.slow
 
 def test_a_run_is_submitted_and_its_steps_are_shown(pipelines: Any, server: Server, divide_file: Path) -> None:
     words = ("--endpoint", server.url, "-p", "n=8", "-p", "by=2", "--labels", "team=vision", "--wait")
-    done = pipelines("submit", divide_file, *words)
+    account, network = "training@my-project.iam.gserviceaccount.com", "projects/1/global/networks/default"
+    done = pipelines("submit", divide_file, *words, "--service-account", account, "--network", network)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert re.search(
@@ -27,6 +28,7 @@ def test_a_run_is_submitted_and_its_steps_are_shown(pipelines: Any, server: Serv
     assert re.search(r"^divide-\d+: SUCCEEDED$", done.stdout.splitlines()[-1])
     (job,) = server.call("GET", "pipelineJobs?filter=labels.team=vision").json()["pipelineJobs"]
     assert job["runtimeConfig"]["parameterValues"] == {"n": 8, "by": 2}
+    assert (job["serviceAccount"], job["network"]) == (account, network)
 
 
 def test_a_failed_run_ends_with_the_steps_own_error(pipelines: Any, server: Server, divide_file: Path) -> None:
