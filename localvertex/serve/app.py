@@ -71,7 +71,7 @@ def application(service: Service) -> Starlette:
 
 def routes(service: Service) -> list[Route]:
     """Every address that is answered."""
-    found = []
+    found = list(service.pages.routes)
     for collection, methods in service.collections.items():
         for name, (http_method, suffix, method) in methods.items():
             path = f"{PARENT}/{collection}{suffix}"

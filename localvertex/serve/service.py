@@ -10,6 +10,7 @@ from localvertex.serve.clock import Clock
 from localvertex.serve.custom_jobs import CustomJobs
 from localvertex.serve.models import Models
 from localvertex.serve.operations import Operations
+from localvertex.serve.pages import Pages
 from localvertex.serve.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedule_clock import ScheduleClock
 from localvertex.serve.schedules import Schedules
@@ -30,6 +31,7 @@ class Service:
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), say=say
         )
+        self.pages = Pages(self._store, self.models)
         self._schedule_clock = ScheduleClock(self.schedules)
         self._held = ExitStack()
 
