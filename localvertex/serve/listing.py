@@ -35,6 +35,8 @@ def page(
         ApiError: one of them is not understood.
     """
     test = filters.parse(call.query.get("filter", ""), fields)
+    # Asked of nothing first: a wrong mask is refused also where there is nothing to show.
+    masked({}, call.query.get("readMask", ""), fields)
     prefix = f"{call.location.name}/"
     found = [each for each in resources if each["name"].startswith(prefix) and test(searchable(each))]
     found = ordered(found, call.query.get("orderBy", ""), fields)

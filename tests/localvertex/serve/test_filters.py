@@ -129,6 +129,6 @@ def test_order_other_places_and_masks() -> None:
         {"displayName": "train-a", "labels": {"team": "vision"}}
     ]
     with pytest.raises(ApiError, match="readMask"):
-        listed([ONE], readMask="colour")
+        listed([], readMask="colour")
     with pytest.raises(ApiError, match="pageSize"):
         listed([ONE], pageSize="-1")
