@@ -1,4 +1,4 @@
-"""The command line: `python -m pipelines submit | custom-job`."""
+"""The command line: `python -m pipelines submit | custom-job | schedule`."""
 
 import argparse
 import importlib
@@ -16,6 +16,7 @@ EPILOGUE = "exit codes: 0 done, 1 it ran and failed, 2 the input is wrong, 130 s
 COMMANDS = {
     "submit": ("pipelines.commands.submit", "run a compiled pipeline on Vertex AI"),
     "custom-job": ("pipelines.commands.custom_job", "run the training job alone, without the pipeline around it"),
+    "schedule": ("pipelines.commands.schedule", "recurring runs, as a file has them"),
 }
 """Name -> (module, what it does); the module has `add_options(parser)` and `run(options) -> exit code`."""
 
