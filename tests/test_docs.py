@@ -1,12 +1,16 @@
 """The commands of the pages that no package's own tests cover, run as they stand there; links lead somewhere."""
 
 import json
+import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 
 import pytest
+
+from tests.localvertex.serve.server import Server
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
@@ -81,6 +85,25 @@ def test_the_command_of_the_models_page(python: str, repository: pathlib.Path, t
     known = {"DATASET": data, "NEW_FOLDER": str(tmp_path / "run")}
     done = run(python, repository, [*(known.get(word, word) for word in shlex.split(line)[1:]), "--max-steps=3"])
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_schedules_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    image = f"us-docker.pkg.dev/p/r/n@sha256:{'b' * 64}"
+    compiled, *lines = commands(repository / "docs" / "schedules.md")
+    words = [*shlex.split(compiled)[1:], "--image", image, "--output-dir", str(tmp_path / "build")]
+    assert run(python, repository, words).returncode == 0
+    shutil.copy(repository / "schedules.yaml", tmp_path)
+    server = Server(tmp_path / "runs")
+    try:
+        for line in lines:
+            given = [word.replace("http://127.0.0.1:8700", server.url) for word in shlex.split(line)[1:]]
+            variables = os.environ | {"PYTHONPATH": str(repository)}
+            done = subprocess.run([python, *given], cwd=tmp_path, env=variables, capture_output=True, text=True)
+            assert (done.returncode, done.stderr) == (0, ""), line
+            assert done.stdout
+    finally:
+        server.end()
 
 
 @pytest.mark.parametrize("page", ["README.md", *PAGES])

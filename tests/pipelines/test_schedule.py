@@ -1,0 +1,227 @@
+"""`python -m pipelines schedule` against a real `localvertex serve`, with the real client."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import yaml
+
+from tests.localvertex.serve.server import Server, wait_until
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A server without schedules."""
+    server = Server(tmp_path / "runs")
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def write(tmp_path: Path, divide_file: Path) -> Callable[..., None]:
+    """Writes schedules.yaml with one schedule for each dictionary of changes."""
+
+    def make(*changes: dict[str, Any]) -> None:
+        usual = {"cron": "0 3 1 1 *", "time_zone": "Europe/Berlin", "file": str(divide_file), "parameters": {"n": 6}}
+        listed = [{"name": "nightly", **usual, **change} for change in changes]
+        (tmp_path / "schedules.yaml").write_text(yaml.safe_dump({"schedules": listed}))
+
+    return make
+
+
+@pytest.fixture
+def schedule(pipelines: Any, server: Server) -> Callable[..., str]:
+    """Runs a verb to its end; what it printed."""
+
+    def run(*words: str) -> str:
+        done = pipelines("schedule", *words, "--endpoint", server.url)
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+        return str(done.stdout)
+
+    return run
+
+
+def present(server: Server) -> list[dict[str, Any]]:
+    return server.call("GET", "schedules").json().get("schedules", [])
+
+
+NOTHING = "nothing to do: the schedules are those of the file\n"
+
+
+def test_plan_apply_update_replace_prune(server: Server, write: Any, schedule: Any) -> None:
+    write({})
+    assert schedule("plan") == "create nightly in us-central1: new\n"
+    assert present(server) == []
+    assert schedule("apply") == "create nightly\n"
+    (first,) = present(server)
+    assert first["cron"] == "TZ=Europe/Berlin 0 3 1 1 *"
+    assert schedule("plan") == schedule("apply") == NOTHING
+
+    write({"cron": "30 4 1 1 *", "end": "2200-01-01T00:00:00Z", "max_concurrent_runs": 2, "allow_queueing": True})
+    assert schedule("apply") == "update nightly\n"
+    (second,) = present(server)
+    assert second["name"] == first["name"]
+    assert second["cron"] == "TZ=Europe/Berlin 30 4 1 1 *"
+    assert (second["maxConcurrentRunCount"], second["allowQueueing"]) == ("2", True)
+    assert second["endTime"].startswith("2200-01-01T00:00:00")
+    assert schedule("plan") == NOTHING
+
+    write({"parameters": {"n": 7}})
+    assert "changed" in schedule("plan")
+    assert schedule("apply") == "create nightly\ndelete nightly\n"
+    (third,) = present(server)
+    assert third["name"] != first["name"]
+    assert third["createPipelineJobRequest"]["pipelineJob"]["runtimeConfig"]["parameterValues"]["n"] == 7
+    assert schedule("plan") == NOTHING
+
+    foreign = {key: third[key] for key in ("cron", "maxConcurrentRunCount", "createPipelineJobRequest")}
+    foreign["displayName"] = "of somebody else"
+    del foreign["createPipelineJobRequest"]["pipelineJob"]["labels"]
+    server.call("POST", "schedules", foreign)
+    write()
+    assert schedule("apply") == NOTHING
+    assert schedule("apply", "--prune") == "delete nightly\n"
+    assert [s["displayName"] for s in present(server)] == ["of somebody else"]
+
+
+def test_pause_resume_run_now_list_delete(server: Server, write: Any, schedule: Any) -> None:
+    write({"enabled": False})
+    assert schedule("apply") == "create nightly\npause nightly\n"
+    assert schedule("plan") == NOTHING
+    assert "nightly  PAUSED  TZ=Europe/Berlin 0 3 1 1 *" in schedule("list")
+    assert schedule("resume", "nightly", "--catch-up") == "resume nightly\n"
+    (found,) = present(server)
+    assert (found["state"], found["catchUp"]) == ("ACTIVE", True)
+    assert schedule("pause", "nightly") == "pause nightly\n"
+    schedule("resume", "nightly")
+    (found,) = present(server)
+    assert (found["state"], found.get("catchUp", False)) == ("ACTIVE", False)
+    job = schedule("run-now", "nightly").strip().rpartition("/")[2]
+    ended = wait_until(lambda: (j := server.call("GET", f"pipelineJobs/{job}").json())["state"].endswith("ED") and j)
+    assert ended["state"] == "PIPELINE_STATE_SUCCEEDED"
+    assert schedule("delete", "nightly") == "delete nightly\n"
+    assert present(server) == []
+
+
+@pytest.mark.slow
+def test_a_replacement_misses_and_doubles_no_run(server: Server, write: Any, schedule: Any) -> None:
+    write({"cron": "* * * * *"})
+    schedule("apply")
+    write({"cron": "* * * * *", "parameters": {"n": 7}})
+    schedule("apply")
+    old, new = sorted(present(server), key=lambda s: s["createTime"])
+
+    def runs() -> list[dict[str, Any]]:
+        jobs = server.call("GET", "pipelineJobs").json().get("pipelineJobs", [])
+        return sorted(jobs, key=lambda job: str(job["createTime"]))
+
+    assert old.get("endTime", new["startTime"]) == new["startTime"]
+    found = wait_until(lambda: (j := runs()) and j[-1].get("scheduleName") == new["name"] and j, timeout_seconds=240)
+    minutes = [job["createTime"][:16] for job in found]
+    assert len(set(minutes)) == len(minutes)
+    assert wait_until(lambda: schedule("apply") and schedule("plan") == NOTHING)
+    assert [s["name"] for s in present(server)] == [new["name"]]
+
+
+class Killer:
+    """A way to the server on which the caller is killed, at its call number `at`, before or after it is answered."""
+
+    def __init__(self, server: Server, *, at: int, answered: bool) -> None:
+        self.victim: subprocess.Popen[str] | None = None
+        count = iter(range(1000))
+        killer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def forward(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                is_fatal = self.command != "GET" and next(count) == at
+                if is_fatal and not answered:
+                    return killer.kill()
+                headers = {"Content-Type": "application/json"}
+                got = requests.request(self.command, server.url + self.path, data=body, headers=headers, timeout=60)
+                if is_fatal:
+                    return killer.kill()
+                self.send_response(got.status_code)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(got.content)))
+                self.end_headers()
+                self.wfile.write(got.content)
+                return None
+
+            do_GET = do_POST = do_PATCH = do_DELETE = forward
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    def kill(self) -> None:
+        assert self.victim is not None
+        self.victim.send_signal(signal.SIGKILL)
+
+    def run(self, folder: Path, repository: Path) -> int:
+        url = f"http://127.0.0.1:{self.http.server_port}"
+        words = [sys.executable, "-m", "pipelines", "schedule", "apply", "--endpoint", url]
+        variables = os.environ | {"PYTHONPATH": str(repository)}
+        self.victim = subprocess.Popen(words, cwd=folder, env=variables, text=True, stdout=subprocess.DEVNULL)
+        code = self.victim.wait(120)
+        self.http.shutdown()
+        self.http.server_close()
+        return code
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("answered", [False, True])
+def test_an_apply_that_was_killed_is_completed(
+    server: Server, write: Any, schedule: Any, tmp_path: Path, repository: Path, at: int, answered: bool
+) -> None:
+    write({})
+    schedule("apply")
+    # Three calls: create, pause, delete of the replaced one.
+    write({"parameters": {"n": 7}, "enabled": False})
+    assert Killer(server, at=at, answered=answered).run(tmp_path, repository) == -signal.SIGKILL
+    schedule("apply")
+    (found,) = present(server)
+    assert found["state"] == "PAUSED"
+    assert found["createPipelineJobRequest"]["pipelineJob"]["runtimeConfig"]["parameterValues"]["n"] == 7
+    assert schedule("plan") == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"crn": "x"}, "unknown key 'crn'; did you mean cron?"),
+        ({"cron": "61 3 * * 1"}, "cron is '61 3 * * 1'"),
+        ({"cron": "0 3 30 2 *"}, "cron is '0 3 30 2 *'"),
+        ({"time_zone": "Europe/Berlim"}, "time_zone is 'Europe/Berlim'; expected a name of the IANA database"),
+        ({"parameters": {"n": "six"}}, "parameter 'n' is 'six'; expected NUMBER_INTEGER"),
+        ({"max_concurrent_runs": True}, "max_concurrent_runs is True; expected int"),
+        ({"end": "2026-01-01"}, "end is '2026-01-01'; expected a time with its offset"),
+        ({"region": "us-centrl1"}, "--region is 'us-centrl1'"),
+    ],
+)
+def test_a_mistake_is_one_line_with_its_place(pipelines: Any, write: Any, change: Any, message: str) -> None:
+    write(change)
+    # Nobody listens there: it is found before any call.
+    done = pipelines("schedule", "apply", "--endpoint", "http://127.0.0.1:9")
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: schedules.yaml, schedules[0] (nightly): {message}")
+
+
+def test_a_key_that_is_there_twice(pipelines: Any, tmp_path: Path) -> None:
+    (tmp_path / "schedules.yaml").write_text("schedules:\n- name: a\n  cron: 0 3 * * 1\n  cron: 0 4 * * 1\n")
+    done = pipelines("schedule", "plan", "--endpoint", "http://127.0.0.1:9")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "'cron'" in line
