@@ -46,6 +46,7 @@ def _saves(model: str, folder: pathlib.Path) -> None:
     from trainer.checkpoints import Best, Checkpoint
     from trainer.config import TrainConfig
     from trainer.learner import Learner
+    from trainer.owner import Owner
 
     config = TrainConfig(model=model, weights="none")
     learner = Learner(config, tf.distribute.get_strategy(), image_size=32, num_classes=10, num_steps=10)
@@ -53,7 +54,14 @@ def _saves(model: str, folder: pathlib.Path) -> None:
     named = {f"v{index:05d}": variable.value for index, variable in enumerate(held)}
     theirs = tf.train.Checkpoint(**named)
     asynchronous = tf.train.CheckpointOptions(enable_async=True)
-    writer = CheckpointWriter(str(folder / "ours"), keep=1, best=Best(), saved_step=0, observe=lambda *a, **k: None)
+    writer = CheckpointWriter(
+        str(folder / "ours"),
+        Owner(str(folder / "ours")),
+        keep=1,
+        best=Best(),
+        saved_step=0,
+        observe=lambda *a, **k: None,
+    )
     stood_still: dict[str, list[float]] = {"ours": [], "tf.train.Checkpoint": [], "with enable_async": []}
     for step in range(1, ROUNDS + 2):
         started = time.monotonic()

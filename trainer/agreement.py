@@ -77,7 +77,7 @@ class Agreement:
         return self._stop.signal_name if self._stop.is_set else "another worker was asked to stop"
 
     def of_chief(self, value: int) -> int:
-        """The chief's value, on every worker; below 2^24."""
+        """The chief's value, on every worker."""
         return round(self._add_up([float(value) if self._is_chief else 0.0])[0])
 
     def meet(self) -> None:

@@ -131,7 +131,7 @@ def _as_os_error(text: str, path: str) -> OSError:
         return OSError(errno.EDQUOT, message, path)
     if status == 403:
         return PermissionError(errno.EACCES, f"Cloud Storage refuses it ({message})", path)
-    if status == 404 or "was not found" in text:
+    if status == 404 or "was not found" in text or "No such file or directory" in text:
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if "contain a" in text and "GCS path" in text:
         return OSError(errno.EINVAL, "a bucket and a name are expected, gs://BUCKET/NAME", path)

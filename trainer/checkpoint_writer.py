@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from trainer import checkpoints
 from trainer.checkpoints import Best, Checkpoint
+from trainer.owner import Owner
 
 Observer = Callable[..., None]
 
@@ -39,11 +40,15 @@ class NoCheckpoints:
 class CheckpointWriter(NoCheckpoints):
     """Writes checkpoints in the background, removes old ones, and tells of each when it is committed."""
 
-    def __init__(self, directory: str, *, keep: int, best: Best, saved_step: int, observe: Observer) -> None:
+    def __init__(
+        self, directory: str, owner: Owner, *, keep: int, best: Best, saved_step: int, observe: Observer
+    ) -> None:
         super().__init__(best=best, saved_step=saved_step)
+        self._owner = owner
         self._directory, self._keep, self._observe = directory, keep, observe
         self._thread: threading.Thread | None = None
-        self._error: OSError | None = None
+        self._error: BaseException | None = None
+        self._note = ""
         self._write_seconds = 0.0
 
     @property
@@ -68,6 +73,10 @@ class CheckpointWriter(NoCheckpoints):
             return None
         self._thread.join()
         self._thread, error = None, self._error
+        if error is not None and not isinstance(error, OSError):
+            raise error
+        if self._note:
+            self._observe("notice", message=self._note)
         if error is None:
             self.best, self.saved_step = self._pending.best, self._pending.step
             num_bytes = sum(array.nbytes for array in self._pending.arrays)
@@ -84,10 +93,19 @@ class CheckpointWriter(NoCheckpoints):
         return error
 
     def _write(self) -> None:
-        started, self._error = time.monotonic(), None
+        started, self._error, self._note = time.monotonic(), None, ""
         try:
+            self._owner.check()
             checkpoints.save(self._directory, self._pending)
-            checkpoints.prune(self._directory, keep=self._keep, best_step=self._pending.best.step)
-        except OSError as error:
+            self._prune()
+        except BaseException as error:
             self._error = error
         self._write_seconds = time.monotonic() - started
+
+    def _prune(self) -> None:
+        self._owner.check()
+        try:
+            checkpoints.prune(self._directory, keep=self._keep, best_step=self._pending.best.step)
+        except OSError as error:
+            # The checkpoint itself is committed; another process may just be reading an old one.
+            self._note = f"old checkpoints could not be removed ({error}); going on"

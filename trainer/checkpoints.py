@@ -213,10 +213,21 @@ def prune(directory: str, *, keep: int, best_step: int) -> None:
     """Remove all but the newest `keep` checkpoints and the best one."""
     for step in steps(directory)[keep:]:
         if step != best_step:
-            folder = storage.join(directory, name(step))
-            # Manifest first: a removal that is interrupted leaves a folder that does not count.
-            storage.remove(storage.join(folder, MANIFEST_FILE))
-            storage.remove_tree(folder)
+            _remove(directory, step)
+
+
+def remove_newer(directory: str, step: int) -> None:
+    """Remove the checkpoints after a step: those that were passed over must not count as the newest ones again."""
+    for newer in steps(directory):
+        if newer > step:
+            _remove(directory, newer)
+
+
+def _remove(directory: str, step: int) -> None:
+    folder = storage.join(directory, name(step))
+    # Manifest first: a removal that is interrupted leaves a folder that does not count.
+    storage.remove(storage.join(folder, MANIFEST_FILE))
+    storage.remove_tree(folder)
 
 
 def digest(arrays: Arrays) -> str:

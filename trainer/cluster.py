@@ -136,9 +136,10 @@ def _strategy(addresses: Mapping[str, tuple[str, ...]], task_type: str, forced: 
             "--distribution-strategy=parameter-server needs parameter servers, and TF_CONFIG names none: give the job"
             " a worker pool 2, or leave the flag out"
         )
-    if forced in ("one-device", "mirrored") and num_workers > 1:
+    num_machines = sum(len(machines) for machines in addresses.values())
+    if forced in ("one-device", "mirrored") and num_machines > 1 and task_type != "evaluator":
         raise UserError(
-            f"--distribution-strategy={forced} is for one machine, and TF_CONFIG names {num_workers}: each would train"
+            f"--distribution-strategy={forced} is for one machine, and TF_CONFIG names {num_machines}: each would train"
             " for itself; leave the flag out, or set the replica count to 1"
         )
     if "ps" in addresses and "chief" not in addresses and task_type != "evaluator":

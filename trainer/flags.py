@@ -38,7 +38,9 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     _add_per_replica(made)
     identity = made.add_argument_group("identity")
     identity.add_argument("--run-label", default="", metavar="TEXT", help="makes an equal run another run [empty]")
-    _add_running(made.add_argument_group("running (none of these changes what is computed, but for rounding)"))
+    _add_running(
+        made.add_argument_group("running (no other run; what is computed may round differently, see docs/training.md)")
+    )
     return made
 
 

@@ -100,7 +100,8 @@ class Learner:
         """State of the loss scaling of float16; nothing in other precisions."""
         if self._update is self.optimizer:
             return {}
-        return {"scale": float(self._update.dynamic_scale), "steps": float(self._update.step_counter)}
+        state = {"scale": self._update.dynamic_scale, "steps": self._update.step_counter}
+        return {name: float(tf.convert_to_tensor(variable.value)) for name, variable in state.items()}
 
     def set_loss_scaling(self, state: dict[str, float]) -> None:
         """Go on with a state of `loss_scaling`; nothing happens if this or the former device needs none."""
@@ -132,20 +133,20 @@ class Learner:
         # A tensor as number of steps, so that another number does not trace anew.
         rows = tf.TensorArray(tf.float32, size=num_steps, element_shape=(2 + batch_digest.NUM_PIECES,))
         for number in tf.range(num_steps):
-            row = self.distribution_strategy.run(self._train_replica, args=(next(iterator),))
+            row = self.distribution_strategy.run(self._train_replica, args=(next(iterator), self._step.read_value()))
             # The same on every replica.
             rows = rows.write(number, self.distribution_strategy.experimental_local_results(row)[0])
             self._step.assign_add(1)
         return rows.stack()
 
-    def _train_replica(self, batch: tuple[tf.Tensor, ...]) -> tf.Tensor:
+    def _train_replica(self, batch: tuple[tf.Tensor, ...], step: tf.Tensor) -> tf.Tensor:
         variables = self.model.trainable_variables
         scaled = self._update is not self.optimizer
-        gradients, others, row = self._gradients(
-            [variable.value for variable in variables], self.replica_step.others_at(self._step), batch,
+        gradients, changed, row = self._gradients(
+            [variable.value for variable in variables], self.replica_step.others_at(step), batch,
             self._update.dynamic_scale.value if scaled else tf.constant(1.0),
         )  # fmt: skip
-        return self.replica_step.update(gradients, others, row, self._update)
+        return self.replica_step.update(gradients, changed, row, self._update)
 
     def time_step(self, iterator: Any, *, xla: bool, seconds: float = 1.0) -> float:
         """Seconds of the forward and backward pass of a step on this worker's devices; nothing is changed.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trainer import checkpoint_interval, checkpoints, result, run_identity, storage, variables
+from trainer import checkpoint_interval, checkpoints, result, storage, variables
 from trainer.agreement import Agreement, Rounds
 from trainer.checkpoint_writer import CheckpointWriter, NoCheckpoints
 from trainer.checkpoints import Best, Checkpoint
@@ -19,8 +19,10 @@ from trainer.errors import TrainingError, UserError
 from trainer.examples import Examples
 from trainer.learner import Learner, Steps
 from trainer.order import Order
+from trainer.owner import OWNER_FILE, Owner
 from trainer.pace import Pace
 
+_NUM_LOOKS = 10
 WARM_UP_CALLS = 3
 """Graph calls of which the first traces and the second warms up; the third is as fast as the rest."""
 Observer = Callable[..., None]
@@ -48,7 +50,7 @@ class Run:
 def train(
     run: Run, learner: Learner, training: Examples, validation: Examples, order: Order, *, agreement: Agreement,
     observe: Observer, warmed_up: Callable[[float], None] = lambda step_seconds: None,
-) -> dict[str, Any] | None:  # fmt: skip
+) -> bool:  # fmt: skip
     """Train to the end, from wherever the newest checkpoint is. On several workers each calls this.
 
     Args:
@@ -62,16 +64,18 @@ def train(
         warmed_up: called once with the seconds of a step, when the first calls have shown them; may change the speed.
 
     Returns:
-        The content of result.json; None if a stop was asked for (a checkpoint of that moment is committed).
+        Whether the run is finished and result.json written; False if a stop was asked for (a checkpoint of that moment
+        is committed).
 
     Raises:
         UserError: the checkpoint directory holds another run.
         TrainingError: the loss is not finite, or the last checkpoint cannot be saved.
     """
     # 1. Restore: weights, optimizer, step, best, digests. The data's place and all random numbers follow from the step.
+    owner = Owner(run.checkpoint_directory) if run.is_chief else None
     restored = _restore(run, learner, agreement, observe)
     best, validated_step, digests = restored.best, restored.step * restored.is_validated, [restored.batch_digests]
-    writer = _writer(run, restored, observe)
+    writer = _writer(run, owner, restored, observe)
     saved_at, pace, num_calls = time.monotonic(), Pace(), 0
     # 2. Batches from that step on.
     batches = learner.batches(training, order, run.num_steps)
@@ -80,10 +84,10 @@ def train(
         step = learner.step
         is_end_of_epoch = step > 0 and (step % order.steps_per_epoch == 0 or step == run.num_steps)
         # 3. Validate at the end of an epoch, before the save, so that the checkpoint knows whether it is the best.
-        improved = False
+        improved, score = False, None
         if is_end_of_epoch and validated_step != step and not agreed.stop:
-            if found := _validate(learner, validation, best, order, agreement, observe):
-                improved, best, validated_step = found is not best, found, step
+            if score := _validate(learner, validation, best, order, agreement, observe):
+                improved, validated_step = best.is_beaten_by(score.accuracy, score.loss), step
             agreed = agreement.reach(pace)
         # 4. Save: the best must not be lost; otherwise when due. Whoever wants us to stop gets a save, too.
         is_last = agreed.stop or step == run.num_steps
@@ -91,8 +95,11 @@ def train(
         if step > 0 and (improved or is_due or is_last):
             started = time.monotonic()
             # A save that failed took its best with it: only what is committed counts.
-            if writer.settle(wait=True) and not improved:
+            if writer.settle(wait=True):
                 best = writer.best
+                improved = score is not None and best.is_beaten_by(score.accuracy, score.loss)
+            if improved and score:
+                best = score
             is_validated = validated_step == step or not is_end_of_epoch
             checkpoint = _take(run, learner, best, digests, is_validated=is_validated)
             writer.write(checkpoint, stood_still_seconds=time.monotonic() - started)
@@ -107,7 +114,7 @@ def train(
         seconds = time.monotonic() - started
         pace.record(num_steps, seconds)
         digests.append(steps.digests)
-        _refuse_infinite(steps, step, learner, writer.saved_step)
+        _refuse_infinite(steps, step, learner, writer)
         _tell_steps(steps, step, seconds, run, learner, order, observe)
         if (num_calls := num_calls + 1) == WARM_UP_CALLS:
             warmed_up(seconds / num_steps)
@@ -130,7 +137,7 @@ def train(
     if not is_finished:
         saved = f"the checkpoint of step {step} is saved" if step else "there is nothing to save yet"
         observe("notice", message=f"{agreement.reason_to_stop}: stopped at step {step}; {saved}")
-    return run_identity.read_result(run.checkpoint_directory) if is_finished else None
+    return is_finished
 
 
 def _restore(run: Run, learner: Learner, agreement: Agreement, observe: Observer) -> Checkpoint:
@@ -143,8 +150,11 @@ def _restore(run: Run, learner: Learner, agreement: Agreement, observe: Observer
         checkpoint = found or checkpoint
         for line in passed_over:
             observe("notice", message=line)
+        checkpoints.remove_newer(run.checkpoint_directory, checkpoint.step)
     # Not each for itself: a checkpoint that is damaged later, or a folder that is not shared, would part them.
     step = agreement.of_chief(checkpoint.step)
+    if not run.is_chief:
+        _refuse_unshared(run.checkpoint_directory)
     if step and not run.is_chief:
         checkpoint = _load(run.checkpoint_directory, step)
     if step:
@@ -154,6 +164,18 @@ def _restore(run: Run, learner: Learner, agreement: Agreement, observe: Observer
         learner.step = step
         observe("restore", step=step, seconds=time.monotonic() - started)
     return checkpoint
+
+
+def _refuse_unshared(directory: str) -> None:
+    # What the chief has just written may take a moment to be seen through a mounted file system.
+    for _ in range(_NUM_LOOKS):
+        if storage.exists(storage.join(directory, OWNER_FILE)):
+            return
+        time.sleep(1.0)
+    raise UserError(
+        f"{directory!r} does not have what the chief wrote there: it is another folder; give all workers one"
+        " --checkpoint-directory that they share"
+    )
 
 
 def _load(directory: str, step: int) -> Checkpoint:
@@ -166,11 +188,11 @@ def _load(directory: str, step: int) -> Checkpoint:
         ) from error
 
 
-def _writer(run: Run, restored: Checkpoint, observe: Observer) -> NoCheckpoints:
-    if not run.is_chief:
+def _writer(run: Run, owner: Owner | None, restored: Checkpoint, observe: Observer) -> NoCheckpoints:
+    if owner is None:
         return NoCheckpoints(best=restored.best, saved_step=restored.step)
     return CheckpointWriter(
-        run.checkpoint_directory, keep=run.keep_checkpoints, best=restored.best, saved_step=restored.step,
+        run.checkpoint_directory, owner, keep=run.keep_checkpoints, best=restored.best, saved_step=restored.step,
         observe=observe,
     )  # fmt: skip
 
@@ -178,17 +200,22 @@ def _writer(run: Run, restored: Checkpoint, observe: Observer) -> NoCheckpoints:
 def _validate(
     learner: Learner, validation: Examples, best: Best, order: Order, agreement: Agreement, observe: Observer
 ) -> Best | None:
-    """The better of `best` and of what the model is now; None if a stop was asked for."""
+    """The score of the present step; None if a stop was asked for."""
     started = time.monotonic()
     score = learner.evaluate(validation, Rounds(agreement))
     if score is None:
         return None
-    improved = best.is_beaten_by(score.accuracy, score.loss)
+    if not math.isfinite(score.loss):
+        raise TrainingError(
+            f"the validation loss after step {learner.step} is {score.loss}; lower the learning rate (now"
+            f" {learner.config.learning_rate:g}) or look at the data"
+        )
     observe(
         "evaluate", split="validation", step=learner.step, epoch=learner.step / order.steps_per_epoch, loss=score.loss,
-        accuracy=score.accuracy, is_best=improved, seconds=time.monotonic() - started,
+        accuracy=score.accuracy, is_best=best.is_beaten_by(score.accuracy, score.loss),
+        seconds=time.monotonic() - started,
     )  # fmt: skip
-    return Best(step=learner.step, accuracy=score.accuracy, loss=score.loss) if improved else best
+    return Best(step=learner.step, accuracy=score.accuracy, loss=score.loss)
 
 
 def _take(
@@ -202,13 +229,14 @@ def _take(
     )  # fmt: skip
 
 
-def _refuse_infinite(steps: Steps, step: int, learner: Learner, saved_step: int) -> None:
+def _refuse_infinite(steps: Steps, step: int, learner: Learner, writer: NoCheckpoints) -> None:
     bad = np.flatnonzero(~np.isfinite(steps.losses))
     if len(bad):
+        writer.settle(wait=True)
         raise TrainingError(
             f"the loss is {steps.losses[bad[0]]} in step {step + 1 + bad[0]} (of steps {step + 1} to"
             f" {step + len(steps.losses)}); lower the learning rate (now {learner.config.learning_rate:g}) or look at"
-            f" the data; the last checkpoint is of step {saved_step}"
+            f" the data; the last checkpoint is of step {writer.saved_step}"
         )
 
 

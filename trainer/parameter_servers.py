@@ -1,8 +1,8 @@
 """Training with parameter servers: the workers take turns as they come, so it is best effort and never exact.
 
 The chief leads: it hands steps to the workers, waits for them every few seconds, validates and saves. The loop is the
-same as everywhere else. Which update a worker's gradients meet depends on timing, a step of a worker that is lost may
-count twice, and there are no digests.
+same as everywhere else. Which update a worker's gradients meet depends on timing, a step of a worker that is lost
+may be taken twice, and there are no digests.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ def _lead(training: Training, observe: Observer, watchdog: Watchdog) -> int:
         watchdog=watchdog,
         observe=observe,
     )
-    result = loop.train(
+    is_finished = loop.train(
         training.loop_run(), learner, training_split, validation, training.order(), agreement=agreement,
         observe=observe,
     )  # fmt: skip
-    if result:
-        print(f"run {training.run_id} is finished: {run_identity.summary(result)}")
+    if is_finished:
+        training.tell_end()
         return 0
     return training.stop.exit_code
 
@@ -87,6 +87,11 @@ class AsynchronousLearner(Learner):
         """
         made = distribution.make(training.cluster)
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(made)
+        if made.num_replicas_in_sync > 1:
+            raise UserError(
+                f"parameter servers take one GPU a worker, these have {made.num_replicas_in_sync}; give each machine"
+                " one, or train without parameter servers (worker pool 2)"
+            )
         fields = training.learner_fields()
         super().__init__(training.config, made, **fields)
         # On the chief's own device: for validation, and outside the strategy, which has no device here.
@@ -134,8 +139,11 @@ class AsynchronousLearner(Learner):
             whole, draws = self._examples, self._order.draws(step)
             here = ExamplesInMemory(images=images, labels=labels, image_size=whole.image_size, crop=whole.crop)
             pixels, classes = here.gather(indices, draws)
-            batch = (pixels, classes, draws, indices, tf.range(self._order.global_batch_size))
-        return self.distribution_strategy.run(self._train_replica, args=((*batch[:4], tf.cast(batch[4], tf.int64)),))
+            batch = (pixels, classes, draws, indices, tf.range(self._order.global_batch_size, dtype=tf.int64))
+        row = self.distribution_strategy.run(self._train_replica, args=(batch, step))
+        # For the learning rate, while the chief waits.
+        self._step.assign_add(1)
+        return row
 
     def evaluate(self, examples: Examples, next_rounds: Callable[[int], int] = lambda left: left) -> Score | None:
         """As any learner, on a copy of the weights."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-CHOICES = ("auto", "float32", "bfloat16", "float16")
-
 
 def choose(wanted: str, *, exact: bool) -> str:
     """The precision for the devices of this machine.

@@ -37,7 +37,7 @@ class ReplicaStep:
         others: Sequence[tf.Tensor],
         batch: tuple[tf.Tensor, ...],
         loss_scale: tf.Tensor,
-    ) -> tuple[list[Any], Sequence[tf.Tensor], tf.Tensor]:
+    ) -> tuple[list[Any], dict[str, tf.Tensor], tf.Tensor]:
         """Gradients of this replica's part of the mean loss.
 
         Args:
@@ -47,14 +47,15 @@ class ReplicaStep:
             loss_scale: float32 scalar; the gradients are of the loss times this.
 
         Returns:
-            The gradients (None for a variable without), new values of the other variables, and float32
-            [2 + NUM_PIECES]: loss, accuracy and digest, each to be added up over the replicas.
+            The gradients (None for a variable without), new values of those other variables that the pass changes, by
+            their place among them, and float32 [2 + NUM_PIECES]: loss, accuracy and digest, each to be added up over
+            the replicas.
         """
         images, labels, draws, indices, places = batch
         images = AUGMENTATIONS[self.config.augment](images, draws)
         with tf.GradientTape() as tape:
             tape.watch(trainable)
-            probabilities, others, penalties = self.model.stateless_call(
+            probabilities, after, penalties = self.model.stateless_call(
                 trainable, others, images, training=True, return_losses=True
             )
             losses = keras.losses.sparse_categorical_crossentropy(labels, probabilities)
@@ -65,10 +66,16 @@ class ReplicaStep:
             scaled = loss * loss_scale
         accuracy = tf.reduce_sum(hits(labels, probabilities)) / self.config.global_batch_size
         digest = batch_digest.pieces(images, indices, places)
-        return tape.gradient(scaled, trainable), others, tf.concat([[loss, accuracy], digest], axis=0)
+        # Frozen weights are among the others: what the pass leaves alone is neither exchanged nor assigned.
+        changed = {
+            str(place): value
+            for place, (variable, value) in enumerate(zip(self.model.non_trainable_variables, after, strict=True))
+            if value is not others[place] and not is_seed(variable)
+        }
+        return tape.gradient(scaled, trainable), changed, tf.concat([[loss, accuracy], digest], axis=0)
 
     def update(
-        self, gradients: Sequence[Any], others: Sequence[tf.Tensor], row: tf.Tensor, optimizer: keras.Optimizer
+        self, gradients: Sequence[Any], changed: dict[str, tf.Tensor], row: tf.Tensor, optimizer: keras.Optimizer
     ) -> tf.Tensor:
         """Add up over the replicas, in one exchange, and take the step.
 
@@ -77,28 +84,28 @@ class ReplicaStep:
 
         Args:
             gradients: from `gradients`.
-            others: from `gradients`.
+            changed: from `gradients`.
             row: from `gradients`.
             optimizer: made by `trainer.optimizers.build`, or loss scaling around it.
 
         Returns:
             The row, added up.
         """
-        held = [
-            (variable, value)
-            for variable, value in zip(self.model.non_trainable_variables, others, strict=True)
-            if not is_seed(variable)
-        ]
-        mean = [value for variable, value in held if variable.dtype == "float32"]
+        held = [(self.model.non_trainable_variables[int(place)], value) for place, value in changed.items()]
+        averaged = [(variable, value) for variable, value in held if value.dtype.is_floating]
+        mean = [tf.cast(value, tf.float32) for _, value in averaged]
         present = [gradient for gradient in gradients if gradient is not None]
-        context = tf.distribute.get_replica_context()
         if self.num_replicas > 1:
+            context = tf.distribute.get_replica_context()
             summed = context.all_reduce(tf.distribute.ReduceOp.SUM, [*present, *mean, row])
             present, row = summed[: len(present)], summed[-1]
             mean = [value / self.num_replicas for value in summed[len(present) : -1]]
-        averages, sums = iter(mean), iter(present)
         for variable, value in held:
-            variable.assign(next(averages) if variable.dtype == "float32" else value)
+            if not value.dtype.is_floating:
+                variable.assign(value)
+        for (variable, _), value in zip(averaged, mean, strict=True):
+            variable.assign(tf.cast(value, variable.dtype))
+        sums = iter(present)
         everywhere = [None if gradient is None else next(sums) for gradient in gradients]
         optimizer.apply_gradients(zip(everywhere, self.model.trainable_variables, strict=True))
         return row

@@ -32,7 +32,7 @@ def write(
         "weights_sha256": checkpoints.digest(variables.values(learner.variables())),
         "images_per_second": images / max(seconds, 1e-9),
         "images_per_second_per_device": images / max(seconds, 1e-9) / learner.num_replicas,
-        "num_restarts": sum(event["event"] == "start" for event in history) - 1,
+        "num_restarts": max(0, sum(event["event"] == "start" for event in history) - 1),
         "batch_digests": batch_digest.to_text(batch_digests),
     }
     storage.write_json(f"{checkpoint_directory.rstrip('/')}/{run_identity.RESULT_FILE}", content)

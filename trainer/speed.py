@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -12,7 +13,6 @@ from trainer.examples import Examples
 from trainer.learner import Learner
 from trainer.order import Order
 
-XLA_CHOICES = ("auto", "on", "off")
 SHORTEST_RUN_SECONDS = 120.0
 """Left of the run for a trial of XLA to be worth its compilation."""
 _WORTH_IT = 0.95
@@ -30,11 +30,13 @@ class FirstSteps:
         self._num_steps, self._try_xla, self._observe = num_steps, try_xla, observe
 
     def __call__(self, step_seconds: float) -> None:
-        """Tell the bottleneck; switch XLA on if it is faster."""
+        """Tell the bottleneck; switch XLA on if it is faster. All workers come here after the same step."""
         rate = self._order.global_batch_size / step_seconds
         left = (self._num_steps - self._learner.step) * step_seconds
         self._observe("notice", message=self._describe(rate, left))
-        if self._try_xla and left > SHORTEST_RUN_SECONDS:
+        # Not each for itself: one that compiles would wait for one that does not.
+        (votes,) = self._learner.add_up([float(self._try_xla and left > SHORTEST_RUN_SECONDS)])
+        if votes > 0:
             self._observe("notice", message=self._trial())
 
     def _describe(self, rate: float, seconds_left: float) -> str:
@@ -65,10 +67,15 @@ class FirstSteps:
         return float(count * num_workers / (time.monotonic() - started))
 
     def _trial(self) -> str:
+        failure = ""
         try:
             without, compiled = (self._time(xla=xla) for xla in (False, True))
         except (tf.errors.OpError, ValueError, RuntimeError) as error:
-            return f"XLA cannot compile this model here ({str(error).splitlines()[0][:200]}); going on without"
+            failure = str(error).splitlines()[0][:200]
+            without, compiled = 0.0, math.inf
+        without, compiled = self._learner.add_up([without, compiled])
+        if failure:
+            return f"XLA cannot compile this model here ({failure}); going on without"
         if compiled < _WORTH_IT * without:
             self._learner.use_xla(True)
             return f"XLA: {without / compiled:.2f} times as fast; switched on"

@@ -57,6 +57,11 @@ def main(arguments: list[str] | None = None) -> int:
 def _per_replica(options: argparse.Namespace, train_config: TrainConfig, cluster: Cluster) -> TrainConfig:
     from trainer import distribution
 
+    if cluster.strategy == "parameter-server":
+        raise UserError(
+            "--batch-size-per-replica does not go with parameter servers: each step is one worker's; give"
+            " --global-batch-size"
+        )
     num_replicas = cluster.num_workers * distribution.num_devices(cluster, options.logical_cpu_devices)
     changed: dict[str, Any] = {"global_batch_size": options.batch_size_per_replica * num_replicas}
     if options.scale_learning_rate:

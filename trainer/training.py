@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import functools
 import os
+import re
 import sys
 import threading
 from typing import Any, NoReturn
@@ -39,11 +40,9 @@ from trainer.watchdog import Watchdog, abort
 
 EXIT_LOST_PEER = 134
 """As of SIGABRT: the one code that the service documents as worth a restart."""
-_LOST_PEER = (
-    tf.errors.UnavailableError, tf.errors.DeadlineExceededError, tf.errors.AbortedError, tf.errors.CancelledError,
-    tf.errors.InternalError,
-)  # fmt: skip
-"""What a collective ends with when another worker is gone or frozen."""
+_LOST_PEER = (tf.errors.UnavailableError, tf.errors.DeadlineExceededError)
+"""What a collective ends with when another worker is gone or frozen; others do if they speak of it."""
+_SPEAKS_OF_PEERS = re.compile(r"collective|coordination|heartbeat|peer|connection|/job:|socket", re.IGNORECASE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,8 +75,9 @@ class Training:
         except UserError:
             exit_code = 2
             raise
-        except _LOST_PEER as error:
-            if self.cluster.num_workers == 1:
+        except tf.errors.OpError as error:
+            is_lost = isinstance(error, _LOST_PEER) or _SPEAKS_OF_PEERS.search(str(error.message))
+            if self.cluster.num_workers == 1 or not is_lost:
                 raise
             self._leave(error, observe)
         finally:
@@ -117,13 +117,18 @@ class Training:
             learner, training, order, num_steps=run.num_steps, observe=observe,
             try_xla=self.options.xla == "auto" and not self.options.exact,
         )  # fmt: skip
-        result = loop.train(
+        is_finished = loop.train(
             run, learner, training, validation, order, agreement=agreement, observe=observe, warmed_up=warmed_up
         )
-        if result:
-            print(f"run {run.run_id} is finished: {run_identity.summary(result)}")
+        if is_finished:
+            self.tell_end()
             return 0
         return self.stop.exit_code if self.stop.is_set else EXIT_LOST_PEER
+
+    def tell_end(self) -> None:
+        """Say what came of the run."""
+        if result := run_identity.read_result(self.directory):
+            print(f"run {self.run_id} is finished: {run_identity.summary(result)}")
 
     def order(self) -> Order:
         """Of the training examples."""

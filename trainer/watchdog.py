@@ -11,13 +11,18 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
+STARTING_SECONDS = 3600.0
+
 
 class Watchdog:
-    """Expects `beat` at least every so many seconds; else it prints where every thread is and leaves with 134."""
+    """Expects `beat` at least every so many seconds; else it prints where every thread is and leaves with 134.
+
+    Up to the first beat it waits for an hour: data may have to be copied, and other machines may still be starting.
+    """
 
     def __init__(self, timeout_seconds: float, *, tell: Callable[[str], None] = lambda message: None) -> None:
         self._timeout_seconds, self.tell = timeout_seconds, tell
-        self._last_beat = time.monotonic()
+        self._last_beat = time.monotonic() + max(0.0, STARTING_SECONDS - timeout_seconds)
         self._closed = threading.Event()
         if timeout_seconds > 0:
             threading.Thread(target=self._watch, name="watchdog", daemon=True).start()

@@ -4,6 +4,7 @@ Real processes of the trainer, a model with batch normalisation and dropout, ran
 Weights are compared to the bit, and the digest of every step's batch (which examples, with which pixels).
 """
 
+import json
 import os
 import random
 import resource
@@ -188,6 +189,28 @@ def test_several_devices_of_a_machine_are_as_several_machines(job, undisturbed):
     run.run()
     assert run.result()["batch_digests"] == undisturbed(1)["batch_digests"]
     assert run.result()["weights_sha256"] == undisturbed(2)["weights_sha256"]
+
+
+def test_float16_on_several_devices_saves_and_resumes(job):
+    """Two devices, overflow at the start (the scale begins at 2^15), and a kill."""
+    run = job("run", 1, "--logical-cpu-devices=2", "--precision=float16")
+    run.run_until_step(20, kill(0))
+    run.run()
+    manifests = [json.loads(path.read_text()) for path in run.folder.glob("step-*/manifest.json")]
+    assert all(manifest["loss_scaling"]["scale"] > 0 for manifest in manifests)
+    assert run.result()["final_step"] == NUM_STEPS
+
+
+def test_workers_that_do_not_share_a_folder_are_told(data, tmp_path):
+    run = Job(tmp_path / "chief", [f"--dataset={data}", *ARGUMENTS], 2)
+    folders = iter([tmp_path / "chief", tmp_path / "other"])
+    run.arguments_of = lambda place: [f"--checkpoint-directory={next(folders)}"]
+    run.start()
+    codes = run.wait_for_all(60)
+    run.end()
+    assert codes[1] == 2, run.logs()
+    assert "give all workers one --checkpoint-directory that they share" in run.logs()
+    assert codes[0] == -signal.SIGABRT
 
 
 def test_a_run_moves_from_two_workers_to_one(job, undisturbed):

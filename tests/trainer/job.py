@@ -27,6 +27,8 @@ class Job:
         kinds = ["chief", *["worker"] * (num_workers - 1), *others]
         self.tasks = [(kind, kinds[:place].count(kind)) for place, kind in enumerate(kinds)]
         self._ports: list[int] = []
+        self.arguments_of: Callable[[int], list[str]] = lambda place: []
+        """More arguments, for one worker."""
         self.workers: list[subprocess.Popen[bytes]] = []
         self.exit_codes: list[list[int | None]] = []
         """Of each attempt, in the order of the workers; None: still there when the job was ended."""
@@ -47,7 +49,7 @@ class Job:
             kind, index = self.tasks[place]
             environment["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
         with (self.folder.parent / f"{self.folder.name}-{place}.log").open("ab") as log:
-            command = [sys.executable, "-m", "trainer.task", *self.arguments]
+            command = [sys.executable, "-m", "trainer.task", *self.arguments, *self.arguments_of(place)]
             return subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 
     def wait(self, *, until: Callable[[], bool] = lambda: False, seconds: float = SECONDS) -> None:

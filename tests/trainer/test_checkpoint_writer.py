@@ -6,6 +6,8 @@ import pytest
 from trainer import checkpoint_interval, checkpoints
 from trainer.checkpoint_writer import CheckpointWriter, NoCheckpoints
 from trainer.checkpoints import Best, Checkpoint
+from trainer.errors import TrainingError
+from trainer.owner import Owner
 
 
 def checkpoint(step, best=None):
@@ -21,8 +23,9 @@ def told():
 @pytest.fixture
 def writer(tmp_path, told):
     return CheckpointWriter(
-        str(tmp_path), keep=2, best=Best(), saved_step=0, observe=lambda event, **fields: told.append((event, fields))
-    )
+        str(tmp_path), Owner(str(tmp_path)), keep=2, best=Best(), saved_step=0,
+        observe=lambda event, **fields: told.append((event, fields)),
+    )  # fmt: skip
 
 
 def test_training_goes_on_while_a_checkpoint_is_written(writer, told, tmp_path, monkeypatch):
@@ -70,6 +73,45 @@ def test_a_failure_is_told_and_its_best_does_not_count(writer, told, monkeypatch
     writer.write(checkpoint(15, writer.best), stood_still_seconds=0.0)
     assert writer.settle(wait=True) is None
     assert writer.saved_step == 15
+
+
+def test_what_is_no_error_of_a_file_ends_the_run(writer, told, monkeypatch):
+    def out_of_memory(directory, what):
+        raise MemoryError
+
+    monkeypatch.setattr("trainer.checkpoints.save", out_of_memory)
+    writer.write(checkpoint(5), stood_still_seconds=0.0)
+    with pytest.raises(MemoryError):
+        writer.settle(wait=True)
+    assert (writer.saved_step, told) == (0, [])
+
+
+def test_old_checkpoints_that_stay_do_not_make_a_save_fail(writer, told, monkeypatch):
+    def refuse(directory, **options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("trainer.checkpoints.prune", refuse)
+    writer.write(checkpoint(5), stood_still_seconds=0.0)
+    assert writer.settle(wait=True) is None
+    assert writer.saved_step == 5
+    assert [event for event, _ in told] == ["notice", "save"]
+
+
+def test_a_frozen_writer_that_wakes_up_leaves_the_run_to_its_successor(writer, tmp_path):
+    writer.write(checkpoint(5), stood_still_seconds=0.0)
+    writer.settle(wait=True)
+    Owner(str(tmp_path))
+    writer.write(checkpoint(10), stood_still_seconds=0.0)
+    with pytest.raises(TrainingError, match="another process trains the run"):
+        writer.settle(wait=True)
+    assert checkpoints.steps(str(tmp_path)) == [5]
+
+
+def test_what_was_passed_over_does_not_count_again(tmp_path):
+    for step in (10, 20, 30):
+        checkpoints.save(str(tmp_path), checkpoint(step))
+    checkpoints.remove_newer(str(tmp_path), 10)
+    assert checkpoints.steps(str(tmp_path)) == [10]
 
 
 def test_old_checkpoints_go_and_the_best_stays(writer, tmp_path):

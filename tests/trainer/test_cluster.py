@@ -88,6 +88,7 @@ def test_a_wrong_tf_config_is_told_by_its_field(text, told):
     [
         (TWO, "chief", "parameter-server", "TF_CONFIG names none"),
         (TWO, "chief", "mirrored", "is for one machine, and TF_CONFIG names 2"),
+        ({"chief": ["a:1"], "ps": ["c:3"]}, "ps", "one-device", "is for one machine, and TF_CONFIG names 2"),
         (TWO, "worker", "one-device", "is for one machine, and TF_CONFIG names 2"),
         (SERVERS, "ps", "multi-worker-mirrored", "field task.type is 'ps', but this job has no parameter servers"),
     ],

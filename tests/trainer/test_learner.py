@@ -75,14 +75,13 @@ def test_dropout_differs_from_step_to_step_and_follows_from_the_step_alone(train
     learner = make()
     seeds = []
     for step in (3, 4):
-        learner.step = step
-        seeds += [value.numpy().tolist() for value in _in_replica(learner) if value.shape == (2,)]
+        seeds += [value.numpy().tolist() for value in _in_replica(learner, step) if value.shape == (2,)]
     assert seeds[0] != seeds[1]
     assert seeds[0][0] == seeds[1][0]
 
 
-def _in_replica(learner):
-    return learner.distribution_strategy.run(lambda: learner.replica_step.others_at(learner._step))
+def _in_replica(learner, step):
+    return learner.distribution_strategy.run(lambda: learner.replica_step.others_at(tf.constant(step, tf.int64)))
 
 
 def test_the_digest_tells_pixels_examples_and_their_places(training, order):
@@ -114,6 +113,20 @@ def reference_digest(images, indices):
         mixed = (pixels % 2**64) ^ ((int(index) + 1) * -7046029254386353131 % 2**64)
         total += mixed * (2 * place + 1)
     return total % 2**64
+
+
+def test_frozen_weights_are_neither_exchanged_nor_written(training, order):
+    learner = make()
+    learner.model.get_layer("conv1").trainable = False
+    learner.optimizer.build(learner.model.trainable_variables)
+    batch = next(iter(learner.batches(training, order, 14)))
+    values = [variable.value for variable in learner.model.trainable_variables]
+    others = _in_replica(learner, 0)
+    _, changed, _ = learner.distribution_strategy.run(
+        lambda: learner.replica_step.gradients(values, others, batch, tf.constant(1.0))
+    )
+    names = [learner.model.non_trainable_variables[int(place)].name for place in changed]
+    assert sorted(set(names)) == ["moving_mean", "moving_variance"]
 
 
 def test_xla_computes_the_same(training, order):
