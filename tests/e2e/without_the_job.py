@@ -46,6 +46,7 @@ def without_the_job(
         model_name="digits",
         model="convnet",
         weights="none",
+        trainable="default",
         epochs=2,
         max_steps=0,
         global_batch_size=32,
