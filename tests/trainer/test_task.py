@@ -128,7 +128,7 @@ def test_a_batch_larger_than_the_data_leaves_nothing_behind(digits_directory, tm
 
 def test_help_is_grouped_and_models_are_described():
     text = task("--help").stdout
-    assert all(group in text for group in ("places:", "what is trained", "identity:", "running (none of these"))
+    assert all(group in text for group in ("places:", "what is trained", "identity:", "running (no other run"))
     assert "--checkpoint-every-seconds" in text
     assert "resnet50" in task("--list-models").stdout
 
