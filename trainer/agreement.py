@@ -6,11 +6,10 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 
+from trainer.observers import Observer
 from trainer.pace import Pace
 from trainer.signals import StopRequest
 from trainer.watchdog import Watchdog
-
-Observer = Callable[..., None]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

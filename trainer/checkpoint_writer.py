@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 
 from trainer import checkpoints
 from trainer.checkpoints import Best, Checkpoint
+from trainer.observers import Observer
 from trainer.owner import Owner
-
-Observer = Callable[..., None]
 
 
 class NoCheckpoints:

@@ -2,8 +2,8 @@
 
 A checkpoint is a folder `step-<step>` with `variables.npz` (arrays v00000, v00001, ... in the learner's order) and
 `manifest.json` (step, best, what the run computes, and size and SHA-256 of every file). The digests of the batches
-trained on so far are in the former, too. Without a manifest it does not
-exist. numpy's format needs no TensorFlow and no pickle.
+trained on so far are in the former, too. Without a manifest it does not exist. numpy's format needs no TensorFlow and
+no pickle.
 """
 
 from __future__ import annotations

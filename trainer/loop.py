@@ -18,6 +18,7 @@ from trainer.checkpoints import Best, Checkpoint
 from trainer.errors import TrainingError, UserError
 from trainer.examples import Examples
 from trainer.learner import Learner, Steps
+from trainer.observers import Observer
 from trainer.order import Order
 from trainer.owner import OWNER_FILE, Owner
 from trainer.pace import Pace
@@ -25,8 +26,6 @@ from trainer.pace import Pace
 _NUM_LOOKS = 10
 WARM_UP_CALLS = 3
 """Graph calls of which the first traces and the second warms up; the third is as fast as the rest."""
-Observer = Callable[..., None]
-"""Called as observer(event, **fields); the events and their fields are those of docs/events.md."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

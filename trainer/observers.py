@@ -10,6 +10,7 @@ from typing import Any
 from trainer import storage
 
 Observer = Callable[..., None]
+"""Called as observer(event, **fields); the events and their fields are those of docs/events.md."""
 _SECONDS_BETWEEN_LINES = 10.0
 """A log gets a line on the steps at most so often."""
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 
 import tensorflow as tf
 
 from trainer.batches import Share, training_batches
 from trainer.examples import Examples
 from trainer.learner import Learner
+from trainer.observers import Observer
 from trainer.order import Order
 
 SHORTEST_RUN_SECONDS = 120.0
 """Left of the run for a trial of XLA to be worth its compilation."""
 _WORTH_IT = 0.95
 """XLA's time has to be below this share of the other."""
-Observer = Callable[..., None]
 
 
 class FirstSteps:

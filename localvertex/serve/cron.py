@@ -11,8 +11,6 @@ from localvertex.serve.errors import invalid
 
 PREFIX = re.compile(r"(?:CRON_TZ|TZ)=(?P<zone>\S*)\s+(?P<expression>.*)", re.DOTALL)
 
-EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Cron:
