@@ -1,4 +1,4 @@
-"""Step `plan`: which machines train what, and whether that has been done already."""
+"""Step `plan`: which machines train what, and whether anything is left to do at all."""
 
 from typing import NamedTuple
 
@@ -50,6 +50,7 @@ def plan(
         ("base_output_directory", str),
         ("checkpoint_directory", str),
         ("is_finished", bool),
+        ("has_nothing_new", bool),
     ],
 ):
     """Check the machines seconds before they are requested, and name the run by what it computes.
@@ -79,7 +80,7 @@ def plan(
         scheduling_strategy: STANDARD, SPOT or FLEX_START.
         timeout_seconds: Longest time the job may run.
         exact: Same bits on every run and after every restart; not part of the run's identity.
-        minimum_accuracy: Only checked here, like the rest: a mistake is to be found before GPUs are paid for.
+        minimum_accuracy: A finished run below it has nothing left to do; a mistake is found before GPUs are paid for.
         serving_image: Prediction container of the registered model.
         service_account: Account of the training job.
         network: VPC network of the training job.
@@ -87,7 +88,8 @@ def plan(
         kms_key: Customer-managed key.
 
     Returns:
-        The worker pools, the job's settings, and whether a committed result exists already.
+        The worker pools, the job's settings, whether a committed result exists already, and whether that has been
+        registered, too, or found not good enough.
     """
     from components.mistakes import reported
     from components.training_plan import plan as plan_training

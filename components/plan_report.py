@@ -16,11 +16,10 @@ def page(
     worker_pool_specs: list[dict[str, Any]],
     findings: list[accelerators.Finding],
     run_id: str,
-    is_finished: bool,
+    state: str,
     configuration: dict[str, Any],
 ) -> str:
     """Return the HTML page."""
-    state = "finished already: no machine is requested" if is_finished else "to be trained"
     pools = [
         [
             f"{index} {role}",
@@ -46,7 +45,7 @@ def page(
             title="Configuration", columns=["field", "value"], rows=[[k, str(v)] for k, v in configuration.items()]
         ),
     ]
-    return report.page(title="Machine plan", subtitle=f"Run {run_id}, {state}.", blocks=blocks)
+    return report.page(title="Machine plan", subtitle=f"Run {run_id}: {state}.", blocks=blocks)
 
 
 def _findings(findings: list[accelerators.Finding]) -> report.Block:

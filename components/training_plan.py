@@ -10,6 +10,7 @@ from components.worker_pools import Machines, check
 from trainer import dataset as datasets
 from trainer.config import TrainConfig
 from trainer.run_identity import is_finished, run_id
+from trainer.run_outcome import conclusion
 
 # Both stand inside a JSON string that Google's components glue together, where a quote would end the string.
 UNSAFE_IN_NAMES = '"\\\n\r\t'
@@ -26,6 +27,8 @@ class TrainingPlan(NamedTuple):
     base_output_directory: str
     checkpoint_directory: str
     is_finished: bool
+    has_nothing_new: bool
+    """The run is finished, and its model registered or found not good enough."""
 
 
 def plan(
@@ -74,6 +77,13 @@ def plan(
     args = [f"--dataset={dataset_directory}", f"--run-label={run_label}", *config.to_flags()]
     args += ["--exact"] if exact else []
     directory = f"{base}/checkpoints/"
+    finished = is_finished(directory, expected_run_id=identity)
+    concluded = finished and conclusion(
+        directory,
+        minimum_accuracy=minimum_accuracy,
+        model_name=names["model_name"],
+        serving_image=names["serving_image"],
+    )
     made = TrainingPlan(
         worker_pool_specs=pools.worker_pool_specs(image=image, args=args),
         restart_job_on_worker_restart=pools.restart_job_on_worker_restart,
@@ -82,22 +92,30 @@ def plan(
         run_id=identity,
         base_output_directory=base,
         checkpoint_directory=directory,
-        is_finished=is_finished(directory, expected_run_id=identity),
+        is_finished=finished,
+        has_nothing_new=bool(concluded),
     )
+    state = _state(finished=finished, concluded=concluded or "")
     page = plan_report.page(
         machines=pools,
         region=region,
         worker_pool_specs=made.worker_pool_specs,
         findings=findings,
         run_id=identity,
-        is_finished=made.is_finished,
+        state=state,
         configuration=config.to_dict() | {"dataset": data.fingerprint, "run label": run_label or "(none)"},
     )
     pathlib.Path(report_path).write_text(page, encoding="utf-8")
-    print(f"run {identity}: {'finished already, nothing is trained again' if made.is_finished else 'to be trained'}")
+    print(f"run {identity}: {state}")
     for finding in findings:
         print(f"warning: {finding.message}")
     return made
+
+
+def _state(*, finished: bool, concluded: str) -> str:
+    if concluded:
+        return f"nothing new, the same data and configuration are finished ({concluded}); run_label trains them again"
+    return "finished already, nothing is trained again; its test or registration is left" if finished else "to be trained"
 
 
 def _check_batch_size(config: TrainConfig, *, num_train: int) -> None:

@@ -14,6 +14,7 @@ from components.evaluate import evaluate
 from components.export import export
 from components.plan import plan
 from components.prepare import prepare
+from components.record import record
 from components.summary import summary
 from pipelines.settings import Settings
 
@@ -175,46 +176,56 @@ def image_training(settings: Settings) -> Any:
                 ),
                 settings,
             )
-            job = (
-                "is_finished",
-                "worker_pool_specs",
-                "restart_job_on_worker_restart",
-                "timeout",
-                "display_name",
-                "base_output_directory",
-            )
-            trained = train_unless_finished(
-                **{name: planned.outputs[name] for name in job},
-                scheduling_strategy=scheduling_strategy,
-                service_account=service_account,
-                network=network,
-                tensorboard=tensorboard,
-                kms_key=kms_key,
-            )
-            evaluated = _ours(
-                evaluate(
-                    checkpoint_directory=planned.outputs["checkpoint_directory"], dataset=data.outputs["dataset"]
-                ).after(trained),
-                settings,
-            )
-            with dsl.If(evaluated.outputs["Output"] >= minimum_accuracy, name="good-enough"):
-                exported = _ours(
-                    export(
+            with dsl.If(planned.outputs["has_nothing_new"] == False, name="something-new"):  # noqa: E712
+                job = (
+                    "is_finished",
+                    "worker_pool_specs",
+                    "restart_job_on_worker_restart",
+                    "timeout",
+                    "display_name",
+                    "base_output_directory",
+                )
+                trained = train_unless_finished(
+                    **{name: planned.outputs[name] for name in job},
+                    scheduling_strategy=scheduling_strategy,
+                    service_account=service_account,
+                    network=network,
+                    tensorboard=tensorboard,
+                    kms_key=kms_key,
+                )
+                evaluated = _ours(
+                    evaluate(
                         checkpoint_directory=planned.outputs["checkpoint_directory"], dataset=data.outputs["dataset"]
-                    ),
+                    ).after(trained),
                     settings,
                 )
-                servable = dsl.importer(
-                    artifact_uri=exported.outputs["Output"],
-                    artifact_class=UnmanagedContainerModel,
-                    metadata={"containerSpec": {"imageUri": serving_image}},
-                )
-                ModelUploadOp(
-                    display_name=model_name,
-                    location=LOCATION,
-                    unmanaged_container_model=servable.output,
-                    encryption_spec_key_name=kms_key,
-                ).set_display_name("register").set_caching_options(False)
+                with dsl.If(evaluated.outputs["Output"] >= minimum_accuracy, name="good-enough"):
+                    exported = _ours(
+                        export(
+                            checkpoint_directory=planned.outputs["checkpoint_directory"], dataset=data.outputs["dataset"]
+                        ),
+                        settings,
+                    )
+                    servable = dsl.importer(
+                        artifact_uri=exported.outputs["Output"],
+                        artifact_class=UnmanagedContainerModel,
+                        metadata={"containerSpec": {"imageUri": serving_image}},
+                    )
+                    registered = ModelUploadOp(
+                        display_name=model_name,
+                        location=LOCATION,
+                        unmanaged_container_model=servable.output,
+                        encryption_spec_key_name=kms_key,
+                    ).set_display_name("register").set_caching_options(False)
+                    _ours(
+                        record(
+                            checkpoint_directory=planned.outputs["checkpoint_directory"],
+                            model_name=model_name,
+                            serving_image=serving_image,
+                            registered_model=registered.outputs["model"],
+                        ),
+                        settings,
+                    )
 
     if settings.recipients is None:
         _drop_parameter(graph, "recipients")

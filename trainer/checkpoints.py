@@ -173,7 +173,7 @@ def best(directory: str) -> Checkpoint:
     Raises:
         UserError: there is no checkpoint, or none was validated yet, or the best one is gone or damaged.
     """
-    step = _best_step(directory)
+    step = best_step(directory)
     try:
         return load(directory, step)
     except TornCheckpoint as error:
@@ -183,7 +183,12 @@ def best(directory: str) -> Checkpoint:
         ) from error
 
 
-def _best_step(directory: str) -> int:
+def best_step(directory: str) -> int:
+    """The step of the checkpoint that `best` reads.
+
+    Raises:
+        UserError: there is no checkpoint, or none was validated yet.
+    """
     # The result names it for good; a newer checkpoint that got lost must not make another one the best.
     if (result := run_identity.read_result(directory)) and isinstance(result.get("best_step"), int):
         return int(result["best_step"])

@@ -41,7 +41,7 @@ class Evaluation:
 
 
 def evaluate(*, dataset_directory: str, checkpoint_directory: str, report_path: str) -> Evaluation:
-    """Evaluate on the test split with the checkpoint that did best on the validation split.
+    """Evaluate on the test split with the checkpoint that did best on the validation split, and write down the result.
 
     Args:
         dataset_directory: the dataset that the run was trained on.
@@ -52,7 +52,7 @@ def evaluate(*, dataset_directory: str, checkpoint_directory: str, report_path: 
         UserError: no validated checkpoint, or another dataset.
     """
     command_line.set_environment()
-    from trainer import batches, examples, model_report, restored
+    from trainer import batches, examples, model_report, restored, run_outcome
 
     data = dataset.load(dataset_directory)
     trained = restored.best_model(checkpoint_directory, data)
@@ -63,6 +63,7 @@ def evaluate(*, dataset_directory: str, checkpoint_directory: str, report_path: 
         evaluation, data, probabilities, trained=trained, checkpoint_directory=checkpoint_directory
     )
     storage.write_text(report_path, html)
+    run_outcome.note_evaluation(checkpoint_directory, step=trained.checkpoint.step, accuracy=evaluation.accuracy)
     return evaluation
 
 

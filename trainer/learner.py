@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from trainer import batch_digest, models, optimizers, replica_step
+from trainer import batch_digest, batch_normalization, models, optimizers, replica_step
 from trainer.batches import Share, evaluation_batches, training_batches
 from trainer.config import TrainConfig
 from trainer.examples import Examples
@@ -69,6 +69,7 @@ class Learner:
                 0, dtype=tf.int64, trainable=False, name="step", aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA
             )
             self.model = _build(config, image_size, num_classes, precision)
+            batch_normalization.fuse(self.model)
             self.optimizer = optimizers.build(config, num_steps, self._step)
             self._update = self.optimizer
             if precision == "float16":

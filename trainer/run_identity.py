@@ -10,7 +10,7 @@ from trainer import storage
 from trainer.config import TrainConfig
 from trainer.models import own_source
 
-TRAINER_VERSION = "2"
+TRAINER_VERSION = "3"
 """Raise this when a change makes an equal configuration compute something else: old runs then start anew."""
 RESULT_FILE = "result.json"
 

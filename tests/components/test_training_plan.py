@@ -11,6 +11,7 @@ from components.mistakes import Mistake
 from components.training_plan import TrainingPlan, plan
 from trainer import flags
 from trainer.prepare import prepare
+from trainer.run_outcome import note_registration
 
 HYPERPARAMETERS = {
     "model": "convnet",
@@ -127,6 +128,46 @@ def test_an_exact_run_is_the_same_run_and_its_trainer_is_told(make) -> None:
     for made, wanted in ((quick, False), (exact, True)):
         options = flags.parser(None).parse_args(made.worker_pool_specs[0]["container_spec"]["args"])
         assert options.exact is wanted
+
+
+def test_a_finished_run_has_something_left_to_do_until_it_is_tested_and_registered(
+    make, dataset: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from trainer import run_identity, task
+    from trainer.evaluate import evaluate
+
+    made = make()
+    assert (made.is_finished, made.has_nothing_new) == (False, False)
+    monkeypatch.setenv("AIP_CHECKPOINT_DIR", made.checkpoint_directory)
+    assert task.main(made.worker_pool_specs[0]["container_spec"]["args"]) == 0
+    assert (make().is_finished, make().has_nothing_new) == (True, False)
+    accuracy = evaluate(
+        dataset_directory=dataset, checkpoint_directory=made.checkpoint_directory, report_path=str(tmp_path / "e.html")
+    ).accuracy
+    # Not good enough for one, but still to be registered for the other.
+    assert make(minimum_accuracy=1.0).has_nothing_new is True
+    assert f"test accuracy {accuracy:.4f}, below minimum_accuracy 1: not registered" in capsys.readouterr().out
+    assert make(minimum_accuracy=accuracy).has_nothing_new is False
+    name = "projects/p/locations/us-central1/models/digits@1"
+    given = {"model_name": NAMES["model_name"], "serving_image": NAMES["serving_image"]}
+    note_registration(made.checkpoint_directory, resource_name=name, **given)
+    assert make(minimum_accuracy=accuracy).has_nothing_new is True
+    assert f"nothing new, the same data and configuration are finished (test accuracy {accuracy:.4f}, registered as {name})" in (  # noqa: E501
+        capsys.readouterr().out
+    )
+    assert "nothing new" in (tmp_path / "plan.html").read_text()
+    # Another name, another serving image, another label, another trainer: each has something left to do.
+    assert make(names={"model_name": "other"}, minimum_accuracy=0.0).has_nothing_new is False
+    assert make(names={"serving_image": "us-docker.pkg.dev/p/r/other:1"}, minimum_accuracy=0.0).has_nothing_new is False
+    assert make(run_label="once more").has_nothing_new is False
+    monkeypatch.setattr(run_identity, "TRAINER_VERSION", "another")
+    assert make().has_nothing_new is False
+    monkeypatch.undo()
+    # What was noted about a checkpoint that has been trained anew since does not count.
+    result = json.loads((pathlib.Path(made.checkpoint_directory) / "result.json").read_text())
+    manifest = pathlib.Path(made.checkpoint_directory) / result["best_checkpoint"] / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "is_validated": False}))
+    assert (make().is_finished, make().has_nothing_new) == (True, False)
 
 
 def test_outputs_are_plain_values_that_survive_json(make) -> None:

@@ -27,6 +27,10 @@ def dag(spec: dict[str, Any], component: str) -> dict[str, Any]:
     return spec["components"][component]["dag"]["tasks"]
 
 
+def after(spec: dict[str, Any], component: str) -> dict[str, list[str]]:
+    return {name: sorted(task.get("dependentTasks", [])) for name, task in dag(spec, component).items()}
+
+
 def executor(spec: dict[str, Any], component: str) -> dict[str, Any]:
     return spec["deploymentSpec"]["executors"][spec["components"][component]["executorLabel"]]
 
@@ -39,22 +43,26 @@ def test_the_exit_handler_runs_whatever_happened(spec: dict[str, Any]) -> None:
 
 
 def test_the_steps_follow_each_other(spec: dict[str, Any]) -> None:
-    tasks = dag(spec, "comp-exit-handler-1")
-    after = {name: sorted(task.get("dependentTasks", [])) for name, task in tasks.items()}
-    assert after == {
-        "prepare": [],
-        "plan": ["prepare"],
-        "train-unless-finished": ["plan"],
-        "evaluate": ["plan", "prepare", "train-unless-finished"],
-        "condition-2": ["evaluate", "plan", "prepare"],
+    assert after(spec, "comp-exit-handler-1") == {"prepare": [], "plan": ["prepare"], "condition-2": ["plan", "prepare"]}
+    assert after(spec, "comp-condition-2") == {
+        "train-unless-finished": [],
+        "evaluate": ["train-unless-finished"],
+        "condition-3": ["evaluate"],
     }
-    assert tasks["condition-2"]["triggerPolicy"]["condition"] == (
+    assert after(spec, "comp-condition-3") == {
+        "export": [], "importer": ["export"], "model-upload": ["importer"], "record": ["model-upload"],
+    }  # fmt: skip
+
+
+def test_the_rest_runs_only_for_something_new_and_the_registry_gets_only_what_is_good_enough(
+    spec: dict[str, Any],
+) -> None:
+    new = dag(spec, "comp-exit-handler-1")["condition-2"]
+    assert new["triggerPolicy"]["condition"] == "inputs.parameter_values['pipelinechannel--plan-has_nothing_new'] == false"
+    assert dag(spec, "comp-condition-2")["condition-3"]["triggerPolicy"]["condition"] == (
         "inputs.parameter_values['pipelinechannel--evaluate-Output'] >= "
         "inputs.parameter_values['pipelinechannel--minimum_accuracy']"
     )
-    kept = dag(spec, "comp-condition-2")
-    assert kept["importer"]["dependentTasks"] == ["export"]
-    assert kept["model-upload"]["dependentTasks"] == ["importer"]
 
 
 def test_a_finished_run_requests_no_machines(spec: dict[str, Any]) -> None:
@@ -78,10 +86,12 @@ def test_the_machines_are_on_the_job_and_not_on_the_launcher(spec: dict[str, Any
     assert inputs["restart_job_on_worker_restart"] == {
         "componentInputParameter": "pipelinechannel--restart_job_on_worker_restart"
     }
-    wired = dag(spec, "comp-exit-handler-1")["train-unless-finished"]["inputs"]["parameters"]
-    assert wired["worker_pool_specs"] == {
+    wired = dag(spec, "comp-exit-handler-1")["condition-2"]["inputs"]["parameters"]
+    assert wired["pipelinechannel--plan-worker_pool_specs"] == {
         "taskOutputParameter": {"producerTask": "plan", "outputParameterKey": "worker_pool_specs"}
     }
+    handed_on = dag(spec, "comp-condition-2")["train-unless-finished"]["inputs"]["parameters"]
+    assert handed_on["worker_pool_specs"] == {"componentInputParameter": "pipelinechannel--plan-worker_pool_specs"}
     planned = dag(spec, "comp-exit-handler-1")["plan"]["inputs"]["parameters"]
     for name in ("machine_type", "accelerator_type", "accelerator_count", "replica_count", "scheduling_strategy"):
         assert planned[name] == {"componentInputParameter": f"pipelinechannel--{name}"}
@@ -93,7 +103,7 @@ def test_the_machines_are_on_the_job_and_not_on_the_launcher(spec: dict[str, Any
 def test_locations_come_from_the_pipelines_own(spec: dict[str, Any]) -> None:
     (condition,) = dag(spec, "comp-train-unless-finished").values()
     job = dag(spec, condition["componentRef"]["name"])["custom-training-job"]
-    upload = dag(spec, "comp-condition-2")["model-upload"]
+    upload = dag(spec, "comp-condition-3")["model-upload"]
     plan = dag(spec, "comp-exit-handler-1")["plan"]
     here = {"runtimeValue": {"constant": "{{$.pipeline_google_cloud_location}}"}}
     assert job["inputs"]["parameters"]["location"] == here
@@ -109,13 +119,13 @@ def test_no_step_answers_from_a_cache(spec: dict[str, Any]) -> None:
         if "executorLabel" in spec["components"][task["componentRef"]["name"]] and name != "importer"
     }
     assert {name for _, name in steps} == {
-        "prepare", "plan", "custom-training-job", "evaluate", "export", "model-upload", "summary",
+        "prepare", "plan", "custom-training-job", "evaluate", "export", "model-upload", "record", "summary",
     }  # fmt: skip
     assert [name for name, task in steps.items() if task["cachingOptions"].get("enableCache")] == []
 
 
 def test_our_steps_share_one_image_and_install_nothing(spec: dict[str, Any]) -> None:
-    for step in ("prepare", "plan", "evaluate", "export", "summary"):
+    for step in ("prepare", "plan", "evaluate", "export", "record", "summary"):
         container = executor(spec, f"comp-{step}")["container"]
         assert container["image"] == IMAGE
         assert "pip install" not in " ".join(container["command"])

@@ -1,0 +1,136 @@
+"""Recurring runs over a folder of pictures that grows: fired by `localvertex serve`, from the very file one uploads."""
+
+import itertools
+import json
+import pathlib
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from tests.e2e.conftest import Run
+from tests.localvertex.serve.server import Server, wait_until
+
+pytestmark = pytest.mark.slow
+
+MINIMUM_ACCURACY = 0.9
+PARAMETERS = {"image_size": 16, "epochs": 10, "global_batch_size": 16, "augment": "none", "learning_rate": 0.005}
+
+
+@pytest.fixture
+def server(tmp_path: pathlib.Path) -> Iterator[Server]:
+    """A minute of its schedules takes two seconds."""
+    server = Server(tmp_path / "runs", "--time-factor", "30")
+    yield server
+    server.end()
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path) -> pathlib.Path:
+    """Where pictures arrive, a sub-folder for each class; none yet."""
+    return tmp_path / "pictures"
+
+
+@pytest.fixture
+def add(folder: pathlib.Path) -> Callable[[dict[str, Any]], None]:
+    """Lets pictures arrive: for each class an array of 8x8 pixels each."""
+    numbers = itertools.count()
+
+    def arrive(pictures: dict[str, Any]) -> None:
+        for name, images in pictures.items():
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            for image in images:
+                Image.fromarray(image.astype(np.uint8)).save(folder / name / f"{next(numbers):04}.png")
+
+    return arrive
+
+
+@pytest.fixture
+def fire(tmp_path: pathlib.Path, server: Server) -> Callable[[], Run]:
+    """Lets the schedule start its next run; returns it when it has ended, with what `plan` printed."""
+
+    def next_run() -> Run:
+        before = len(jobs(server))
+        (schedule,) = server.call("GET", "schedules").json()["schedules"]
+        name = schedule["name"].rpartition("/")[2]
+        if schedule["state"] == "PAUSED":
+            server.call("POST", f"schedules/{name}:resume", {}).raise_for_status()
+        wait_until(lambda: len(jobs(server)) > before)
+        # Until it has ended the schedule leaves its instants out: it has one run at a time.
+        server.call("POST", f"schedules/{name}:pause", {}).raise_for_status()
+        wait_until(lambda: all(job["state"].endswith(("ED", "PAUSED")) for job in jobs(server)), timeout_seconds=300)
+        newest = max(jobs(server), key=lambda job: str(job["createTime"]))
+        assert newest["scheduleName"] == schedule["name"]
+        run_dir = tmp_path / "runs" / newest["name"].rpartition("/")[2]
+        record = json.loads((run_dir / "run.json").read_text())
+        assert newest["state"] == "PIPELINE_STATE_SUCCEEDED", record
+        (log,) = [task["log"] for task in record["tasks"] if task["name"] == "plan"]
+        return Run(0, (run_dir / log).read_text(), record)
+
+    return next_run
+
+
+def jobs(server: Server) -> list[dict[str, Any]]:
+    return server.call("GET", "pipelineJobs").json().get("pipelineJobs", [])
+
+
+def done(run: Run) -> set[str]:
+    """Steps that ran."""
+    return {task["name"] for task in run.record["tasks"] if task["state"] == "SUCCEEDED" and task["kind"] == "step"}
+
+
+ALL = {
+    "prepare", "plan", "custom-training-job", "evaluate", "export", "importer", "model-upload", "record", "summary",
+}  # fmt: skip
+NOTHING_NEW = {"prepare", "plan", "summary"}
+
+
+def test_new_pictures_train_and_nothing_new_ends_early(
+    compiled: pathlib.Path, server: Server, folder: pathlib.Path, add: Any, fire: Any, python: str,
+    tmp_path: pathlib.Path,
+) -> None:  # fmt: skip
+    images, labels = load_digits(return_X_y=True)
+    digits = {str(n): images[labels == n].reshape(-1, 8, 8) * 255 / 16 for n in (0, 1)}
+    add({name: pictures[:60] for name, pictures in digits.items()})
+    schedule = {
+        "name": "each-minute", "cron": "* * * * *", "file": str(compiled),
+        "parameters": {"source": str(folder), "minimum_accuracy": MINIMUM_ACCURACY, **PARAMETERS},
+    }  # fmt: skip
+    (tmp_path / "schedules.yaml").write_text(yaml.safe_dump({"schedules": [schedule]}))
+    words = [python, "-m", "pipelines", "schedule", "apply", "--endpoint", server.url]
+    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
+
+    first = fire()
+    assert done(first) == ALL
+    assert first.accuracy >= MINIMUM_ACCURACY
+    registered = first.artifact("model-upload", "model")["metadata"]["resourceName"]
+    assert registered.endswith("@1")
+
+    second = fire()
+    assert done(second) == NOTHING_NEW
+    assert second.parameter("plan", "run_id") == first.parameter("plan", "run_id")
+    assert "nothing new" in second.output
+    assert registered in second.output
+
+    # The same source, resolved afresh.
+    add({name: pictures[60:110] for name, pictures in digits.items()})
+    third = fire()
+    assert done(third) == ALL
+    assert third.parameter("plan", "run_id") != first.parameter("plan", "run_id")
+    assert third.artifact("prepare", "dataset")["metadata"]["num_train"] > 120
+    assert third.artifact("model-upload", "model")["metadata"]["resourceName"].endswith("@2")
+
+    # Pictures nobody can tell apart: trained on, found not good enough, not registered, and not trained on again.
+    noise = np.random.default_rng(0).integers(0, 256, (2, 150, 8, 8))
+    add({"0": noise[0], "1": noise[1]})
+    fourth = fire()
+    assert done(fourth) == ALL - {"export", "importer", "model-upload", "record"}
+    assert fourth.accuracy < MINIMUM_ACCURACY
+    fifth = fire()
+    assert done(fifth) == NOTHING_NEW
+    assert f"below minimum_accuracy {MINIMUM_ACCURACY:g}: not registered" in fifth.output
