@@ -122,7 +122,7 @@ def compare(title: str, turns: list[tuple[float, float]], wanted: float) -> bool
     ratio = here / there
     verdict = "reached" if ratio >= wanted else "NOT REACHED"
     print(f"{title:<34} {there:8.2f} {here:8.2f}   {ratio:5.2f} times; at least {wanted:g}: {verdict}", flush=True)
-    return ratio >= wanted
+    return bool(ratio >= wanted)
 
 
 def main() -> int:

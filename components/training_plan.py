@@ -115,7 +115,9 @@ def plan(
 def _state(*, finished: bool, concluded: str) -> str:
     if concluded:
         return f"nothing new, the same data and configuration are finished ({concluded}); run_label trains them again"
-    return "finished already, nothing is trained again; its test or registration is left" if finished else "to be trained"
+    if finished:
+        return "finished already, nothing is trained again; its test or registration is left"
+    return "to be trained"
 
 
 def _check_batch_size(config: TrainConfig, *, num_train: int) -> None:

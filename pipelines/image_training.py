@@ -200,36 +200,43 @@ def image_training(settings: Settings) -> Any:
                     settings,
                 )
                 with dsl.If(evaluated.outputs["Output"] >= minimum_accuracy, name="good-enough"):
-                    exported = _ours(
-                        export(
-                            checkpoint_directory=planned.outputs["checkpoint_directory"], dataset=data.outputs["dataset"]
-                        ),
+                    _register(
+                        planned.outputs["checkpoint_directory"],
+                        data.outputs["dataset"],
                         settings,
-                    )
-                    servable = dsl.importer(
-                        artifact_uri=exported.outputs["Output"],
-                        artifact_class=UnmanagedContainerModel,
-                        metadata={"containerSpec": {"imageUri": serving_image}},
-                    )
-                    registered = ModelUploadOp(
-                        display_name=model_name,
-                        location=LOCATION,
-                        unmanaged_container_model=servable.output,
-                        encryption_spec_key_name=kms_key,
-                    ).set_display_name("register").set_caching_options(False)
-                    _ours(
-                        record(
-                            checkpoint_directory=planned.outputs["checkpoint_directory"],
-                            model_name=model_name,
-                            serving_image=serving_image,
-                            registered_model=registered.outputs["model"],
-                        ),
-                        settings,
+                        model_name=model_name,
+                        serving_image=serving_image,
+                        kms_key=kms_key,
                     )
 
     if settings.recipients is None:
         _drop_parameter(graph, "recipients")
     return dsl.pipeline(name=NAME, display_name="Image training")(graph)
+
+
+def _register(
+    checkpoint_directory: Any, dataset: Any, settings: Settings, *, model_name: str, serving_image: str, kms_key: str
+) -> None:
+    exported = _ours(export(checkpoint_directory=checkpoint_directory, dataset=dataset), settings)
+    servable = dsl.importer(
+        artifact_uri=exported.outputs["Output"],
+        artifact_class=UnmanagedContainerModel,
+        metadata={"containerSpec": {"imageUri": serving_image}},
+    )
+    registered = ModelUploadOp(
+        display_name=model_name,
+        location=LOCATION,
+        unmanaged_container_model=servable.output,
+        encryption_spec_key_name=kms_key,
+    )
+    registered.set_display_name("register").set_caching_options(False)
+    noted = record(
+        checkpoint_directory=checkpoint_directory,
+        model_name=model_name,
+        serving_image=serving_image,
+        registered_model=registered.outputs["model"],
+    )
+    _ours(noted, settings)
 
 
 def _drop_parameter(graph: Callable[..., Any], name: str) -> None:

@@ -9,6 +9,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
+from accelerators import load_catalogue
+from accelerators.commands.options import known_region
 from accelerators.reading import UnreadableFile, read
 from accelerators.spelling import did_you_mean, quoted
 from components.mistakes import Mistake
@@ -41,6 +43,8 @@ class Wanted:
     start: datetime | None = None
     end: datetime | None = None
     enabled: bool = True
+    warnings: tuple[str, ...] = ()
+    """What the machine check found that the service does not refuse."""
 
     def __post_init__(self) -> None:
         """Refuse what the API would refuse."""
@@ -85,13 +89,14 @@ def read_schedules(path: str | Path, *, project: str, region: str, endpoint: str
 
 def _wanted(body: Any, folder: Path, *, project: str, region: str, endpoint: str) -> Wanted:
     _check_keys(body)
+    known_region(load_catalogue(), body.get("region"), field="region")
     place = Place(project=project, region=body.get("region", region), endpoint=endpoint)
     settings = JobSettings(
         **{key: body.get(key, "") for key in ("pipeline_root", "service_account", "network", "kms_key")}
     )
     spec = read_pipeline(folder / body["file"])
     job = pipeline_job(spec, display_name=body["name"], parameters=body.get("parameters", {}), settings=settings)
-    check(job, place)
+    findings = check(job, place)
     return Wanted(
         name=body["name"],
         cron=cron_text(body["cron"], body.get("time_zone", "UTC")),
@@ -99,6 +104,7 @@ def _wanted(body: Any, folder: Path, *, project: str, region: str, endpoint: str
         job=job,
         start=_time(body, "start"),
         end=_time(body, "end"),
+        warnings=tuple(finding.message for finding in findings),
         **{key: body[key] for key in ("max_concurrent_runs", "allow_queueing", "enabled") if key in body},
     )
 

@@ -1,7 +1,7 @@
-"""Batch normalisation as one operation while training: Keras 3 makes it of a dozen, each of which reads all the pixels.
+"""Batch normalisation as one operation while training: Keras 3 makes it of a dozen that each read all the pixels.
 
-The same mathematics as `keras.layers.BatchNormalization`, in another order of the sums; `benchmarks/train.py` shows what
-it brings on a CPU. On a GPU it is cuDNN's, which is deterministic when asked to be.
+The same mathematics as `keras.layers.BatchNormalization`, in another order of the sums; `benchmarks/train.py` shows
+what it brings on a CPU. On a GPU it is cuDNN's, which is deterministic when asked to be.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from trainer import checkpoints, distribution, run_identity, variables
 from trainer.checkpoints import Best, Checkpoint
 from trainer.cluster import Cluster
-from trainer.examples import load_split
 from trainer.observers import Observer
 from trainer.watchdog import Watchdog
 
@@ -27,8 +26,8 @@ def run(training: Training, observe: Observer, watchdog: Watchdog) -> int:
     not depend on how fast another machine is.
     """
     learner = training.learner(distribution.make(Cluster()))
-    validation = load_split(training.data, "validation")
     training.tell_start(learner.num_replicas, observe)
+    validation = training.load("validation", observe)
     done, best = 0, Best()
 
     def rounds(left: int) -> int:

@@ -140,6 +140,8 @@ class Learner:
             self._step.assign_add(1)
         return rows.stack()
 
+    # As in Keras' own `fit`; the conversion of everything that is called here takes a second of the start.
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def _train_replica(self, batch: tuple[tf.Tensor, ...], step: tf.Tensor) -> tf.Tensor:
         variables = self.model.trainable_variables
         scaled = self._update is not self.optimizer

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -39,6 +42,34 @@ class WarmUpThen(keras.optimizers.schedules.LearningRateSchedule):  # type: igno
         }
 
 
+@keras.saving.register_keras_serializable(package="trainer")
+class FusedAdam(keras.optimizers.Adam):  # type: ignore[misc]
+    """Keras' Adam with one operation a variable instead of twenty: fewer kernels to launch, and half the tracing."""
+
+    def _backend_update_step(
+        self, grads: Sequence[Any], trainable_variables: Sequence[Any], learning_rate: Any
+    ) -> None:
+        # The same for all variables, so computed once; handed on in the place of the learning rate.
+        step = tf.cast(self.iterations + 1, tf.float32)
+        powers = (tf.pow(self.beta_1, step), tf.pow(self.beta_2, step))
+        super()._backend_update_step(grads, trainable_variables, (tf.cast(learning_rate, tf.float32), *powers))
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Update a variable and its two moments, as in algorithm 1 of arXiv:1412.6980 with its efficient order."""
+        rate, *powers = learning_rate
+        if isinstance(gradient, tf.IndexedSlices):
+            # Of an embedding: there is no operation for these.
+            super().update_step(gradient, variable, rate)
+            return
+        index, kind = self._get_variable_index(variable), variable.dtype
+        scalars = [tf.cast(value, kind) for value in (*powers, rate, self.beta_1, self.beta_2, self.epsilon)]
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle, m=self._momentums[index].value.handle, v=self._velocities[index].value.handle,
+            beta1_power=scalars[0], beta2_power=scalars[1], lr=scalars[2], beta1=scalars[3], beta2=scalars[4],
+            epsilon=scalars[5], grad=tf.cast(gradient, kind),
+        )  # fmt: skip
+
+
 def build(config: TrainConfig, num_steps: int, clock: tf.Variable | None = None) -> keras.Optimizer:
     """The optimizer of a configuration; call `.build(variables)` inside the distribution strategy's scope.
 
@@ -56,7 +87,7 @@ def build(config: TrainConfig, num_steps: int, clock: tf.Variable | None = None)
     elif config.optimizer == "rmsprop":
         made = keras.optimizers.RMSprop(schedule)
     else:
-        made = keras.optimizers.Adam(schedule)
+        made = FusedAdam(schedule)
     # The step adds the gradients up over the replicas itself, together with all else that has to be exchanged
     # (trainer.replica_step). Keras 3 has no public way to say so; tests/e2e/test_resume.py would notice.
     made._all_reduce_sum_gradients = list

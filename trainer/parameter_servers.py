@@ -17,7 +17,7 @@ import tensorflow as tf
 from trainer import distribution, loop, run_identity, variables
 from trainer.agreement import Agreement
 from trainer.errors import UserError
-from trainer.examples import Examples, ExamplesInMemory, load_split
+from trainer.examples import Examples, ExamplesInMemory
 from trainer.learner import Learner, Score, Steps
 from trainer.observers import Observer
 from trainer.order import Order
@@ -53,10 +53,10 @@ def _serve(training: Training, observe: Observer, watchdog: Watchdog) -> int:
 
 
 def _lead(training: Training, observe: Observer, watchdog: Watchdog) -> int:
-    training_split, validation = training.training_split(), load_split(training.data, "validation")
     learner = AsynchronousLearner(training)
     training.stop.install()
     training.tell_start(len(training.cluster.addresses.get("worker", ())), observe)
+    training_split, validation = training.load("train", observe), training.load("validation", observe)
     observe("notice", message="parameter servers: the order of updates depends on timing; no two runs are equal")
     agreement = Agreement(
         learner.add_up,

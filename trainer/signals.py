@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 
@@ -11,12 +13,24 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.signal_number = 0
+        self._leave: Callable[[], object] = lambda: None
 
     def install(self) -> StopRequest:
         """Catch SIGTERM and SIGINT from now on."""
         signal.signal(signal.SIGTERM, self._remember)
         signal.signal(signal.SIGINT, self._remember)
         return self
+
+    @contextlib.contextmanager
+    def at_once(self, leave: Callable[[], object]) -> Iterator[None]:
+        """While there is nothing to save: call `leave` as soon as a signal comes, or if one has come."""
+        self._leave = leave
+        try:
+            if self.is_set:
+                leave()
+            yield
+        finally:
+            self._leave = lambda: None
 
     @property
     def is_set(self) -> bool:
@@ -38,3 +52,4 @@ class StopRequest:
         if self.signal_number and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal_number = self.signal_number or number
+        self._leave()

@@ -108,7 +108,7 @@ class Training:
         if self.options.xla == "on":
             learner.use_xla(True)
         self.tell_start(learner.num_replicas, observe)
-        training, validation = self.training_split(), load_split(self.data, "validation")
+        training, validation = self.load("train", observe), self.load("validation", observe)
         agreement = Agreement(
             learner.add_up, is_chief=self.cluster.is_chief, stop=self.stop, notices=self.hear_notices,
             watchdog=watchdog, observe=observe,
@@ -138,10 +138,22 @@ class Training:
             block_size=block_size(self.config.shuffle, num_examples=num_examples, image_size=self.data.image_size),
         )  # fmt: skip
 
-    def training_split(self) -> Examples:
-        """The training examples, cropped at random where the configuration says so."""
-        crop = self.config.augment == "crop-and-flip"
-        return load_split(self.data, "train", crop=crop, block_size=self.order().block_size)
+    def load(self, split: str, observe: Observer) -> Examples:
+        """The examples of a split; those of training cropped at random where the configuration says so.
+
+        A stop request ends the process here and now: copying may take long, and there is nothing to save.
+        """
+        is_training = split == "train"
+        crop = is_training and self.config.augment == "crop-and-flip"
+        with self.stop.at_once(lambda: self._leave_unsaved(observe)):
+            return load_split(self.data, split, crop=crop, block_size=is_training * self.order().block_size)
+
+    def _leave_unsaved(self, observe: Observer) -> NoReturn:
+        observe("notice", message=f"{self.stop.signal_name}: stopped before the first step; there is nothing to save")
+        observe("exit", code=self.stop.exit_code)
+        sys.stdout.flush()
+        # Not by an exception: threads that wait for a bucket would be waited for, and so would other workers.
+        os._exit(self.stop.exit_code)
 
     def loop_run(self) -> loop.Run:
         """What stays fixed in the loop."""

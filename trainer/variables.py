@@ -15,7 +15,8 @@ from trainer.errors import UserError
 
 def values(variables: Sequence[keras.Variable]) -> list[npt.NDArray[Any]]:
     """Copies of the values, in order."""
-    return [np.array(tf.convert_to_tensor(variable.value).numpy()) for variable in variables]
+    # TensorFlow's numpy() copies; what it gives for a scalar is no array.
+    return [np.asarray(tf.convert_to_tensor(variable.value).numpy()) for variable in variables]
 
 
 def assign(variables: Sequence[keras.Variable], arrays: Sequence[npt.NDArray[Any]]) -> None:

@@ -42,15 +42,20 @@ def day(text: str) -> date:
         raise argparse.ArgumentTypeError(f"{text!r} is not a date; write it as 2026-09-15") from None
 
 
-def known_region(catalogue: Catalogue, region: str | None) -> str:
+def known_region(catalogue: Catalogue, region: str | None, *, field: str = "--region") -> str:
     """Return a region that the tables know; empty for none.
+
+    Args:
+        catalogue: The tables.
+        region: What the user gave.
+        field: Where the user gave it.
 
     Raises:
         UnreadableFile: If they do not know it.
     """
     places = {*catalogue.training_regions, *(place for _, place in catalogue.regions)}
     if region and region not in places:
-        raise UnreadableFile(f"--region is {region!r}, which is no region with training{did_you_mean(region, places)}")
+        raise UnreadableFile(f"{field} is {region!r}, which is no region with training{did_you_mean(region, places)}")
     return region or ""
 
 

@@ -61,6 +61,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _converge(options: argparse.Namespace, place: Place) -> None:
     wanted = read_schedules(options.file, project=place.project, region=place.region, endpoint=place.endpoint)
+    for one in wanted:
+        for text in one.warnings:
+            print(f"warning: {one.name}: {text}")
     steps = _steps(wanted, place, should_prune=options.prune)
     for step in steps if options.verb == "plan" else ():
         print(f"{step.verb} {step.name} in {step.place.region}: {step.reason}")

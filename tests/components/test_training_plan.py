@@ -1,7 +1,10 @@
 """The `plan` step on a real dataset: what it hands to the training job, and what it refuses."""
 
 import json
+import os
 import pathlib
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -133,13 +136,15 @@ def test_an_exact_run_is_the_same_run_and_its_trainer_is_told(make) -> None:
 def test_a_finished_run_has_something_left_to_do_until_it_is_tested_and_registered(
     make, dataset: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from trainer import run_identity, task
+    from trainer import run_identity
     from trainer.evaluate import evaluate
 
     made = make()
     assert (made.is_finished, made.has_nothing_new) == (False, False)
-    monkeypatch.setenv("AIP_CHECKPOINT_DIR", made.checkpoint_directory)
-    assert task.main(made.worker_pool_specs[0]["container_spec"]["args"]) == 0
+    container = made.worker_pool_specs[0]["container_spec"]
+    told = os.environ | {"AIP_CHECKPOINT_DIR": made.checkpoint_directory}
+    words = [sys.executable, *container["command"][1:], *container["args"]]
+    subprocess.run(words, env=told, check=True, capture_output=True)
     assert (make().is_finished, make().has_nothing_new) == (True, False)
     accuracy = evaluate(
         dataset_directory=dataset, checkpoint_directory=made.checkpoint_directory, report_path=str(tmp_path / "e.html")
@@ -152,9 +157,8 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_tested_and_register
     given = {"model_name": NAMES["model_name"], "serving_image": NAMES["serving_image"]}
     note_registration(made.checkpoint_directory, resource_name=name, **given)
     assert make(minimum_accuracy=accuracy).has_nothing_new is True
-    assert f"nothing new, the same data and configuration are finished (test accuracy {accuracy:.4f}, registered as {name})" in (  # noqa: E501
-        capsys.readouterr().out
-    )
+    said = f"are finished (test accuracy {accuracy:.4f}, registered as {name})"
+    assert f"nothing new, the same data and configuration {said}" in capsys.readouterr().out
     assert "nothing new" in (tmp_path / "plan.html").read_text()
     # Another name, another serving image, another label, another trainer: each has something left to do.
     assert make(names={"model_name": "other"}, minimum_accuracy=0.0).has_nothing_new is False

@@ -43,7 +43,11 @@ def test_the_exit_handler_runs_whatever_happened(spec: dict[str, Any]) -> None:
 
 
 def test_the_steps_follow_each_other(spec: dict[str, Any]) -> None:
-    assert after(spec, "comp-exit-handler-1") == {"prepare": [], "plan": ["prepare"], "condition-2": ["plan", "prepare"]}
+    assert after(spec, "comp-exit-handler-1") == {
+        "prepare": [],
+        "plan": ["prepare"],
+        "condition-2": ["plan", "prepare"],
+    }
     assert after(spec, "comp-condition-2") == {
         "train-unless-finished": [],
         "evaluate": ["train-unless-finished"],
@@ -58,7 +62,9 @@ def test_the_rest_runs_only_for_something_new_and_the_registry_gets_only_what_is
     spec: dict[str, Any],
 ) -> None:
     new = dag(spec, "comp-exit-handler-1")["condition-2"]
-    assert new["triggerPolicy"]["condition"] == "inputs.parameter_values['pipelinechannel--plan-has_nothing_new'] == false"
+    assert (
+        new["triggerPolicy"]["condition"] == "inputs.parameter_values['pipelinechannel--plan-has_nothing_new'] == false"
+    )
     assert dag(spec, "comp-condition-2")["condition-3"]["triggerPolicy"]["condition"] == (
         "inputs.parameter_values['pipelinechannel--evaluate-Output'] >= "
         "inputs.parameter_values['pipelinechannel--minimum_accuracy']"

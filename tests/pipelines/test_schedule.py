@@ -6,7 +6,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -125,8 +127,10 @@ def test_a_replacement_misses_and_doubles_no_run(server: Server, write: Any, sch
 
     assert old.get("endTime", new["startTime"]) == new["startTime"]
     found = wait_until(lambda: (j := runs()) and j[-1].get("scheduleName") == new["name"] and j, timeout_seconds=240)
-    minutes = [job["createTime"][:16] for job in found]
-    assert len(set(minutes)) == len(minutes)
+    # Each minute from the first run of the old one to the first of the new one has its run, and only one.
+    minutes = [datetime.fromisoformat(job["createTime"]).replace(second=0, microsecond=0) for job in found]
+    assert len({job["scheduleName"] for job in found}) == 2
+    assert [b - a for a, b in pairwise(minutes)] == [timedelta(minutes=1)] * (len(minutes) - 1)
     assert wait_until(lambda: schedule("apply") and schedule("plan") == NOTHING)
     assert [s["name"] for s in present(server)] == [new["name"]]
 
@@ -207,7 +211,10 @@ def test_an_apply_that_was_killed_is_completed(
         ({"parameters": {"n": "six"}}, "parameter 'n' is 'six'; expected NUMBER_INTEGER"),
         ({"max_concurrent_runs": True}, "max_concurrent_runs is True; expected int"),
         ({"end": "2026-01-01"}, "end is '2026-01-01'; expected a time with its offset"),
-        ({"region": "us-centrl1"}, "--region is 'us-centrl1'"),
+        (
+            {"region": "us-centrl1"},
+            "region is 'us-centrl1', which is no region with training; did you mean us-central1?",
+        ),
     ],
 )
 def test_a_mistake_is_one_line_with_its_place(pipelines: Any, write: Any, change: Any, message: str) -> None:
@@ -217,6 +224,68 @@ def test_a_mistake_is_one_line_with_its_place(pipelines: Any, write: Any, change
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"error: schedules.yaml, schedules[0] (nightly): {message}")
+
+
+@pytest.mark.parametrize("verb", [("apply",), ("list",), ("pause", "nightly"), ("run-now", "nightly")])
+@pytest.mark.parametrize(
+    ("code", "status", "message"),
+    [
+        (403, "PERMISSION_DENIED", "permission denied in local-project: the reason; docs/cloud.md lists the roles"),
+        (429, "RESOURCE_EXHAUSTED", "quota exceeded in us-central1: the reason; ask for more under"),
+    ],
+)
+def test_a_refusal_of_the_service_is_one_line_with_the_cause_first(
+    pipelines: Any, service: Any, write: Any, verb: tuple[str, ...], code: int, status: str, message: str
+) -> None:
+    write({})
+    url = service(lambda method, path: (code, {"error": {"code": code, "status": status, "message": "the reason"}}))
+    done = pipelines("schedule", *verb, "--endpoint", url)
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert line.startswith(f"error: {message}")
+
+
+def test_a_create_that_is_refused_leaves_what_was_there(
+    pipelines: Any, service: Any, server: Server, write: Any, schedule: Any
+) -> None:
+    write({})
+    schedule("apply")
+    before = present(server)
+    write({"parameters": {"n": 7}})
+
+    def refuse(method: str, path: str) -> tuple[int, dict[str, Any]]:
+        if method == "GET":
+            return 200, requests.get(server.url + path, timeout=60).json()
+        return 429, {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "too many schedules"}}
+
+    done = pipelines("schedule", "apply", "--endpoint", service(refuse))
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: quota exceeded in us-central1: too many schedules")
+    assert present(server) == before
+
+
+def test_a_service_that_is_not_there_and_missing_credentials_are_one_line(pipelines: Any, write: Any) -> None:
+    write({})
+    done = pipelines("schedule", "plan", "--endpoint", "http://127.0.0.1:9")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: cannot reach http://127.0.0.1:9: ")
+    write({"pipeline_root": "gs://my-bucket/root"})
+    done = pipelines("schedule", "plan", "--project", "my-project")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: no credentials for Google Cloud: run `gcloud auth application-default login`")
+
+
+def test_what_the_machine_check_doubts_is_said(
+    pipelines: Any, server: Server, write: Any, repository: Path, tmp_path: Path, python: str
+) -> None:
+    words = [python, "compile.py", "--output-dir", str(tmp_path)]
+    subprocess.run(words, cwd=repository, check=True, capture_output=True)
+    write({"file": "image_training.json", "parameters": {"machine_type": "n1-highmem-2"}})
+    done = pipelines("schedule", "plan", "--endpoint", server.url)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("warning: nightly: n1-highmem-2 with a GPU may stop to write logs")
 
 
 def test_a_key_that_is_there_twice(pipelines: Any, tmp_path: Path) -> None:

@@ -85,6 +85,25 @@ def test_a_killed_run_goes_on_and_ends_as_one_here(server, dataset, tmp_path):
     assert "is finished" in again.stdout, again.stderr
 
 
+def test_a_stop_while_the_data_is_copied_is_followed_at_once(server, dataset, tmp_path):
+    arguments = ["--dataset=gs://data/digits", f"--checkpoint-directory={tmp_path}/run", "--max-steps=2", *ARGUMENTS]
+    told = {**server.told, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    # A bucket that does not answer for a minute.
+    arrived, go_on = server.faults.hold(r"GET storage\.googleapis\.com/data/digits/.*train.*array_record")
+    process = module_process("trainer.task", *arguments, **told)
+    assert arrived.wait(200)
+    process.send_signal(signal.SIGTERM)
+    stdout, stderr = process.communicate(timeout=30)
+    assert (process.returncode, go_on.is_set()) == (143, False), stderr
+    assert "SIGTERM: stopped before the first step; there is nothing to save" in stdout
+    events = [json.loads(line) for line in (tmp_path / "run/events/workerpool0-0.jsonl").read_text().splitlines()]
+    assert [event["event"] for event in events] == ["start", "notice", "exit"]
+    assert events[-1]["code"] == 143
+    server.faults.clear()
+    done = run_module("trainer.task", *arguments, **told)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_run_is_evaluated_and_exported_in_the_bucket(server, dataset):
     where = ["--dataset=gs://data/digits", "--checkpoint-directory=gs://runs/one"]
     done = run_module("trainer.evaluate", *where, "--report=gs://runs/evaluation.html", **server.told)
