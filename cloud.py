@@ -7,6 +7,7 @@ import argparse
 import hashlib
 import json
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
@@ -249,7 +250,16 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--name", default="image-training", help="name of account and repository (%(default)s)")
     parser.add_argument("--with-bucket", action="store_true", help="down: remove the bucket and all that is in it")
     parser.add_argument("--dry-run", action="store_true", help="print the commands for an empty project, run nothing")
-    return parser.parse_args(argv)
+    flags = parser.parse_args(argv)
+    for flag, value, pattern, expected in (
+        ("--project", flags.project, r"[a-z][a-z0-9-]{4,28}[a-z0-9]", "a project id such as my-project-123"),
+        ("--region", flags.region, r"[a-z]+-[a-z]+[0-9]+", "a region such as us-central1"),
+        ("--name", flags.name, r"[a-z][a-z0-9-]{4,28}[a-z0-9]", "6 to 30 characters a-z, 0-9 and -, a letter first"),
+    ):
+        # Before anything is made: the account's name is what Google is strictest about, and it comes last.
+        if not re.fullmatch(pattern, value):
+            parser.error(f"{flag} is {value!r}; expected {expected}")
+    return flags
 
 
 def main(argv: Sequence[str] | None = None) -> int:

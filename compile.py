@@ -100,12 +100,12 @@ def describe(settings: Settings) -> str:
     else:
         end = f"e-mail to {', '.join(settings.recipients) or 'the recipients given at submission'}"
     where = {
-        "prepare, plan, evaluate, export": "Vertex AI Pipelines' default machine (e2-standard-4)",
+        "prepare, plan, evaluate, export, record": "Vertex AI Pipelines' default machine (e2-standard-4)",
         "train": f"{settings.machines}; checked for {settings.region}",
         "register": f"Model Registry of the pipeline's region, served by {settings.serving_image}",
         "at the end": end,
     }
-    return "\n".join(f"{step:<33} {place}" for step, place in where.items())
+    return "\n".join(f"{step:<41} {place}" for step, place in where.items())
 
 
 def next_step(settings: Settings, path: pathlib.Path) -> list[str]:

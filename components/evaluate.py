@@ -29,7 +29,10 @@ def evaluate(
     from trainer.evaluate import evaluate as measure
 
     result = reported(measure)(
-        dataset_directory=dataset.path, checkpoint_directory=checkpoint_directory, report_path=report.path
+        dataset_directory=dataset.path,
+        checkpoint_directory=checkpoint_directory,
+        report_path=report.path,
+        is_noted=True,
     )
     metrics.metadata.update(result.metrics)
     confusion_matrix.log_confusion_matrix(list(result.class_names), result.confusion_matrix)

@@ -83,6 +83,7 @@ def plan(
         minimum_accuracy=minimum_accuracy,
         model_name=names["model_name"],
         serving_image=names["serving_image"],
+        region=region,
     )
     made = TrainingPlan(
         worker_pool_specs=pools.worker_pool_specs(image=image, args=args),

@@ -1,6 +1,7 @@
 """`schedules.yaml`: the schedules a team wants, read strictly and checked before any call."""
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -139,6 +140,9 @@ def cron_text(expression: str, zone: str) -> str:
         raise Mistake(f"cron is {expression!r}; write the zone as `time_zone: Europe/Berlin` on a line of its own")
     if len(expression.split()) != 5:
         raise Mistake(f"cron is {expression!r}; expected five fields such as 0 3 * * 1, Mondays at 03:00")
+    # What the parser below knows beyond that (L, W, #) is not the service's unix-cron.
+    if not re.fullmatch(r"(?:[\d*,/ -]|[a-z]{3}\b)+", " ".join(expression.split()), re.IGNORECASE):
+        raise Mistake(f"cron is {expression!r}; expected numbers, names of months and days, and the signs * , - /")
     try:
         next(CronSim(expression, datetime.now(known)))
     except CronSimError as error:

@@ -22,6 +22,9 @@ HASH_LABEL = "schedule-hash"
 ALLOWANCE = timedelta(seconds=30)
 """Least time from the plan to the handover, for the calls to be made."""
 
+LONGEST_HANDOVER = ALLOWANCE + timedelta(minutes=1)
+"""A start later than this is not that of a replacement: the file asked for it once, and may take it back."""
+
 Verb = Literal["create", "update", "pause", "resume", "end", "delete"]
 
 
@@ -119,9 +122,14 @@ def _changes(one: Wanted, kept: dict[str, Any], now: datetime) -> list[Step]:
     place = {"name": one.name, "place": one.place, "resource": kept["name"]}
     if kept["state"] == "COMPLETED":
         return []
+    if one.end and one.end <= min(now, _moment(kept["startTime"])):
+        # An end before its beginning cannot be given to a schedule.
+        return [Step(verb="delete", reason="its end has passed", **place)]
     fields, steps = _fields(one), []
     if one.start and one.start > now:
         fields["startTime"] = _text(one.start)
+    elif _moment(kept["startTime"]) > now + LONGEST_HANDOVER:
+        fields["startTime"] = _text(now + ALLOWANCE)
     compared = {*fields, "endTime"}
     mask = tuple(sorted(key for key in compared if _plain(kept.get(key)) != _plain(fields.get(key))))
     if mask:

@@ -47,7 +47,13 @@ class Place:
             raise Mistake("no project is given; add --project MY-PROJECT or set GOOGLE_CLOUD_PROJECT")
         if not PROJECT_ID.fullmatch(self.project):
             raise Mistake(f"--project is {self.project!r}; expected a project id such as my-project-123")
+        if not self.region:
+            raise Mistake("no region is given; add --region, e.g. --region us-central1")
         known_region(load_catalogue(), self.region)
+        try:
+            urlsplit(self.url).port  # noqa: B018 - it is read here to be refused here
+        except ValueError as error:
+            raise Mistake(f"--endpoint is {self.endpoint!r}; {_line(error)}") from None
         if self.endpoint and not self.is_local and not re.fullmatch(r"https://[a-z0-9.-]+\.googleapis\.com", self.url):
             raise Mistake(
                 f"--endpoint is {self.endpoint!r}; expected localvertex serve, e.g. http://127.0.0.1:8700, "

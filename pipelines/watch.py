@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from pipelines.step_names import step_names
 from pipelines.vertex import CallFailed, Place, calls, client
 
 POLL_SECONDS = 5.0
@@ -26,18 +27,22 @@ def watch(place: Place, name: str) -> bool:
     Raises:
         CallFailed: The service could not be asked for ten minutes.
     """
+    from google.protobuf import json_format
+
     jobs = client(place, "PipelineServiceClient")
     seen: dict[str, str] = {}
+    names: dict[str, str] = {}
     while True:
         with calls(place):
             job = jobs.get_pipeline_job(name=name, retry=patient(), timeout=60)
         tasks = {task.task_id: task for task in job.job_detail.task_details}
+        names = names or step_names(json_format.MessageToDict(type(job).pb(job).pipeline_spec))
         for path, text in _changes(tasks, seen):
-            print(f"{path}: {text}", flush=True)
+            print(f"{names.get(path, path)}: {text}", flush=True)
         if job.state.name in ENDED:
             break
         time.sleep(LOCAL_POLL_SECONDS if place.is_local else POLL_SECONDS)
-    for line in failures(place, tasks):
+    for line in failures(place, tasks, names):
         print(line)
     cause = f": {' '.join(job.error.message.split())}" if job.error.message else ""
     print(f"{name.rpartition('/')[2]}: {job.state.name.removeprefix('PIPELINE_STATE_')}{cause}", flush=True)
@@ -81,7 +86,7 @@ def task_path(task: Any, tasks: dict[int, Any]) -> str:
     return "/".join(names)
 
 
-def failures(place: Place, tasks: dict[int, Any]) -> Iterator[str]:
+def failures(place: Place, tasks: dict[int, Any], names: dict[str, str]) -> Iterator[str]:
     """Yield the error text of each failed step, the failing replica's own, and how to read its log."""
     parents = {task.parent_task_id for task in tasks.values() if task.state.name == "FAILED"}
     for task in tasks.values():
@@ -89,7 +94,7 @@ def failures(place: Place, tasks: dict[int, Any]) -> Iterator[str]:
         if task.state.name != "FAILED" or task.task_id in parents:
             continue
         path = task_path(task, tasks) or task.task_name
-        yield f"{path} failed: {task.error.message or 'the service gives no reason'}"
+        yield f"{names.get(path, path)} failed: {task.error.message or 'the service gives no reason'}"
         for job_name in custom_jobs_of(task):
             if text := _custom_job_error(place, job_name):
                 yield f"  {job_name}: {text}"

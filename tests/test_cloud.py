@@ -128,6 +128,26 @@ def test_the_tag_of_the_image_follows_every_file_that_goes_into_it(repository: p
     assert sent | {"Dockerfile", ".dockerignore", "cloudbuild.yaml"} == set(IMAGE_FILES)
 
 
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--project", "My Project"), "--project is 'My Project'; expected a project id"),
+        (("--project", "example.com:my-project"), "--project is 'example.com:my-project'; expected a project id"),
+        (("--region", "us-centrall"), "--region is 'us-centrall'; expected a region such as us-central1"),
+        (("--name", "a"), "--name is 'a'; expected 6 to 30 characters"),
+        (("--name", "Image_Training"), "--name is 'Image_Training'; expected 6 to 30 characters"),
+    ],
+)
+def test_a_wrong_name_is_found_before_anything_is_made(
+    repository: pathlib.Path, flags: tuple[str, ...], message: str
+) -> None:
+    words = [sys.executable, "cloud.py", "up", "--project", "my-project", *flags, "--dry-run"]
+    done = subprocess.run(words, cwd=repository, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: {message}")
+
+
 def test_without_gcloud_it_says_where_to_get_it(repository: pathlib.Path) -> None:
     words = [sys.executable, "cloud.py", "up", "--project", "my-project"]
     done = subprocess.run(words, cwd=repository, env={"PATH": "/nowhere"}, capture_output=True, text=True)

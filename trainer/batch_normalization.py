@@ -45,10 +45,11 @@ def _is_for_images(layer: keras.layers.BatchNormalization, inputs: Any) -> bool:
 def fuse(model: keras.Model) -> None:
     """Let the batch normalisations of a model, also those inside its layers, be fused while training.
 
-    Layers of other classes derived from Keras', synchronised and renormalising ones stay as they are.
+    Layers of other classes derived from Keras', synchronised and renormalising ones, and those that keep their averages
+    in 16 bits stay as they are.
     """
     for layer in model._flatten_layers():
         is_plain = type(layer) is keras.layers.BatchNormalization and not layer.synchronized and not layer.renorm
-        if is_plain and layer.epsilon >= SMALLEST_EPSILON:
+        if is_plain and layer.epsilon >= SMALLEST_EPSILON and layer.variable_dtype == "float32":
             # Not a copy of the model: weights, names and connections stay those of the user's own layers.
             object.__setattr__(layer, "__class__", FusedBatchNormalization)

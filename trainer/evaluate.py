@@ -40,13 +40,16 @@ class Evaluation:
     """Everything that is one number, by name."""
 
 
-def evaluate(*, dataset_directory: str, checkpoint_directory: str, report_path: str) -> Evaluation:
-    """Evaluate on the test split with the checkpoint that did best on the validation split, and write down the result.
+def evaluate(
+    *, dataset_directory: str, checkpoint_directory: str, report_path: str, is_noted: bool = False
+) -> Evaluation:
+    """Evaluate on the test split with the checkpoint that did best on the validation split.
 
     Args:
         dataset_directory: the dataset that the run was trained on.
         checkpoint_directory: of the run, finished or not.
         report_path: where the HTML report goes.
+        is_noted: whether the accuracy is written down beside the checkpoints (`trainer.run_outcome`).
 
     Raises:
         UserError: no validated checkpoint, or another dataset.
@@ -63,7 +66,8 @@ def evaluate(*, dataset_directory: str, checkpoint_directory: str, report_path: 
         evaluation, data, probabilities, trained=trained, checkpoint_directory=checkpoint_directory
     )
     storage.write_text(report_path, html)
-    run_outcome.note_evaluation(checkpoint_directory, step=trained.checkpoint.step, accuracy=evaluation.accuracy)
+    if is_noted:
+        run_outcome.note_evaluation(checkpoint_directory, step=trained.checkpoint.step, accuracy=evaluation.accuracy)
     return evaluation
 
 

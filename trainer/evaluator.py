@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from typing import TYPE_CHECKING
 
@@ -49,8 +50,11 @@ def run(training: Training, observe: Observer, watchdog: Watchdog) -> int:
                     break
                 is_best = best.is_beaten_by(score.accuracy, score.loss)
                 best = Best(step=step, accuracy=score.accuracy, loss=score.loss) if is_best else best
+                order = dataclasses.replace(
+                    training.order(), global_batch_size=checkpoint.identity["global_batch_size"]
+                )
                 observe(
-                    "evaluate", split="validation", step=step, epoch=step / training.order().steps_per_epoch,
+                    "evaluate", split="validation", step=step, epoch=step / order.steps_per_epoch,
                     loss=score.loss, accuracy=score.accuracy, is_best=is_best, seconds=time.monotonic() - started,
                 )  # fmt: skip
             done = step
@@ -69,5 +73,8 @@ def _load(training: Training, step: int, observe: Observer) -> Checkpoint | None
         # Also one that was removed in the meantime because newer ones are there.
         observe("notice", message=f"{checkpoints.name(step)} was passed over: {error}")
         return None
-    checkpoints.refuse_other_run(checkpoint.identity, training.identity, training.directory)
+    identity = training.identity
+    if training.options.batch_size_per_replica:
+        identity = run_identity.with_devices_of(checkpoint.identity, identity)
+    checkpoints.refuse_other_run(checkpoint.identity, identity, training.directory)
     return checkpoint

@@ -57,16 +57,15 @@ class FusedAdam(keras.optimizers.Adam):  # type: ignore[misc]
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Update a variable and its two moments, as in algorithm 1 of arXiv:1412.6980 with its efficient order."""
         rate, *powers = learning_rate
-        if isinstance(gradient, tf.IndexedSlices):
-            # Of an embedding: there is no operation for these.
+        if isinstance(gradient, tf.IndexedSlices) or variable.dtype != tf.float32:
+            # There is no operation for the gradient of an embedding; and in 16 bits its 1 - beta_2 would be zero.
             super().update_step(gradient, variable, rate)
             return
-        index, kind = self._get_variable_index(variable), variable.dtype
-        scalars = [tf.cast(value, kind) for value in (*powers, rate, self.beta_1, self.beta_2, self.epsilon)]
+        index = self._get_variable_index(variable)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle, m=self._momentums[index].value.handle, v=self._velocities[index].value.handle,
-            beta1_power=scalars[0], beta2_power=scalars[1], lr=scalars[2], beta1=scalars[3], beta2=scalars[4],
-            epsilon=scalars[5], grad=tf.cast(gradient, kind),
+            beta1_power=powers[0], beta2_power=powers[1], lr=rate, beta1=self.beta_1, beta2=self.beta_2,
+            epsilon=self.epsilon, grad=tf.cast(gradient, tf.float32),
         )  # fmt: skip
 
 

@@ -31,6 +31,14 @@ def identity(config: TrainConfig, dataset_fingerprint: str, run_label: str) -> d
     }
 
 
+def with_devices_of(found: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """An evaluator's own identity under --batch-size-per-replica, as a run's `found` has it.
+
+    What follows from the devices that train is taken from there: the evaluator's machine may have more or fewer.
+    """
+    return own | {name: found.get(name) for name in ("global_batch_size", "learning_rate")}
+
+
 def run_id(config: TrainConfig, dataset_fingerprint: str, run_label: str) -> str:
     """16 lower-case hexadecimal digits, from what the run computes and nothing else (no machine, no path)."""
     text = json.dumps(identity(config, dataset_fingerprint, run_label), sort_keys=True)

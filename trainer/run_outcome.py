@@ -39,7 +39,9 @@ def note_registration(checkpoint_directory: str, *, model_name: str, serving_ima
     storage.write_json(storage.join(checkpoint_directory, REGISTRATION_FILE), content)
 
 
-def conclusion(checkpoint_directory: str, *, minimum_accuracy: float, model_name: str, serving_image: str) -> str:
+def conclusion(
+    checkpoint_directory: str, *, minimum_accuracy: float, model_name: str, serving_image: str, region: str
+) -> str:
     """Say what became of a finished run; empty while something is left to do (test, register).
 
     Args:
@@ -47,14 +49,17 @@ def conclusion(checkpoint_directory: str, *, minimum_accuracy: float, model_name
         minimum_accuracy: a model below is not registered, 0 to 1.
         model_name: as what it shall be registered.
         serving_image: with what it shall be served.
+        region: in whose registry, such as us-central1.
     """
     digest = _digest(checkpoint_directory, checkpoints.best_step(checkpoint_directory))
     evaluation = _read(checkpoint_directory, EVALUATION_FILE, digest)
     if not isinstance(accuracy := evaluation.get("accuracy"), float):
         return ""
     registration = _read(checkpoint_directory, REGISTRATION_FILE, digest)
-    if (registration.get("model_name"), registration.get("serving_image")) == (model_name, serving_image):
-        return f"test accuracy {accuracy:.4f}, registered as {registration.get('resource_name')}"
+    is_same = (registration.get("model_name"), registration.get("serving_image")) == (model_name, serving_image)
+    name = str(registration.get("resource_name"))
+    if is_same and f"/locations/{region}/" in name:
+        return f"test accuracy {accuracy:.4f}, registered as {name}"
     if accuracy < minimum_accuracy:
         return f"test accuracy {accuracy:.4f}, below minimum_accuracy {minimum_accuracy:g}: not registered"
     return ""

@@ -41,7 +41,10 @@ def main(arguments: list[str] | None = None) -> int:
         train_config = _per_replica(options, train_config, cluster)
     identity = run_identity.identity(train_config, data.fingerprint, options.run_label)
     if result := run_identity.read_result(directory):
-        refuse_other_run(result.get("identity", {}), identity, directory)
+        found = result.get("identity", {})
+        is_apart = cluster.is_evaluator and options.batch_size_per_replica
+        own = run_identity.with_devices_of(found, identity) if is_apart else identity
+        refuse_other_run(found, own, directory)
         if run_identity.is_finished(directory):
             print(f"run {result['run_id']} is finished: {run_identity.summary(result)}; nothing to do")
             return 0

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from contextlib import redirect_stdout
@@ -51,12 +52,25 @@ def run(options: argparse.Namespace) -> int:
     if not root:
         raise Mistake("no pipeline root is given; add --pipeline-root gs://MY-BUCKET/pipelines")
     inputs = plan_inputs(whole) | {"region": place.region}
-    job = custom_job(plan(inputs, dataset=options.dataset, pipeline_root=root), inputs, settings)
+    if not options.dry_run:
+        _check_reach(options.dataset, place)
+    dataset = os.path.abspath(options.dataset) if place.is_local and "://" not in options.dataset else options.dataset
+    job = custom_job(plan(inputs, dataset=dataset, pipeline_root=root), inputs, settings)
     if options.dry_run:
         print(json.dumps(job, indent=2, ensure_ascii=False))
     else:
         submit(job, place)
     return 0
+
+
+def _check_reach(dataset: str, place: Place) -> None:
+    if not place.is_local and not dataset.startswith(("gs://", "/gcs/")):
+        raise Mistake(
+            f"--dataset is {dataset!r}, which no machine of Google's can read; copy it into a bucket, or prepare it"
+            f" there: python -m trainer.prepare SOURCE gs://MY-BUCKET/{os.path.basename(dataset.rstrip('/'))}"
+        )
+    # Now: without credentials the dataset could not be read either, and the storage library says so less clearly.
+    client(place, "JobServiceClient")
 
 
 def plan_inputs(job: dict[str, Any]) -> dict[str, Any]:
@@ -79,6 +93,8 @@ def plan(inputs: dict[str, Any], *, dataset: str, pipeline_root: str) -> Trainin
     Whether the run is finished is not looked up: that would take the bucket and credentials, and the trainer ends at
     once where it is. So the step sees an empty folder as the root.
     """
+    # The dataset's description in a bucket is read through TensorFlow, which has much to say when it is imported.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from components.plan import plan as step
 
     with tempfile.TemporaryDirectory() as scratch, redirect_stdout(sys.stderr):

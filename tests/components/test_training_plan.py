@@ -147,7 +147,10 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_tested_and_register
     subprocess.run(words, env=told, check=True, capture_output=True)
     assert (make().is_finished, make().has_nothing_new) == (True, False)
     accuracy = evaluate(
-        dataset_directory=dataset, checkpoint_directory=made.checkpoint_directory, report_path=str(tmp_path / "e.html")
+        dataset_directory=dataset,
+        checkpoint_directory=made.checkpoint_directory,
+        report_path=str(tmp_path / "e.html"),
+        is_noted=True,
     ).accuracy
     # Not good enough for one, but still to be registered for the other.
     assert make(minimum_accuracy=1.0).has_nothing_new is True
@@ -160,7 +163,9 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_tested_and_register
     said = f"are finished (test accuracy {accuracy:.4f}, registered as {name})"
     assert f"nothing new, the same data and configuration {said}" in capsys.readouterr().out
     assert "nothing new" in (tmp_path / "plan.html").read_text()
-    # Another name, another serving image, another label, another trainer: each has something left to do.
+    # Another name, another serving image, another region's registry, another label, another trainer: each has
+    # something left to do.
+    assert make(region="europe-west4", minimum_accuracy=0.0).has_nothing_new is False
     assert make(names={"model_name": "other"}, minimum_accuracy=0.0).has_nothing_new is False
     assert make(names={"serving_image": "us-docker.pkg.dev/p/r/other:1"}, minimum_accuracy=0.0).has_nothing_new is False
     assert make(run_label="once more").has_nothing_new is False

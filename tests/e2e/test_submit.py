@@ -55,13 +55,19 @@ def test_a_mistake_is_found_by_plan_before_a_machine_is_requested(submit: Submit
     assert done.returncode == 1
     assert "plan failed: " in done.stdout
     assert "global_batch_size is 100000, but the training split has" in done.stdout
-    assert "custom-training-job: RUNNING" not in done.stdout
+    assert "train: " not in done.stdout
 
 
 def test_a_training_that_ends_well_is_registered(submit: Submit, server: Server) -> None:
     done = submit(minimum_accuracy=0)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1].endswith(": SUCCEEDED")
-    assert "model-upload: SUCCEEDED" in done.stdout or "register: SUCCEEDED" in done.stdout
+    assert "train-unless-finished/train: SUCCEEDED after" in done.stdout
+    assert "register: SUCCEEDED after" in done.stdout
+    # The same once more: nothing new.
+    again = submit(minimum_accuracy=0)
+    assert again.returncode == 0
+    assert "something-new: NOT_TRIGGERED" in again.stdout
+    assert "train: " not in again.stdout
     (model,) = server.call("GET", "models").json()["models"]
     assert model["displayName"] == "image-training"

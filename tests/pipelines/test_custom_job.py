@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from components.image import PLACEHOLDER_IMAGE
 from tests.localvertex.serve.server import Server, wait_until
 
 pytestmark = pytest.mark.slow
@@ -52,6 +53,32 @@ def test_the_job_is_printed_and_the_same_job_trains(pipelines: Any, server: Serv
         server.work_dir / "buckets" / "my-bucket" / "pipelines" / "training" / run_id / "checkpoints" / "result.json"
     )
     assert json.loads(result.read_text())["identity"]["max_steps"] == 2
+
+
+def test_a_dataset_that_the_job_cannot_read_is_refused_and_one_here_is_found_from_any_folder(
+    pipelines: Any, server: Server, compiled: Path, tmp_path: Path
+) -> None:
+    words = ("custom-job", compiled / "image_training.json", "--pipeline-root", "gs://my-bucket/pipelines")
+    done = pipelines(*words, "--dataset", compiled / "dataset", "--project", "my-project")
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 2
+    # Its placeholder image is refused first; with a real one it is the dataset.
+    assert "is a placeholder" in line
+    image = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64
+    text = (compiled / "image_training.json").read_text().replace(PLACEHOLDER_IMAGE, image)
+    (tmp_path / "real.json").write_text(text)
+    real = ("custom-job", "real.json", "--pipeline-root", "gs://my-bucket/pipelines", "--project", "my-project")
+    done = pipelines(*real, "--dataset", compiled / "dataset")
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 2
+    assert "which no machine of Google's can read; copy it into a bucket" in line
+    done = pipelines(*real, "--dataset", "gs://my-bucket/dataset")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: no credentials for Google Cloud: run `gcloud auth application-default login`")
+    (tmp_path / "here").symlink_to(compiled / "dataset")
+    shown = pipelines(*words, "--dataset", "here", "--endpoint", server.url, "--dry-run")
+    args = json.loads(shown.stdout)["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]
+    assert f"--dataset={tmp_path / 'here'}" in args
 
 
 def test_a_file_without_our_plan_is_refused(pipelines: Any, divide_file: Path) -> None:

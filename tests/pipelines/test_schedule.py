@@ -94,6 +94,21 @@ def test_plan_apply_update_replace_prune(server: Server, write: Any, schedule: A
     assert [s["displayName"] for s in present(server)] == ["of somebody else"]
 
 
+def test_a_start_can_be_taken_back_and_an_end_may_have_passed(server: Server, write: Any, schedule: Any) -> None:
+    write({"start": "2100-01-01T00:00:00Z"})
+    schedule("apply")
+    assert present(server)[0]["nextRunTime"].startswith("2100-")
+    write({})
+    assert schedule("apply") == "update nightly\n"
+    assert not present(server)[0]["nextRunTime"].startswith("2100")
+    assert schedule("plan") == NOTHING
+    # An end before the schedule was made: the service takes none such.
+    write({"end": "2020-01-01T00:00:00Z"})
+    assert schedule("apply") == "delete nightly\n"
+    assert present(server) == []
+    assert schedule("plan") == NOTHING
+
+
 def test_pause_resume_run_now_list_delete(server: Server, write: Any, schedule: Any) -> None:
     write({"enabled": False})
     assert schedule("apply") == "create nightly\npause nightly\n"
@@ -206,6 +221,9 @@ def test_an_apply_that_was_killed_is_completed(
     [
         ({"crn": "x"}, "unknown key 'crn'; did you mean cron?"),
         ({"cron": "61 3 * * 1"}, "cron is '61 3 * * 1'"),
+        ({"cron": "0 3 L * *"}, "cron is '0 3 L * *'; expected numbers, names of months and days"),
+        ({"cron": "0 3 * * 1#1"}, "cron is '0 3 * * 1#1'; expected numbers, names of months and days"),
+        ({"region": ""}, "no region is given"),
         ({"cron": "0 3 30 2 *"}, "cron is '0 3 30 2 *'"),
         ({"time_zone": "Europe/Berlim"}, "time_zone is 'Europe/Berlim'; expected a name of the IANA database"),
         ({"parameters": {"n": "six"}}, "parameter 'n' is 'six'; expected NUMBER_INTEGER"),

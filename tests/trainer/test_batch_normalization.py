@@ -49,7 +49,9 @@ def test_a_frozen_layer_uses_its_averages():
     assert np.all(fused.moving_mean.numpy() == 0)
 
 
-@pytest.mark.parametrize("options", [{"synchronized": True}, {"renorm": True}, {"epsilon": 1e-6}])
+@pytest.mark.parametrize(
+    "options", [{"synchronized": True}, {"renorm": True}, {"epsilon": 1e-6}, {"dtype": "bfloat16"}]
+)
 def test_what_the_operation_cannot_do_stays_keras_own(options):
     assert type(layer_pair(**options)[1]) is keras.layers.BatchNormalization
 

@@ -1,9 +1,12 @@
 """The roles that Vertex AI knows besides chief and worker, as real processes."""
 
+import json
 import signal
+import time
 
 import pytest
 
+from tests.trainer.conftest import module_process, run_module
 from tests.trainer.job import Job
 from trainer import checkpoints
 
@@ -61,3 +64,29 @@ def test_an_evaluator_looks_at_every_checkpoint_and_leaves_after_the_last(job):
     own = {event["step"]: event["accuracy"] for event in validations}
     assert {event["step"] for event in validations if event["is_best"]} <= {event["step"] for event in seen}
     assert all(own[event["step"]] == event["accuracy"] for event in seen if event["step"] in own)
+
+
+def test_an_evaluator_may_have_fewer_devices_than_those_that_train(digits_directory, tmp_path):
+    arguments = [
+        f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path}/run", "--epochs=2", "--model=convnet",
+        "--batch-size-per-replica=8", "--scale-learning-rate",
+    ]  # fmt: skip
+    done = run_module("trainer.task", *arguments, "--logical-cpu-devices=2")
+    assert done.returncode == 0, done.stderr
+    config = {"cluster": {"worker": ["127.0.0.1:1"]}, "task": {"type": "evaluator", "index": 0}}
+    told = {"TF_CONFIG": json.dumps(config), "CLUSTER_SPEC": json.dumps({"task": {"type": "workerpool3", "index": 0}})}
+    done = run_module("trainer.task", *arguments, **told)
+    assert (done.returncode, "nothing to do" in done.stdout) == (0, True), done.stderr
+    # While it was still training.
+    result, aside = tmp_path / "run" / "result.json", tmp_path / "result.json"
+    assert json.loads(result.read_text())["identity"]["global_batch_size"] == 16
+    result.rename(aside)
+    process = module_process("trainer.task", *arguments, **told)
+    diary = tmp_path / "run" / "events" / "workerpool3-0.jsonl"
+    while process.poll() is None and not (diary.exists() and '"evaluate"' in diary.read_text()):
+        time.sleep(0.2)
+    aside.rename(result)
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 0, stderr
+    seen = [event for event in map(json.loads, diary.read_text().splitlines()) if event["event"] == "evaluate"]
+    assert seen[-1]["epoch"] == 2
