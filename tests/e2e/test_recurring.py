@@ -98,7 +98,7 @@ def test_new_pictures_train_and_nothing_new_ends_early(
     digits = {str(n): images[labels == n].reshape(-1, 8, 8) * 255 / 16 for n in (0, 1)}
     add({name: pictures[:60] for name, pictures in digits.items()})
     schedule = {
-        "name": "each-minute", "cron": "* * * * *", "file": str(compiled),
+        "name": "each-minute", "cron": "* * * * *", "file": str(compiled), "enabled": False,
         "parameters": {"source": str(folder), "minimum_accuracy": MINIMUM_ACCURACY, **PARAMETERS},
     }  # fmt: skip
     (tmp_path / "schedules.yaml").write_text(yaml.safe_dump({"schedules": [schedule]}))
