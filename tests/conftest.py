@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -21,6 +22,9 @@ os.environ.setdefault("GCS_RETRY_CONFIG_MAX_DELAY_TIME_US", "20000")
 # Set by the `make test` that runs this: a make started here would take itself for a part of that one.
 for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
     os.environ.pop(name, None)
+
+# Started in the background, a shell lets its children ignore Ctrl-C, and these theirs: the tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
