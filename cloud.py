@@ -24,6 +24,8 @@ IMAGE_FILES = (
     "accelerators", "components", "localvertex", "own_models", "pipelines", "trainer",
 )  # fmt: skip
 """What the image is made of: its tag is their fingerprint, so that the same image is not built twice."""
+IDENTIFIER = r"[a-z][a-z0-9-]{4,28}[a-z0-9]"
+"""What Google takes as id of a project and as name of a service account."""
 UNKNOWN_DIGEST = "sha256:" + "0" * 64
 """Stands in a dry run for the digest that only a build tells."""
 
@@ -252,9 +254,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--dry-run", action="store_true", help="print the commands for an empty project, run nothing")
     flags = parser.parse_args(argv)
     for flag, value, pattern, expected in (
-        ("--project", flags.project, r"[a-z][a-z0-9-]{4,28}[a-z0-9]", "a project id such as my-project-123"),
+        ("--project", flags.project, IDENTIFIER, "a project id such as my-project-123"),
         ("--region", flags.region, r"[a-z]+-[a-z]+[0-9]+", "a region such as us-central1"),
-        ("--name", flags.name, r"[a-z][a-z0-9-]{4,28}[a-z0-9]", "6 to 30 characters a-z, 0-9 and -, a letter first"),
+        ("--name", flags.name, IDENTIFIER, "6 to 30 characters a-z, 0-9 and -, a letter first"),
     ):
         # Before anything is made: the account's name is what Google is strictest about, and it comes last.
         if not re.fullmatch(pattern, value):

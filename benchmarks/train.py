@@ -9,6 +9,7 @@ into its diary, after the warm-up and with what it chose itself (XLA after a tim
 """
 
 import argparse
+import dataclasses
 import importlib.util
 import json
 import os
@@ -24,10 +25,34 @@ from typing import Any
 
 from trainer.prepare import prepare
 
-# name: pixels, batch, steps of an epoch of fit, and what the trainer shall reach against it.
-CASES = {"convnet": (32, 64, 100, 1.5), "mnist-cnn": (28, 64, 10, 0.97), "resnet50": (96, 16, 4, 0.97)}
-# The same for two workers: pixels, batch, epochs and steps of an epoch of fit.
-TWO_WORKERS = {"convnet": (16, 64, 12, 50, 2.0)}
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is trained on both sides, and what the trainer shall reach against `fit`."""
+
+    model: str
+    image_size: int
+    steps_per_epoch: int
+    """Of `fit`."""
+    wanted: float
+    batch_size: int = 64
+    num_workers: int = 1
+    num_epochs: int = 0
+    """Of `fit` on several workers, none of which may stop by its own clock; 0 on one device."""
+
+    @property
+    def title(self) -> str:
+        """In a line of the table."""
+        several = f", {self.num_workers} workers" if self.num_workers > 1 else ""
+        return f"{self.model} {self.image_size}x{self.image_size}, batch {self.batch_size}{several}"
+
+
+CASES = {
+    "convnet": Case(model="convnet", image_size=32, steps_per_epoch=100, wanted=1.5),
+    "mnist-cnn": Case(model="mnist-cnn", image_size=28, steps_per_epoch=10, wanted=0.97),
+    "resnet50": Case(model="resnet50", image_size=96, batch_size=16, steps_per_epoch=4, wanted=0.97),
+    "two-workers": Case(model="convnet", image_size=16, steps_per_epoch=50, num_workers=2, num_epochs=12, wanted=2.0),
+}
 TRAINER = "-m trainer.task --weights=none --augment=none --epochs=100000 --checkpoint-every-seconds=0"
 LONGEST_SECONDS = 600.0
 
@@ -116,6 +141,13 @@ def made(directory: Path, image_size: int) -> Path:
     return directory
 
 
+def turn(case: Case, data: Path, seconds: float) -> tuple[float, float]:
+    """Steps per second of the trainer and of `fit`."""
+    ours = trainer_rate(data, case.model, case.batch_size, seconds, case.num_workers)
+    amount = case.num_epochs or seconds
+    return ours, fit_rate(data, case.model, case.batch_size, case.steps_per_epoch, amount, case.num_workers)
+
+
 def compare(title: str, turns: list[tuple[float, float]], wanted: float) -> bool:
     """Prints a line for turns of (trainer, fit); whether the trainer is as fast as it shall be."""
     here, there = (statistics.median(side) for side in zip(*turns, strict=True))
@@ -130,37 +162,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=15.0, help="of each measurement, without warm-up")
-    parser.add_argument("--only", default="", help="one of: " + ", ".join((*CASES, "two-workers")))
+    parser.add_argument("--only", default="", help="one of: " + ", ".join(CASES))
     options = parser.parse_args()
     if options.only in ("", "two-workers") and importlib.util.find_spec("tf_keras") is None:
         parser.error("tf-keras is missing: python -m pip install --no-deps tf-keras==2.21.0, or give --only")
     print(f"steps/s, medians of {options.repeats} turns{'':<10} {'fit':>8} {'trainer':>8}", flush=True)
     reached = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, (size, batch_size, steps_per_epoch, wanted) in CASES.items():
-            if options.only not in ("", name):
-                continue
-            data = made(Path(folder) / name, size)
-            turns = [
-                (
-                    trainer_rate(data, name, batch_size, options.seconds, 1),
-                    fit_rate(data, name, batch_size, steps_per_epoch, options.seconds, 1),
-                )
-                for _ in range(options.repeats)
-            ]
-            reached.append(compare(f"{name} {size}x{size}, batch {batch_size}", turns, wanted))
-        for name, (size, batch_size, num_epochs, steps_per_epoch, wanted) in TWO_WORKERS.items():
-            if options.only not in ("", "two-workers"):
-                continue
-            data = made(Path(folder) / "two-workers", size)
-            turns = [
-                (
-                    trainer_rate(data, name, batch_size, options.seconds, 2),
-                    fit_rate(data, name, batch_size, steps_per_epoch, num_epochs, 2),
-                )
-                for _ in range(options.repeats)
-            ]
-            reached.append(compare(f"{name} {size}x{size}, batch {batch_size}, 2 workers", turns, wanted))
+        for name, case in CASES.items():
+            if options.only in ("", name):
+                data = made(Path(folder) / name, case.image_size)
+                turns = [turn(case, data, options.seconds) for _ in range(options.repeats)]
+                reached.append(compare(case.title, turns, case.wanted))
     return 0 if all(reached) else 1
 
 

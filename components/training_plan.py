@@ -78,13 +78,15 @@ def plan(
     args += ["--exact"] if exact else []
     directory = f"{base}/checkpoints/"
     finished = is_finished(directory, expected_run_id=identity)
-    concluded = finished and conclusion(
-        directory,
-        minimum_accuracy=minimum_accuracy,
-        model_name=names["model_name"],
-        serving_image=names["serving_image"],
-        region=region,
-    )
+    concluded = ""
+    if finished:
+        concluded = conclusion(
+            directory,
+            minimum_accuracy=minimum_accuracy,
+            model_name=names["model_name"],
+            serving_image=names["serving_image"],
+            region=region,
+        )
     made = TrainingPlan(
         worker_pool_specs=pools.worker_pool_specs(image=image, args=args),
         restart_job_on_worker_restart=pools.restart_job_on_worker_restart,
@@ -96,7 +98,7 @@ def plan(
         is_finished=finished,
         has_nothing_new=bool(concluded),
     )
-    state = _state(finished=finished, concluded=concluded or "")
+    state = _state(finished=finished, concluded=concluded)
     page = plan_report.page(
         machines=pools,
         region=region,

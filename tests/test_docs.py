@@ -94,16 +94,13 @@ def test_the_commands_of_the_schedules_page(python: str, repository: pathlib.Pat
     words = [*shlex.split(compiled)[1:], "--image", image, "--output-dir", str(tmp_path / "build")]
     assert run(python, repository, words).returncode == 0
     shutil.copy(repository / "schedules.yaml", tmp_path)
-    server = Server(tmp_path / "runs")
-    try:
+    with Server(tmp_path / "runs") as server:
         for line in lines:
             given = [word.replace("http://127.0.0.1:8700", server.url) for word in shlex.split(line)[1:]]
             variables = os.environ | {"PYTHONPATH": str(repository)}
             done = subprocess.run([python, *given], cwd=tmp_path, env=variables, capture_output=True, text=True)
             assert (done.returncode, done.stderr) == (0, ""), line
             assert done.stdout
-    finally:
-        server.end()
 
 
 @pytest.mark.parametrize("page", ["README.md", *PAGES])

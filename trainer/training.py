@@ -143,10 +143,11 @@ class Training:
 
         A stop request ends the process here and now: copying may take long, and there is nothing to save.
         """
-        is_training = split == "train"
-        crop = is_training and self.config.augment == "crop-and-flip"
+        crop, block = False, 0
+        if split == "train":
+            crop, block = self.config.augment == "crop-and-flip", self.order().block_size
         with self.stop.at_once(lambda: self._leave_unsaved(observe)):
-            return load_split(self.data, split, crop=crop, block_size=is_training * self.order().block_size)
+            return load_split(self.data, split, crop=crop, block_size=block)
 
     def _leave_unsaved(self, observe: Observer) -> NoReturn:
         observe("notice", message=f"{self.stop.signal_name}: stopped before the first step; there is nothing to save")

@@ -9,6 +9,11 @@ from typing import Any
 
 import pytest
 
+STEPS = {
+    "prepare", "plan", "custom-training-job", "evaluate", "export", "importer", "model-upload", "record", "summary",
+}  # fmt: skip
+"""Steps of a run in which everything is new and good enough."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Run:
@@ -28,6 +33,13 @@ class Run:
     def artifact(self, task: str, name: str) -> dict[str, Any]:
         (found,) = self.task(task)["outputs"]["artifacts"][name]
         return found
+
+    @property
+    def steps(self) -> set[str]:
+        """Names of the steps that ran and succeeded."""
+        return {
+            task["name"] for task in self.record["tasks"] if task["kind"] == "step" and task["state"] == "SUCCEEDED"
+        }
 
     @property
     def accuracy(self) -> float:

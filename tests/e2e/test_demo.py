@@ -10,13 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.e2e.conftest import Run, Runner
+from tests.e2e.conftest import STEPS, Run, Runner
 
 pytestmark = pytest.mark.slow
-
-STEPS = (
-    "prepare", "plan", "custom-training-job", "evaluate", "export", "importer", "model-upload", "record", "summary",
-)  # fmt: skip
 
 # What somebody does who has nothing but the two folders: TensorFlow and TFDS, nothing of this project.
 RELOAD = """
@@ -88,8 +84,7 @@ def test_a_second_run_trains_nothing_again_and_says_so(demo: Run, run: Runner, w
     again = run(work_dir, "again", source="digits", minimum_accuracy=0.95)
     assert again.exit_code == 0, again.output
     assert again.parameter("plan", "is_finished") is True
-    done = [task["name"] for task in again.record["tasks"] if task["kind"] == "step" and task["state"] == "SUCCEEDED"]
-    assert sorted(done) == ["plan", "prepare", "summary"]
+    assert again.steps == {"plan", "prepare", "summary"}
     assert again.events() == before
     # The outcome is told where one looks: in the log and on the page.
     told = f"test accuracy {demo.accuracy:.4f}, registered as projects/"

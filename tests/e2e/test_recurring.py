@@ -13,7 +13,8 @@ import yaml
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from tests.e2e.conftest import Run
+from pipelines.watch import ENDED
+from tests.e2e.conftest import STEPS, Run
 from tests.localvertex.serve.server import Server, wait_until
 
 pytestmark = pytest.mark.slow
@@ -25,9 +26,8 @@ PARAMETERS = {"image_size": 16, "epochs": 10, "global_batch_size": 16, "augment"
 @pytest.fixture
 def server(tmp_path: pathlib.Path) -> Iterator[Server]:
     """A minute of its schedules takes two seconds."""
-    server = Server(tmp_path / "runs", "--time-factor", "30")
-    yield server
-    server.end()
+    with Server(tmp_path / "runs", "--time-factor", "30") as server:
+        yield server
 
 
 @pytest.fixture
@@ -58,12 +58,11 @@ def fire(tmp_path: pathlib.Path, server: Server) -> Callable[[], Run]:
         before = len(jobs(server))
         (schedule,) = server.call("GET", "schedules").json()["schedules"]
         name = schedule["name"].rpartition("/")[2]
-        if schedule["state"] == "PAUSED":
-            server.call("POST", f"schedules/{name}:resume", {}).raise_for_status()
+        server.call("POST", f"schedules/{name}:resume", {}).raise_for_status()
         wait_until(lambda: len(jobs(server)) > before)
         # Until it has ended the schedule leaves its instants out: it has one run at a time.
         server.call("POST", f"schedules/{name}:pause", {}).raise_for_status()
-        wait_until(lambda: all(job["state"].endswith(("ED", "PAUSED")) for job in jobs(server)), timeout_seconds=300)
+        wait_until(lambda: all(job["state"] in ENDED for job in jobs(server)), timeout_seconds=300)
         newest = max(jobs(server), key=lambda job: str(job["createTime"]))
         assert newest["scheduleName"] == schedule["name"]
         run_dir = tmp_path / "runs" / newest["name"].rpartition("/")[2]
@@ -79,14 +78,6 @@ def jobs(server: Server) -> list[dict[str, Any]]:
     return server.call("GET", "pipelineJobs").json().get("pipelineJobs", [])
 
 
-def done(run: Run) -> set[str]:
-    """Steps that ran."""
-    return {task["name"] for task in run.record["tasks"] if task["state"] == "SUCCEEDED" and task["kind"] == "step"}
-
-
-ALL = {
-    "prepare", "plan", "custom-training-job", "evaluate", "export", "importer", "model-upload", "record", "summary",
-}  # fmt: skip
 NOTHING_NEW = {"prepare", "plan", "summary"}
 
 
@@ -106,13 +97,13 @@ def test_new_pictures_train_and_nothing_new_ends_early(
     subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
 
     first = fire()
-    assert done(first) == ALL
+    assert first.steps == STEPS
     assert first.accuracy >= MINIMUM_ACCURACY
     registered = first.artifact("model-upload", "model")["metadata"]["resourceName"]
     assert registered.endswith("@1")
 
     second = fire()
-    assert done(second) == NOTHING_NEW
+    assert second.steps == NOTHING_NEW
     assert second.parameter("plan", "run_id") == first.parameter("plan", "run_id")
     assert "nothing new" in second.output
     assert registered in second.output
@@ -120,7 +111,7 @@ def test_new_pictures_train_and_nothing_new_ends_early(
     # The same source, resolved afresh.
     add({name: pictures[60:110] for name, pictures in digits.items()})
     third = fire()
-    assert done(third) == ALL
+    assert third.steps == STEPS
     assert third.parameter("plan", "run_id") != first.parameter("plan", "run_id")
     assert third.artifact("prepare", "dataset")["metadata"]["num_train"] > 120
     assert third.artifact("model-upload", "model")["metadata"]["resourceName"].endswith("@2")
@@ -129,8 +120,8 @@ def test_new_pictures_train_and_nothing_new_ends_early(
     noise = np.random.default_rng(0).integers(0, 256, (2, 150, 8, 8))
     add({"0": noise[0], "1": noise[1]})
     fourth = fire()
-    assert done(fourth) == ALL - {"export", "importer", "model-upload", "record"}
+    assert fourth.steps == STEPS - {"export", "importer", "model-upload", "record"}
     assert fourth.accuracy < MINIMUM_ACCURACY
     fifth = fire()
-    assert done(fifth) == NOTHING_NEW
+    assert fifth.steps == NOTHING_NEW
     assert f"below minimum_accuracy {MINIMUM_ACCURACY:g}: not registered" in fifth.output

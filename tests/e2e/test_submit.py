@@ -17,9 +17,8 @@ Submit = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with runs of its own."""
-    server = Server(tmp_path_factory.mktemp("served") / "runs")
-    yield server
-    server.end()
+    with Server(tmp_path_factory.mktemp("served") / "runs") as server:
+        yield server
 
 
 @pytest.fixture

@@ -22,9 +22,8 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One `localvertex serve` for all tests."""
-    server = Server(tmp_path_factory.mktemp("served") / "runs")
-    yield server
-    server.end()
+    with Server(tmp_path_factory.mktemp("served") / "runs") as server:
+        yield server
 
 
 @pytest.fixture

@@ -22,9 +22,8 @@ from tests.localvertex.serve.server import Server, wait_until
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     """A server without schedules."""
-    server = Server(tmp_path / "runs")
-    yield server
-    server.end()
+    with Server(tmp_path / "runs") as server:
+        yield server
 
 
 @pytest.fixture

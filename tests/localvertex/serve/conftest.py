@@ -14,9 +14,8 @@ from tests.localvertex.serve.server import Server
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server for all tests that leave it running."""
-    server = Server(tmp_path_factory.mktemp("served") / "runs")
-    yield server
-    server.end()
+    with Server(tmp_path_factory.mktemp("served") / "runs") as server:
+        yield server
 
 
 @pytest.fixture

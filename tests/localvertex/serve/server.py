@@ -37,6 +37,14 @@ class Server:
         """A plain request; `path` is below the location."""
         return requests.request(method, f"{self.url}/v1/{PARENT}/{path}", json=body, timeout=60, **options)
 
+    def __enter__(self) -> "Server":
+        """The server itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends it, whatever happened."""
+        self.end()
+
     def end(self, number: int = signal.SIGTERM) -> int:
         """Sends a signal and waits for the end; the exit code."""
         if self.process.poll() is None:
