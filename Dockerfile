@@ -16,11 +16,13 @@ RUN python -m pip install --require-hashes -r /tmp/gpu.txt && rm /tmp/gpu.txt
 WORKDIR /opt/image-training
 COPY pyproject.toml README.md LICENSE ./
 COPY accelerators accelerators
+COPY compiled compiled
 COPY components components
 COPY localvertex localvertex
-COPY own_models own_models
 COPY pipelines pipelines
 COPY trainer trainer
+COPY training_job training_job
+COPY userinput userinput
 RUN python -m pip install --no-deps --no-build-isolation .
 
 USER trainer

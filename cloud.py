@@ -21,7 +21,7 @@ PROJECT_ROLES = ("roles/aiplatform.user", "roles/logging.logWriter")
 IMAGE_NAME = "image-training-python"
 IMAGE_FILES = (
     "Dockerfile", ".dockerignore", "cloudbuild.yaml", "pyproject.toml", "README.md", "LICENSE", "requirements/gpu.txt",
-    "accelerators", "components", "localvertex", "own_models", "pipelines", "trainer",
+    "accelerators", "compiled", "components", "localvertex", "pipelines", "trainer", "training_job", "userinput",
 )  # fmt: skip
 """What the image is made of: its tag is their fingerprint, so that the same image is not built twice."""
 IDENTIFIER = r"[a-z][a-z0-9-]{4,28}[a-z0-9]"

@@ -12,11 +12,11 @@ from typing import Any, NoReturn
 from google.protobuf import json_format
 from kfp import compiler
 
-from components.image import PLACEHOLDER_IMAGE
-from components.mistakes import Mistake
-from components.worker_pools import Machines, check
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
+from training_job.image import PLACEHOLDER_IMAGE
+from training_job.machines import Machines, check
+from userinput.errors import UserError
 
 BUILD = "gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/REPOSITORY/image-training-python ."
 RUN_HERE = "python -m localvertex run"
@@ -62,7 +62,7 @@ def settings_from(flags: argparse.Namespace) -> Settings:
     """Return the settings that the flags ask for.
 
     Raises:
-        Mistake: A value makes no sense by itself.
+        UserError: A value makes no sense by itself.
     """
     machines = Machines(**{field.name: getattr(flags, field.name) for field in dataclasses.fields(Machines)})
     return Settings(
@@ -80,7 +80,7 @@ def write(pipeline: Any, directory: pathlib.Path) -> pathlib.Path:
     written = {suffix: directory / f"image_training.{suffix}" for suffix in ("json", "yaml")}
     for path in written.values():
         if path.is_dir():
-            raise Mistake(f"{path} is a folder; remove it or give another --output-dir")
+            raise UserError(f"{path} is a folder; remove it or give another --output-dir")
     with tempfile.TemporaryDirectory(dir=directory, prefix=".writing-") as scratch:
         aside = {suffix: pathlib.Path(scratch) / path.name for suffix, path in written.items()}
         compiler.Compiler().compile(pipeline, str(aside["yaml"]))
@@ -130,7 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = settings_from(flags)
         findings = check(settings.machines, image=settings.image, region=settings.region)
         path = write(image_training(settings), flags.output_dir)
-    except Mistake as mistake:
+    except UserError as mistake:
         print(f"error: {mistake}", file=sys.stderr)
         return 2
     except OSError as error:

@@ -5,8 +5,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from accelerators.catalogue import CatalogueError
-from accelerators.reading import UnreadableFile
+from accelerators.catalogue.catalogue import CatalogueError
+from userinput.reading import UnreadableFile
 
 _DESCRIPTION = """\
 What Google's machines can carry on Vertex AI training, and what is wrong with a job before it is queued.

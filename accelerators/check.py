@@ -5,16 +5,16 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from accelerators.catalogue import Catalogue, load_catalogue
-from accelerators.container_rules import check_containers, check_disks
-from accelerators.finding import Finding
-from accelerators.job import Job
-from accelerators.machine_rules import check_machines
-from accelerators.pool_rules import check_pools
-from accelerators.region_rules import check_region
-from accelerators.scheduling_rules import check_scheduling
-from accelerators.shape import Reading
-from accelerators.spelling import snake
+from accelerators.catalogue.catalogue import Catalogue, load_catalogue
+from accelerators.job.finding import Finding
+from accelerators.job.shape import Reading
+from accelerators.rules.containers import check_containers, check_disks
+from accelerators.rules.job import Job
+from accelerators.rules.machines import check_machines
+from accelerators.rules.pools import check_pools
+from accelerators.rules.regions import check_region
+from accelerators.rules.scheduling import check_scheduling
+from userinput.spelling import snake
 
 _RULES = (check_pools, check_machines, check_disks, check_containers, check_scheduling, check_region)
 

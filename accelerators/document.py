@@ -6,13 +6,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from accelerators.catalogue import Catalogue
+from accelerators.catalogue.catalogue import Catalogue
 from accelerators.check import check_read, check_spec, is_custom_job
-from accelerators.finding import Finding
-from accelerators.pipeline_check import Examination, examine_pipeline
-from accelerators.reading import UnreadableFile, read
-from accelerators.shape import Reading
-from accelerators.spelling import snake
+from accelerators.job.finding import Finding
+from accelerators.job.shape import Reading
+from accelerators.pipeline.check import Examination, examine_pipeline
+from userinput.reading import UnreadableFile, read
+from userinput.spelling import snake
 
 _EXPECTED = "expected a compiled pipeline, worker_pool_specs, a CustomJob or a CustomJobSpec"
 _NOT_OURS = {

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from accelerators import check_pipeline
-from accelerators.reading import read
+from userinput.reading import read
 
 ROOT = Path(__file__).parents[1]
 BUILT = ROOT / "build" / "image_training.json"

@@ -41,12 +41,13 @@ def main() -> None:
 def _saves(model: str, folder: pathlib.Path) -> None:
     import tensorflow as tf
 
-    from trainer import checkpoint_interval, variables
-    from trainer.checkpoint_writer import CheckpointWriter
-    from trainer.checkpoints import Best, Checkpoint
+    from trainer.checkpoints import interval as checkpoint_interval
+    from trainer.checkpoints import variables
+    from trainer.checkpoints.checkpoints import Best, Checkpoint
+    from trainer.checkpoints.lease import Owner
+    from trainer.checkpoints.writer import CheckpointWriter
     from trainer.config import TrainConfig
-    from trainer.learner import Learner
-    from trainer.owner import Owner
+    from trainer.learner.learner import Learner
 
     config = TrainConfig(model=model, weights="none")
     learner = Learner(config, tf.distribute.get_strategy(), image_size=32, num_classes=10, num_steps=10)

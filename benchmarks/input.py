@@ -22,12 +22,12 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image
 
-from trainer import dataset as datasets
-from trainer.batches import training_batches
-from trainer.examples import Examples, ExamplesInMemory, ExamplesOnDisk
-from trainer.order import Order
+from trainer.data import dataset as datasets
+from trainer.data.batches import training_batches
+from trainer.data.examples import Examples, ExamplesInMemory, ExamplesOnDisk
+from trainer.data.record_reader import RecordReader
+from trainer.data.sampler import Order
 from trainer.prepare import prepare
-from trainer.record_reader import RecordReader
 
 SIZE = 300
 NUM_CACHED = 4000

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from localvertex import custom_jobs
-from localvertex.processes import Processes
+from localvertex.processes.processes import Processes
 
 DIE = """
 import os, pathlib, signal, sys, time

@@ -2,7 +2,7 @@
 
 from kfp import dsl
 
-from components.image import PLACEHOLDER_IMAGE
+from training_job.image import PLACEHOLDER_IMAGE
 
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
@@ -25,7 +25,7 @@ def evaluate(
     Returns:
         Accuracy on the test split, 0 to 1.
     """
-    from components.mistakes import reported
+    from trainer.command_line import reported
     from trainer.evaluate import evaluate as measure
 
     result = reported(measure)(

@@ -2,7 +2,7 @@
 
 from kfp import dsl
 
-from components.image import PLACEHOLDER_IMAGE
+from training_job.image import PLACEHOLDER_IMAGE
 
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
@@ -17,7 +17,7 @@ def export(checkpoint_directory: str, dataset: dsl.Input[dsl.Dataset], model: ds
     Returns:
         URI of the SavedModel, for the registry.
     """
-    from components.mistakes import reported
+    from trainer.command_line import reported
     from trainer.export import export as export_model
 
     model.metadata.update(

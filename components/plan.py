@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from kfp import dsl
 
-from components.image import PLACEHOLDER_IMAGE
+from training_job.image import PLACEHOLDER_IMAGE
 
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
@@ -91,8 +91,8 @@ def plan(
         The worker pools, the job's settings, whether a committed result exists already, and whether that has been
         registered, too, or found not good enough.
     """
-    from components.mistakes import reported
-    from components.training_plan import plan as plan_training
+    from trainer.command_line import reported
+    from training_job.plan import plan as plan_training
 
     return reported(plan_training)(
         dataset_directory=dataset.path,

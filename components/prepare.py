@@ -2,7 +2,7 @@
 
 from kfp import dsl
 
-from components.image import PLACEHOLDER_IMAGE
+from training_job.image import PLACEHOLDER_IMAGE
 
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
@@ -26,7 +26,7 @@ def prepare(
         dataset: The dataset; its metadata has fingerprint, classes and counts.
         report: Page with the statistics, sample pictures and what was left out.
     """
-    from components.mistakes import reported
+    from trainer.command_line import reported
     from trainer.prepare import prepare as prepare_dataset
 
     dataset.metadata.update(

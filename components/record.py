@@ -2,7 +2,7 @@
 
 from kfp import dsl
 
-from components.image import PLACEHOLDER_IMAGE
+from training_job.image import PLACEHOLDER_IMAGE
 
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
@@ -17,7 +17,7 @@ def record(
         serving_image: Prediction container the model is served with.
         registered_model: What the registry made of the model; its metadata has the resource name.
     """
-    from trainer.run_outcome import note_registration
+    from trainer.checkpoints.outcome import note_registration
 
     note_registration(
         checkpoint_directory,

@@ -2,7 +2,7 @@
 
 from kfp import dsl
 
-from components.image import PLACEHOLDER_IMAGE
+from training_job.image import PLACEHOLDER_IMAGE
 
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
@@ -15,7 +15,7 @@ def summary(status: dsl.PipelineTaskFinalStatus) -> str:
     Returns:
         The line that was printed.
     """
-    from components.outcome import one_line
+    from training_job.outcome import one_line
 
     line = one_line(status)
     print(line)

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from localvertex.engine import Options, prepare, resume, run
-    from localvertex.errors import Refused, UserError
+    from localvertex.errors import Refused
+    from userinput.errors import UserError
 
 __all__ = ["Options", "Refused", "UserError", "prepare", "resume", "run"]
 

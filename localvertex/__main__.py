@@ -146,7 +146,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     # The engine is imported only now: `--help` stays quick.
     from localvertex import commands
-    from localvertex.errors import Refused, UserError
+    from localvertex.errors import Refused
+    from userinput.errors import UserError
 
     try:
         code: int = commands.COMMANDS[options.command](options)

@@ -6,13 +6,17 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from localvertex import custom_jobs, images, parameters, record, summary
-from localvertex.custom_jobs import faults
-from localvertex.display import Display, Lines
+from localvertex import custom_jobs
+from localvertex.custom_jobs.faults import faults
 from localvertex.engine import Options, open_pipeline, resume, run
-from localvertex.errors import UserError
-from localvertex.runs import Found, find, find_all, find_readable, find_task
-from localvertex.task import State
+from localvertex.runner import container_images as images
+from localvertex.show import summary
+from localvertex.show.display import Display, Lines
+from localvertex.state import record
+from localvertex.state.runs import Found, find, find_all, find_readable, find_task
+from localvertex.state.task import State
+from localvertex.values import parameters
+from userinput.errors import UserError
 
 MAX_TIME_FACTOR = 100_000.0
 """Above that a minute is shorter than the time it takes to look at the clock."""
@@ -77,7 +81,7 @@ def display() -> Display:
     if not sys.stdout.isatty():
         # One write for text and line end: several threads speak, and an unbuffered print makes two writes.
         return Lines(lambda text: print(text + "\n", end="", flush=True))
-    from localvertex.live import Live
+    from localvertex.show.live import Live
 
     return Live()
 

@@ -15,19 +15,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from localvertex import images as images_option
-from localvertex import parameters as parameter_values
-from localvertex import platforms, record, run_folder
-from localvertex.display import Display, Silent
-from localvertex.errors import Refused, UserError
-from localvertex.job_fields import earlier_job_fields, new_job_fields
-from localvertex.load import PipelineFile, load
-from localvertex.options import Options
-from localvertex.pipeline_run import PipelineRun
-from localvertex.refusals import refusals
-from localvertex.run_ids import check_run_id, new_run_id
-from localvertex.runs import find_readable
-from localvertex.task import State
+from compiled import platforms
+from compiled.load import PipelineFile, load
+from localvertex.errors import Refused
+from localvertex.runner import container_images as images_option
+from localvertex.runner.job_fields import earlier_job_fields, new_job_fields
+from localvertex.runner.options import Options
+from localvertex.runner.pipeline_run import PipelineRun
+from localvertex.runner.refusals import refusals
+from localvertex.show.display import Display, Silent
+from localvertex.state import record, run_folder
+from localvertex.state.run_ids import check_run_id, new_run_id
+from localvertex.state.runs import find_readable
+from localvertex.state.task import State
+from localvertex.values import parameters as parameter_values
+from userinput.errors import UserError
 
 __all__ = ["Options", "PipelineRun", "open_pipeline", "prepare", "prepare_resume", "resume", "run"]
 

@@ -1,8 +1,6 @@
 """The two ways in which things go wrong: the user's input, and a task that ran."""
 
-
-class UserError(Exception):
-    """The input is wrong; nothing has run. Its text is one line for the user, the program exits 2."""
+from userinput.errors import UserError
 
 
 class Refused(UserError):

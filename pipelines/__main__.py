@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from accelerators import CatalogueError, UnreadableFile
-from components.mistakes import Mistake
 from pipelines.vertex import CallFailed
+from userinput.errors import UserError
 
 DESCRIPTION = "What is done on Vertex AI with a compiled pipeline; docs/cloud.md tells the way there."
 EPILOGUE = "exit codes: 0 done, 1 it ran and failed, 2 the input is wrong, 130 stopped by Ctrl-C"
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = importlib.import_module(COMMANDS[options.command][0]).run(options)
         sys.stdout.flush()
         return code
-    except (Mistake, UnreadableFile, CatalogueError) as mistake:
+    except (UserError, UnreadableFile, CatalogueError) as mistake:
         print(f"error: {mistake}", file=sys.stderr)
         return 2
     except CallFailed as failure:

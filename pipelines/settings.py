@@ -3,9 +3,9 @@
 import dataclasses
 import re
 
-from components.image import PLACEHOLDER_IMAGE, check_image
-from components.mistakes import Mistake
-from components.worker_pools import Machines
+from training_job.image import PLACEHOLDER_IMAGE, check_image
+from training_job.machines import Machines
+from userinput.errors import UserError
 
 SERVING_IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
 """Newest prebuilt TensorFlow image of Vertex AI Prediction; docs/models.md says what was tried with it."""
@@ -33,4 +33,4 @@ class Settings:
         check_image("serving_image", self.serving_image)
         for recipient in self.recipients or ():
             if not re.fullmatch(r"[^@\s]+@[^@\s]+", recipient):
-                raise Mistake(f"--notify {recipient!r} is no e-mail address; expected e.g. team@example.com")
+                raise UserError(f"--notify {recipient!r} is no e-mail address; expected e.g. team@example.com")

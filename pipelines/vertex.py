@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from accelerators import load_catalogue
 from accelerators.commands.options import known_region
-from components.mistakes import Mistake
+from userinput.errors import UserError
 
 LOOPBACK = ("127.0.0.1", "localhost")
 LOCAL_PROJECT = "local-project"
@@ -44,18 +44,18 @@ class Place:
     def __post_init__(self) -> None:
         """Refuse what no service could find."""
         if not self.project:
-            raise Mistake("no project is given; add --project MY-PROJECT or set GOOGLE_CLOUD_PROJECT")
+            raise UserError("no project is given; add --project MY-PROJECT or set GOOGLE_CLOUD_PROJECT")
         if not PROJECT_ID.fullmatch(self.project):
-            raise Mistake(f"--project is {self.project!r}; expected a project id such as my-project-123")
+            raise UserError(f"--project is {self.project!r}; expected a project id such as my-project-123")
         if not self.region:
-            raise Mistake("no region is given; add --region, e.g. --region us-central1")
+            raise UserError("no region is given; add --region, e.g. --region us-central1")
         known_region(load_catalogue(), self.region)
         try:
             urlsplit(self.url).port  # noqa: B018 - it is read here to be refused here
         except ValueError as error:
-            raise Mistake(f"--endpoint is {self.endpoint!r}; {_line(error)}") from None
+            raise UserError(f"--endpoint is {self.endpoint!r}; {_line(error)}") from None
         if self.endpoint and not self.is_local and not re.fullmatch(r"https://[a-z0-9.-]+\.googleapis\.com", self.url):
-            raise Mistake(
+            raise UserError(
                 f"--endpoint is {self.endpoint!r}; expected localvertex serve, e.g. http://127.0.0.1:8700, "
                 "or an address https://....googleapis.com"
             )
@@ -91,7 +91,7 @@ def place_from(options: argparse.Namespace) -> Place:
     """Return the place that the options name.
 
     Raises:
-        Mistake: The project is missing, or a value makes no sense.
+        UserError: The project is missing, or a value makes no sense.
         UnreadableFile: The region is unknown.
     """
     project = options.project or os.environ.get("GOOGLE_CLOUD_PROJECT", "")
@@ -104,7 +104,7 @@ def client(place: Place, name: str) -> Any:
     """Return a client of google-cloud-aiplatform, e.g. "PipelineServiceClient", "ScheduleServiceClient".
 
     Raises:
-        Mistake: There are no credentials.
+        UserError: There are no credentials.
     """
     # What Google's packages tell developers (deprecations, the tries to find a metadata server) is not for our user.
     logging.getLogger("google").addHandler(logging.NullHandler())
@@ -125,7 +125,7 @@ def _credentials(place: Place) -> Any:
     try:
         found, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
     except exceptions.DefaultCredentialsError as error:
-        raise Mistake(f"no credentials for Google Cloud: run `{LOG_IN}` ({_line(error)})") from None
+        raise UserError(f"no credentials for Google Cloud: run `{LOG_IN}` ({_line(error)})") from None
     return found
 
 
@@ -196,7 +196,7 @@ def message(name: str, body: dict[str, Any]) -> Any:
     """Return JSON as the API has it (camelCase, enums by name) as a message of google-cloud-aiplatform.
 
     Raises:
-        Mistake: It is no such message.
+        UserError: It is no such message.
     """
     from google.protobuf import json_format
 
@@ -209,5 +209,5 @@ def message(name: str, body: dict[str, Any]) -> Any:
     try:
         json_format.ParseDict(body, made)
     except (json_format.ParseError, ValueError, TypeError) as error:
-        raise Mistake(f"this is no {name} that Vertex AI takes: {_line(error)}") from None
+        raise UserError(f"this is no {name} that Vertex AI takes: {_line(error)}") from None
     return kind(made)

@@ -1,21 +1,30 @@
-"""Imports run one way (the house's plan): who may import whom, and what stays out of a quick start."""
+"""The layers and the rooms: who may import whom, how large a folder is, and what stays out of a quick start."""
 
 import ast
+import graphlib
 import pathlib
 import subprocess
 from collections.abc import Iterator
 
 import pytest
 
-PACKAGES = ("accelerators", "components", "localvertex", "pipelines", "trainer", "compile")
 MAY_IMPORT = {
-    "compile": {"pipelines", "components", "accelerators"},
-    "pipelines": {"components", "accelerators"},
-    "components": {"trainer", "accelerators"},
-    "trainer": set(),
-    "localvertex": {"accelerators"},
-    "accelerators": set(),
+    "compile": {"pipelines", "training_job", "accelerators", "userinput"},
+    "cloud": {"userinput"},
+    "pipelines": {"components", "training_job", "compiled", "accelerators", "userinput"},
+    "components": {"training_job", "trainer"},
+    "training_job": {"trainer", "accelerators", "userinput"},
+    "trainer": {"userinput"},
+    "localvertex": {"compiled", "accelerators", "userinput"},
+    "accelerators": {"compiled", "userinput"},
+    "compiled": {"userinput"},
+    "userinput": set(),
 }
+"""What each package may import besides itself, from the top of the house to the ground floor."""
+PACKAGES = tuple(MAY_IMPORT)
+USES_TENSORFLOW = {"trainer"}
+KNOWS_NO_CLOUD = ("trainer", "accelerators", "compiled", "userinput")
+MAX_ENTRIES = 15
 TENSORFLOW = {"tensorflow", "keras", "tensorflow_datasets", "array_record"}
 PIPELINES_SDK = {"kfp", "google_cloud_pipeline_components"}
 
@@ -40,9 +49,30 @@ def imports(path: pathlib.Path) -> Iterator[tuple[str, bool]]:
 
 
 def files(repository: pathlib.Path, package: str) -> list[pathlib.Path]:
-    if package == "compile":
-        return [repository / "compile.py"]
-    return sorted((repository / package).rglob("*.py"))
+    file = repository / f"{package}.py"
+    return [file] if file.exists() else sorted((repository / package).rglob("*.py"))
+
+
+def folders(repository: pathlib.Path) -> list[pathlib.Path]:
+    """Every folder of the product that contains code or data."""
+    return sorted(
+        {
+            path.parent
+            for package in PACKAGES
+            for path in (repository / package).rglob("*")
+            if path.is_file() and path.parent.name != "__pycache__"
+        }
+    )
+
+
+def graph(repository: pathlib.Path) -> dict[str, set[str]]:
+    """Return module -> modules that it imports, inside functions too."""
+    paths = {
+        ".".join(path.relative_to(repository).with_suffix("").parts).removesuffix(".__init__"): path
+        for package in PACKAGES
+        for path in files(repository, package)
+    }
+    return {name: {module for module, _ in imports(path) if module in paths} - {name} for name, path in paths.items()}
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -58,7 +88,7 @@ def test_a_package_imports_only_what_the_design_allows(repository: pathlib.Path,
     assert wrong == []
 
 
-@pytest.mark.parametrize("package", [name for name in PACKAGES if name != "trainer"])
+@pytest.mark.parametrize("package", [name for name in PACKAGES if name not in USES_TENSORFLOW])
 def test_tensorflow_is_imported_only_under_trainer(repository: pathlib.Path, package: str) -> None:
     wrong = [
         str(path)
@@ -69,8 +99,8 @@ def test_tensorflow_is_imported_only_under_trainer(repository: pathlib.Path, pac
     assert wrong == []
 
 
-@pytest.mark.parametrize("package", ["trainer", "accelerators"])
-def test_trainer_and_accelerators_know_nothing_of_kfp_or_the_cloud(repository: pathlib.Path, package: str) -> None:
+@pytest.mark.parametrize("package", KNOWS_NO_CLOUD)
+def test_the_lower_floors_know_nothing_of_kfp_or_the_cloud(repository: pathlib.Path, package: str) -> None:
     wrong = [
         f"{path.relative_to(repository)}: {module}"
         for path in files(repository, package)
@@ -95,9 +125,9 @@ def test_the_cloud_sdk_is_imported_only_where_a_call_is_made(repository: pathlib
     ("statement", "absent"),
     [
         ("import compile", ["tensorflow", "keras", "trainer", "localvertex", "google.cloud.aiplatform"]),
-        ("import accelerators", ["yaml", "tensorflow", "kfp"]),
+        ("import accelerators.__main__", ["yaml", "tensorflow", "kfp", "localvertex"]),
         ("import localvertex.__main__", ["tensorflow", "kfp", "google.cloud.aiplatform", "trainer", "pipelines"]),
-        ("import trainer.config, trainer.run_identity, trainer.dataset", ["tensorflow", "keras", "kfp"]),
+        ("import trainer.config, trainer.checkpoints.identity, trainer.data.dataset", ["tensorflow", "keras", "kfp"]),
     ],
 )
 def test_a_quick_start_leaves_out_the_heavy_packages(
@@ -107,6 +137,42 @@ def test_a_quick_start_leaves_out_the_heavy_packages(
     code = f"{here}; {statement}; print([m for m in {absent!r} if m in sys.modules])"
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True, cwd=repository)
     assert done.stdout.strip() == "[]"
+
+
+def test_no_file_imports_itself_through_others(repository: pathlib.Path) -> None:
+    try:
+        graphlib.TopologicalSorter(graph(repository)).prepare()
+    except graphlib.CycleError as circle:
+        pytest.fail(" imports ".join(reversed(circle.args[1])))
+
+
+def test_no_folder_has_more_entries_than_one_can_overlook(repository: pathlib.Path) -> None:
+    full = {}
+    for folder in folders(repository):
+        entries = [entry.name for entry in folder.iterdir() if not entry.name.startswith("__")]
+        if len(entries) > MAX_ENTRIES:
+            full[str(folder.relative_to(repository))] = len(entries)
+    assert full == {}
+
+
+def test_no_file_repeats_the_name_of_its_folder(repository: pathlib.Path) -> None:
+    wrong = [
+        str(path.relative_to(repository))
+        for folder in folders(repository)
+        for path in folder.iterdir()
+        if path.name.startswith((f"{folder.name}_", f"{folder.name.removesuffix('s')}_"))
+    ]
+    assert wrong == []
+
+
+def test_every_room_says_what_is_in_it(repository: pathlib.Path) -> None:
+    silent = []
+    for folder in folders(repository):
+        if any(folder.glob("*.py")):
+            text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
+            if not text.partition("\n")[0].endswith("."):
+                silent.append(str(folder.relative_to(repository)))
+    assert silent == []
 
 
 def test_nothing_is_read_from_the_environment_at_import(repository: pathlib.Path) -> None:

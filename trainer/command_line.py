@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
-from trainer.errors import TrainingError, UserError, told
+from trainer.errors import TrainingError, told
+from userinput.errors import UserError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def run(main: Callable[[], int]) -> int:
@@ -38,3 +44,27 @@ def set_environment() -> None:
     # Whatever ~/.keras/keras.json says: models, loop and export here are TensorFlow's.
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+
+def reported(function: Callable[P, R]) -> Callable[P, R]:
+    """Return `function` with the user's mistakes turned into one line on stderr and exit code 2.
+
+    A bucket that cannot be used is one line, too, with 1 where trying again may help. Other exceptions are defects or
+    lost machines: they keep their traceback and may be tried again.
+    """
+    from trainer.errors import told
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except UserError as mistake:
+            print(f"error: {mistake}", file=sys.stderr)
+            raise SystemExit(2) from None
+        except OSError as error:
+            if "://" not in str(error.filename) or (outcome := told(error)) is None:
+                raise
+            print(outcome[1], file=sys.stderr)
+            raise SystemExit(outcome[0]) from None
+
+    return call

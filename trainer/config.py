@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from trainer import models
-from trainer.errors import UserError
+from userinput.errors import UserError
 
 OPTIMIZERS = ("adam", "rmsprop", "sgd")
 SCHEDULES = ("cosine", "constant")

@@ -11,10 +11,6 @@ _UNUSABLE_PATH = {
 """The user named a place that is not there or not theirs; a full disk or a lost mount is another matter."""
 
 
-class UserError(ValueError):
-    """A mistake in the user's input: what was found, what was expected, what to do. Trying again cannot help."""
-
-
 class TrainingError(RuntimeError):
     """The input was fine and the run still failed, such as a loss that is not finite."""
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from trainer import command_line, dataset, storage
+from trainer import command_line
+from trainer.data import dataset
+from trainer.files import storage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +51,16 @@ def evaluate(
         dataset_directory: the dataset that the run was trained on.
         checkpoint_directory: of the run, finished or not.
         report_path: where the HTML report goes.
-        is_noted: whether the accuracy is written down beside the checkpoints (`trainer.run_outcome`).
+        is_noted: whether the accuracy is written down beside the checkpoints (`trainer.checkpoints.outcome`).
 
     Raises:
         UserError: no validated checkpoint, or another dataset.
     """
     command_line.set_environment()
-    from trainer import batches, examples, model_report, restored, run_outcome
+    from trainer.checkpoints import outcome as run_outcome
+    from trainer.checkpoints import restored
+    from trainer.data import batches, examples
+    from trainer.results import model_report
 
     data = dataset.load(dataset_directory)
     trained = restored.best_model(checkpoint_directory, data)

@@ -6,8 +6,11 @@ import argparse
 import pathlib
 import sys
 
-from trainer import command_line, dataset, storage
-from trainer.errors import TrainingError, UserError
+from trainer import command_line
+from trainer.data import dataset
+from trainer.errors import TrainingError
+from trainer.files import storage
+from userinput.errors import UserError
 
 _NUM_COMPARED = 64
 """Test images that the exported model is compared on."""
@@ -33,7 +36,8 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
     command_line.set_environment()
     import numpy as np
 
-    from trainer import restored, saved_model
+    from trainer.checkpoints import restored
+    from trainer.results import saved_model
 
     if storage.is_occupied(output_directory, last="saved_model.pb"):
         raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from trainer import checkpoint_interval, cluster, config
-from trainer.errors import UserError
+from trainer import config
+from trainer.checkpoints import interval as checkpoint_interval
+from trainer.cluster import cluster
+from userinput.errors import UserError
 
 AUTO = "auto"
 _PRECISIONS = ("auto", "float32", "bfloat16", "float16")

@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from trainer import command_line, images
-from trainer.errors import UserError
+from trainer import command_line
+from trainer.data import images
+from userinput.errors import UserError
 
 if TYPE_CHECKING:
-    from trainer.saved_model import LoadedModel
+    from trainer.results.saved_model import LoadedModel
 
 
 def predict(model: LoadedModel, path: str) -> npt.NDArray[np.float32]:
@@ -59,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
         raise UserError(f"--top={options.top} is too small; expected at least 1")
     # For a few pictures oneDNN gains nothing, and its start-up notes would stand before the answer.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
-    from trainer import saved_model
+    from trainer.results import saved_model
 
     model = saved_model.load(options.model_directory)
     num_refused = 0

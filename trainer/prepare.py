@@ -12,11 +12,13 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
-from trainer import command_line, dataset, dataset_files, images, splits, storage
-from trainer.dataset_files import Prepared
-from trainer.errors import UserError
-from trainer.sources import Source, SourceImage, open_source
-from trainer.statistics import Statistics
+from trainer import command_line
+from trainer.data import dataset, dataset_files, images, splits
+from trainer.data.dataset_files import Prepared
+from trainer.data.sources import Source, SourceImage, open_source
+from trainer.data.statistics import Statistics
+from trainer.files import storage
+from userinput.errors import UserError
 
 MAX_BAD_FRACTION = 0.1
 _CHUNK = 512
@@ -52,7 +54,7 @@ def prepare(
         UserError: the source cannot be used, or too much of it is bad.
     """
     _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
-    from trainer import data_report
+    from trainer.data import report as data_report
 
     with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
         opened = open_source(source, scratch)

@@ -12,13 +12,16 @@ import os
 import sys
 from typing import Any
 
-from trainer import cluster as clusters
-from trainer import command_line, config, dataset, flags, models, run_identity, storage
-from trainer.checkpoints import refuse_other_run
-from trainer.cluster import Cluster
+from trainer import command_line, config, flags, models
+from trainer.checkpoints import identity as run_identity
+from trainer.checkpoints.checkpoints import refuse_other_run
+from trainer.cluster import cluster as clusters
+from trainer.cluster.cluster import Cluster
+from trainer.cluster.signals import StopRequest
 from trainer.config import TrainConfig
-from trainer.errors import UserError
-from trainer.signals import StopRequest
+from trainer.data import dataset
+from trainer.files import storage
+from userinput.errors import UserError
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -48,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
         if run_identity.is_finished(directory):
             print(f"run {result['run_id']} is finished: {run_identity.summary(result)}; nothing to do")
             return 0
-    from trainer import training
+    from trainer.loop import training
 
     run_id = run_identity.run_id(train_config, data.fingerprint, options.run_label)
     return training.Training(
@@ -58,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _per_replica(options: argparse.Namespace, train_config: TrainConfig, cluster: Cluster) -> TrainConfig:
-    from trainer import distribution
+    from trainer.cluster import distribution
 
     if cluster.strategy == "parameter-server":
         raise UserError(

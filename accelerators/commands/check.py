@@ -5,14 +5,14 @@ import json
 import sys
 from dataclasses import asdict
 
-from accelerators.catalogue import Catalogue
+from accelerators.catalogue.catalogue import Catalogue
 from accelerators.commands.options import add_today, known_region, parser, tables
 from accelerators.document import examine_file
-from accelerators.finding import Finding
-from accelerators.pipeline_check import Examination
-from accelerators.reading import UnreadableFile
-from accelerators.rules import RULES
-from accelerators.spelling import did_you_mean
+from accelerators.job.finding import Finding
+from accelerators.pipeline.check import Examination
+from accelerators.rules.rules import RULES
+from userinput.reading import UnreadableFile
+from userinput.spelling import did_you_mean
 
 _DESCRIPTION = """\
 Check compiled pipelines, worker_pool_specs, CustomJobs and CustomJobSpecs (JSON or YAML) against what

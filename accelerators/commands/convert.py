@@ -9,7 +9,7 @@ from accelerators.legacy.command_line import Command, read_command
 from accelerators.legacy.convert import Conversion, convert
 from accelerators.legacy.gcloud import for_gcloud
 from accelerators.legacy.report import LegacyInputError, Report
-from accelerators.reading import UnreadableFile, read
+from userinput.reading import UnreadableFile, read
 
 _DESCRIPTION = """\
 AI Platform Training was shut down on 2025-01-31. Convert a config.yaml, a command line

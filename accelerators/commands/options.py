@@ -4,9 +4,9 @@ import argparse
 from datetime import date
 from pathlib import Path
 
-from accelerators.catalogue import CATALOGUE_VARIABLE, Catalogue, load_catalogue
-from accelerators.reading import UnreadableFile
-from accelerators.spelling import closest, did_you_mean
+from accelerators.catalogue.catalogue import CATALOGUE_VARIABLE, Catalogue, load_catalogue
+from userinput.reading import UnreadableFile
+from userinput.spelling import closest, did_you_mean
 
 
 def parser(name: str, description: str, epilog: str = "") -> argparse.ArgumentParser:

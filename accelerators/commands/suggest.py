@@ -6,13 +6,13 @@ import math
 from dataclasses import asdict, replace
 from datetime import date
 
-from accelerators import nearest
-from accelerators.catalogue import Catalogue, has_ended
+from accelerators.catalogue import nearest
+from accelerators.catalogue.catalogue import Catalogue, has_ended
+from accelerators.catalogue.fallbacks import Rung, Wish, fitting, ladder
+from accelerators.catalogue.rows import MachineType
 from accelerators.columns import aligned, size
 from accelerators.commands.options import add_today, known_accelerator, known_region, parser, tables
-from accelerators.ladder import Rung, Wish, fitting, ladder
-from accelerators.reading import UnreadableFile
-from accelerators.rows import MachineType
+from userinput.reading import UnreadableFile
 
 _DESCRIPTION = """\
 List the machine types that carry so many accelerators per replica, smallest first, and an ordered list of

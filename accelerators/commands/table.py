@@ -5,12 +5,12 @@ import json
 from datetime import date
 from typing import Any
 
-from accelerators.catalogue import Catalogue, has_ended
+from accelerators.catalogue.catalogue import Catalogue, has_ended
+from accelerators.catalogue.rows import MachineType
 from accelerators.columns import aligned, size
 from accelerators.commands.options import add_today, known_accelerator, known_region, parser, tables
-from accelerators.reading import UnreadableFile
-from accelerators.rows import MachineType
-from accelerators.spelling import closest
+from userinput.reading import UnreadableFile
+from userinput.spelling import closest
 
 _DESCRIPTION = """\
 Print which machine types custom training takes and how many of which accelerators each may have per replica.

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from accelerators.legacy.pasted_line import without_prompt, words_of
 from accelerators.legacy.report import LegacyInputError, Report
-from accelerators.spelling import closest, quoted
+from userinput.spelling import closest, quoted
 
 ROLE_FLAGS = {"master": "master", "worker": "worker", "parameter-server": "parameterServer"}
 """Task type in the names of flags -> in the fields of a config."""

@@ -17,7 +17,7 @@ from accelerators.legacy.fields import (
     Fields,
 )
 from accelerators.legacy.report import LegacyInputError, Report
-from accelerators.spelling import closest, listed, quoted, snake
+from userinput.spelling import closest, listed, quoted, snake
 
 _JOB: Fields = {"jobId": TEXT, "labels": TEXT_MAP, "trainingInput": TRAINING_INPUT}
 _VERTEX = {"job_spec", "worker_pool_specs", "trial_job_spec"}

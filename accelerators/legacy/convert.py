@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from accelerators.catalogue import Catalogue, load_catalogue
+from accelerators.catalogue.catalogue import Catalogue, load_catalogue
 from accelerators.check import check_custom_job, check_worker_pools
 from accelerators.document import examine
-from accelerators.finding import Finding
+from accelerators.job.finding import Finding
 from accelerators.legacy.command_line import Command
 from accelerators.legacy.config_file import read_config
 from accelerators.legacy.job import vertex_job

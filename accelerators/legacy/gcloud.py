@@ -3,7 +3,7 @@
 import shlex
 from typing import Any
 
-from accelerators.spelling import camel
+from userinput.spelling import camel
 
 # Their keys are names of the user's own, not fields.
 _MAPS = ("labels",)

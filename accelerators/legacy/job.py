@@ -7,7 +7,7 @@ from accelerators.legacy.machines import Garage
 from accelerators.legacy.pools import worker_pools
 from accelerators.legacy.report import Report
 from accelerators.legacy.tuning import tuning_job
-from accelerators.spelling import closest, listed
+from userinput.spelling import closest, listed
 
 NAME_PLACEHOLDER = "JOB_NAME"
 _MAX_NAME = 128

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-from accelerators.catalogue import Catalogue, has_ended
+from accelerators.catalogue.catalogue import Catalogue, has_ended
+from accelerators.catalogue.nearest import SUCCESSORS
 from accelerators.legacy.report import Report
-from accelerators.nearest import SUCCESSORS
-from accelerators.spelling import did_you_mean, listed
+from userinput.spelling import did_you_mean, listed
 
 MACHINE_PLACEHOLDER = "MACHINE_TYPE"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from accelerators.legacy.command_line import ROLE_FLAGS, Command
 from accelerators.legacy.report import LegacyInputError, Report
-from accelerators.spelling import closest, listed, quoted
+from userinput.spelling import closest, listed, quoted
 
 _TEXT_FLAGS = {
     "--module-name": "pythonModule",

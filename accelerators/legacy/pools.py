@@ -6,7 +6,7 @@ from accelerators.legacy.container import Task
 from accelerators.legacy.fields import ROLES
 from accelerators.legacy.machines import MACHINE_PLACEHOLDER, Garage
 from accelerators.legacy.report import Report
-from accelerators.spelling import closest
+from userinput.spelling import closest
 
 _TIERS = ("BASIC", "STANDARD_1", "PREMIUM_1", "BASIC_GPU", "BASIC_TPU", "CUSTOM")
 

@@ -3,10 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from userinput.errors import UserError
+
 Kind = Literal["changed", "dropped", "doubtful", "decide"]
 
 
-class LegacyInputError(ValueError):
+class LegacyInputError(UserError):
     """A config.yaml or command line has mistakes that have to be mended first; `problems` has one line for each."""
 
     def __init__(self, problems: list[str]) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from accelerators.legacy.report import Report
-from accelerators.spelling import closest, listed
+from userinput.spelling import closest, listed
 
 DEFAULT_METRIC = "training/hptuning/metric"
 """The metric tag of jobs that named none (ml v1 API reference)."""

@@ -6,7 +6,7 @@
 Worker pools become processes with the environment that the service gives them, restarted by its rules.
 """
 
-from localvertex.custom_jobs.faults import Fault
+from localvertex.custom_jobs.faults.faults import Fault
 from localvertex.custom_jobs.job import CustomJob, Pool, Replica
 from localvertex.custom_jobs.reading import read
 from localvertex.custom_jobs.restart_rules import RestartRule

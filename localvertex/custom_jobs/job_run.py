@@ -11,17 +11,17 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from localvertex import logs
-from localvertex.custom_jobs.disturbances import Disturbances
-from localvertex.custom_jobs.event_files import EventFiles
-from localvertex.custom_jobs.fault_clock import FaultClock
-from localvertex.custom_jobs.faults import Fault
-from localvertex.custom_jobs.goodput import Mark, goodput
+from localvertex.custom_jobs.faults.clock import FaultClock
+from localvertex.custom_jobs.faults.disturbances import Disturbances
+from localvertex.custom_jobs.faults.faults import Fault
+from localvertex.custom_jobs.goodput.event_files import EventFiles
+from localvertex.custom_jobs.goodput.goodput import Mark, goodput
 from localvertex.custom_jobs.job import CustomJob
 from localvertex.custom_jobs.replica_process import Exit, ReplicaProcess
 from localvertex.custom_jobs.restart_rules import Decision, Restarts, Verdict
 from localvertex.custom_jobs.status import JobState, Outcome, Status
 from localvertex.errors import Cancelled
+from localvertex.processes import logs
 
 LOG = "log.txt"
 """What the job itself has to say, in its folder; a pipeline's step has the same file."""

@@ -3,12 +3,12 @@
 import hashlib
 from pathlib import Path
 
-from localvertex import environments
 from localvertex.custom_jobs.job import Pool
 from localvertex.custom_jobs.status import Place
 from localvertex.errors import TaskFailed
-from localvertex.placeholders import local_path
-from localvertex.processes import Processes
+from localvertex.processes import environments
+from localvertex.processes.processes import Processes
+from localvertex.values.placeholders import local_path
 
 INSTALL = """\
 python3 -m pip install --disable-pip-version-check --no-build-isolation --ignore-installed --no-deps "$@" &&

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from localvertex import logs
 from localvertex.custom_jobs.job import Replica
 from localvertex.custom_jobs.metadata_server import MetadataServer
 from localvertex.custom_jobs.status import ReplicaStatus
-from localvertex.processes import Process, Processes
+from localvertex.processes import logs
+from localvertex.processes.processes import Process, Processes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
-from localvertex.custom_jobs import faults
 from localvertex.custom_jobs.cluster import held_addresses
 from localvertex.custom_jobs.environment import (
     local_command,
@@ -17,8 +16,9 @@ from localvertex.custom_jobs.environment import (
     own_environment,
     service_environment,
 )
-from localvertex.custom_jobs.event_files import EventFiles
-from localvertex.custom_jobs.faults import Fault
+from localvertex.custom_jobs.faults import faults
+from localvertex.custom_jobs.faults.faults import Fault
+from localvertex.custom_jobs.goodput.event_files import EventFiles
 from localvertex.custom_jobs.gpus import gpu_environments
 from localvertex.custom_jobs.job import CustomJob
 from localvertex.custom_jobs.job_run import JobRun
@@ -27,8 +27,8 @@ from localvertex.custom_jobs.python_package import environment_of
 from localvertex.custom_jobs.replica_process import ReplicaProcess
 from localvertex.custom_jobs.restart_rules import Restarts
 from localvertex.custom_jobs.status import Options, Outcome, Place, Status
-from localvertex.environments import activated
-from localvertex.processes import Processes
+from localvertex.processes.environments import activated
+from localvertex.processes.processes import Processes
 
 
 def run(

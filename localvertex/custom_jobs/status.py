@@ -5,7 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from localvertex.custom_jobs.faults import Fault
+from localvertex.custom_jobs.faults.faults import Fault
 from localvertex.custom_jobs.restart_rules import RestartRule
 from localvertex.errors import TaskFailed
 

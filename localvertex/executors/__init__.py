@@ -1,5 +1,6 @@
 """What can execute a step. One class a file; the first that accepts an executor spec gets it."""
 
+from compiled.spec import Container, Importer
 from localvertex.executors.base import Executor
 from localvertex.executors.container_command import ContainerCommand
 from localvertex.executors.custom_job import CustomJob
@@ -7,7 +8,6 @@ from localvertex.executors.importing import Importing
 from localvertex.executors.model_upload import ModelUpload
 from localvertex.executors.notification_email import NotificationEmail
 from localvertex.executors.python_step import PythonStep
-from localvertex.spec import Container, Importer
 
 EXECUTORS: tuple[Executor, ...] = (
     Importing(), CustomJob(), ModelUpload(), NotificationEmail(), PythonStep(), ContainerCommand(),

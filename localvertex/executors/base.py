@@ -2,8 +2,8 @@
 
 from typing import ClassVar, Protocol
 
-from localvertex.job import Job
-from localvertex.spec import Container, Importer
+from compiled.spec import Container, Importer
+from localvertex.executors.attempt import Job
 
 
 class Executor(Protocol):

@@ -5,13 +5,13 @@ import shutil
 import tempfile
 from typing import ClassVar
 
-from localvertex import logs
-from localvertex.arguments import expand_arguments, mentioned_inputs
+from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
+from localvertex.executors.attempt import Job
 from localvertex.executors.python_step import MODULE, bin_folder
-from localvertex.job import Job
-from localvertex.placeholders import PLACEHOLDER, Unresolvable
-from localvertex.spec import Container, Importer
+from localvertex.processes import logs
+from localvertex.values.arguments import expand_arguments, mentioned_inputs
+from localvertex.values.placeholders import PLACEHOLDER, Unresolvable
 
 WARNING = (
     "commands of container components run on this machine, not in their images; "

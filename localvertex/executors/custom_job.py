@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 from typing import Any, ClassVar
 
-from localvertex import custom_jobs, logs
+from compiled.spec import Container, Importer
+from localvertex import custom_jobs
 from localvertex.errors import Cancelled, TaskFailed
-from localvertex.job import Job, launcher_options, missing_options
-from localvertex.payload import launcher_payload, without_empty
-from localvertex.spec import Container, Importer
+from localvertex.executors.attempt import Job, launcher_options, missing_options
+from localvertex.executors.payload import launcher_payload, without_empty
+from localvertex.processes import logs
 
 MODULE = "google_cloud_pipeline_components.container.v1.custom_job.launcher"
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import ClassVar
 
-from localvertex import executor_files
+from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
-from localvertex.job import Job
-from localvertex.placeholders import Unresolvable, resolve_structure
-from localvertex.spec import Container, Importer
+from localvertex.executors.attempt import Job
+from localvertex.state import executor_files
+from localvertex.values.placeholders import Unresolvable, resolve_structure
 
 
 class Importing:

@@ -5,11 +5,12 @@ import re
 from pathlib import Path
 from typing import Any, ClassVar
 
-from localvertex import executor_files, logs, registry
+from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
-from localvertex.job import Job, launcher_options, missing_options
-from localvertex.payload import launcher_payload, without_empty
-from localvertex.spec import Container, Importer
+from localvertex.executors.attempt import Job, launcher_options, missing_options
+from localvertex.executors.payload import launcher_payload, without_empty
+from localvertex.processes import logs
+from localvertex.state import executor_files, registry
 
 MODULE = "google_cloud_pipeline_components.container.v1.model.upload_model.launcher"
 

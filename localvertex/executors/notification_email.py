@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
-from localvertex import logs
-from localvertex.job import Job
-from localvertex.spec import Container, Importer
+from compiled.spec import Container, Importer
+from localvertex.executors.attempt import Job
+from localvertex.processes import logs
 
 MODULE = "google_cloud_pipeline_components.container.v1.vertex_notification_email.executor"
 

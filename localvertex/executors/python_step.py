@@ -5,12 +5,13 @@ import tempfile
 from pathlib import Path
 from typing import ClassVar
 
-from localvertex import logs, step_environment
+from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
-from localvertex.forked_steps import program_of
-from localvertex.job import Job
-from localvertex.processes import check_arguments
-from localvertex.spec import Container, Importer
+from localvertex.executors import step_environment
+from localvertex.executors.attempt import Job
+from localvertex.processes import logs
+from localvertex.processes.forked_steps import program_of
+from localvertex.processes.processes import check_arguments
 
 MODULE = "kfp.dsl.executor_main"
 

@@ -13,12 +13,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from localvertex.errors import UserError
-from localvertex.json_text import parse_json
-from localvertex.serve.call import Call, Location
-from localvertex.serve.errors import ApiError, error_body, invalid
-from localvertex.serve.guard import Guard
+from localvertex.serve.api.call import Call, Location
+from localvertex.serve.api.errors import ApiError, error_body, invalid
+from localvertex.serve.api.guard import Guard
 from localvertex.serve.service import Service
+from localvertex.values.json_text import parse_json
+from userinput.errors import UserError
 
 Method = Callable[[Call], dict[str, Any]]
 Endpoint = Callable[[Request], Awaitable[Response]]

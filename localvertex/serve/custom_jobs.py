@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from localvertex import custom_jobs, record
+from localvertex import custom_jobs
 from localvertex.custom_jobs import JobState, Outcome, Place, Status
 from localvertex.errors import TaskFailed
-from localvertex.processes import Processes
-from localvertex.serve import errors, messages
-from localvertex.serve.call import Call
-from localvertex.serve.errors import ApiError, invalid, not_found
-from localvertex.serve.listing import page
-from localvertex.serve.operations import Operations
+from localvertex.processes.processes import Processes
+from localvertex.serve.api import errors, messages
+from localvertex.serve.api.call import Call
+from localvertex.serve.api.errors import ApiError, invalid, not_found
+from localvertex.serve.api.listing import page
+from localvertex.serve.api.operations import Operations
+from localvertex.serve.api.store import Store
 from localvertex.serve.pipeline_job_view import rpc_error
-from localvertex.serve.store import Store
+from localvertex.state import record
 
 COLLECTION = "customJobs"
 

@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from localvertex.serve import messages
-from localvertex.serve.call import Call
-from localvertex.serve.errors import ApiError, invalid, not_found
+from localvertex.serve.api import messages
+from localvertex.serve.api.call import Call
+from localvertex.serve.api.errors import ApiError, invalid, not_found
 
 DEFAULT = "default"
 

@@ -7,14 +7,14 @@ import shutil
 from typing import Any
 from uuid import uuid4
 
-from localvertex import registry
-from localvertex.serve import messages
-from localvertex.serve.call import Call
-from localvertex.serve.errors import ApiError, Status, invalid, not_found
-from localvertex.serve.listing import page
+from localvertex.serve.api import messages
+from localvertex.serve.api.call import Call
+from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
+from localvertex.serve.api.listing import page
+from localvertex.serve.api.operations import TYPES, Operations
+from localvertex.serve.api.store import ID, Store
 from localvertex.serve.model_versions import DEFAULT, ModelVersions
-from localvertex.serve.operations import TYPES, Operations
-from localvertex.serve.store import ID, Store
+from localvertex.state import registry
 
 COLLECTION = "models"
 

@@ -9,11 +9,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from localvertex import report, runs
-from localvertex.serve import custom_jobs, schedules
-from localvertex.serve.call import Call, Location
+from localvertex.serve import custom_jobs
+from localvertex.serve.api.call import Call, Location
+from localvertex.serve.api.store import Store
 from localvertex.serve.models import Models
-from localvertex.serve.store import Store
+from localvertex.serve.schedules import schedules
+from localvertex.show import report
+from localvertex.state import runs
 
 TEMPLATE = "index.html.j2"
 

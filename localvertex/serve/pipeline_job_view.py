@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from localvertex import record
-from localvertex.serve.errors import Status
-from localvertex.task import State
+from localvertex.serve.api.errors import Status
+from localvertex.state import record
+from localvertex.state.task import State
 
 FIELDS = {
     "name", "displayName", "createTime", "startTime", "endTime", "updateTime", "pipelineSpec", "state", "jobDetail",

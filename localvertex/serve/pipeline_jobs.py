@@ -9,16 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from localvertex import engine, record, run_ids
-from localvertex.errors import Refused, UserError
-from localvertex.pipeline_run import PipelineRun
-from localvertex.serve import messages
-from localvertex.serve.call import Call, Location
-from localvertex.serve.errors import ApiError, Status, invalid, not_found
-from localvertex.serve.listing import page
-from localvertex.serve.operations import Operations
+from localvertex import engine
+from localvertex.errors import Refused
+from localvertex.runner.pipeline_run import PipelineRun
+from localvertex.serve.api import messages
+from localvertex.serve.api.call import Call, Location
+from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
+from localvertex.serve.api.listing import page
+from localvertex.serve.api.operations import Operations
+from localvertex.serve.api.store import Store
 from localvertex.serve.pipeline_job_view import FIELDS, pipeline_job, pipeline_name, searchable
-from localvertex.serve.store import Store
+from localvertex.state import record, run_ids
+from userinput.errors import UserError
 
 COLLECTION = "pipelineJobs"
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import uvicorn
 
-from localvertex.errors import UserError
 from localvertex.serve.app import application
 from localvertex.serve.service import Service
+from userinput.errors import UserError
 
 HOST = "127.0.0.1"
 

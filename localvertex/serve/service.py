@@ -5,16 +5,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from localvertex.serve.call import Call
-from localvertex.serve.clock import Clock
+from localvertex.serve.api.call import Call
+from localvertex.serve.api.operations import Operations
+from localvertex.serve.api.store import Store
 from localvertex.serve.custom_jobs import CustomJobs
 from localvertex.serve.models import Models
-from localvertex.serve.operations import Operations
 from localvertex.serve.pages import Pages
 from localvertex.serve.pipeline_jobs import PipelineJobs
-from localvertex.serve.schedule_clock import ScheduleClock
-from localvertex.serve.schedules import Schedules
-from localvertex.serve.store import Store
+from localvertex.serve.schedules.clock import Clock
+from localvertex.serve.schedules.schedule_clock import ScheduleClock
+from localvertex.serve.schedules.schedules import Schedules
 
 Method = Callable[[Call], dict[str, Any]]
 

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accelerators.pipeline_graph import Graph
-from accelerators.spelling import camel
-from components.mistakes import Mistake
-from components.training_plan import TrainingPlan
+from accelerators.pipeline.graph import Graph
 from pipelines.commands.submit import add_job, add_parameters, settings_from
-from pipelines.parameters import given_parameters, typed
-from pipelines.pipeline_job import DEFAULT_FILE, JobSettings, check, definitions, pipeline_job, read_pipeline
+from pipelines.jobs.parameters import given_parameters, typed
+from pipelines.jobs.pipeline_job import DEFAULT_FILE, JobSettings, check, definitions, pipeline_job, read_pipeline
+from pipelines.jobs.watch import log_command
 from pipelines.vertex import Place, add_place, calls, client, message, place_from
-from pipelines.watch import log_command
+from training_job.plan import TrainingPlan
+from userinput.errors import UserError
+from userinput.spelling import camel
 
 PLAN = "plan"
 """Name of the step whose inputs decide over the job."""
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"warning: {finding.message}", file=sys.stderr)
     root = whole["runtimeConfig"].get("gcsOutputDirectory")
     if not root:
-        raise Mistake("no pipeline root is given; add --pipeline-root gs://MY-BUCKET/pipelines")
+        raise UserError("no pipeline root is given; add --pipeline-root gs://MY-BUCKET/pipelines")
     inputs = plan_inputs(whole) | {"region": place.region}
     if not options.dry_run:
         _check_reach(options.dataset, place)
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_reach(dataset: str, place: Place) -> None:
     if not place.is_local and not dataset.startswith(("gs://", "/gcs/")):
-        raise Mistake(
+        raise UserError(
             f"--dataset is {dataset!r}, which no machine of Google's can read; copy it into a bucket, or prepare it"
             f" there: python -m trainer.prepare SOURCE gs://MY-BUCKET/{os.path.basename(dataset.rstrip('/'))}"
         )
@@ -77,12 +77,12 @@ def plan_inputs(job: dict[str, Any]) -> dict[str, Any]:
     """Return the values that the step `plan` of a pipeline job gets, typed as it declares them.
 
     Raises:
-        Mistake: The pipeline has no such step.
+        UserError: The pipeline has no such step.
     """
     spec = job["pipelineSpec"]
     steps = {each.name: each for each in Graph(spec=spec, parameters=job["runtimeConfig"]["parameterValues"]).steps()}
     if PLAN not in steps:
-        raise Mistake(f"the pipeline has no step {PLAN!r}; custom-job is for files that `python compile.py` wrote")
+        raise UserError(f"the pipeline has no step {PLAN!r}; custom-job is for files that `python compile.py` wrote")
     declared = definitions({"root": spec["components"][f"comp-{PLAN}"]})
     return typed(declared, {name: steps[PLAN].inputs[name].value for name in declared})
 

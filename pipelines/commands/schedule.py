@@ -3,9 +3,9 @@
 import argparse
 from datetime import UTC, datetime
 
-from pipelines import schedule_calls
-from pipelines.schedule_file import DEFAULT_FILE, Wanted, read_schedules
-from pipelines.schedule_plan import Step, plan, prune
+from pipelines.schedules import calls as schedule_calls
+from pipelines.schedules.file import DEFAULT_FILE, Wanted, read_schedules
+from pipelines.schedules.plan import Step, plan, prune
 from pipelines.vertex import Place, add_place, calls, place_from
 
 VERBS = {

@@ -5,12 +5,20 @@ import json
 import sys
 from typing import Any, TextIO
 
-from components.mistakes import Mistake
-from pipelines.machines import plan_lines
-from pipelines.parameters import given_parameters
-from pipelines.pipeline_job import DEFAULT_FILE, JobSettings, check, definitions, job_id, pipeline_job, read_pipeline
+from pipelines.jobs.machines import plan_lines
+from pipelines.jobs.parameters import given_parameters
+from pipelines.jobs.pipeline_job import (
+    DEFAULT_FILE,
+    JobSettings,
+    check,
+    definitions,
+    job_id,
+    pipeline_job,
+    read_pipeline,
+)
+from pipelines.jobs.watch import watch
 from pipelines.vertex import Place, add_place, calls, client, message, place_from
-from pipelines.watch import watch
+from userinput.errors import UserError
 
 CREATE_TIMEOUT_SECONDS = 120.0
 
@@ -50,7 +58,7 @@ def settings_from(options: argparse.Namespace) -> JobSettings:
     pairs = [text.partition("=") for text in options.labels.split(",") if text]
     for key, separator, _ in pairs:
         if not separator:
-            raise Mistake(f"--labels has {key!r}; expected KEY=VALUE, several with a comma between them")
+            raise UserError(f"--labels has {key!r}; expected KEY=VALUE, several with a comma between them")
     return JobSettings(
         pipeline_root=options.pipeline_root,
         service_account=options.service_account,
@@ -88,7 +96,7 @@ def tell(job: dict[str, Any], place: Place, options: argparse.Namespace, *, to: 
     """Print what the check found and what will run where.
 
     Raises:
-        Mistake: The check found errors.
+        UserError: The check found errors.
     """
     for finding in check(job, place):
         print(f"warning: {finding.message}", file=to)

@@ -7,8 +7,7 @@ import pytest
 
 from accelerators import check_worker_pools, load_catalogue
 from accelerators.legacy.convert import convert
-
-from .conftest import LIMITS, limit_counts
+from tests.accelerators.conftest import LIMITS, limit_counts
 
 BEFORE_P100_ENDED = datetime.date(2026, 9, 14)
 TODAY = datetime.date(2026, 11, 20)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from .conftest import DATA, ROOT
+from tests.accelerators.conftest import DATA, ROOT
 
 PAGES = ("accelerators.md", "convert.md")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accelerators.reading import UnreadableFile, parse
+from userinput.reading import UnreadableFile, parse
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from accelerators import UnreadableFile, check_custom_job, check_pipeline, check_worker_pools
 from accelerators.document import examine
-from accelerators.finding import Finding
+from accelerators.job.finding import Finding
+from accelerators.job.schema import ENUMS, MESSAGES
+from accelerators.job.shape import Reading
 from accelerators.legacy.command_line import read_command
 from accelerators.legacy.convert import convert
 from accelerators.legacy.fields import ROLES, TRAINING_INPUT
 from accelerators.legacy.report import LegacyInputError, Report
-from accelerators.reading import read
-from accelerators.schema import ENUMS, MESSAGES
-from accelerators.shape import Reading
-from accelerators.spelling import camel, snake
+from userinput.reading import read
+from userinput.spelling import camel, snake
 
 TODAY = datetime.date(2026, 11, 20)
 RELAXED = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))

@@ -3,7 +3,7 @@
 import itertools
 import re
 
-from .conftest import COLUMNS_JA, DATA, LIMITS, SEEDS, limit_counts, possible_assignments, seed_rows
+from tests.accelerators.conftest import COLUMNS_JA, DATA, LIMITS, SEEDS, limit_counts, possible_assignments, seed_rows
 
 
 def test_short_rows_have_exactly_one_reading():

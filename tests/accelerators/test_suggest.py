@@ -5,7 +5,7 @@ import datetime
 import pytest
 
 from accelerators import check_worker_pools, load_catalogue
-from accelerators.ladder import Wish, fitting, ladder
+from accelerators.catalogue.fallbacks import Wish, fitting, ladder
 
 TODAY = datetime.date(2026, 11, 20)
 GPUS = [name for name, kind in load_catalogue().accelerators.items() if kind.is_gpu]

@@ -3,7 +3,7 @@
 import time
 
 from localvertex.custom_jobs.metadata_server import MAINTENANCE_EVENT, PREEMPTED, MetadataServer
-from trainer import notices
+from trainer.cluster import notices
 
 
 def test_notices_of_the_local_metadata_server_are_heard_and_those_of_the_next_machine_too() -> None:

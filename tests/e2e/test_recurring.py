@@ -13,7 +13,7 @@ import yaml
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from pipelines.watch import ENDED
+from pipelines.jobs.watch import ENDED
 from tests.e2e.conftest import STEPS, Run
 from tests.localvertex.serve.server import Server, wait_until
 

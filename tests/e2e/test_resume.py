@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.trainer.job import Job, kill
-from trainer import checkpoints
+from trainer.checkpoints import checkpoints
 from trainer.prepare import prepare
 
 pytestmark = pytest.mark.slow

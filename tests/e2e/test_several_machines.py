@@ -11,8 +11,8 @@ import pytest
 
 from localvertex import custom_jobs
 from localvertex.custom_jobs import JobState
-from localvertex.custom_jobs.faults import parse
-from localvertex.processes import Processes
+from localvertex.custom_jobs.faults.faults import parse
+from localvertex.processes.processes import Processes
 
 pytestmark = pytest.mark.slow
 

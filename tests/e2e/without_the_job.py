@@ -11,9 +11,9 @@ from kfp import compiler, dsl, local
 
 from components.evaluate import evaluate
 from components.export import export
-from components.image import PLACEHOLDER_IMAGE
 from components.plan import plan
 from components.prepare import prepare
+from training_job.image import PLACEHOLDER_IMAGE
 
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)

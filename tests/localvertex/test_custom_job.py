@@ -12,9 +12,10 @@ from google_cloud_pipeline_components.v1.custom_job import (
 from kfp import dsl
 from kfp.dsl import Model, Output
 
-from localvertex import custom_jobs, summary
-from localvertex.custom_jobs.faults import parse
-from localvertex.live import replica_state
+from localvertex import custom_jobs
+from localvertex.custom_jobs.faults.faults import parse
+from localvertex.show import summary
+from localvertex.show.live import replica_state
 
 STEP = {"base_image": "python:3.11", "install_kfp_package": False}
 

@@ -13,8 +13,8 @@ import pytest
 from kfp import dsl
 
 import localvertex
+from compiled.load import MAX_FILE_BYTES
 from localvertex.engine import open_pipeline
-from localvertex.load import MAX_FILE_BYTES
 
 STEP = {"base_image": "python:3.11", "install_kfp_package": False}
 

@@ -9,7 +9,7 @@ from google_cloud_pipeline_components.v1.model import ModelUploadOp
 from google_cloud_pipeline_components.v1.vertex_notification_email import VertexNotificationEmailOp
 from kfp import dsl
 
-from localvertex import registry
+from localvertex.state import registry
 
 
 @dsl.pipeline(name="upload")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from components.image import PLACEHOLDER_IMAGE
 from tests.localvertex.serve.server import Server, wait_until
+from training_job.image import PLACEHOLDER_IMAGE
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from google.protobuf import json_format
 
-from components.image import PLACEHOLDER_IMAGE
-from components.worker_pools import Machines
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
+from training_job.image import PLACEHOLDER_IMAGE
+from training_job.machines import Machines
 
 IMAGE = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from accelerators import load_catalogue
-from accelerators.quota import MachineRequest, gpu_quota_name, quota_metrics
+from accelerators.catalogue.quota import MachineRequest, gpu_quota_name, quota_metrics
 
 IMAGE = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64
 PLACE = ("--project", "my-project", "--pipeline-root", "gs://my-bucket/pipelines")

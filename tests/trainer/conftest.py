@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trainer import dataset as datasets
-from trainer.dataset import Dataset
+from trainer.data import dataset as datasets
+from trainer.data.dataset import Dataset
 from trainer.prepare import prepare
 
 SHORT_RUN = ["--epochs=2", "--global-batch-size=32", "--checkpoint-every-steps=5", "--learning-rate=0.003"]

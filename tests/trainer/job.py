@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainer import events
+from trainer.files import event_log as events
 
 SECONDS = 180
 """Longer than any of these jobs takes."""

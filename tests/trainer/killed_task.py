@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 
-from trainer import storage, task
+from trainer import task
+from trainer.files import storage
 
 flush = storage._flush_to_disk
 

@@ -9,7 +9,8 @@ import sys
 # Importing TensorFlow before `task` has set its environment would not be `--exact`.
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
 
-from trainer import learner, task
+from trainer import task
+from trainer.learner import learner
 
 learner.EVALUATION_BATCH_SIZE = 8
 evaluate = learner.Learner.evaluate

@@ -6,7 +6,7 @@ import pytest
 
 from trainer import config
 from trainer.config import TrainConfig
-from trainer.errors import UserError
+from userinput.errors import UserError
 
 
 def parse(flags):
@@ -76,7 +76,8 @@ def test_unknown_fields_are_refused_by_name():
 
 def test_configuration_and_identity_need_no_tensorflow():
     code = (
-        "import sys; import trainer.config, trainer.run_identity, trainer.dataset, trainer.prepare, trainer.report;"
+        "import sys; import trainer.config, trainer.checkpoints.identity, trainer.data.dataset, trainer.prepare;"
+        "import trainer.results.report;"
         "sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from tests.trainer.conftest import run_module
-from trainer.errors import TrainingError, UserError
+from trainer.errors import TrainingError
 from trainer.evaluate import evaluate, score
 from trainer.export import export
 from trainer.prepare import prepare
+from userinput.errors import UserError
 
 FRESH = """
 import json, sys
@@ -82,7 +83,7 @@ def test_a_folder_in_use_is_not_overwritten(exported, digits_directory, trained_
 
 
 def test_an_export_that_answers_differently_does_not_appear(digits_directory, trained_directory, tmp_path, monkeypatch):
-    from trainer import saved_model
+    from trainer.results import saved_model
 
     true_answer = saved_model.LoadedModel.predict_files
     monkeypatch.setattr(saved_model.LoadedModel, "predict_files", lambda self, data: true_answer(self, data)[:, ::-1])
@@ -108,7 +109,7 @@ def test_another_dataset_is_refused(trained_directory, tmp_path):
 
 
 def test_predict_names_the_class_of_pictures_and_refuses_what_is_none(exported, tmp_path):
-    from trainer.sources import digits
+    from trainer.data.sources import digits
 
     digits.write(str(tmp_path / "digits"))
     (tmp_path / "text.png").write_text("no picture")

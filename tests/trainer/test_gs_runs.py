@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.trainer.conftest import module_process, run_module
-from trainer.sources import digits
+from trainer.data.sources import digits
 
 pytestmark = pytest.mark.slow
 ARGUMENTS = [

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from trainer import models
-from trainer.errors import UserError
 from trainer.models import applications, table
+from userinput.errors import UserError
 
 # Keras 3.15 hands its variables to h5py, which asks NumPy 2 for an array the old way.
 pytestmark = pytest.mark.filterwarnings(
@@ -16,7 +16,14 @@ IMAGES = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3), dtype=np.uint
 
 
 # One of each family that differs in the base; building all forty takes minutes.
-BUILT = ("convnet", "mnist-cnn", "resnet50", "efficientnetv2-b0", "mobilenetv3-small", "own_models.separable:build")
+BUILT = (
+    "convnet",
+    "mnist-cnn",
+    "resnet50",
+    "efficientnetv2-b0",
+    "mobilenetv3-small",
+    "trainer.models.custom.separable:build",
+)
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ import sys
 import pytest
 
 from tests.trainer.conftest import run_module
-from trainer import models, run_identity
+from trainer import models
+from trainer.checkpoints import identity as run_identity
 from trainer.config import TrainConfig
-from trainer.errors import UserError
+from userinput.errors import UserError
 
 MODEL = """
 import keras

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from trainer import dataset as datasets
-from trainer.errors import UserError
+from trainer.data import dataset as datasets
 from trainer.prepare import prepare
+from userinput.errors import UserError
 
 
 def noise(path: Path, seed: int, size: tuple[int, int] = (20, 14)) -> None:
@@ -165,7 +165,7 @@ def test_too_few_images_for_three_splits_are_refused(tmp_path):
 
 
 def test_shards_are_cut_at_their_size_and_read_as_one(tmp_path, monkeypatch):
-    from trainer import dataset_files
+    from trainer.data import dataset_files
 
     monkeypatch.setattr(dataset_files, "SHARD_BYTES", 5000)
     run(folder(tmp_path / "source", num_images=20), tmp_path / "out")

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.trainer.conftest import module_process, run_module
-from trainer import checkpoints, events
-from trainer.errors import UserError
-from trainer.run_identity import is_finished
+from trainer.checkpoints import checkpoints
+from trainer.checkpoints.identity import is_finished
+from trainer.files import event_log as events
+from userinput.errors import UserError
 
 pytestmark = pytest.mark.slow
 ARGUMENTS = [

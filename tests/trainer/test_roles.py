@@ -8,7 +8,7 @@ import pytest
 
 from tests.trainer.conftest import module_process, run_module
 from tests.trainer.job import Job
-from trainer import checkpoints
+from trainer.checkpoints import checkpoints
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from tests.trainer.conftest import SHORT_RUN, run_module
-from trainer import checkpoints, events, models
+from trainer import models
+from trainer.checkpoints import checkpoints
+from trainer.files import event_log as events
 
 
 def task(*arguments, **environment):

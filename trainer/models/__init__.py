@@ -9,8 +9,8 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from trainer.errors import UserError
 from trainer.models import own_source, table
+from userinput.errors import UserError
 
 if TYPE_CHECKING:
     import keras

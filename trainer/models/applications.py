@@ -5,9 +5,9 @@ from __future__ import annotations
 import keras
 from keras import layers
 
-from trainer.errors import UserError
 from trainer.models import weights as weight_files
 from trainer.models.table import Application
+from userinput.errors import UserError
 
 DROPOUT = 0.2
 """Before the classes, where the head has no hidden layer."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import keras
 from keras import layers
 
-from trainer.errors import UserError
 from trainer.models import weights as weight_files
+from userinput.errors import UserError
 
 
 def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:

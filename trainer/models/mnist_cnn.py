@@ -5,8 +5,8 @@ from __future__ import annotations
 import keras
 from keras import layers, ops
 
-from trainer.errors import UserError
 from trainer.models import weights as weight_files
+from userinput.errors import UserError
 
 
 @keras.saving.register_keras_serializable(package="trainer")

@@ -10,8 +10,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from trainer.errors import UserError
 from trainer.models import own_source
+from userinput.errors import UserError
 
 
 def build(name: str, *, image_size: int, num_classes: int, weights: str) -> keras.Model:

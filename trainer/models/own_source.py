@@ -9,7 +9,7 @@ import pathlib
 import re
 import sys
 
-from trainer.errors import UserError
+from userinput.errors import UserError
 
 
 def check_name(name: str) -> None:
@@ -19,7 +19,9 @@ def check_name(name: str) -> None:
         UserError: it is not.
     """
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", name):
-        raise UserError(f"model={name!r} is not of the form package.module:function, e.g. own_models.separable:build")
+        raise UserError(
+            f"model={name!r} is not of the form package.module:function, e.g. trainer.models.custom.separable:build"
+        )
 
 
 def digest(name: str) -> str:
@@ -47,7 +49,7 @@ def not_found(name: str, module: str) -> str:
     places = ", ".join(place or "." for place in sys.path[:3])
     return (
         f"model={name!r}: there is no module {module!r}; it is looked for in {places} and what is installed: put it"
-        " into own_models/, install its package, or add its folder to PYTHONPATH (docs/models.md)"
+        " into trainer/models/custom/, install its package, or add its folder to PYTHONPATH (docs/models.md)"
     )
 
 

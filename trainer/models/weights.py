@@ -6,8 +6,8 @@ import os
 
 import keras
 
-from trainer import storage
-from trainer.errors import UserError
+from trainer.files import storage
+from userinput.errors import UserError
 
 
 def load(model: keras.Model, path: str) -> None:

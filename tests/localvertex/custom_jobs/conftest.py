@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from localvertex import custom_jobs
-from localvertex.processes import Processes
+from localvertex.processes.processes import Processes
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from localvertex import custom_jobs
 from localvertex.custom_jobs import JobState
 from localvertex.errors import TaskFailed
-from localvertex.processes import Processes
+from localvertex.processes.processes import Processes
 
 pytestmark = pytest.mark.slow
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from localvertex import custom_jobs
-from localvertex.processes import Processes
+from localvertex.processes.processes import Processes
 
 
 def test_faults_and_restarts_are_told(message, place):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from google.api_core import exceptions
 
-from localvertex import registry
+from localvertex.state import registry
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,57 @@
+"""The quotas that a training job counts against, named as the service names them when one is exceeded.
+
+Sources: "The following quota metrics exceed quota limits: ..." in GoogleCloudPlatform/vertex-ai-samples#700 (GPUs) and
+training-data-analyst#2457 (CPUs: N1 and E2 share one metric, other families have one each); the guide on Flex Start and
+Spot: both use the preemptible quotas. Names of GPUs that no such message was found for follow the same pattern.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from accelerators.catalogue.catalogue import Catalogue
+
+_SERVICE = "aiplatform.googleapis.com"
+_SIZE = re.compile(r"^(H100(?:_MEGA)?|H200)_\d+GB$")
+"""Only of the A100 are there two sizes that the metric tells apart."""
+_SHARED_FAMILIES = ("n1", "e2")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineRequest:
+    """Machines of one kind that run at the same time."""
+
+    machine_type: str
+    accelerator_type: str = ""
+    accelerator_count: int = 0
+    """Per machine."""
+    replica_count: int = 1
+
+
+def quota_metrics(
+    requests: Iterable[MachineRequest], *, scheduling_strategy: str, catalogue: Catalogue
+) -> dict[str, float]:
+    """Return metric -> units (vCPUs or GPUs) that machines need together.
+
+    Machines whose number of vCPUs the catalogue does not know, and TPUs, are left out.
+    """
+    needed: dict[str, float] = {}
+    kind = "" if scheduling_strategy == "STANDARD" else "preemptible_"
+    prefix = f"{_SERVICE}/custom_model_training_{kind}"
+    for request in requests:
+        machine = catalogue.machines.get(request.machine_type)
+        if machine and machine.vcpus:
+            family = machine.name.partition("-")[0]
+            metric = f"{prefix}cpus" if family in _SHARED_FAMILIES else f"{prefix}{family}_cpus"
+            needed[metric] = needed.get(metric, 0) + machine.vcpus * request.replica_count
+        if request.accelerator_type.startswith("NVIDIA_"):
+            metric = f"{prefix}{gpu_quota_name(request.accelerator_type)}_gpus"
+            needed[metric] = needed.get(metric, 0) + request.accelerator_count * request.replica_count
+    return needed
+
+
+def gpu_quota_name(accelerator_type: str) -> str:
+    """Return e.g. nvidia_t4 for NVIDIA_TESLA_T4, nvidia_h100 for NVIDIA_H100_80GB."""
+    bare = accelerator_type.removeprefix("NVIDIA_").removeprefix("TESLA_")
+    name = _SIZE.sub(r"\1", bare)
+    return f"nvidia_{name.lower()}"

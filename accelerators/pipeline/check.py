@@ -1,0 +1,151 @@
+"""Checks a compiled pipeline: the jobs of its steps, and what only goes wrong in pipelines."""
+
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
+from accelerators.catalogue.catalogue import Catalogue, load_catalogue
+from accelerators.check import check_read, check_spec
+from accelerators.job.finding import Finding
+from accelerators.job.run_time import AtRunTime
+from accelerators.job.shape import Reading
+from accelerators.pipeline.graph import Graph
+from accelerators.pipeline.payload import Payload, build
+from accelerators.pipeline.rules import check_images, check_locations, check_root
+from accelerators.pipeline.step import Step, mapping
+from accelerators.pipeline.step_rules import check_launcher, check_plain_step
+from userinput.spelling import listed, quoted
+
+_JUDGED = ("worker_pool_specs", "scheduling", "location")
+"""The parts of a job that rules look at; defaults of others are not worth a note."""
+
+
+@dataclass(kw_only=True)
+class Examination:
+    """What was found in a file, and what the reader should know beside it."""
+
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What was checked with defaults or not at all; one line each."""
+    what: str = ""
+    """What the file is, e.g. "compiled pipeline"."""
+
+
+def check_pipeline(
+    pipeline_spec: dict[str, Any],
+    *,
+    region: str | None = None,
+    catalogue: Catalogue | None = None,
+    today: date | None = None,
+) -> list[Finding]:
+    """Check a compiled kfp pipeline.
+
+    Args:
+        pipeline_spec: The parsed spec, or a PipelineJob that holds one in pipelineSpec.
+        region: Where the pipeline is to run; jobs that name no location run there.
+        catalogue: The tables to check against; None for `load_catalogue()`.
+        today: The day for end-of-support dates; None for the real one.
+
+    Returns:
+        What is wrong; an empty list when nothing is.
+
+    Raises:
+        UnreadableFile: If its dags unfold without end.
+    """
+    return examine_pipeline(pipeline_spec, region=region, catalogue=catalogue, today=today).findings
+
+
+def examine_pipeline(
+    document: dict[str, Any], *, region: str | None, catalogue: Catalogue | None, today: date | None
+) -> Examination:
+    """Check a pipeline spec or PipelineJob and say what was checked with defaults."""
+    job = mapping(document.get("pipelineSpec"))
+    config = mapping(document.get("runtimeConfig"))
+    spec = job or document
+    parameters = mapping(config.get("parameterValues"))
+    steps = list(Graph(spec=spec, parameters=parameters).steps())
+    seen = Examination(what="compiled pipeline")
+    tables, day = catalogue or load_catalogue(), today or date.today()
+    for step in steps:
+        _check_step(step, seen, region or "", tables, day)
+    seen.findings += check_locations(steps, region or "")
+    seen.findings += check_images(steps)
+    seen.findings += check_root(spec, config)
+    # A dag that is used twice is walked twice, and mostly says the same twice.
+    seen.findings, seen.notes = list(dict.fromkeys(seen.findings)), list(dict.fromkeys(seen.notes))
+    return seen
+
+
+def _check_step(step: Step, seen: Examination, region: str, catalogue: Catalogue, today: date) -> None:
+    if not step.is_google_cloud:
+        seen.findings += check_plain_step(step, region, catalogue, today)
+        return
+    kind = step.argument("--type")
+    trains = kind in ("CustomJob", "HyperparameterTuningJob")
+    seen.findings += check_launcher(step, trains=trains)
+    if trains:
+        _check_job(step, kind, seen, region, catalogue, today)
+
+
+def _check_job(step: Step, kind: str, seen: Examination, region: str, catalogue: Catalogue, today: date) -> None:
+    payload = build(step)
+    if payload is None:
+        message = f"the payload of step {step.name!r} is not understood; its machines were not checked"
+        seen.findings.append(Finding(rule="not-checked", severity="warning", where=step.where, message=message))
+        return
+    reading = Reading(lenient=False, compiled=True)
+    place = payload.region or region
+    if kind == "CustomJob":
+        path = "job_spec"
+        check_read(payload.job, reading, region=place, catalogue=catalogue, today=today, component=True)
+    else:
+        path = "trial_job_spec"
+        fields = reading.message(payload.job.get(path, {}), "CustomJobSpec", path)
+        check_spec(fields, reading, region=place, catalogue=catalogue, today=today, component=True, prefix=f"{path}.")
+    seen.findings += [_in_pipeline(finding, payload, reading) for finding in reading.findings]
+    seen.findings += _artifacts(payload)
+    _remarks(payload, path, seen)
+
+
+def _in_pipeline(finding: Finding, payload: Payload, reading: Reading) -> Finding:
+    where = "location" if finding.where == "region" else finding.where
+    names = [repr(name) for name in payload.defaults(where)]
+    noted = f" (checked with the default of parameter {listed(names, 'and')})" if names else ""
+    place = reading.as_written(payload.place(where))
+    return replace(finding, where=place, message=finding.message + noted)
+
+
+def _artifacts(payload: Payload) -> list[Finding]:
+    return [
+        Finding(
+            rule="artifact-in-worker-pools",
+            severity="error",
+            where=payload.place(path),
+            message=(
+                f"{_origin(payload.origins[path].value)} is an artifact; worker pools can only hold parameters: "
+                "let a step return its uri as text, or make the step a component that takes the artifact"
+            ),
+        )
+        for path in payload.artifacts()
+    ]
+
+
+def _origin(value: object) -> str:
+    return value.origin if isinstance(value, AtRunTime) else quoted(value)
+
+
+def _remarks(payload: Payload, path: str, seen: Examination) -> None:
+    pools = mapping(payload.job.get(path)).get("worker_pool_specs")
+    if isinstance(pools, AtRunTime):
+        message = f"the worker pools are {pools.origin}; what is only known at run time was not checked"
+        where = payload.place(f"{path}.worker_pool_specs")
+        seen.findings.append(Finding(rule="not-checked", severity="warning", where=where, message=message))
+    used = {
+        name: value.value
+        for place, value in payload.origins.items()
+        for name in value.default_of
+        if not isinstance(value.value, (list, dict)) and any(part in place for part in _JUDGED)
+    }
+    if used:
+        values = ", ".join(f"{name}={quoted(value, 40)}" for name, value in used.items())
+        seen.notes.append(f"step {payload.step.name!r}: checked with the defaults of the parameters {values}")

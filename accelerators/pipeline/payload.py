@@ -1,0 +1,156 @@
+"""The job that a Google Cloud component will send, rebuilt from its compiled step."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from accelerators.job.run_time import AtRunTime
+from accelerators.pipeline.step import Step, Value, mapping
+
+_INPUT = re.compile(r"\{\{\$\.inputs\.parameters\['([^']+)'\]\}\}")
+# In the payload a placeholder for a list or number stands without quotes: {"worker_pool_specs": {{$.inputs...}}}.
+_BARE = re.compile(r"([:\[,]\s*)(\{\{\$\.inputs\.parameters\['[^']+'\]\}\})")
+_LAST = re.compile(r"(^|\.)[^.\[]+$|\[\d+\]$")
+_LOCATION = "{{$.pipeline_google_cloud_location}}"
+
+MACHINE_INPUTS = ("machine_type", "accelerator_type", "accelerator_count")
+"""A step with an input of such a name is taken for one that plans the machines."""
+
+
+@dataclass(kw_only=True)
+class Payload:
+    """A job with, for every part, where it comes from.
+
+    Attributes:
+        job: CustomJob or HyperparameterTuningJob fields; parts that no file holds are AtRunTime.
+        region: Region of the job; empty when it is the pipeline's own.
+        origins: Path in the job -> the value that stands there.
+    """
+
+    step: Step
+    job: dict[str, Any] = field(default_factory=dict)
+    region: str = ""
+    origins: dict[str, Value] = field(default_factory=dict)
+
+    def place(self, path: str) -> str:
+        """Return where in the pipeline file a path of the job stands."""
+        for head in _upwards(path):
+            if head in self.origins:
+                return self.origins[head].where + path[len(head) :]
+        return f"{self.step.container_where}.args(--payload).{path}"
+
+    def defaults(self, path: str) -> list[str]:
+        """Return the pipeline parameters whose defaults decide what stands at and beside a path of the job."""
+        beside, _, _ = path.rpartition(".")
+        names = dict.fromkeys(self._defaults_below.get(beside or path, ()))
+        for place in _upwards(path):
+            held = self.origins.get(place)
+            names |= dict.fromkeys(held.default_of if held else ())
+        return list(names)
+
+    @cached_property
+    def _defaults_below(self) -> dict[str, dict[str, None]]:
+        """Every path of the job -> the parameters with defaults at or below it."""
+        below: dict[str, dict[str, None]] = {}
+        for path, held in self.origins.items():
+            for place in _upwards(path) if held.default_of else ():
+                below.setdefault(place, {}).update(dict.fromkeys(held.default_of))
+        return below
+
+    def artifacts(self) -> list[str]:
+        """Return the paths of the job at which an artifact was put."""
+        return [path for path, value in self.origins.items() if value.is_artifact]
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """Yield a[0].b, a[0] and a for "a[0].b"."""
+    while path:
+        yield path
+        path = _LAST.sub("", path)
+
+
+def build(step: Step) -> Payload | None:
+    """Return the job of a step, or None if its payload is not one that this module understands."""
+    try:
+        template = json.loads(_BARE.sub(r'\1"\2"', step.argument("--payload")))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(template, dict):
+        return None
+    payload = Payload(step=step)
+    payload.job = mapping(_filled(template, payload, ""))
+    location = _filled(step.argument("--location"), payload, "location")
+    payload.region = location if isinstance(location, str) else ""
+    _planned(payload)
+    return payload
+
+
+def _filled(value: Any, payload: Payload, path: str, depth: int = 0) -> Any:
+    if isinstance(value, str):
+        return _text(value, payload, path, depth)
+    if isinstance(value, list):
+        return [_filled(item, payload, f"{path}[{index}]", depth) for index, item in enumerate(value)]
+    if isinstance(value, dict):
+        return {
+            key: _filled(item, payload, f"{path}.{key}" if path else str(key), depth) for key, item in value.items()
+        }
+    return value
+
+
+def _text(text: str, payload: Payload, path: str, depth: int) -> Any:
+    if "{{$" not in text:
+        return text
+    whole = _INPUT.fullmatch(text)
+    if whole:
+        return _input(whole.group(1), payload, path, depth)
+    parts = [_input(name, payload, path, depth) for name in _INPUT.findall(text)]
+    if len(parts) > 50 or any(isinstance(part, (AtRunTime, list, dict)) or part is None for part in parts):
+        return AtRunTime(origin="text with a value of the running pipeline")
+    filled = iter(parts)
+    joined = _INPUT.sub(lambda _: str(next(filled)), text)
+    origin = "the pipeline's own location" if joined == _LOCATION else "the running pipeline"
+    return AtRunTime(origin=origin) if "{{$" in joined else joined
+
+
+def _input(name: str, payload: Payload, path: str, depth: int) -> Any:
+    held = payload.step.inputs.get(name)
+    if held is None or depth > 3:
+        return None  # an optional input that nobody gave; kfp leaves it out
+    payload.origins[path] = held
+    value = held.value
+    if isinstance(value, str) and value[:1] in ("[", "{") and "{{$" not in value[:3]:
+        value = _parsed(value)
+    return _filled(value, payload, path, depth + 1)
+
+
+def _parsed(text: str) -> Any:
+    """Return a list or mapping that older components take as JSON text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _planned(payload: Payload) -> None:
+    """Put the machine that a planning step is asked for where the pools will be, with its inputs' defaults."""
+    spec = payload.job.get("job_spec")
+    pools = mapping(spec).get("worker_pool_specs")
+    if not isinstance(pools, AtRunTime) or not any(name in pools.step_inputs for name in MACHINE_INPUTS):
+        return
+    path = "job_spec.worker_pool_specs"
+    machine: dict[str, Any] = {}
+    for name in MACHINE_INPUTS:
+        held = pools.step_inputs.get(name, Value(value=AtRunTime(origin="the planning step"), where=pools.producer))
+        # "" and 0 are how a parameter says "no accelerator".
+        if held.value not in ("", 0):
+            machine[name] = held.value
+        payload.origins[f"{path}[0].machine_spec.{name}"] = held
+    later = AtRunTime(origin=pools.origin)
+    mapping(spec)["worker_pool_specs"] = [
+        {"machine_spec": machine, "replica_count": later, "container_spec": {"image_uri": later}}
+    ]
+    payload.origins[f"{path}[0]"] = Value(value=None, where=f"{pools.producer}.inputs.parameters")
+    payload.origins[f"{path}[0].machine_spec"] = payload.origins[f"{path}[0]"]

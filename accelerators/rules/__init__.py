@@ -1,0 +1,1 @@
+"""The rules of the service for a custom job, one file per subject; facts come from `catalogue`."""

@@ -1,0 +1,151 @@
+"""What is to go wrong in a job, and when: faults as people write them (docs/faults.md)."""
+
+import random
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from localvertex.custom_jobs.job import CustomJob
+from localvertex.errors import TaskFailed
+from userinput.errors import UserError
+
+
+class Action(StrEnum):
+    """What happens."""
+
+    SIGKILL = "SIGKILL"
+    SIGTERM = "SIGTERM"
+    SIGSTOP = "SIGSTOP"
+    """The process freezes: it neither goes on nor ends."""
+    PREEMPT = "preempt"
+    """The machine is taken away, as Spot machines are."""
+    MAINTENANCE = "maintenance notice"
+    """The machine announces its maintenance, and goes away when that begins."""
+
+
+DEFAULT_GRACE_SECONDS = {Action.SIGTERM: 30.0, Action.PREEMPT: 30.0, Action.MAINTENANCE: 60.0}
+"""Compute Engine's 30 seconds before a Spot machine goes, and 60 before maintenance (an hour on GPU machines)."""
+
+GRAMMAR = (
+    "ACTION REPLICA WHEN [grace 30s]; ACTION is SIGKILL, SIGTERM, SIGSTOP, preempt or maintenance notice; REPLICA is "
+    "like workerpool1-0, or all; WHEN is at step 30, at 50%, at 20s or every 45s"
+)
+
+NUMBER = r"(\d{1,9}(?:\.\d{1,3})?)"
+FAULT = re.compile(
+    rf"(?P<action>{'|'.join(Action)})\s+(?P<target>all|workerpool[0-3]-\d{{1,4}})\s+"
+    rf"(?:at\s+step\s+(?P<step>\d{{1,12}})|at\s+{NUMBER.replace('(', '(?P<percent>', 1)}\s*%"
+    rf"|at\s+{NUMBER.replace('(', '(?P<seconds>', 1)}\s*s|every\s+{NUMBER.replace('(', '(?P<every>', 1)}\s*s)"
+    rf"(?:\s+grace\s+{NUMBER.replace('(', '(?P<grace>', 1)}\s*s)?",
+    re.IGNORECASE,
+)
+
+ALL = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """One thing that goes wrong; exactly one of the four times is set."""
+
+    action: Action
+    target: str
+    """A replica's name, or `all`."""
+    at_step: int | None = None
+    """When the replica has trained this step; once."""
+    at_percent: float | None = None
+    """When the replica has trained this share of its steps; once."""
+    at_seconds: float | None = None
+    """After the start of the job; once."""
+    every_seconds: float | None = None
+    grace_seconds: float = 0.0
+    """From the signal or the notice to SIGKILL."""
+
+    def __post_init__(self) -> None:
+        """Refuses nonsense."""
+        times = (self.at_step, self.at_percent, self.at_seconds, self.every_seconds)
+        if sum(time is not None for time in times) != 1:
+            raise UserError(f"{self}: exactly one time expected")
+        if self.every_seconds is not None and self.every_seconds < 1:
+            raise UserError(f"{self}: at least one second between two expected")
+        if self.at_percent is not None and self.at_percent > 100:
+            raise UserError(f"{self}: at most 100% expected")
+        if self.grace_seconds and self.action not in DEFAULT_GRACE_SECONDS:
+            raise UserError(f"{self}: {self.action} leaves no grace time; leave it out")
+
+    @property
+    def needs_steps(self) -> bool:
+        """Whether the replica has to write events (docs/events.md)."""
+        return self.at_step is not None or self.at_percent is not None
+
+    def __str__(self) -> str:
+        """As it is written on the command line."""
+        when = (
+            f"at step {self.at_step}" if self.at_step is not None
+            else f"at {self.at_percent:g}%" if self.at_percent is not None
+            else f"at {self.at_seconds:g}s" if self.at_seconds is not None
+            else f"every {self.every_seconds or 0:g}s"
+        )  # fmt: skip
+        grace = f" grace {self.grace_seconds:g}s" if self.action in DEFAULT_GRACE_SECONDS else ""
+        return f"{self.action} {self.target} {when}{grace}"
+
+
+def parse(text: str) -> Fault:
+    """A fault as written on the command line.
+
+    Raises:
+        UserError: it is not one; the message has the grammar.
+    """
+    match = FAULT.fullmatch(text.strip())
+    if match is None:
+        raise UserError(f"--fault {text!r}: expected {GRAMMAR}")
+    action = next(each for each in Action if each.lower() == re.sub(r"\s+", " ", match["action"]).lower())
+    grace = float(match["grace"]) if match["grace"] else DEFAULT_GRACE_SECONDS.get(action, 0.0)
+    try:
+        return Fault(
+            action=action,
+            target=match["target"].lower(),
+            at_step=int(match["step"]) if match["step"] else None,
+            at_percent=float(match["percent"]) if match["percent"] else None,
+            at_seconds=float(match["seconds"]) if match["seconds"] else None,
+            every_seconds=float(match["every"]) if match["every"] else None,
+            grace_seconds=grace,
+        )
+    except UserError as error:
+        raise UserError(f"--fault {error}") from None
+
+
+def random_faults(job: CustomJob, seed: int) -> tuple[Fault, ...]:
+    """One to three faults, the same for the same seed and the same replicas."""
+    source = random.Random(f"{seed} {' '.join(replica.name for replica in job.replicas)}")  # noqa: S311 - no secret
+    actions = [Action.SIGKILL, Action.SIGTERM, Action.PREEMPT]
+    if job.scheduling.restart_job_on_worker_restart:
+        # Only where all restart together does somebody notice a frozen replica.
+        actions.append(Action.SIGSTOP)
+    faults = []
+    for _ in range(source.randint(1, 3)):
+        action = source.choice(actions)
+        target = ALL if action is Action.PREEMPT else source.choice(job.replicas).name
+        grace = float(source.randint(0, 5)) if action in DEFAULT_GRACE_SECONDS else 0.0
+        percent = float(source.randint(5, 90))
+        faults.append(Fault(action=action, target=target, at_percent=percent, grace_seconds=grace))
+    return tuple(sorted(faults, key=lambda fault: fault.at_percent or 0))
+
+
+def check_for(job: CustomJob, faults: tuple[Fault, ...]) -> None:
+    """Refuses faults that cannot happen in this job.
+
+    Raises:
+        TaskFailed: a replica is not there, or its steps cannot be read.
+    """
+    names = [replica.name for replica in job.replicas]
+    for fault in faults:
+        if fault.target not in (ALL, *names):
+            raise TaskFailed(
+                f"fault {fault}: the job has no {fault.target}; it has {', '.join(names)}", is_retryable=False
+            )
+        if fault.needs_steps and (not job.base_output_directory or "://" in job.base_output_directory):
+            raise TaskFailed(
+                f"fault {fault}: steps are read from events in base_output_directory (docs/events.md), which is "
+                f"{job.base_output_directory or 'not set'}; give it a local folder, or the fault a time in seconds",
+                is_retryable=False,
+            )

@@ -1,0 +1,149 @@
+"""What a replica did when, from the lives of its processes and the events that they wrote (docs/events.md)."""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+from localvertex.custom_jobs.goodput.event_files import Event, number
+from localvertex.custom_jobs.replica_process import Span
+
+
+class Kind(StrEnum):
+    """What a stretch of time went into."""
+
+    PRODUCTIVE = "productive"
+    """Steps that count."""
+    LOST = "lost"
+    """Steps that were trained again later, and what was being trained when the process was killed."""
+    SAVING = "saving"
+    RESTORING = "restoring"
+    STARTING = "starting"
+    """From the start of a process to its first step: imports, building the model, tracing, meeting the others."""
+    EVALUATING = "evaluating"
+    WAITING = "waiting"
+    """Neither of these: no process, or between two events."""
+    RUNNING = "running"
+    """Of a program that trains no steps, or tells of none."""
+
+
+KIND_OF_EVENT = {"save": Kind.SAVING, "restore": Kind.RESTORING, "evaluate": Kind.EVALUATING}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """A stretch of time, in seconds since the epoch."""
+
+    kind: Kind
+    start: float
+    end: float
+
+    @property
+    def seconds(self) -> float:
+        """How long it is."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """All of a replica's time, without gaps, and its steps."""
+
+    segments: tuple[Segment, ...]
+    num_steps: int
+    """Steps that count."""
+    num_lost_steps: int
+
+
+def timeline(spans: list[Span], events: list[Event], end: float) -> Timeline:
+    """The timeline of a replica from its first start to `end`.
+
+    Which steps count is known from the end only: a later process that goes on from step r has thrown away what
+    earlier ones trained beyond r.
+    """
+    trains = any(event["event"] == "steps" for event in events)
+    segments: list[Segment] = []
+    num_steps = num_lost_steps = 0
+    limit = following_start = math.inf
+    for span in reversed(spans):
+        own = [event for event in events if span.start <= event["time"] < following_start]
+        following_start = span.start
+        part = Part(span, own, limit=limit, end=span.end or end, trains=trains)
+        segments = part.segments() + segments
+        num_steps, num_lost_steps = num_steps + part.num_steps, num_lost_steps + part.num_lost_steps
+        limit = min(limit, resumed_from(own))
+    return Timeline(segments=without_gaps(segments, end), num_steps=num_steps, num_lost_steps=num_lost_steps)
+
+
+def resumed_from(events: list[Event]) -> float:
+    """The step that a process went on from; infinite when it got to no step."""
+    for event in events:
+        if event["event"] == "restore":
+            return number(event, "step")
+        if event["event"] == "steps":
+            return number(event, "first_step") - 1
+    return math.inf
+
+
+class Part:
+    """The life of one process."""
+
+    def __init__(self, span: Span, events: list[Event], *, limit: float, end: float, trains: bool) -> None:
+        self._span, self._events, self._limit, self._end, self._trains = span, events, limit, end, trains
+        self.num_steps = self.num_lost_steps = 0
+
+    def segments(self) -> list[Segment]:
+        """Its segments, in order, without gaps."""
+        now, segments = self._span.start, []
+        between = Kind.STARTING if self._trains else Kind.RUNNING
+        for event in self._events:
+            seconds = event.get("seconds")
+            if event["event"] not in ("steps", *KIND_OF_EVENT) or not isinstance(seconds, int | float):
+                continue
+            event_end = min(max(now, event["time"]), self._end)
+            start = min(max(now, event["time"] - seconds), event_end)
+            segments.append(Segment(kind=between, start=now, end=start))
+            if event["event"] == "steps":
+                segments += self._steps(event, start, event_end)
+                between = Kind.WAITING
+            else:
+                segments.append(Segment(kind=KIND_OF_EVENT[event["event"]], start=start, end=event_end))
+            now = event_end
+        was_training = between is Kind.WAITING and self._span.exit_code != 0
+        last = Kind.LOST if was_training else between
+        return [each for each in [*segments, Segment(kind=last, start=now, end=self._end)] if each.seconds > 0]
+
+    def _steps(self, event: Event, start: float, end: float) -> list[Segment]:
+        """A call of several steps: those up to the limit count, the others are lost."""
+        first, last = number(event, "first_step"), number(event, "last_step")
+        num_all = max(1, last - first + 1)
+        num_kept = int(max(0, min(num_all, self._limit - first + 1)))
+        self.num_steps, self.num_lost_steps = self.num_steps + num_kept, self.num_lost_steps + num_all - num_kept
+        turn = start + (end - start) * num_kept / num_all
+        return [
+            Segment(kind=Kind.PRODUCTIVE, start=start, end=turn),
+            Segment(kind=Kind.LOST, start=turn, end=end),
+        ]
+
+
+def without_gaps(segments: list[Segment], end: float) -> tuple[Segment, ...]:
+    """The segments with waiting between them and up to the end."""
+    if not segments:
+        return ()
+    last = Segment(kind=Kind.WAITING, start=end, end=end)
+    filled = []
+    for segment, following in pairwise([*segments, last]):
+        filled.append(segment)
+        if following.start > segment.end:
+            filled.append(Segment(kind=Kind.WAITING, start=segment.end, end=following.start))
+    return tuple(filled)
+
+
+def coarsened(segments: tuple[Segment, ...], resolution_seconds: float) -> list[Segment]:
+    """Few enough to be drawn: what is shorter than the resolution goes to the segment before it."""
+    drawn: list[Segment] = []
+    for segment in segments:
+        if drawn and (segment.kind is drawn[-1].kind or segment.seconds < resolution_seconds):
+            drawn[-1] = Segment(kind=drawn[-1].kind, start=drawn[-1].start, end=segment.end)
+        else:
+            drawn.append(segment)
+    return drawn

@@ -1,0 +1,143 @@
+"""The client of fork_server.py: starts kfp's Python steps there when that makes no difference to them."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from localvertex.processes.processes import Process
+
+SERVER = str(Path(__file__).with_name("fork_server.py"))
+
+STARTED = b"\1"
+
+SCRIPT = re.compile(
+    r"""\s*program_path=\$\(mktemp -d\)\s*"""
+    r"""printf "%s" "\$0" > "\$program_path/ephemeral_component\.py"\s*"""
+    r"""_KFP_RUNTIME=true python3 -m kfp\.dsl\.executor_main[\s\\]*"""
+    r"""--component_module_path[\s\\]*"\$program_path/ephemeral_component\.py"[\s\\]*"\$@"\s*"""
+)
+"""What kfp's compiler writes for every `@dsl.component` (kfp 2.17, component_factory.py)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PythonProgram:
+    """A lightweight Python component: the source of its module, and the executor's arguments."""
+
+    source: str
+    arguments: tuple[str, ...]
+
+
+def program_of(command: list[str]) -> PythonProgram | None:
+    """The program in a step's command, when that command does nothing else than run it."""
+    if len(command) < 4 or command[:2] != ["sh", "-ec"] or not SCRIPT.fullmatch(command[2]):
+        return None
+    return PythonProgram(source=command[3], arguments=tuple(command[4:]))
+
+
+class Forked(Process):
+    """A step that was forked by a server."""
+
+    def wait(self) -> int:
+        """Waits for its supervisor's word; a supervisor that was killed took the step with it."""
+        code = self._lifeline.recv(1)
+        self.close()
+        return code[0] if code else 137
+
+
+class ForkServer:
+    """One server: a Python of its own, with one environment."""
+
+    def __init__(self, python: Path, env: dict[str, str]) -> None:
+        self._env = env
+        self._lock = threading.Lock()
+        self._connection, theirs = socket.socketpair()
+        try:
+            self._process = subprocess.Popen(
+                [str(python), SERVER, str(theirs.fileno())],
+                env=env | {"_KFP_RUNTIME": "true"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        finally:
+            theirs.close()
+        self._is_usable = self._connection.recv(1) == STARTED
+
+    def start(
+        self, program: PythonProgram, *, cwd: Path, env: dict[str, str], log: Path, temporary: Path,
+        grace_seconds: float, hold: int | None,
+    ) -> Forked | None:  # fmt: skip
+        """Forks a step; None when the server has gone or the step's environment is another one."""
+        own = {"TMPDIR": str(temporary)}
+        if not self._is_usable or env != self._env | own:
+            return None
+        module = temporary / "ephemeral_component.py"
+        module.write_text(program.source)
+        request = {
+            "cwd": str(cwd),
+            "env": env | {"_KFP_RUNTIME": "true"},
+            "arguments": ["--component_module_path", str(module), *program.arguments],
+            "grace_seconds": grace_seconds,
+        }
+        text = json.dumps(request).encode()
+        ours, theirs = socket.socketpair()
+        with log.open("ab") as file:
+            fds = [theirs.fileno(), file.fileno(), *([] if hold is None else [hold])]
+            try:
+                with self._lock:
+                    socket.send_fds(self._connection, [len(text).to_bytes(8, "big")], fds)
+                    self._connection.sendall(text)
+            except OSError:
+                self._is_usable = False
+            finally:
+                theirs.close()
+        if not self._is_usable or ours.recv(1) != STARTED:
+            self._is_usable = False
+            ours.close()
+            return None
+        return Forked(ours)
+
+    def close(self) -> None:
+        """Ends the server; steps that run go on."""
+        self._connection.close()
+        self._process.wait()
+
+
+class ForkServers:
+    """The servers of a run, one for each Python that its steps use; started when first needed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._servers: dict[Path, ForkServer] = {}
+        self._is_closed = False
+
+    def find(self, python: Path, env: dict[str, str]) -> ForkServer | None:
+        """The server of a Python, started with this environment when there is none yet; None where it cannot be had."""
+        if sys.platform != "linux" or depends_on_folder(env.get("PYTHONPATH", "")):
+            return None
+        with self._lock:
+            if self._is_closed:
+                return None
+            if python not in self._servers:
+                self._servers[python] = ForkServer(python, {k: v for k, v in env.items() if k != "TMPDIR"})
+            return self._servers[python]
+
+    def close(self) -> None:
+        """Ends all servers."""
+        with self._lock:
+            self._is_closed = True
+            for server in self._servers.values():
+                server.close()
+
+
+def depends_on_folder(python_path: str) -> bool:
+    """Whether an import path means another folder in each working directory."""
+    return bool(python_path) and not all(os.path.isabs(part) for part in python_path.split(os.pathsep))

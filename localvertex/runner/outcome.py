@@ -1,0 +1,87 @@
+"""One attempt at one step, from its inputs to its outputs. Runs in a thread of its own."""
+
+from dataclasses import dataclass
+
+from compiled.spec import Container, Importer
+from localvertex import executors
+from localvertex.errors import Cancelled, TaskFailed
+from localvertex.executors.attempt import Job
+from localvertex.executors.context import Context
+from localvertex.state import executor_files, step_cache
+from localvertex.state.task import State, Task, Values
+from localvertex.values.placeholders import Scope
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came of an attempt."""
+
+    task: Task
+    state: State
+    outputs: Values
+    error: str = ""
+    exit_code: int | None = None
+    is_retryable: bool = False
+
+
+def attempt(task: Task, executor: Container | Importer, context: Context) -> Outcome:
+    """Runs a step, or takes its outputs from the cache. Never raises: whatever happens is the outcome."""
+    exit_codes: list[int] = []
+    try:
+        key = cache_key(task, executor, context)
+        cached = step_cache.look_up(context.work_dir, key) if key else None
+        if cached is not None:
+            return Outcome(task=task, state=State.SKIPPED, outputs=cached)
+        outputs = execute(task, executor, context, exit_codes)
+        if key:
+            step_cache.keep(context.work_dir, key, outputs, f"{context.run_id}/{task.label}")
+        return Outcome(
+            task=task, state=State.SUCCEEDED, outputs=outputs, exit_code=exit_codes[-1] if exit_codes else None
+        )
+    except TaskFailed as error:
+        code = error.exit_code if error.exit_code is not None else (exit_codes[-1] if exit_codes else None)
+        failure, is_retryable = str(error), error.is_retryable
+    except Cancelled:
+        return Outcome(task=task, state=State.CANCELLED, outputs=Values(), error="the run was stopped")
+    except OSError as error:
+        code, failure, is_retryable = None, f"{type(error).__name__}: {error}", True
+    except Exception as error:  # a defect of ours must end the task, not hang the run
+        code, failure, is_retryable = None, f"localvertex failed: {type(error).__name__}: {error}", False
+    return Outcome(
+        task=task, state=State.FAILED, outputs=Values(), error=failure, exit_code=code, is_retryable=is_retryable
+    )
+
+
+def cache_key(task: Task, executor: Container | Importer, context: Context) -> str:
+    """The step's cache key, empty when the step is not to be cached."""
+    if not (context.use_cache and task.spec.enable_cache and isinstance(executor, Container)):
+        return ""
+    return step_cache.key_of(context.pipeline_name, task.component, executor, task.inputs, task.spec.cache_key)
+
+
+def execute(task: Task, executor: Container | Importer, context: Context, exit_codes: list[int]) -> Values:
+    """Runs the step and reads its outputs.
+
+    Raises:
+        TaskFailed: it failed, or an output is missing.
+        Cancelled: the run was stopped.
+    """
+    parent = f"projects/{context.project}/locations/{context.region}/metadataStores/default"
+    executor_input = executor_files.prepare(task.component, task.inputs, task.folder, parent)
+    runner = executors.find(executor)
+    if runner is None:
+        raise TypeError(f"no executor for {task.component.executor}, which the check before the run lets through")
+    job = Job(
+        label=task.label,
+        component=task.component,
+        executor=executor,
+        executor_input=executor_input,
+        scope=Scope(job=context.job, task=task.placeholders, executor_input=executor_input),
+        folder=task.folder,
+        log=task.folder / executor_files.LOG,
+        context=context,
+        report_exit=exit_codes.append,
+        report_custom_job=lambda status: setattr(task, "custom_job", status.as_json()),
+    )
+    runner.execute(job)
+    return executor_files.read_outputs(task.component, executor_input)

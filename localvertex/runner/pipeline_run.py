@@ -1,0 +1,158 @@
+"""One run: puts the parts together and keeps run.json up to date."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from compiled import platforms
+from compiled.load import PipelineFile
+from compiled.spec import TaskSpec
+from localvertex.executors.context import Context, Warnings
+from localvertex.processes.processes import Processes
+from localvertex.runner.options import Options
+from localvertex.runner.scheduler import Scheduler
+from localvertex.show import report
+from localvertex.show.display import Display
+from localvertex.state import record, run_folder
+from localvertex.state.finished_steps import FinishedSteps
+from localvertex.state.task import Task, Values
+
+
+class PipelineRun:
+    """A run that was prepared. `execute` may be called once; `stop` at any time and from any thread."""
+
+    def __init__(
+        self,
+        file: PipelineFile,
+        values: dict[str, Any],
+        job: dict[str, str],
+        *,
+        options: Options,
+        display: Display,
+        earlier: dict[str, Any] | None = None,
+        hold: IO[str] | None = None,
+    ) -> None:
+        self._file, self._values, self._display, self._earlier = file, values, display, earlier or {}
+        self._signals: list[int] = []
+        self._is_changed = False
+        self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
+        self._processes = Processes(grace_seconds=options.grace_seconds)
+        self._context = Context(
+            run_id=self.run_id,
+            pipeline_name=file.pipeline.name,
+            work_dir=self.work_dir,
+            project=job["pipeline_google_cloud_project_id"],
+            region=job["pipeline_google_cloud_location"],
+            job=job,
+            processes=self._processes,
+            warnings=Warnings(listener=display.warned, texts=list(self._earlier.get("warnings", []))),
+            tell=display.told,
+            use_cache=options.use_cache,
+            custom_jobs=options.custom_jobs,
+            images=options.images,
+        )
+        self._root = root_task(file, {k: v for k, v in values.items() if v is not None}, self.run_dir)
+        self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
+        self._fail_fast = options.fail_fast or bool(self._earlier.get("fail_fast"))
+        self._scheduler = Scheduler(
+            file.pipeline,
+            self._context,
+            max_parallel=options.max_parallel,
+            max_backoff_seconds=options.max_backoff_seconds,
+            fail_fast=self._fail_fast,
+            on_change=self._changed,
+            on_settled=self._write_changes,
+            finished=FinishedSteps(self._earlier.get("tasks", []), self.run_dir),
+        )
+        self._resume_times = [*self._earlier.get("resume_times", []), *([record.now()] if earlier else [])]
+        write = partial(record.write, content=self._content())
+        self._hold = hold or run_folder.create(self.run_dir, file, write)
+        self._processes.hold = self._hold.fileno()
+
+    @property
+    def run_dir(self) -> Path:
+        """The folder of this run; run.json is in it."""
+        return self._context.run_dir
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Ends every process, SIGTERM first, with `at_once` by SIGKILL; the run becomes CANCELLED. Returns at once."""
+        self._scheduler.stop(at_once=at_once)
+
+    def execute(self) -> dict[str, Any]:
+        """Runs to the end, writes run.json and run.html, returns the record."""
+        for text in platforms.harmless(self._file.pipeline.platforms):
+            self._context.warnings.say(text)
+        self._display.started(self.run_dir, self._root)
+        try:
+            with self._stopped_by_signals():
+                self._scheduler.run(self._root)
+        finally:
+            self._processes.stop()
+            self._context.fork_servers.close()
+            content = self._content()
+            record.write(self.run_dir, content, is_final=True)
+            self._hold.close()
+            self._display.ended(content)
+        report.write(self.run_dir, content)
+        return content
+
+    def _changed(self, task: Task) -> None:
+        self._is_changed = True
+        self._display.changed(task)
+
+    def _write_changes(self) -> None:
+        if self._is_changed:
+            self._is_changed = False
+            record.write(self.run_dir, self._content())
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "format": record.FORMAT,
+            "run_id": self.run_id,
+            "pipeline_name": self._file.pipeline.name,
+            "file": self._earlier.get("file", str(self._file.path)),
+            "sha256": self._file.sha256,
+            "resource_name": self._context.job["pipeline_job_resource_name"],
+            "uuid": self._context.job["pipeline_job_uuid"],
+            "work_dir": str(self.work_dir),
+            "project": self._context.project,
+            "region": self._context.region,
+            "create_time": self._context.job["pipeline_job_create_time_utc"],
+            "schedule_time": self._context.job["pipeline_job_schedule_time_utc"],
+            "fail_fast": self._fail_fast,
+            "resume_times": self._resume_times,
+            "parameters": self._values,
+            "stopped_by_signal": self._signals[0] if self._signals else None,
+            "warnings": list(self._context.warnings.texts),
+            **record.summary(self._root, self.run_dir),
+        }
+
+    @contextmanager
+    def _stopped_by_signals(self) -> Iterator[None]:
+        """SIGINT and SIGTERM stop the run, a second one without grace; only where handlers can be set."""
+
+        def handle(number: int, _: object) -> None:
+            self.stop(at_once=bool(self._signals))
+            self._signals.append(number)
+
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+
+def root_task(file: PipelineFile, values: dict[str, Any], run_dir: Path) -> Task:
+    """The root as a task: its inputs are the pipeline's parameters."""
+    component = file.pipeline.root
+    spec = TaskSpec(name="root", component="root")
+    inputs = Values(parameters=values)
+    return Task(spec=spec, component=component, name="root", path=(), folder=run_dir, inputs=inputs)

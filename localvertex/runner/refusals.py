@@ -1,0 +1,193 @@
+"""The check before a run: everything in the pipeline that does not run here, by name and place, at once."""
+
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from compiled import platforms
+from compiled.fields import describe
+from compiled.spec import Component, Container, Dag, ParameterType, Pipeline, TaskSpec
+from localvertex import executors
+from localvertex.values import arguments, conditions
+from localvertex.values.placeholders import unknown_placeholders
+
+MAX_TASKS = 10_000
+
+MAX_DEPTH = 50
+"""Levels of dags; each is a folder inside another one. Pipelines that people write have about five."""
+
+
+def refusals(pipeline: Pipeline) -> list[str]:
+    """What cannot be honoured, one line each; an empty list when the pipeline can run."""
+    reasons = [*pipeline.unsupported, *platforms.refusals(pipeline.platforms)]
+    reached = reachable(pipeline, reasons)
+    for component in reached:
+        if component.dag is not None:
+            reasons += dag_refusals(component, component.dag, pipeline)
+        else:
+            reasons += step_refusals(component, pipeline)
+    return list(dict.fromkeys(reasons))
+
+
+def reachable(pipeline: Pipeline, reasons: list[str]) -> list[Component]:
+    """The components that can run, root first; adds to `reasons` what refers to nothing, or to itself."""
+    found: dict[str, Component] = {}
+    graph: dict[str, list[str]] = {}
+    waiting = [pipeline.root]
+    while waiting:
+        component = waiting.pop()
+        if component.name in found:
+            continue
+        found[component.name] = component
+        tasks = component.dag.tasks.values() if component.dag else []
+        graph[component.name] = [task.component for task in tasks]
+        for task in tasks:
+            if task.component in pipeline.components:
+                waiting.append(pipeline.components[task.component])
+            else:
+                reasons.append(f"{task.place}: there is no component {task.component!r}")
+    try:
+        reasons += size_refusals(found, list(TopologicalSorter(graph).static_order()))
+    except CycleError as error:
+        reasons.append(f"components contain each other: {shown_circle(error.args[1])}")
+    if pipeline.root.name in pipeline.components:
+        reasons.append(f"components.{pipeline.root.name}: this name is the root's own")
+    return list(found.values())
+
+
+def size_refusals(components: dict[str, Component], order: list[str]) -> list[str]:
+    """A pipeline that would unfold without end; in `order` each component comes after those that its tasks use."""
+    depths: dict[str, int] = {}
+    num_tasks: dict[str, int] = {}
+    for name in order:
+        dag = components[name].dag if name in components else None
+        tasks = dag.tasks.values() if dag else []
+        depths[name] = (dag is not None) + max((depths.get(task.component, 0) for task in tasks), default=0)
+        num_tasks[name] = 1 + sum(
+            (len(task.iterator.items or ()) if task.iterator else 1) * num_tasks.get(task.component, 0)
+            for task in tasks
+        )
+    deepest, most = max(depths.values()), max(num_tasks.values())
+    reasons = [f"root: {deepest} levels of dags inside each other; at most {MAX_DEPTH} run here"] * (
+        deepest > MAX_DEPTH
+    )
+    return reasons + [f"root: it unfolds to {most} tasks; at most {MAX_TASKS} run here"] * (most > MAX_TASKS)
+
+
+def dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[str]:
+    """References inside a dag that lead nowhere, dependencies in a circle, conditions that are no CEL."""
+    reasons: list[str] = []
+    known = {name: pipeline.components.get(task.component) for name, task in dag.tasks.items()}
+    for task in dag.tasks.values():
+        missing = [name for name in task.dependencies if name not in dag.tasks]
+        reasons += [f"{task.place}: depends on {name!r}, which is not a task of this dag" for name in missing]
+        reasons += source_refusals(task, component, known) + expression_refusals(task)
+        reasons += loop_refusals(task, known[task.name])
+    outputs = [("Parameters", dag.parameters), ("Artifacts", dag.artifacts)]
+    for kind, group in outputs:
+        for name, sources in group.items():
+            for source in sources:
+                producer = known.get(source.producer)
+                declared = producer and (
+                    producer.output_parameters if kind == "Parameters" else producer.output_artifacts
+                )
+                if not declared or source.key not in declared:
+                    place = f"{component.place}.dag.outputs.{kind.lower()}.{name}"
+                    reasons.append(f"{place}: {source.producer!r} has no output {source.key!r}")
+    graph = {name: [each for each in task.dependencies if each in dag.tasks] for name, task in dag.tasks.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        reasons.append(f"{component.place}: tasks wait for each other: {shown_circle(error.args[1])}")
+    return reasons
+
+
+def source_refusals(task: TaskSpec, parent: Component, known: dict[str, Component | None]) -> list[str]:
+    """Inputs of a task that come from nowhere."""
+    reasons = []
+    groups: list[tuple[dict[str, Any], str, str]] = [
+        (task.parameters, "input_parameters", "output_parameters"),
+        (task.artifacts, "input_artifacts", "output_artifacts"),
+    ]
+    for sources, inputs, outputs in groups:
+        for name, source in sources.items():
+            place = f"{task.place}.inputs.{name}"
+            if source.input is not None and source.input not in getattr(parent, inputs):
+                reasons.append(f"{place}: the surrounding dag has no input {source.input!r}")
+            producer = known.get(source.producer or "")
+            if source.producer is not None and producer and source.output not in getattr(producer, outputs):
+                reasons.append(f"{place}: {source.producer!r} has no output {source.output!r}")
+    return reasons
+
+
+def expression_refusals(task: TaskSpec) -> list[str]:
+    """Conditions, selectors and placeholders of a task that mean nothing here."""
+    reasons = []
+    try:
+        if task.condition:
+            conditions.check_condition(task.condition, set(task.parameters))
+    except conditions.ConditionError as error:
+        reasons.append(f"{task.place}.triggerPolicy.condition: {describe(task.condition, 300)} {error}")
+    for name, source in task.parameters.items():
+        place = f"{task.place}.inputs.parameters.{name}"
+        try:
+            if source.selector:
+                conditions.check_selector(source.selector)
+        except conditions.ConditionError as error:
+            reasons.append(f"{place}.parameterExpressionSelector: {describe(source.selector, 300)} {error}")
+        reasons += [f"{place}: the placeholder {text} is not known" for text in placeholders_in(source.constant)]
+    return reasons
+
+
+def loop_refusals(task: TaskSpec, component: Component | None) -> list[str]:
+    """Loops over something that is not there."""
+    loop = task.iterator
+    if loop is None or component is None:
+        return []
+    reasons = []
+    if loop.item_input not in {**component.input_parameters, **component.input_artifacts}:
+        reasons.append(f"{task.place}: the loop's item {loop.item_input!r} is no input of {component.name!r}")
+    missing_parameter = loop.input_parameter is not None and loop.input_parameter not in task.parameters
+    missing_artifact = loop.input_artifact is not None and loop.input_artifact not in task.artifacts
+    if missing_parameter or missing_artifact:
+        reasons.append(f"{task.place}: the loop's items {loop.input_parameter or loop.input_artifact!r} are no input")
+    return reasons
+
+
+def step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
+    """Steps that nothing here can execute."""
+    executor = pipeline.executors.get(component.executor)
+    if executor is None:
+        if any(text.startswith(f"deploymentSpec.executors.{component.executor}:") for text in pipeline.unsupported):
+            return []
+        return [f"{component.place}: there is no executor {component.executor!r}"]
+    runner = executors.find(executor)
+    if runner is None:
+        return [f"{executor.place}: nothing here runs this"]
+    reasons = runner.refusals(executor)
+    names = [name for name, each in component.input_parameters.items() if each.type is ParameterType.TASK_CONFIG]
+    reasons += [f"{component.place}: the input {name!r} is a TaskConfig, a Kubernetes feature" for name in names]
+    texts: list[Any] = [each.default for each in component.input_parameters.values()]
+    if isinstance(executor, Container):
+        texts += [*executor.command, *executor.args, *executor.env.values()]
+        reasons += [f"{executor.place}.command: {reason}" for reason in arguments.check(executor.command)]
+        reasons += [f"{executor.place}.args: {reason}" for reason in arguments.check(executor.args)]
+    else:
+        texts += [executor.uri, executor.metadata]
+    unknown = [name for text in texts for name in placeholders_in(text)]
+    return reasons + [f"{executor.place}: the placeholder {name} is not known" for name in unknown]
+
+
+def placeholders_in(value: Any) -> list[str]:
+    """Unknown placeholders in a value of whatever shape."""
+    if isinstance(value, str):
+        return unknown_placeholders(value)
+    if isinstance(value, list):
+        return [text for item in value for text in placeholders_in(item)]
+    if isinstance(value, dict):
+        return [text for item in value.items() for each in item for text in placeholders_in(each)]
+    return []
+
+
+def shown_circle(names: list[str]) -> str:
+    """Names in a circle, the middle left out when there are many."""
+    return " -> ".join(names if len(names) <= 8 else [*names[:4], "...", *names[-3:]])

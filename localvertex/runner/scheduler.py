@@ -1,0 +1,239 @@
+"""The scheduler: one loop in one thread decides everything; steps run in threads that only report back."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+
+from compiled.spec import Container, Importer, Pipeline
+from localvertex.executors.context import Context
+from localvertex.processes import logs
+from localvertex.runner.outcome import Outcome, attempt
+from localvertex.runner.task_inputs import InputError, complete_inputs, explanations, resolve_inputs
+from localvertex.runner.task_outputs import collect_dag, collect_loop, tolerated
+from localvertex.runner.task_tree import iterations, tasks_of
+from localvertex.state import executor_files
+from localvertex.state.finished_steps import FinishedSteps
+from localvertex.state.task import State, Task, Values
+from localvertex.values import conditions
+from localvertex.values.placeholders import Scope
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """Somebody wants the run to stop."""
+
+    at_once: bool = False
+
+
+class Scheduler:
+    """Runs the tasks of one pipeline run. Every change of a task happens in `run`, in the caller's thread."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        context: Context,
+        *,
+        max_parallel: int,
+        max_backoff_seconds: float,
+        fail_fast: bool,
+        on_change: Callable[[Task], None],
+        on_settled: Callable[[], None],
+        finished: FinishedSteps,
+    ) -> None:
+        self._pipeline = pipeline
+        self._context = context
+        self._max_parallel = max_parallel
+        self._max_backoff_seconds = max_backoff_seconds
+        self._fail_fast, self._first_failed = fail_fast, ""
+        self._on_change, self._on_settled = on_change, on_settled
+        self._finished = finished
+        # SimpleQueue: `put` may be called from a signal handler.
+        self._events: SimpleQueue[Outcome | Stop] = SimpleQueue()
+        self._num_running = 0
+        self._starting: list[Task] = []
+        self._is_stopping = False
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Asks the run to stop; may be called from any thread and from signal handlers."""
+        self._events.put(Stop(at_once=at_once))
+
+    def run(self, root: Task) -> None:
+        """Runs the root task to its end.
+
+        The loop: settle whatever can be decided without waiting (conditions, dags, tasks whose upstream is done), then
+        wait for one event: a step's outcome, a retry that is due, or the wish to stop.
+        """
+        self.open(root)
+        while True:
+            self.settle_children(root)
+            # The record shows what has ended before anything that builds on it begins.
+            self._on_settled()
+            self.launch()
+            if root.state.is_final:
+                return
+            wait_seconds = self.seconds_to_next_retry(root)
+            if wait_seconds is None and self._num_running == 0:
+                raise RuntimeError("no task can go on; the check before the run should have refused this pipeline")
+            for event in self.events(wait_seconds):
+                if isinstance(event, Stop):
+                    self._is_stopping = True
+                    self._context.processes.stop(at_once=event.at_once)
+                else:
+                    self._num_running -= 1
+                    self.accept(event)
+
+    def events(self, wait_seconds: float | None) -> list[Outcome | Stop]:
+        """All that has happened, at least one event unless the time is over first."""
+        found: list[Outcome | Stop] = []
+        try:
+            found.append(self._events.get(timeout=wait_seconds))
+            while True:
+                found.append(self._events.get_nowait())
+        except Empty:
+            return found
+
+    def seconds_to_next_retry(self, root: Task) -> float | None:
+        """How long to wait at most; None when no retry is pending."""
+        due = [task.retry_at for task in root.walk() if task.retry_at is not None]
+        return max(0.0, min(due) - time.monotonic()) if due and not self._is_stopping else None
+
+    def settle_children(self, parent: Task) -> None:
+        """Moves the tasks of an open dag or loop as far as they go, then the dag itself when all are final."""
+        for child in parent.children.values():
+            if child.state is State.PENDING and has_room(parent):
+                self.settle_pending(child, parent)
+            if child.state is State.RUNNING and not child.is_step:
+                self.settle_children(child)
+        if all(child.state.is_final for child in parent.children.values()):
+            self.close(parent)
+
+    def settle_pending(self, task: Task, parent: Task) -> None:
+        """Starts a task, or ends it when it will not run."""
+        siblings, upstream = parent.children, task.upstream
+        if self._is_stopping:
+            return self.finish(task, State.CANCELLED, note="the run was stopped")
+        if not all(each.state.is_final for each in upstream) or self.waits_for_retry(task):
+            return None
+        if self._first_failed and task.attempts == 0 and not task.runs_after_failure:
+            return self.finish(task, State.NOT_TRIGGERED, note=f"{self._first_failed} failed; the policy is fail fast")
+        blocked = [each for each in upstream if not each.state.has_outputs]
+        if blocked and not task.spec.runs_after_failure:
+            reasons = ", ".join(f"{each.name} is {each.state}" for each in blocked)
+            return self.finish(task, State.NOT_TRIGGERED, note=reasons)
+        if task.is_step and self._num_running >= self._max_parallel:
+            return None
+        if task.attempts == 0 and not self.take_inputs(task, siblings):
+            return None
+        if not task.is_step:
+            return self.open(task)
+        return self._on_change(task) if self._finished.restore(task, upstream) else self.start(task)
+
+    def waits_for_retry(self, task: Task) -> bool:
+        """Whether the next attempt is not due yet."""
+        return task.retry_at is not None and time.monotonic() < task.retry_at
+
+    def take_inputs(self, task: Task, siblings: dict[str, Task]) -> bool:
+        """Resolves inputs and condition; false when that ended the task."""
+        if task.iteration is not None:
+            return True
+        scope = Scope(job=self._context.job, task=task.placeholders)
+        try:
+            values = resolve_inputs(task, siblings, scope, self._context.job["pipeline_job_resource_name"])
+            if task.spec.condition and not self.is_triggered(task, values):
+                self.finish(task, State.NOT_TRIGGERED, note="its condition is false")
+                return False
+            if task.is_loop:
+                task.inputs = values
+            else:
+                task.inputs = complete_inputs(values, task.component, scope, explanations(task, siblings))
+        except (InputError, conditions.ConditionError) as error:
+            self.finish(task, State.FAILED, error=str(error))
+            return False
+        return True
+
+    def is_triggered(self, task: Task, values: Values) -> bool:
+        """Whether the task's condition holds; inputs without a value are null in it."""
+        try:
+            return conditions.holds(task.spec.condition, values.parameters)
+        except conditions.ConditionError as error:
+            raise conditions.ConditionError(f"the condition {task.spec.condition!r} {error}") from None
+
+    def open(self, task: Task) -> None:
+        """Opens a dag or a loop: its tasks become pending."""
+        task.state, task.started_at = State.RUNNING, task.started_at or time.time()
+        if task.is_loop:
+            try:
+                task.children = iterations(task, self._context.scope)
+            except InputError as error:
+                return self.finish(task, State.FAILED, error=str(error))
+        elif task.component.dag is not None:
+            task.children = tasks_of(task, task.component.dag, self._pipeline)
+        return self._on_change(task)
+
+    def start(self, task: Task) -> None:
+        """Makes an attempt at a step ready for `launch`."""
+        task.attempts += 1
+        task.state, task.retry_at, task.note = State.RUNNING, None, ""
+        task.started_at = task.started_at or time.time()
+        try:
+            task.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            return self.finish(task, State.FAILED, error=f"its folder cannot be made: {error.strerror}")
+        task.log = task.folder / executor_files.LOG
+        if task.attempts > 1:
+            logs.add(task.log, f"--- attempt {task.attempts} of {task.spec.retry.max_retries + 1} ---")
+        self._num_running += 1
+        self._starting.append(task)
+        return self._on_change(task)
+
+    def launch(self) -> None:
+        """Starts the attempts that are ready, each in a thread."""
+        for task in self._starting:
+            executor = self._pipeline.executors[task.component.executor]
+            # Daemon threads: each ends with its process, and processes are ended by their supervisors.
+            threading.Thread(target=self.attempt, args=(task, executor), name=task.label, daemon=True).start()
+        self._starting.clear()
+
+    def attempt(self, task: Task, executor: Container | Importer) -> None:
+        """One attempt at a step, in a thread of its own."""
+        self._events.put(attempt(task, executor, self._context))
+
+    def accept(self, outcome: Outcome) -> None:
+        """Takes the outcome of an attempt: the task's final state, or its next attempt."""
+        task, policy = outcome.task, outcome.task.spec.retry
+        task.exit_code, task.outputs = outcome.exit_code, outcome.outputs
+        may_retry = outcome.state is State.FAILED and outcome.is_retryable and not self._is_stopping
+        if not may_retry or task.attempts > policy.max_retries:
+            return self.finish(task, outcome.state, error=outcome.error)
+        # Local rule: nobody at a desk waits the service's minutes; the order of attempts is what matters.
+        delay = policy.delay_seconds(task.attempts, longest_seconds=self._max_backoff_seconds)
+        task.state, task.error, task.retry_at = State.PENDING, outcome.error, time.monotonic() + delay
+        task.note = f"attempt {task.attempts} of {policy.max_retries + 1} failed, next in {delay:g} s"
+        return self._on_change(task)
+
+    def close(self, task: Task) -> None:
+        """Ends a dag or loop whose tasks are all final."""
+        # Whoever wants to fail fast tolerates nothing: the tasks that did not start would be missing in silence.
+        states = {child.state for child in task.children.values() if self._fail_fast or not tolerated(child, task)}
+        if State.CANCELLED in states:
+            return self.finish(task, State.CANCELLED, note="the run was stopped")
+        if State.FAILED in states:
+            failed = [child.name for child in task.children.values() if child.state is State.FAILED]
+            return self.finish(task, State.FAILED, error=f"failed in it: {', '.join(failed)}")
+        task.outputs = collect_loop(task) if task.is_loop else collect_dag(task)
+        return self.finish(task, State.SUCCEEDED)
+
+    def finish(self, task: Task, state: State, *, error: str = "", note: str = "") -> None:
+        """Moves a task to a final state and tells about it."""
+        if state is State.FAILED and self._fail_fast:
+            self._first_failed = self._first_failed or task.label
+        task.finish(state, error=error, note=note)
+        self._on_change(task)
+
+
+def has_room(parent: Task) -> bool:
+    """Whether another child may start: the iterations of a loop that run at once may be limited."""
+    limit = parent.spec.iterator.max_parallel if parent.is_loop and parent.spec.iterator else 0
+    return not limit or sum(each.state is State.RUNNING for each in parent.children.values()) < limit

@@ -1,0 +1,72 @@
+"""Long-running operations: here they are done when they are answered, and can be asked for afterwards."""
+
+from typing import Any
+from uuid import uuid4
+
+from localvertex.serve.api.call import Call, Location
+from localvertex.serve.api.errors import not_found
+from localvertex.serve.api.listing import page
+from localvertex.serve.api.store import Store
+from localvertex.state import record
+
+COLLECTION = "operations"
+
+TYPES = "type.googleapis.com/google.cloud.aiplatform"
+
+FIELDS = {"name", "done", "metadata", "response", "error"}
+
+
+class Operations:
+    """The operations of the API."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def done(self, call: Call, kind: str, response: dict[str, Any] | None = None) -> dict[str, Any]:
+        """A finished operation.
+
+        Args:
+            call: What was asked for.
+            kind: Name of the metadata's message, e.g. DeleteOperationMetadata.
+            response: The result; None for an empty one.
+        """
+        if response is None:
+            response = {"@type": "type.googleapis.com/google.protobuf.Empty"}
+        now, number = record.now(), str(uuid4().int >> 66)
+        operation = {
+            "name": call.location.child(COLLECTION, number),
+            "metadata": {
+                "@type": f"{TYPES}.{call.version}.{kind}",
+                "genericMetadata": {"createTime": now, "updateTime": now},
+            },
+            "done": True,
+            "response": response,
+        }
+        self._store.write(COLLECTION, number, operation)
+        return operation
+
+    def get(self, call: Call) -> dict[str, Any]:
+        """One operation."""
+        return self._find(call.location, call.resource_id)
+
+    def list_all(self, call: Call) -> dict[str, Any]:
+        """All of a location."""
+        return page(call, COLLECTION, self._store.all(COLLECTION), fields=FIELDS)
+
+    def cancel(self, call: Call) -> dict[str, Any]:
+        """Nothing is left to cancel."""
+        self._find(call.location, call.resource_id)
+        return {}
+
+    def delete(self, call: Call) -> dict[str, Any]:
+        """Forgets an operation."""
+        self._find(call.location, call.resource_id)
+        self._store.remove(COLLECTION, call.resource_id)
+        return {}
+
+    def _find(self, location: Location, number: str) -> dict[str, Any]:
+        name = location.child(COLLECTION, number)
+        found = self._store.read(COLLECTION, number)
+        if found is None or found["name"] != name:
+            raise not_found(name)
+        return found

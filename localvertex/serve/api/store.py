@@ -1,0 +1,85 @@
+"""The API's state on disk: `<work-dir>/api/<collection>/<id>.json`, each written in one piece."""
+
+import fcntl
+import json
+import os
+import re
+import threading
+from pathlib import Path
+from typing import IO, Any
+
+from userinput.errors import UserError
+
+FOLDER = "api"
+
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+"""Ids become names of files: no dot, no slash."""
+
+
+class Store:
+    """Resources as JSON objects. `lock` is held by whoever reads and then writes."""
+
+    def __init__(self, work_dir: Path) -> None:
+        self.folder = work_dir / FOLDER
+        self.lock = threading.RLock()
+
+    def hold(self) -> IO[str]:
+        """Takes the state for this process, until the file is closed.
+
+        Raises:
+            UserError: another server has it, or the folder cannot be used.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file = (self.folder / ".lock").open("w")
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"another server uses {self.folder.parent}; stop it, or choose another --work-dir"
+            ) from None
+        except OSError as error:
+            raise UserError(f"the work directory {self.folder.parent} cannot be used: {error.strerror}") from None
+        return file
+
+    def path(self, collection: str, resource_id: str) -> Path:
+        """Where a resource is kept."""
+        if not ID.fullmatch(resource_id):
+            raise ValueError(f"{resource_id!r} is no id")
+        return self.folder / collection / f"{resource_id}.json"
+
+    def read(self, collection: str, resource_id: str) -> dict[str, Any] | None:
+        """The resource, None when there is none that can be read."""
+        if not ID.fullmatch(resource_id):
+            return None
+        return read_object(self.path(collection, resource_id))
+
+    def write(self, collection: str, resource_id: str, content: dict[str, Any]) -> None:
+        """Creates or replaces a resource."""
+        path = self.path(collection, resource_id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        staged = path.with_suffix(".tmp")
+        with self.lock:
+            staged.write_text(json.dumps(content))
+            os.replace(staged, path)
+
+    def remove(self, collection: str, resource_id: str) -> None:
+        """Forgets a resource."""
+        self.path(collection, resource_id).unlink(missing_ok=True)
+
+    def ids(self, collection: str) -> list[str]:
+        """The ids of all resources of a collection."""
+        return sorted(path.stem for path in (self.folder / collection).glob("*.json"))
+
+    def all(self, collection: str) -> list[dict[str, Any]]:
+        """All resources of a collection that can be read."""
+        found = (self.read(collection, each) for each in self.ids(collection))
+        return [each for each in found if each is not None]
+
+
+def read_object(path: Path) -> dict[str, Any] | None:
+    """A JSON object; None when the file is gone or holds something else."""
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) and isinstance(content.get("name"), str) else None

@@ -1,0 +1,156 @@
+"""`executor_input.json` and `executor_output.json`: what a step is told, and what it says when done."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from compiled.spec import Component, ParameterType
+from localvertex.errors import TaskFailed
+from localvertex.state.task import Artifact, Values
+from localvertex.values.json_text import parse_json
+from localvertex.values.placeholders import Unresolvable, local_path
+from localvertex.values.values import convert
+from userinput.errors import UserError
+
+INPUT, OUTPUT, LOG = "executor_input.json", "executor_output.json", "log.txt"
+
+
+def prepare(component: Component, inputs: Values, folder: Path, artifact_parent: str) -> dict[str, Any]:
+    """Makes the task's folder ready for an attempt and returns the executor input.
+
+    What an earlier attempt left is removed. `artifact_parent` is the resource name that artifact names start with.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in [*component.output_artifacts, *component.output_parameters, OUTPUT]:
+        remove(folder / name)
+    executor_input = {
+        "inputs": {
+            "parameterValues": inputs.parameters,
+            "artifacts": {name: {"artifacts": artifacts} for name, artifacts in inputs.artifacts.items()},
+        },
+        "outputs": {
+            "parameters": {name: {"outputFile": str(folder / name)} for name in component.output_parameters},
+            "artifacts": {
+                name: {"artifacts": [new_artifact(artifact.type, folder / name, artifact_parent)]}
+                for name, artifact in component.output_artifacts.items()
+            },
+            "outputFile": str(folder / OUTPUT),
+        },
+    }
+    (folder / INPUT).write_text(json.dumps(executor_input, indent=1))
+    return executor_input
+
+
+def new_artifact(kind: dict[str, str], path: Path, parent: str) -> Artifact:
+    """An artifact that does not exist yet; the name is its identity, as in Vertex ML Metadata."""
+    return {"name": f"{parent}/artifacts/{uuid4().int >> 66}", "type": kind, "uri": str(path), "metadata": {}}
+
+
+def remove(path: Path) -> None:
+    """Removes a file or a folder, if there is one."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def read_outputs(component: Component, executor_input: dict[str, Any]) -> Values:
+    """The outputs of a step that has ended well.
+
+    Raises:
+        TaskFailed: an output is missing, of the wrong type, or the file is broken.
+    """
+    written = read_output_file(Path(executor_input["outputs"]["outputFile"]))
+    values = Values()
+    for name, declared in component.output_parameters.items():
+        path = Path(executor_input["outputs"]["parameters"][name]["outputFile"])
+        # Like the service: a file at the parameter's own place counts more than the executor output.
+        value = read_parameter_file(path, name, declared.type) if path.is_file() else written[0].get(name)
+        if value is None:
+            if declared.is_optional:
+                continue
+            raise TaskFailed(f"the step ended without its declared output parameter {name!r}")
+        try:
+            values.parameters[name] = convert(value, declared.type)
+        except ValueError as error:
+            raise TaskFailed(f"output parameter {name!r}: expected {declared.type}, {error}") from None
+    for name in component.output_artifacts:
+        planned = executor_input["outputs"]["artifacts"][name]["artifacts"]
+        bring_from_custom_path(planned[0], written[1].get(name), Path(executor_input["outputs"]["outputFile"]).parent)
+        values.artifacts[name] = merge_artifacts(planned, written[1].get(name))
+    return values
+
+
+def read_output_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Parameters and artifacts of an executor output; both empty when the step wrote none."""
+    if not path.is_file():
+        return {}, {}
+    try:
+        content = parse_json(path.read_text(), path.name)
+        parameters, artifacts = content.get("parameterValues") or {}, content.get("artifacts") or {}
+        return dict(parameters), dict(artifacts)
+    except (UserError, AttributeError, TypeError, ValueError) as error:
+        raise TaskFailed(f"the step wrote a broken {path.name}: {error}") from None
+
+
+def read_parameter_file(path: Path, name: str, kind: ParameterType) -> Any:
+    """An output parameter written to its own file (OutputPath): text for STRING, else JSON."""
+    text = path.read_text()
+    if kind is ParameterType.STRING:
+        return text
+    try:
+        return parse_json(text.lower() if kind is ParameterType.BOOLEAN else text, name)
+    except UserError as error:
+        raise TaskFailed(f"output parameter {name!r}: expected {kind}, {error}") from None
+
+
+def bring_from_custom_path(planned: Artifact, written: Any, folder: Path) -> None:
+    """Moves an artifact that the step wrote elsewhere (`artifact.custom_path`) to its place, as the launcher would.
+
+    Raises:
+        TaskFailed: there is nothing at that path.
+    """
+    first = written["artifacts"][0] if isinstance(written, dict) and written.get("artifacts") else {}
+    custom = first.get("custom_path") if isinstance(first, dict) else None
+    if not custom or first.get("uri", planned["uri"]) != planned["uri"]:
+        return
+    source = folder / str(custom)
+    if not source.exists():
+        raise TaskFailed(f"there is nothing at the artifact's custom_path {custom!r}")
+    remove(Path(planned["uri"]))
+    shutil.move(source, planned["uri"])
+
+
+def merge_artifacts(planned: list[Artifact], written: Any) -> list[Artifact]:
+    """The artifacts as the step left them: its uri and metadata, the type and the name as planned."""
+    if not isinstance(written, dict) or not written.get("artifacts"):
+        return planned
+    kind, name = planned[0]["type"], planned[0]["name"]
+    return [
+        {
+            "name": each.get("name") or name,
+            "type": each.get("type") or kind,
+            "uri": each.get("uri") or planned[0]["uri"],
+            "metadata": each.get("metadata") or {},
+        }
+        for each in written["artifacts"]
+    ]
+
+
+def write_output(executor_input: dict[str, Any], artifacts: dict[str, Artifact]) -> None:
+    """Writes an executor output with these artifacts, for the steps that localvertex does itself."""
+    content = {"artifacts": {name: {"artifacts": [artifact]} for name, artifact in artifacts.items()}}
+    Path(executor_input["outputs"]["outputFile"]).write_text(json.dumps(content))
+
+
+def exists(artifact: Artifact) -> bool:
+    """Whether a local artifact is still there; what is not on this machine counts as there."""
+    uri = str(artifact["uri"])
+    if "://" in uri:
+        return True
+    try:
+        return Path(local_path(uri)).exists()
+    except (OSError, ValueError, Unresolvable):
+        return False

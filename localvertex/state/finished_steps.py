@@ -1,0 +1,53 @@
+"""Steps of an earlier life of a run: what had finished is taken from its record, the rest starts anew."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from localvertex.state import record
+from localvertex.state.task import State, Task, Values
+
+NOTE = "finished before the run was resumed"
+
+
+class FinishedSteps:
+    """The steps that a record shows as SUCCEEDED or SKIPPED, by path; empty for a new run."""
+
+    def __init__(self, tasks: list[dict[str, Any]], run_dir: Path) -> None:
+        done = (State.SUCCEEDED, State.SKIPPED)
+        self._entries = {each["path"]: each for each in tasks if each["kind"] == "step" and each["state"] in done}
+        self._run_dir = run_dir
+
+    def restore(self, task: Task, upstream: list[Task]) -> bool:
+        """Gives a step the state and outputs it had; false when it has to run.
+
+        It has to when something before it runs again, as an exit task after a failure that is now repaired, or when
+        its inputs are no longer the same.
+        """
+        entry = self._entries.get(task.label)
+        if entry is None or not is_undisturbed(task, upstream):
+            return False
+        if entry["inputs"] != json.loads(json.dumps(record.of_values(task.inputs), default=str)):
+            return False
+        outputs = entry["outputs"]
+        task.outputs = Values(parameters=outputs["parameters"], artifacts=outputs["artifacts"])
+        task.attempts, task.exit_code = entry["attempts"], entry["exit_code"]
+        task.started_at, task.ended_at = record.seconds_of(entry["start_time"]), record.seconds_of(entry["end_time"])
+        task.log = self._run_dir / entry["log"] if entry["log"] else None
+        task.custom_job = entry.get("custom_job")
+        task.state, task.note, task.is_restored = State(entry["state"]), NOTE, True
+        return True
+
+
+def is_undisturbed(task: Task, upstream: list[Task]) -> bool:
+    """Whether nothing that this task follows, here or in the dags around it, ran in this life of the run."""
+    if not all(was_restored(each) for each in upstream):
+        return False
+    return task.parent is None or is_undisturbed(task.parent, task.parent.upstream)
+
+
+def was_restored(task: Task) -> bool:
+    """Whether a final task, with all below it, is as it was before."""
+    if task.is_step:
+        return task.is_restored or task.state is State.NOT_TRIGGERED
+    return all(was_restored(child) for child in task.children.values())

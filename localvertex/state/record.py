@@ -1,0 +1,170 @@
+"""`run.json`: the whole record of a run, rewritten in one piece at every change (format in docs/localvertex.md)."""
+
+import fcntl
+import json
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from localvertex.state.task import State, Task, Values
+
+FILE, LOCK = "run.json", ".lock"
+
+PRIVATE = ".localvertex"
+"""Folder of the work directory for caches and environments."""
+
+FORMAT = 1
+
+FIELDS: dict[str, type | tuple[type, ...]] = {
+    "run_id": str, "state": str, "create_time": str, "pipeline_name": str, "work_dir": str,
+    "seconds": (int, float), "tasks": list, "metrics": list, "models": list,
+}  # fmt: skip
+"""What every record has, and what the commands rely on."""
+
+
+def timestamp(seconds: float | None) -> str | None:
+    """Seconds since the epoch as RFC 3339 in UTC."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def now() -> str:
+    """The present moment, as the record writes times."""
+    return str(timestamp(time.time()))
+
+
+def seconds_of(text: str | None) -> float | None:
+    """Seconds since the epoch of a time of the record."""
+    return datetime.fromisoformat(text).timestamp() if text else None
+
+
+def of_task(task: Task, run_dir: Path) -> dict[str, Any]:
+    """One task; `log` is relative to the run's folder."""
+    if task.final_entry is not None:
+        return task.final_entry
+    kind = "step" if task.is_step else "loop" if task.is_loop else "iteration" if task.iteration is not None else "dag"
+    entry = {
+        "name": task.spec.name,
+        "display_name": task.spec.display_name,
+        "path": task.label,
+        "title": task.title,
+        "kind": kind,
+        "state": str(task.state),
+        "seconds": round(task.seconds, 3),
+        "start_time": timestamp(task.started_at),
+        "end_time": timestamp(task.ended_at),
+        "attempts": task.attempts,
+        "exit_code": task.exit_code,
+        "cache_hit": task.state is State.SKIPPED,
+        "restored": task.is_restored,
+        "log": str(task.log.relative_to(run_dir)) if task.log is not None and task.log.exists() else None,
+        "custom_job": task.custom_job,
+        "error": task.error or None,
+        "note": task.note or None,
+        "inputs": of_values(task.inputs),
+        "outputs": of_values(task.outputs),
+    }
+    if task.state.is_final:
+        task.final_entry = entry
+    return entry
+
+
+def of_values(values: Values) -> dict[str, Any]:
+    """Parameters and artifacts, artifacts with type, uri and metadata."""
+    return {"parameters": values.parameters, "artifacts": values.artifacts}
+
+
+def summary(root: Task, run_dir: Path) -> dict[str, Any]:
+    """The part of the record that changes: state, times, tasks, results."""
+    tasks = [of_task(task, run_dir) for task in root.walk()[1:]]
+    first = next((task for task in root.walk()[1:] if task.is_step and task.state is State.FAILED), None)
+    first = first or next((task for task in root.walk()[1:] if task.state is State.FAILED), None)
+    return {
+        "state": str(root.state),
+        "start_time": timestamp(root.started_at),
+        "end_time": timestamp(root.ended_at),
+        "seconds": round(root.seconds, 3),
+        "failed_task": first.label if first else None,
+        "error": f"{first.title}: {first.error}" if first else root.error or None,
+        "outputs": of_values(root.outputs),
+        "metrics": metrics(tasks),
+        "models": models(tasks),
+        "tasks": tasks,
+    }
+
+
+def artifacts_of_type(tasks: list[dict[str, Any]], *titles: str) -> list[tuple[str, str, dict[str, Any]]]:
+    """Output artifacts of steps with one of these schema titles: task path, output name, artifact."""
+    return [
+        (task["path"], name, artifact)
+        for task in tasks
+        if task["kind"] == "step"
+        for name, artifacts in task["outputs"]["artifacts"].items()
+        for artifact in artifacts
+        if artifact["type"].get("schemaTitle") in titles
+    ]
+
+
+def metrics(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Scalar metrics of all system.Metrics artifacts."""
+    return [
+        {"task": path, "artifact": name, "name": key, "value": value}
+        for path, name, artifact in artifacts_of_type(tasks, "system.Metrics")
+        for key, value in artifact.get("metadata", {}).items()
+        if isinstance(value, int | float | str)
+    ]
+
+
+def models(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Models that steps wrote, and registered ones by resource name."""
+    found = artifacts_of_type(tasks, "system.Model", "google.VertexModel")
+    return [
+        {
+            "task": path,
+            "artifact": name,
+            "uri": artifact["uri"],
+            "resource_name": artifact["metadata"].get("resourceName"),
+        }
+        for path, name, artifact in found
+    ]
+
+
+def write(run_dir: Path, content: dict[str, Any], *, is_final: bool = False) -> None:
+    """Replaces run.json by one rename; indented only at the end, the plain form is written twenty times as fast."""
+    staged = run_dir / f"{FILE}.tmp"
+    staged.write_text(json.dumps(content, indent=1 if is_final else None, default=str))
+    os.replace(staged, run_dir / FILE)
+
+
+def read(run_dir: Path) -> dict[str, Any]:
+    """The record of a run; one that says RUNNING while nobody runs it any more is FAILED.
+
+    Raises:
+        OSError, ValueError: there is no readable record.
+    """
+    content = json.loads((run_dir / FILE).read_text())
+    if not isinstance(content, dict):
+        raise ValueError("an object expected")
+    for name, kind in FIELDS.items():
+        if not isinstance(content.get(name), kind):
+            raise ValueError(f"the field {name!r} is missing or of another type")
+    if content["state"] not in set(State):
+        raise ValueError(f"unknown state {content['state']!r}")
+    if content["state"] in (State.RUNNING, State.PENDING) and not is_running(run_dir):
+        content |= {"state": str(State.FAILED), "error": content.get("error") or "the program that ran it was killed"}
+    return content
+
+
+def is_running(run_dir: Path) -> bool:
+    """Whether some process runs this run right now."""
+    try:
+        with (run_dir / LOCK).open("r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False

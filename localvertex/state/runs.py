@@ -1,0 +1,83 @@
+"""The runs in a work directory, found by id, by its beginning, or as the latest."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localvertex.state import record
+from userinput.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A run on disk."""
+
+    run_dir: Path
+    content: dict[str, Any]
+    problem: str = ""
+    """Why its record cannot be read; empty when it can."""
+
+
+def find_all(work_dir: Path) -> list[Found]:
+    """All runs, newest first; one whose record cannot be read comes last, with the reason."""
+    runs = []
+    for folder in sorted(work_dir.iterdir()) if work_dir.is_dir() else []:
+        if folder.is_dir() and not folder.is_symlink() and (folder / record.FILE).is_file():
+            try:
+                runs.append(Found(run_dir=folder, content=record.read(folder)))
+            except (OSError, ValueError) as error:
+                reason = f"{folder / record.FILE} is not the record of a run ({error})"
+                runs.append(Found(run_dir=folder, content={}, problem=reason))
+    return sorted(runs, key=lambda each: str(each.content.get("create_time", "")), reverse=True)
+
+
+def find(work_dir: Path, name: str) -> Found:
+    """The run of this name.
+
+    Raises:
+        UserError: there is none, or several begin like this.
+    """
+    runs = find_all(work_dir)
+    if not runs:
+        raise UserError(f"there are no runs in {work_dir}")
+    if name == "latest":
+        return runs[0]
+    matches = [each for each in runs if each.run_dir.name == name] or [
+        each for each in runs if each.run_dir.name.startswith(name)
+    ]
+    if len(matches) == 1:
+        return matches[0]
+    names = ", ".join(each.run_dir.name for each in (matches or runs)[:8])
+    raise UserError(f"{len(matches) or 'no'} runs begin with {name!r}; there are: {names}")
+
+
+def find_readable(work_dir: Path, name: str) -> Found:
+    """The run of this name, with paths as they are now: the work directory may have been moved.
+
+    Raises:
+        UserError: there is none, several begin like this, or its record cannot be read.
+    """
+    found = find(work_dir, name)
+    if found.problem:
+        raise UserError(f"{found.problem}; `localvertex clean {found.run_dir.name}` removes the run")
+    return Found(run_dir=found.run_dir, content=found.content | {"work_dir": str(found.run_dir.parent.resolve())})
+
+
+def find_task(found: Found, name: str) -> dict[str, Any]:
+    """The task of a run with this path or name, or whose path holds it.
+
+    Raises:
+        UserError: none or several.
+    """
+    tasks: list[dict[str, Any]] = found.content["tasks"]
+    for matches in (
+        [task for task in tasks if task["path"] == name],
+        [task for task in tasks if name in (task["name"], task["display_name"]) and task["kind"] == "step"],
+        [task for task in tasks if name in task["path"] and task["kind"] == "step"],
+    ):
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise UserError(f"{name!r} fits several tasks: {', '.join(task['path'] for task in matches)}")
+    known = ", ".join(task["path"] for task in tasks if task["log"])
+    raise UserError(f"the run has no task {name!r}; tasks with a log: {known}")

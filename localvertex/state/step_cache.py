@@ -1,0 +1,71 @@
+"""The step cache, keyed as Vertex keys it.
+
+The key (cloud.google.com/vertex-ai/docs/pipelines/configure-caching): the pipeline's name, the step's inputs (values of
+parameters, identities of artifacts), its output definition, and its image, command, arguments and environment.
+A folder's content is not in it, here as there.
+"""
+
+import hashlib
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from compiled.spec import Component, Container
+from localvertex.state import executor_files, registry
+from localvertex.state.task import Artifact, Values
+
+
+def key_of(pipeline_name: str, component: Component, container: Container, inputs: Values, own_key: str = "") -> str:
+    """The cache key of a step; `own_key` is the one that the author set with `set_caching_options(cache_key=...)`."""
+    parts: dict[str, Any] = {
+        "pipeline": pipeline_name,
+        "parameters": inputs.parameters,
+        "artifacts": {name: [each["name"] for each in artifacts] for name, artifacts in inputs.artifacts.items()},
+        "outputs": {name: asdict(each) for name, each in component.output_parameters.items()}
+        | {name: asdict(each) for name, each in component.output_artifacts.items()},
+        "image": container.image,
+        "command": container.command,
+        "args": container.args,
+        "env": container.env,
+    }
+    if container.replacement:
+        parts["replacement"] = container.replacement
+    if own_key:
+        parts = {"pipeline": pipeline_name, "own_key": own_key, "outputs": parts["outputs"]}
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def look_up(work_dir: Path, key: str) -> Values | None:
+    """The outputs kept under a key; None when there are none, or when an artifact of them is gone."""
+    try:
+        content = json.loads(entry(work_dir, key).read_text())
+        values = Values(parameters=content["parameters"], artifacts=content["artifacts"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    artifacts = [artifact for each in values.artifacts.values() for artifact in each]
+    return values if all(is_there(work_dir, artifact) for artifact in artifacts) else None
+
+
+def is_there(work_dir: Path, artifact: Artifact) -> bool:
+    """Whether an artifact can still be used: a local path, or a version in the local registry."""
+    if artifact["type"].get("schemaTitle") == "google.VertexModel":
+        return registry.exists(work_dir, str(artifact.get("metadata", {}).get("resourceName", "")))
+    return executor_files.exists(artifact)
+
+
+def keep(work_dir: Path, key: str, outputs: Values, origin: str) -> None:
+    """Keeps the outputs of a step that succeeded; `origin` names its run and task."""
+    path = entry(work_dir, key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staged = path.with_suffix(f".{uuid4().hex}.tmp")
+    content = {"origin": origin, "parameters": outputs.parameters, "artifacts": outputs.artifacts}
+    staged.write_text(json.dumps(content, indent=1))
+    os.replace(staged, path)
+
+
+def entry(work_dir: Path, key: str) -> Path:
+    """The file of a key."""
+    return work_dir / ".localvertex" / "cache" / f"{key}.json"

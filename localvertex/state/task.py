@@ -1,0 +1,141 @@
+"""A task while it runs: its state, what went in, what came out."""
+
+import re
+import time
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from compiled.spec import Component, TaskSpec
+
+GENERATED_GROUP = re.compile(r"(exit-handler|condition|condition-branches|for-loop)-\d+")
+"""How kfp's compiler names the dags of dsl.ExitHandler, dsl.If, dsl.Elif, dsl.Else and dsl.ParallelFor."""
+
+Artifact = dict[str, Any]
+"""A RuntimeArtifact: name, type, uri, metadata."""
+
+
+class State(StrEnum):
+    """States as Vertex's PipelineTaskDetail.State names them."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    CANCELLED = "CANCELLED"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+    """Not run, its outputs come from the cache."""
+    NOT_TRIGGERED = "NOT_TRIGGERED"
+    """Not run, its condition is false or an upstream task gave nothing."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing more will happen."""
+        return self not in (State.PENDING, State.RUNNING)
+
+    @property
+    def has_outputs(self) -> bool:
+        """Whether downstream tasks can go on."""
+        return self in (State.SUCCEEDED, State.SKIPPED)
+
+
+@dataclass(kw_only=True)
+class Values:
+    """Parameters and artifacts by name: the inputs or the outputs of a task."""
+
+    parameters: dict[str, Any] = field(default_factory=dict)
+    artifacts: dict[str, list[Artifact]] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True, eq=False)
+class Task:
+    """One task of a run: a step, or a dag with tasks in it. Changed by the scheduler's thread only."""
+
+    spec: TaskSpec
+    component: Component
+    name: str
+    path: tuple[str, ...]
+    """Names from the root's children down to this task."""
+    folder: Path
+    parent: "Task | None" = None
+    iteration: int | None = None
+    """Index within a ParallelFor, None outside of one."""
+    state: State = State.PENDING
+    inputs: Values = field(default_factory=Values)
+    outputs: Values = field(default_factory=Values)
+    children: dict[str, "Task"] = field(default_factory=dict)
+    attempts: int = 0
+    retry_at: float | None = None
+    """Monotonic time of the next attempt while one is pending."""
+    started_at: float | None = None
+    """Seconds since the epoch."""
+    ended_at: float | None = None
+    exit_code: int | None = None
+    log: Path | None = None
+    uuid: str = field(default_factory=lambda: str(uuid4().int >> 66))
+    """`{{$.pipeline_task_uuid}}`."""
+    is_restored: bool = False
+    """Finished in an earlier life of a resumed run."""
+    custom_job: dict[str, Any] | None = None
+    """How the step's custom job is doing; put here as a whole by the step's own thread."""
+    final_entry: dict[str, Any] | None = None
+    """Its entry of the record, which does not change any more."""
+    error: str = ""
+    note: str = ""
+    """Why it did not run, or what it waits for."""
+
+    @property
+    def label(self) -> str:
+        """The path as text."""
+        return "/".join(self.path)
+
+    @property
+    def title(self) -> str:
+        """The path as a person reads it: display names, without the groups that kfp names itself."""
+        own = [name for name in self.path[:-1] if not GENERATED_GROUP.fullmatch(name)]
+        return "/".join([*own, self.spec.display_name if self.iteration is None else self.name])
+
+    @property
+    def placeholders(self) -> dict[str, str]:
+        """Values of the placeholders that differ from task to task."""
+        return {"pipeline_task_name": self.spec.display_name, "pipeline_task_uuid": self.uuid}
+
+    @property
+    def upstream(self) -> list["Task"]:
+        """The siblings that this task follows; an iteration of a loop follows none."""
+        siblings = self.parent.children if self.parent and not self.parent.is_loop else {}
+        return [siblings[name] for name in self.spec.dependencies if name in siblings]
+
+    @property
+    def runs_after_failure(self) -> bool:
+        """Whether this, or what it is part of, is there to run after a failure."""
+        return self.spec.runs_after_failure or (self.parent is not None and self.parent.runs_after_failure)
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether this is a ParallelFor, whose children are its iterations."""
+        return self.spec.iterator is not None and self.iteration is None
+
+    @property
+    def is_step(self) -> bool:
+        """Whether this is executed, rather than holding tasks."""
+        return self.component.dag is None and not self.is_loop
+
+    @property
+    def seconds(self) -> float:
+        """How long it has run, 0 when it has not."""
+        if self.started_at is None:
+            return 0.0
+        return (self.ended_at or time.time()) - self.started_at
+
+    def walk(self) -> list["Task"]:
+        """This task and all below it, parents first."""
+        return [self, *(task for child in self.children.values() for task in child.walk())]
+
+    def finish(self, state: State, *, error: str = "", note: str = "") -> None:
+        """Moves to a final state."""
+        self.state, self.error, self.note, self.retry_at = state, error, note, None
+        if self.started_at is not None:
+            self.ended_at = time.time()

@@ -1,0 +1,1 @@
+"""What the inputs of a task become: types, placeholders, arguments and conditions; nothing is run here."""

@@ -1,0 +1,68 @@
+"""Commands whose arguments depend on which inputs are there: Concat and IfPresent, written as JSON in a string."""
+
+import json
+import re
+from typing import Any
+
+from localvertex.values.json_text import parse_json
+from localvertex.values.placeholders import Unresolvable
+from userinput.errors import UserError
+
+
+def present_inputs(executor_input: dict[str, Any]) -> set[str]:
+    """Names of the inputs that have a value, for IfPresent."""
+    inputs = executor_input.get("inputs", {})
+    return {name for name, value in inputs.get("parameterValues", {}).items() if value is not None} | {
+        name for name, value in inputs.get("artifacts", {}).items() if value.get("artifacts")
+    }
+
+
+def mentioned_inputs(arguments: tuple[str, ...]) -> set[str]:
+    """Names of the inputs that a command's IfPresent structures ask for."""
+    return {name for argument in arguments for name in re.findall(r'"InputName":\s*"([^"]*)"', argument)}
+
+
+def expand_arguments(arguments: tuple[str, ...], present: set[str]) -> list[str]:
+    """A command with its Concat and IfPresent structures (JSON in a string) flattened to plain templates."""
+    result: list[str] = []
+    for argument in arguments:
+        if argument.startswith(('{"Concat":', '{"IfPresent":')):
+            result += expand(decoded(argument), present)
+        else:
+            result.append(argument)
+    return result
+
+
+def expand(node: Any, present: set[str]) -> list[str]:
+    """One node of a Concat or IfPresent structure as a list of templates."""
+    if isinstance(node, str):
+        return [node]
+    if isinstance(node, list):
+        return [text for item in node for text in expand(item, present)]
+    if isinstance(node, dict) and isinstance(node.get("Concat"), list):
+        return ["".join(expand(node["Concat"], present))]
+    if isinstance(node, dict) and isinstance(node.get("IfPresent"), dict) and "InputName" in node["IfPresent"]:
+        condition = node["IfPresent"]
+        branch = condition.get("Then") if condition["InputName"] in present else condition.get("Else")
+        return expand(branch, present) if branch is not None else []
+    raise Unresolvable(f"{json.dumps(node)[:80]} is neither a Concat nor an IfPresent placeholder")
+
+
+def decoded(argument: str) -> Any:
+    """A structure of an argument."""
+    try:
+        return parse_json(argument, "argument")
+    except UserError as error:
+        raise Unresolvable(str(error)) from None
+
+
+def check(arguments: tuple[str, ...]) -> list[str]:
+    """What is wrong with the structures in a command, whichever inputs are there; an empty list when nothing is."""
+    reasons = []
+    for argument in arguments:
+        try:
+            for present in (mentioned_inputs((argument,)), set[str]()):
+                expand_arguments((argument,), present)
+        except Unresolvable as error:
+            reasons.append(str(error))
+    return reasons

@@ -1,0 +1,196 @@
+r"""`{{$...}}` placeholders: in commands, in constants of the spec, and inside JSON that stands in a string.
+
+Names after kfp 2.17 (`kfp.dsl`, `kfp.dsl.placeholders`) and google-cloud-pipeline-components 2.22 (`_placeholders`).
+Substitution is done once: what a value itself contains is never read as a placeholder again.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from localvertex.values.values import as_text
+
+PLACEHOLDER = re.compile(r"\{\{\$(.*?)\}\}", re.DOTALL)
+KEYED = re.compile(
+    r"""\.(?P<side>inputs|outputs)\.(?P<kind>parameters|artifacts)\[(?P<quote>['"])(?P<name>.*?)(?P=quote)\]"""
+    r"""(?P<rest>(?:\.[A-Za-z_]+|\[(?:['"].*?['"])\])*)"""
+)
+ESCAPE = re.compile(r"\.json_escape\[([01])\]$")
+
+JOB_FIELDS = (
+    "pipeline_root",
+    "pipeline_job_name",
+    "pipeline_job_uuid",
+    "pipeline_job_resource_name",
+    "pipeline_job_create_time_utc",
+    "pipeline_job_schedule_time_utc",
+    "pipeline_google_cloud_project_id",
+    "pipeline_google_cloud_location",
+    "pipeline_service_account",
+    "pipeline_network",
+    "pipeline_persistent_resource_id",
+    "pipeline_encryption_key_name",
+)
+TASK_FIELDS = ("pipeline_task_name", "pipeline_task_uuid")
+OUTPUT_FILES = ("outputs.output_file", "outputMetadataUri")
+
+
+class Unresolvable(Exception):
+    """A placeholder has no value here; the text says which and why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """What placeholders can refer to: the job, the task, and its executor input (empty before there is one)."""
+
+    job: dict[str, str]
+    """Values of JOB_FIELDS."""
+    task: dict[str, str] = field(default_factory=dict)
+    """Values of TASK_FIELDS."""
+    executor_input: dict[str, Any] = field(default_factory=dict)
+
+
+def resolve_text(template: str, scope: Scope) -> str:
+    """The string with its placeholders replaced.
+
+    Raises:
+        Unresolvable: a placeholder has no value.
+    """
+    return PLACEHOLDER.sub(lambda match: as_text(value_of(match[1], scope)), template)
+
+
+def resolve_json_template(template: str, scope: Scope, on_escape: Callable[[str], None] = lambda _: None) -> str:
+    """A string that holds JSON, with its placeholders replaced so that it stays JSON.
+
+    Inside a JSON string the value is escaped; elsewhere it is written as JSON. `on_escape` is told the names of the
+    placeholders for which that made a difference: the service puts the text in as it is.
+    """
+    parts: list[str] = []
+    position, is_in_string = 0, False
+    for match in PLACEHOLDER.finditer(template):
+        literal = template[position : match.start()]
+        is_in_string = ends_in_string(literal, is_in_string)
+        text = as_text(value_of(match[1], scope))
+        if is_in_string and not ESCAPE.search(match[1]):
+            escaped = json.dumps(text, ensure_ascii=False)[1:-1]
+            # A line feed is accepted: the launchers parse with `strict=False`.
+            if escaped.replace("\\n", "\n") != text:
+                on_escape(match[1])
+            text = escaped
+        parts += [literal, text]
+        position = match.end()
+    return "".join([*parts, template[position:]])
+
+
+def ends_in_string(text: str, is_in_string: bool) -> bool:
+    """Whether a JSON string is open after this piece of text."""
+    is_escaped = False
+    for character in text:
+        if is_escaped:
+            is_escaped = False
+        elif character == "\\":
+            is_escaped = is_in_string
+        elif character == '"':
+            is_in_string = not is_in_string
+    return is_in_string
+
+
+def resolve_structure(value: Any, scope: Scope, *, is_final: bool = True) -> Any:
+    """Lists and objects with the placeholders in all their strings replaced, keys included.
+
+    With `is_final` off, placeholders that need the executor input as a whole, or an output's place, are left: a
+    component wrapped as a custom job carries them in its worker pools, for the job's own command.
+    """
+    if isinstance(value, str):
+        return PLACEHOLDER.sub(lambda match: late_or_text(match, scope, is_final), value)
+    if isinstance(value, list):
+        return [resolve_structure(item, scope, is_final=is_final) for item in value]
+    if isinstance(value, dict):
+        return {
+            resolve_structure(key, scope, is_final=is_final): resolve_structure(item, scope, is_final=is_final)
+            for key, item in value.items()
+        }
+    return value
+
+
+def late_or_text(match: re.Match[str], scope: Scope, is_final: bool) -> str:
+    """The value of one placeholder of a structure; the placeholder itself when it is resolved later."""
+    body = ESCAPE.sub("", match[1])
+    if not is_final and (body == "" or body != match[1] or body.startswith(".output")):
+        return match[0]
+    # In a structure the text is a JSON string already, `json_escape` stands for the escaping that json.dumps does.
+    return as_text(value_of(body, scope))
+
+
+def value_of(body: str, scope: Scope) -> Any:
+    """The value of the placeholder `{{$<body>}}`."""
+    escape = ESCAPE.search(body)
+    if escape:
+        text = as_text(value_of(body[: escape.start()], scope))
+        return json.dumps(text, ensure_ascii=False)[1:-1] if escape[1] == "1" else text
+    if body == "":
+        return scope.executor_input
+    name = body.removeprefix(".")
+    if name in scope.job:
+        return scope.job[name]
+    if name in scope.task:
+        return scope.task[name]
+    if name in OUTPUT_FILES:
+        return scope.executor_input["outputs"]["outputFile"]
+    keyed = KEYED.fullmatch(body)
+    if not keyed:
+        raise Unresolvable(f"the placeholder {{{{${body}}}}} is not known")
+    return keyed_value(keyed, scope.executor_input)
+
+
+def keyed_value(match: re.Match[str], executor_input: dict[str, Any]) -> Any:
+    """The value of an `inputs` or `outputs` placeholder."""
+    side, kind, name, rest = match["side"], match["kind"], match["name"], match["rest"]
+    here = executor_input.get(side, {})
+    if kind == "artifacts":
+        return artifact_value(here.get("artifacts", {}).get(name, {}).get("artifacts", []), name, rest)
+    if side == "outputs":
+        if name not in here.get("parameters", {}) or rest != ".output_file":
+            raise Unresolvable(f"the placeholder {{{{${match[0]}}}}} names no declared output")
+        return here["parameters"][name]["outputFile"]
+    return here.get("parameterValues", {}).get(name)
+
+
+def artifact_value(artifacts: list[dict[str, Any]], name: str, rest: str) -> Any:
+    """`uri`, `path`, `name`, `metadata` or one key of `metadata` of an artifact; the whole list without any."""
+    if not artifacts:
+        raise Unresolvable(f"there is no artifact {name!r} for a placeholder that asks for it")
+    artifact = artifacts[0]
+    if rest == "":
+        return artifacts
+    if rest == ".uri":
+        return artifact["uri"]
+    if rest == ".path":
+        return local_path(artifact["uri"])
+    if rest == ".name":
+        return artifact["name"]
+    value: Any = artifact.get("metadata", {})
+    for key in re.findall(r"""\[['"](.*?)['"]\]""", rest):
+        value = value.get(key) if isinstance(value, dict) else None
+        if value is None:
+            raise Unresolvable(f"the artifact {name!r} has no metadata {key!r}")
+    return value
+
+
+def local_path(uri: str) -> str:
+    """Where kfp's `Artifact.path` finds the URI: buckets are mounted at /gcs on Vertex."""
+    return "/gcs/" + uri.removeprefix("gs://") if uri.startswith("gs://") else uri
+
+
+def unknown_placeholders(text: str) -> list[str]:
+    """The placeholders of a template that this module does not know, for the check before a run."""
+    unknown = []
+    for match in PLACEHOLDER.finditer(text):
+        body = ESCAPE.sub("", match[1])
+        name = body.removeprefix(".")
+        is_known = body == "" or name in (*JOB_FIELDS, *TASK_FIELDS, *OUTPUT_FILES) or KEYED.fullmatch(body)
+        if not is_known:
+            unknown.append(match[0])
+    return unknown

@@ -1,0 +1,124 @@
+"""The machines a pipeline will ask for, and the quotas they count against: what is worth reading before it is sent."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+from accelerators import Catalogue, load_catalogue
+from accelerators.catalogue.quota import MachineRequest, quota_metrics
+from accelerators.pipeline.graph import Graph
+from accelerators.pipeline.payload import build
+from accelerators.pipeline.step import Step, mapping
+from pipelines.vertex import Place
+from training_job.machines import Machines
+
+PLAIN_STEP = "Vertex AI Pipelines' default machine (e2-standard-4)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingStep:
+    """A step that runs a custom job."""
+
+    name: str
+    scheduling_strategy: str
+    pools: tuple[MachineRequest, ...]
+    """Empty where they are only known at run time."""
+
+
+def plan_lines(job: dict[str, Any], place: Place) -> list[str]:
+    """Return, a line each, which steps run on which machines and which quotas they need.
+
+    Args:
+        job: The PipelineJob: its parameters decide over the machines.
+        place: Region that the quotas are of.
+    """
+    catalogue = load_catalogue()
+    steps = list(Graph(spec=job["pipelineSpec"], parameters=job["runtimeConfig"]["parameterValues"]).steps())
+    trainings = list(training_steps(steps))
+    plain = [step.name for step in steps if not step.is_google_cloud]
+    lines = [f"{', '.join(dict.fromkeys(plain))}: {PLAIN_STEP}"] if plain else []
+    for training in trainings:
+        lines += [f"{training.name}: {text}, {training.scheduling_strategy}" for text in _pools(training)]
+        lines += quota_lines(training, place, catalogue)
+    return lines
+
+
+def quota_lines(training: TrainingStep, place: Place, catalogue: Catalogue) -> list[str]:
+    """Return a line for each quota a custom job counts against, with the default where the catalogue has one."""
+    needed = quota_metrics(training.pools, scheduling_strategy=training.scheduling_strategy, catalogue=catalogue)
+    entries = {
+        pool.accelerator_type: catalogue.regions.get((pool.accelerator_type, place.region)) for pool in training.pools
+    }
+    lines = [f"  quota in {place.region}: {units:g} of {metric}" for metric, units in needed.items()]
+    if training.scheduling_strategy == "STANDARD":
+        lines += [
+            f"  a new project has {entry.default_quota} {accelerator} there: ask for quota first"
+            for accelerator, entry in entries.items()
+            if entry and entry.default_quota == "0"
+        ]
+    return lines
+
+
+def training_steps(steps: list[Step]) -> Iterator[TrainingStep]:
+    """Yield the steps that run custom jobs, with the machines as far as the parameters tell them."""
+    for step in steps:
+        payload = build(step) if step.is_google_cloud and step.argument("--type") == "CustomJob" else None
+        if payload is None:
+            continue
+        spec = mapping(payload.job.get("job_spec"))
+        given = mapping(spec.get("scheduling")).get("strategy")
+        scheduling_strategy = given if isinstance(given, str) and given else "STANDARD"
+        pools = spec.get("worker_pool_specs")
+        known = _requests(pools) or _planned(steps)
+        title = step.inputs.get("display_name")
+        name = title.value if title and isinstance(title.value, str) and "{{" not in title.value else step.name
+        yield TrainingStep(name=name, scheduling_strategy=scheduling_strategy, pools=tuple(known))
+
+
+def _requests(pools: Any) -> list[MachineRequest]:
+    """Return the machines of worker pools, or nothing where a part of them is only known at run time."""
+    found = []
+    for pool in filter(None, pools if isinstance(pools, list) else ()):
+        machine, replicas = mapping(pool.get("machine_spec")), pool.get("replica_count", 1)
+        values = [machine.get("machine_type"), machine.get("accelerator_type", ""), machine.get("accelerator_count", 0)]
+        if not isinstance(values[0], str) or not isinstance(values[1], str) or not _numbers(values[2], replicas):
+            return []
+        found.append(
+            MachineRequest(
+                machine_type=values[0],
+                accelerator_type=values[1],
+                accelerator_count=int(values[2]),
+                replica_count=int(replicas),
+            )
+        )
+    return found
+
+
+def _numbers(*values: Any) -> bool:
+    return all(isinstance(value, (int, float)) for value in values)
+
+
+def _planned(steps: list[Step]) -> list[MachineRequest]:
+    """Return what our step `plan` will make of its inputs, or nothing where there is no such step."""
+    names = {field.name for field in fields(Machines)}
+    for step in steps:
+        if names <= set(step.inputs) and not step.is_google_cloud:
+            values: dict[str, Any] = {name: step.inputs[name].value for name in names}
+            whole: dict[str, Any] = {
+                name: int(value) if isinstance(value, float) else value for name, value in values.items()
+            }
+            if all(isinstance(value, (int, str)) for value in whole.values()):
+                return _requests(Machines(**whole).worker_pool_specs(image="", args=[]))
+    return []
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _pools(training: TrainingStep) -> Iterator[str]:
+    if not training.pools:
+        yield "machines are decided when it runs"
+    for pool in training.pools:
+        gpus = f"with {pool.accelerator_count} x {pool.accelerator_type}" if pool.accelerator_type else "without GPUs"
+        yield f"{pool.replica_count} x {pool.machine_type} {gpus}{' each' if pool.replica_count > 1 else ''}"

@@ -1,0 +1,164 @@
+"""Faults: how they are written, when they are due, and jobs that they happen to."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from localvertex import custom_jobs
+from localvertex.custom_jobs import JobState
+from localvertex.custom_jobs.faults.faults import Action, parse, random_faults
+from localvertex.errors import TaskFailed
+from userinput.errors import UserError
+
+TRAINER = Path(__file__).parents[1].joinpath("trainer.py").read_text()
+NUM_STEPS = 30
+WEIGHTS = sum(step**2 for step in range(1, NUM_STEPS + 1))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SIGKILL workerpool1-0 at step 30",
+        "SIGTERM workerpool0-0 at 20s grace 30s",
+        "SIGTERM workerpool0-0 at 2.5s grace 0s",
+        "SIGSTOP workerpool1-3 at 50%",
+        "preempt all every 45s grace 30s",
+        "maintenance notice workerpool0-0 at step 7 grace 60s",
+    ],
+)
+def test_a_fault_is_shown_as_it_is_written(text):
+    assert str(parse(text)) == text
+
+
+def test_spelling_may_differ_and_grace_has_a_default():
+    assert parse(" sigterm  WORKERPOOL0-0 at 20 s ") == parse("SIGTERM workerpool0-0 at 20s grace 30s")
+    assert parse("Maintenance Notice all at 3s").grace_seconds == 60
+    assert parse("preempt all every 45s").grace_seconds == 30
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected ACTION REPLICA WHEN"),
+        ("SIGKILL workerpool1-0", "expected ACTION REPLICA WHEN"),
+        ("SIGKILL worker-0 at step 3", "REPLICA is like workerpool1-0, or all"),
+        ("SIGHUP workerpool1-0 at step 3", "expected ACTION REPLICA WHEN"),
+        ("SIGKILL workerpool1-0 at step -3", "expected ACTION REPLICA WHEN"),
+        ("SIGKILL workerpool1-0 at step 3 grace 5s", "SIGKILL leaves no grace time"),
+        ("SIGKILL workerpool1-0 at 101%", "at most 100% expected"),
+        ("preempt all every 0s", "at least one second"),
+    ],
+)
+def test_a_wrong_fault_is_one_line_with_what_is_expected(text, message):
+    with pytest.raises(UserError, match=message) as raised:
+        parse(text)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.fixture
+def trains(message, run, tmp_path):
+    """Trains with this many workers under these faults: the outcome and the events of the primary."""
+
+    def run_(*faults: str, num_workers: int = 1, seed: int | None = None, spot: bool = False, restart: bool = True):
+        pools = [("x", 1), ("x", num_workers)] if num_workers else [("x", 1)]
+        made = message(*pools, restart_job_on_worker_restart=restart, strategy="SPOT" if spot else "STANDARD")
+        for pool in made["job_spec"]["worker_pool_specs"]:
+            pool["container_spec"]["command"] = ["python", "-c", TRAINER, str(NUM_STEPS), "0.02", "5"]
+        outcome = run(made, faults=tuple(map(parse, faults)), random_faults_seed=seed)
+        assert outcome.state is JobState.SUCCEEDED, outcome.error
+        result = json.loads((tmp_path / "out" / "checkpoints" / "result.json").read_text())
+        assert result == {"final_step": NUM_STEPS, "weights": WEIGHTS}
+        events = (tmp_path / "out" / "checkpoints" / "events" / "workerpool0-0.jsonl").read_text().splitlines()
+        return outcome, [json.loads(line) for line in events]
+
+    return run_
+
+
+def names(events):
+    return [event["event"] for event in events]
+
+
+@pytest.mark.parametrize("replica", ["workerpool0-0", "workerpool1-0"])
+def test_a_killed_replica_restarts_all_and_training_ends_as_if_nothing_had_been(trains, log, replica):
+    outcome, events = trains(f"SIGKILL {replica} at step 12")
+    assert outcome.status.num_restarts == 1
+    assert names(events).count("start") == 2
+    assert [event["step"] for event in events if event["event"] == "restore"] == [10]
+    assert f"fault: SIGKILL {replica} at step 12" in log()
+    assert f"{replica}: exit code 137" in log()
+    goodput = outcome.status.goodput
+    assert (goodput["num_steps"], goodput["num_failures"]) == (NUM_STEPS, 1)
+    assert 0 < goodput["num_lost_steps"] < NUM_STEPS
+    assert 0 < goodput["fraction"] < 1
+    assert sum(goodput["seconds"].values()) == pytest.approx(goodput["total_seconds"], abs=0.1)
+    assert goodput["best_seconds_between_saves"] > 0
+    assert list(goodput["timeline"]) == ["workerpool0-0", "workerpool1-0"]
+
+
+def test_without_the_flag_the_peers_that_fail_restart_one_by_one(trains):
+    outcome, events = trains("SIGKILL workerpool1-0 at step 12", restart=False)
+    assert outcome.status.num_restarts >= 2
+    assert names(events).count("start") >= 2
+
+
+def test_a_frozen_replica_is_noticed_by_its_peers_and_replaced(trains, log):
+    outcome, _ = trains("SIGSTOP workerpool1-0 at step 12")
+    assert "workerpool0-0: exit code 134" in log()
+    assert "workerpool1-0: exit code 137" in log()
+    assert {each.name: each.num_starts for each in outcome.status.replicas} == {"workerpool0-0": 2, "workerpool1-0": 2}
+
+
+def test_sigterm_lets_a_replica_leave_by_itself(trains, log):
+    trains("SIGTERM workerpool1-0 at 40% grace 60s")
+    assert "workerpool1-0: exit code 143" in log()
+
+
+def test_preemption_is_announced_and_counts_by_itself(trains):
+    outcome, _ = trains("preempt all at step 8 grace 5s", "preempt workerpool1-0 at step 20 grace 0s", spot=True)
+    assert outcome.status.num_preemptions == 2
+    assert outcome.status.num_restarts == 2
+
+
+def test_a_maintenance_notice_reaches_the_program_before_its_machine_goes(trains):
+    outcome, events = trains("maintenance notice workerpool0-0 at step 8 grace 0.3s", num_workers=0)
+    noticed = names(events).index("notice")
+    assert "steps" in names(events)[noticed:]
+    # What was saved on the notice is not trained again.
+    assert next(event["step"] for event in events if event["event"] == "restore") > 8
+    assert outcome.status.num_restarts == 1
+
+
+def test_a_random_plan_is_the_same_for_the_same_seed_and_ends_well(trains, message):
+    job = custom_jobs.read(message(("x", 1), ("x", 2)), region="us-central1", warn=print)
+    assert random_faults(job, 7) == random_faults(job, 7)
+    assert len({random_faults(job, seed) for seed in range(20)}) > 10
+    assert all(fault.action is not Action.SIGSTOP for seed in range(50) for fault in random_faults(job, seed))
+    outcome, _ = trains(num_workers=2, seed=7, spot=True)
+    assert outcome.status.num_restarts >= 1
+
+
+def test_a_job_that_is_preempted_too_often_fails(message, run):
+    made = message(("import time; time.sleep(60)", 1), strategy="SPOT")
+    outcome = run(made, faults=tuple(parse(f"preempt all at {0.3 * n:.1f}s grace 0s") for n in range(1, 8)))
+    assert (outcome.state, outcome.status.num_preemptions) == (JobState.FAILED, 7)
+    assert "preempted 7 times" in outcome.error
+
+
+@pytest.mark.parametrize(
+    ("fault", "base", "text"),
+    [
+        ("SIGKILL workerpool2-0 at 5s", "here", "no workerpool2-0; it has workerpool0-0, workerpool1-0"),
+        ("SIGKILL workerpool1-0 at step 5", "", "which is not set"),
+        ("SIGKILL workerpool1-0 at step 5", "gs://bucket/x", "gs://bucket/x; give it a local folder"),
+    ],
+)
+def test_a_fault_that_cannot_happen_is_refused_before_a_process_starts(
+    message, run, tmp_path, place, fault, base, text
+):
+    made = message(("1", 1), ("1", 1))
+    if base != "here":
+        made["job_spec"]["base_output_directory"] = {"output_uri_prefix": base} if base else {}
+    with pytest.raises(TaskFailed, match=text):
+        run(made, faults=(parse(fault),))
+    assert not place.folder.exists()

@@ -1,0 +1,131 @@
+"""What time went into, from lives and events that are written down here."""
+
+import itertools
+import math
+
+import pytest
+
+from localvertex.custom_jobs.goodput.goodput import checkpointing
+from localvertex.custom_jobs.goodput.timeline import Kind, coarsened, timeline
+from localvertex.custom_jobs.replica_process import Span
+
+
+def steps(time, first, last, seconds):
+    return {"time": time, "event": "steps", "first_step": first, "last_step": last, "seconds": seconds}
+
+
+def event(name, time, seconds=0.0, **fields):
+    return {"time": time, "event": name, "seconds": seconds, **fields}
+
+
+def plain(line):
+    return [(str(each.kind), each.start, each.end) for each in line.segments]
+
+
+def seconds(line):
+    return {kind: sum(each.seconds for each in line.segments if each.kind is kind) for kind in Kind}
+
+
+def test_a_run_without_failures():
+    events = [
+        event("start", 3.0),
+        steps(5.0, 1, 10, 2.0),
+        event("save", 5.5, 0.5, step=10),
+        steps(8.0, 11, 20, 2.0),
+        event("evaluate", 9.0, 1.0),
+    ]
+    line = timeline([Span(start=0.0, end=10.0, exit_code=0)], events, 10.0)
+    assert plain(line) == [
+        ("starting", 0.0, 3.0),
+        ("productive", 3.0, 5.0),
+        ("saving", 5.0, 5.5),
+        ("waiting", 5.5, 6.0),
+        ("productive", 6.0, 8.0),
+        ("evaluating", 8.0, 9.0),
+        ("waiting", 9.0, 10.0),
+    ]
+    assert (line.num_steps, line.num_lost_steps) == (20, 0)
+
+
+def test_steps_after_the_checkpoint_that_was_taken_up_are_lost():
+    spans = [Span(start=0.0, end=10.0, exit_code=137), Span(start=11.0, end=20.0, exit_code=0)]
+    events = [
+        steps(4.0, 1, 10, 2.0),
+        steps(8.0, 11, 20, 4.0),
+        event("restore", 13.0, 1.0, step=15),
+        steps(18.0, 16, 25, 5.0),
+    ]
+    line = timeline(spans, events, 20.0)
+    assert plain(line) == [
+        ("starting", 0.0, 2.0),
+        ("productive", 2.0, 4.0),
+        ("productive", 4.0, 6.0),
+        ("lost", 6.0, 8.0),
+        ("lost", 8.0, 10.0),
+        ("waiting", 10.0, 11.0),
+        ("starting", 11.0, 12.0),
+        ("restoring", 12.0, 13.0),
+        ("productive", 13.0, 18.0),
+        ("waiting", 18.0, 20.0),
+    ]
+    assert (line.num_steps, line.num_lost_steps) == (25, 5)
+
+
+def test_a_process_that_dies_before_its_first_step_only_starts_and_throws_nothing_away():
+    spans = [Span(start=0, end=5, exit_code=9), Span(start=5, end=6, exit_code=1), Span(start=6, end=10, exit_code=0)]
+    line = timeline(spans, [steps(4, 1, 10, 2), event("start", 5.5), steps(9, 11, 20, 2)], 10)
+    assert (line.num_steps, line.num_lost_steps) == (20, 0)
+    assert seconds(line)[Kind.STARTING] == 2 + 1 + 1
+
+
+def test_a_fallback_to_an_older_checkpoint_throws_away_what_two_processes_trained():
+    spans = [Span(start=10 * n, end=10 * n + 10, exit_code=9 if n < 2 else 0) for n in range(3)]
+    events = [
+        steps(5, 1, 10, 5),
+        event("restore", 11, step=10),
+        steps(15, 11, 20, 4),
+        event("restore", 21, step=5),
+        steps(29, 6, 20, 8),
+    ]
+    line = timeline(spans, events, 30)
+    assert (line.num_steps, line.num_lost_steps) == (20, 15)
+
+
+def test_a_program_without_steps_just_runs():
+    line = timeline([Span(start=0, end=None)], [event("evaluate", 4, 1)], 6)
+    assert plain(line) == [("running", 0, 3), ("evaluating", 3, 4), ("running", 4, 6)]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [steps(5, 1, 1, 99), event("save", 4, 3), {"time": 6, "event": "steps"}, event("restore", 7, "x", step=None)],
+        [steps(5, 20, 1, 1), event("start", 1)],
+        [steps(900, 1, 2, 1), steps(1, 1, 2, -5)],
+    ],
+)
+def test_events_that_make_no_sense_leave_a_timeline_without_gaps(events):
+    line = timeline([Span(start=0, end=8, exit_code=1), Span(start=9, end=10, exit_code=0)], events, 10)
+    edges = [(each.start, each.end) for each in line.segments]
+    assert edges[0][0] == 0
+    assert edges[-1][1] == 10
+    assert all(end == start for (_, end), (start, _) in itertools.pairwise(edges))
+
+
+def test_few_segments_are_drawn_and_none_is_left_out():
+    events = [steps(0.01 * n, n, n, 0.009) for n in range(1, 1001)]
+    line = timeline([Span(start=0, end=11, exit_code=0)], events, 11)
+    drawn = coarsened(line.segments, 0.05)
+    assert len(line.segments) > 1000
+    assert len(drawn) < 5
+    assert (drawn[0].start, drawn[-1].end) == (0, 11)
+
+
+def test_the_best_interval_between_saves_is_youngs():
+    saves = [event("save", 10.0 * n, 0.1) for n in range(1, 6)]
+    found = checkpointing(saves, num_failures=2, total_seconds=14_400)
+    assert found["mean_seconds_between_failures"] == 7200
+    assert found["mean_seconds_between_saves"] == 10
+    assert found["best_seconds_between_saves"] == pytest.approx(math.sqrt(2 * 0.1 * 7200), abs=1e-3)
+    assert checkpointing(saves, num_failures=0, total_seconds=60)["best_seconds_between_saves"] is None
+    assert checkpointing([], num_failures=2, total_seconds=60)["best_seconds_between_saves"] is None

@@ -1,0 +1,101 @@
+"""The small process above every command."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from localvertex.errors import Cancelled, TaskFailed
+from localvertex.processes.processes import MAX_ARGUMENT_BYTES, Processes
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs a command under the supervisor; its exit code and what it wrote."""
+
+    def run_(*command: str) -> tuple[int, str]:
+        log = tmp_path / "log"
+        code = Processes(grace_seconds=1).run(list(command), cwd=tmp_path, env=dict(os.environ), log=log)
+        return code, log.read_text()
+
+    return run_
+
+
+def test_output_and_errors_come_in_order_and_the_exit_code_is_the_commands(run):
+    code = (
+        "import sys; print('one', flush=True); print('two', file=sys.stderr, flush=True); print('three'); sys.exit(7)"
+    )
+    assert run(sys.executable, "-c", code) == (7, "one\ntwo\nthree\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGABRT, signal.SIGSEGV])
+def test_a_death_by_signal_is_reported_as_a_container_does(run, number):
+    code = f"import os, resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); os.kill(os.getpid(), {int(number)})"
+    assert run(sys.executable, "-c", code)[0] == 128 + number
+
+
+def test_a_program_that_is_not_there_is_said_in_the_log(run):
+    code, log = run("no-such-program", "x")
+    assert code == 127
+    assert log == "no-such-program: No such file or directory\n"
+
+
+def test_arguments_arrive_as_they_are(run):
+    words = ["", " ", "it's", '"q"', "$HOME", "a\nb", "--", "-x", "ümlaut"]
+    assert run(sys.executable, "-c", "import sys; print(sys.argv[1:])", *words)[1] == f"{words}\n"
+
+
+def test_the_command_reads_nothing_and_gets_ordinary_signal_handling(run):
+    code = (
+        "import signal as s, sys; print(repr(sys.stdin.read()), "
+        "s.getsignal(s.SIGTERM) is s.SIG_DFL, s.getsignal(s.SIGINT) is s.default_int_handler)"
+    )
+    assert run(sys.executable, "-c", code)[1] == "'' True True\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "env", "message"),
+    [
+        (["true", "x" * MAX_ARGUMENT_BYTES], {}, "the system allows 131072; hand large values over as artifacts"),
+        (["true", "\ud800"], {}, "half a character"),
+        (["true", "a\0b"], {}, "embedded null byte"),
+        (["true"], {"A=B": "c"}, "illegal environment variable name"),
+    ],
+)
+def test_what_cannot_be_started_fails_with_the_reason(tmp_path, command, env, message):
+    with pytest.raises(TaskFailed, match=message):
+        Processes(grace_seconds=1).run(command, cwd=tmp_path, env=env, log=tmp_path / "log")
+
+
+def test_nothing_starts_after_a_stop(tmp_path):
+    processes = Processes(grace_seconds=1)
+    processes.stop()
+    with pytest.raises(Cancelled):
+        processes.run(["touch", "x"], cwd=tmp_path, env={}, log=tmp_path / "log")
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_signal_can_be_passed_on_while_the_command_runs(tmp_path):
+    code = "import signal, sys, time; signal.signal(signal.SIGUSR1, lambda *_: sys.exit(9)); "
+    command = [sys.executable, "-c", code + "print('up', flush=True); time.sleep(60)"]
+    log = tmp_path / "log"
+    process = Processes(grace_seconds=1).start(command, cwd=tmp_path, env=dict(os.environ), log=log)
+    while not log.exists() or not log.read_text():
+        time.sleep(0.01)
+    process.signal(signal.SIGUSR1)
+    assert process.wait() == 9
+
+
+def test_it_needs_nothing_but_the_standard_library():
+    import localvertex
+
+    file = Path(localvertex.__file__).parent / "processes" / "supervisor.py"
+    reader, writer = os.pipe()
+    words = [sys.executable, "-I", "-S", str(file), str(reader), "1", "true"]
+    assert subprocess.run(words, pass_fds=[reader], cwd="/").returncode == 0
+    os.close(reader)
+    os.close(writer)

@@ -1,0 +1,134 @@
+"""Filters and pages of lists, without a server."""
+
+from typing import Any
+
+import pytest
+
+from localvertex.serve.api import filters
+from localvertex.serve.api.call import Call, Location
+from localvertex.serve.api.errors import ApiError
+from localvertex.serve.api.listing import page
+
+FIELDS = {"name", "displayName", "state", "labels", "createTime", "startedRunCount", "allowQueueing", "tags"}
+
+PLACE = Location(project="p", region="r")
+
+
+def resource(number: int, **fields: Any) -> dict[str, Any]:
+    """Something that lists hold; the later the larger its number."""
+    return {"name": PLACE.child("things", str(number)), "createTime": f"2026-01-{number:02d}T12:00:00Z", **fields}
+
+
+ONE = resource(
+    1, displayName="train-a", state="RUNNING", labels={"team": "vision", "Cased": "x"}, startedRunCount="9", tags=["t"]
+)
+TWO = resource(2, displayName='say "hi" [x]', state="FAILED", startedRunCount="10", allowQueueing=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", [ONE, TWO]),
+        ('display_name="train-a"', [ONE]),
+        ("displayName = train-a", [ONE]),
+        ('display_name="train-*"', [ONE]),
+        ('display_name="*[x]"', [TWO]),
+        (r'display_name="say \"hi\" [x]"', [TWO]),
+        ('state!="RUNNING"', [TWO]),
+        ("NOT state=RUNNING", [TWO]),
+        ("-state=RUNNING", [TWO]),
+        ("labels.team=vision", [ONE]),
+        ("labels.Cased=x", [ONE]),
+        ("labels:team", [ONE]),
+        ("-labels:team", [TWO]),
+        ("labels:*", [ONE]),
+        ("tags:t", [ONE]),
+        ("display_name:HI", [TWO]),
+        # As numbers: as texts "10" would come before "9".
+        ("started_run_count>9", [TWO]),
+        ("started_run_count<=9", [ONE]),
+        ("allow_queueing=true", [TWO]),
+        # As times, whatever the zone is.
+        ('create_time>"2026-01-01T13:00:00+01:00"', [TWO]),
+        ('create_time>="2026-01-01T13:00:00+01:00"', [ONE, TWO]),
+        ("create_time<2026-01-02", [ONE]),
+        # OR binds tighter than AND, and side by side means AND.
+        ("state=FAILED AND state=RUNNING OR display_name:hi", [TWO]),
+        ("(state=FAILED AND state=RUNNING) OR display_name=train-a", [ONE]),
+        ("state=RUNNING labels:team", [ONE]),
+        ("state=RUNNING labels:other", []),
+    ],
+)
+def test_a_filter_finds(text: str, found: list[dict[str, Any]]) -> None:
+    test = filters.parse(text, FIELDS)
+    assert [each for each in (ONE, TWO) if test(each)] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("colour=red", "there is no field 'colour'"),
+        ("state", "field, operator and value expected"),
+        ("state=", "field, operator and value expected"),
+        ("state=(", "a value expected"),
+        ("(state=RUNNING", "a '\\)' is missing"),
+        ("state=RUNNING)", "not expected there"),
+        ('state="RUNNING', "is not understood"),
+        ("state=RUNNING AND", "field, operator and value expected"),
+        ("(" * 50 + "state=x" + ")" * 50, "nested too deep"),
+    ],
+)
+def test_a_filter_that_is_not_understood_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(ApiError, match=reason):
+        filters.parse(text, FIELDS)
+
+
+def listed(resources: list[dict[str, Any]], **query: str) -> dict[str, Any]:
+    return page(Call(version="v1", location=PLACE, query=query), "things", resources, fields=FIELDS)
+
+
+def numbers(answer: dict[str, Any]) -> list[int]:
+    return [int(each["name"].rpartition("/")[2]) for each in answer["things"]]
+
+
+def test_pages_hold_everything_once_the_newest_first() -> None:
+    resources = [resource(number) for number in range(1, 8)]
+    seen, token = [], ""
+    for size in (3, 3, 1):
+        answer = listed(resources, pageSize="3", pageToken=token)
+        assert len(answer["things"]) == size
+        seen += numbers(answer)
+        token = answer.get("nextPageToken", "")
+        # What comes in meanwhile is newer, and moves nothing.
+        resources.append(resource(20 + len(seen)))
+    assert seen == [7, 6, 5, 4, 3, 2, 1]
+    assert token == ""
+
+
+def test_a_token_of_another_question_or_of_what_is_gone_is_refused() -> None:
+    resources = [resource(number) for number in range(1, 5)]
+    token = listed(resources, pageSize="2")["nextPageToken"]
+    with pytest.raises(ApiError, match="another filter or order"):
+        listed(resources, pageSize="2", pageToken=token, filter="state=FAILED")
+    with pytest.raises(ApiError, match="has expired"):
+        listed([each for each in resources if not each["name"].endswith("/3")], pageToken=token)
+    for wrong in ("x", "bnVsbA==", "W10=", "é"):
+        with pytest.raises(ApiError, match="pageToken"):
+            listed(resources, pageToken=wrong)
+
+
+def test_order_other_places_and_masks() -> None:
+    resources = [resource(1, state="B"), resource(2, state="A"), resource(3, state="B")]
+    assert numbers(listed(resources, orderBy="state, create_time desc")) == [2, 3, 1]
+    assert numbers(listed(resources, orderBy="state desc,create_time")) == [1, 3, 2]
+    with pytest.raises(ApiError, match="orderBy"):
+        listed(resources, orderBy="state upwards")
+    elsewhere = {"name": "projects/p/locations/other/things/9"}
+    assert numbers(listed([*resources, elsewhere])) == [3, 2, 1]
+    assert listed([ONE], readMask="display_name,labels.team")["things"] == [
+        {"displayName": "train-a", "labels": {"team": "vision"}}
+    ]
+    with pytest.raises(ApiError, match="readMask"):
+        listed([], readMask="colour")
+    with pytest.raises(ApiError, match="pageSize"):
+        listed([ONE], pageSize="-1")

@@ -1,0 +1,27 @@
+"""How steps are called, on the specs that kfp really compiles."""
+
+from google.protobuf import json_format
+
+from pipelines.image_training import image_training
+from pipelines.jobs.step_names import step_names
+from pipelines.settings import Settings
+from training_job.machines import Machines
+
+IMAGE = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64
+
+
+def test_steps_have_the_names_that_the_graph_gives_them() -> None:
+    graph = image_training(Settings(image=IMAGE, machines=Machines(machine_type="n1-standard-8")))
+    names = step_names(json_format.MessageToDict(graph.pipeline_spec))
+    inside = "exit-handler-1/condition-2"
+    assert names["summary"] == "summary"
+    assert names["exit-handler-1"] == "run"
+    assert names["exit-handler-1/prepare"] == "prepare"
+    assert names[inside] == "something-new"
+    assert names[f"{inside}/train-unless-finished/condition-1/custom-training-job"] == "train-unless-finished/train"
+    assert names[f"{inside}/condition-3"] == "good-enough"
+    assert names[f"{inside}/condition-3/model-upload"] == "register"
+
+
+def test_a_spec_that_is_not_there_names_nothing() -> None:
+    assert step_names({}) == {}

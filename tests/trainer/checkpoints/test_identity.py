@@ -1,0 +1,42 @@
+import json
+import re
+import shutil
+
+from trainer.checkpoints.identity import is_finished, run_id
+from trainer.config import TrainConfig
+
+
+def test_run_id_follows_from_configuration_data_and_label_only():
+    first = run_id(TrainConfig(), "data", "")
+    assert re.fullmatch(r"[0-9a-f]{16}", first)
+    assert run_id(TrainConfig(), "data", "") == first
+    others = {
+        run_id(TrainConfig(seed=1), "data", ""),
+        run_id(TrainConfig(), "other", ""),
+        run_id(TrainConfig(), "data", "x"),
+    }
+    assert len({first, *others}) == 4
+
+
+def test_a_run_without_result_is_not_finished(tmp_path):
+    assert not is_finished(str(tmp_path / "nowhere"))
+    (tmp_path / "result.json").write_text('{"run_id": "cut sho')
+    assert not is_finished(str(tmp_path))
+
+
+def test_a_result_counts_only_for_its_own_run(trained_directory, tmp_path):
+    assert is_finished(str(trained_directory))
+    result = json.loads((trained_directory / "result.json").read_text())
+    assert is_finished(str(trained_directory), expected_run_id=result["run_id"])
+    assert not is_finished(str(trained_directory), expected_run_id="0" * 16)
+    copy = tmp_path / "copy"
+    shutil.copytree(trained_directory, copy)
+    (copy / "result.json").write_text(json.dumps({**result, "run_id": "0" * 16}))
+    assert not is_finished(str(copy))
+
+
+def test_a_result_whose_checkpoint_is_gone_does_not_count(trained_directory, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(trained_directory, copy)
+    shutil.rmtree(copy / json.loads((copy / "result.json").read_text())["best_checkpoint"])
+    assert not is_finished(str(copy))

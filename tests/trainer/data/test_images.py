@@ -1,0 +1,100 @@
+import io
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from trainer.data import images
+
+RED = (220, 30, 40)
+
+
+def encoded(image, kind, **options):
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+def striped(mode="RGB"):
+    """Left half red, right half white, 12 wide and 8 high."""
+    image = Image.new("RGB", (12, 8), "white")
+    image.paste(RED, (0, 0, 6, 8))
+    return image.convert(mode)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP"])
+def test_formats_are_read(kind):
+    pixels = np.asarray(images.decode(encoded(striped(), kind)))
+    assert pixels.shape == (8, 12, 3)
+    assert np.abs(pixels[4, 2].astype(int) - RED).max() < 12
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "LA", "CMYK", "I", "I;16"])
+def test_modes_become_rgb_of_eight_bits(mode):
+    grey = Image.fromarray(np.full((8, 12), 200, np.uint8))
+    if mode == "I;16":
+        source = Image.fromarray(np.full((8, 12), 200 * 257, np.uint16))
+    elif mode == "I":
+        source = Image.fromarray(np.full((8, 12), 200 * 257, np.int32))
+    else:
+        source = grey.quantize(4) if mode == "P" else grey.convert("RGB").convert(mode)
+    decoded = images.decode(encoded(source, "TIFF" if mode in ("CMYK", "I") else "PNG"))
+    assert decoded.mode == "RGB"
+    assert np.allclose(np.asarray(decoded).astype(int), 200, atol=5)
+
+
+def test_transparency_is_laid_on_white():
+    image = Image.new("RGBA", (4, 4), (0, 0, 0, 0))
+    assert np.asarray(images.decode(encoded(image, "PNG"))).min() == 255
+
+
+def test_transparent_palette_colour_is_laid_on_white():
+    image = Image.new("P", (4, 4), 0)
+    image.putpalette([0, 0, 0, 255, 0, 0])
+    assert np.asarray(images.decode(encoded(image, "PNG", transparency=0))).min() == 255
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_exif_orientation_is_undone(orientation):
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    decoded = images.decode(encoded(striped(), "JPEG", exif=exif.tobytes(), quality=95))
+    assert decoded.size == ((8, 12) if orientation >= 5 else (12, 8))
+
+
+def test_first_frame_of_an_animation_is_taken():
+    frames = [Image.new("RGB", (6, 6), colour) for colour in ("red", "blue")]
+    data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    assert np.asarray(images.decode(data))[3, 3].tolist() == [255, 0, 0]
+
+
+def test_bad_bytes_are_refused_with_a_reason():
+    jpeg = encoded(Image.effect_noise((64, 64), 90), "JPEG")
+    for data, reason in [
+        (b"", "empty"),
+        (b"hello, I am a text", "not an image"),
+        (jpeg[: len(jpeg) // 2], "truncated"),
+        (encoded(striped(), "PNG")[:40], "truncated|damaged|not an image"),
+    ]:
+        with pytest.raises(images.BadImage, match=reason):
+            images.decode(data)
+
+
+def test_a_decompression_bomb_is_refused_before_it_is_unpacked():
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0))
+    bomb = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(b"\0" * 1000)) + chunk(b"IEND", b"")
+    with pytest.raises(images.BadImage, match="pixels"):
+        images.decode(bomb)
+
+
+def test_prepared_images_have_the_size_asked_for_and_small_ones_are_lossless():
+    pixels = images.resize(striped(), 32)
+    assert pixels.shape == (32, 32, 3)
+    assert pixels.dtype == np.uint8
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(images.encode(pixels)))), pixels)
+    assert images.encode(images.resize(striped(), 128)).startswith(b"\xff\xd8")

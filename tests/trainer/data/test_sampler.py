@@ -1,0 +1,81 @@
+"""The order of examples, whole and by blocks: a permutation an epoch, from (seed, step) alone."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainer.config import TrainConfig
+from trainer.data import sampler as orders
+from trainer.data.sampler import Order, block_size
+
+
+def epoch_of(order, epoch):
+    steps = range(epoch * order.steps_per_epoch, (epoch + 1) * order.steps_per_epoch)
+    return np.concatenate([np.asarray(order.indices(tf.constant(step))) for step in steps])
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    num_examples=st.integers(1, 300), block=st.integers(0, 40), seed=st.integers(0, 2**31 - 1),
+    epoch=st.integers(0, 50), window=st.integers(1, 4),
+)  # fmt: skip
+def test_an_epoch_is_a_permutation(num_examples, block, seed, epoch, window):
+    before, orders.NUM_WINDOW_BLOCKS = orders.NUM_WINDOW_BLOCKS, window
+    try:
+        order = Order(num_examples=num_examples, global_batch_size=num_examples, seed=seed, block_size=block)
+        assert sorted(epoch_of(order, epoch)) == list(range(num_examples))
+    finally:
+        orders.NUM_WINDOW_BLOCKS = before
+
+
+@settings(deadline=None, max_examples=10)
+@given(batch=st.integers(8, 60), block=st.sampled_from([0, 1, 7, 32]), seed=st.integers(0, 1000))
+def test_the_batch_size_cuts_the_same_order_differently(batch, block, seed):
+    """What stands at a place of an epoch does not depend on who asks for it."""
+    whole = Order(num_examples=200, global_batch_size=200, seed=seed, block_size=block)
+    cut = Order(num_examples=200, global_batch_size=batch, seed=seed, block_size=block)
+    assert epoch_of(cut, 3).tolist() == epoch_of(whole, 3)[: 200 // batch * batch].tolist()
+
+
+@pytest.mark.parametrize("block", [0, 10])
+def test_epochs_and_seeds_differ(block):
+    seen = {
+        tuple(epoch_of(Order(num_examples=103, global_batch_size=103, seed=seed, block_size=block), epoch))
+        for seed in (0, 1)
+        for epoch in (0, 1)
+    }
+    assert len(seen) == 4
+
+
+def test_a_window_touches_few_blocks_and_mixes_them(monkeypatch):
+    """So the disk is read block by block: 4 of 100 at a time, not from everywhere."""
+    monkeypatch.setattr(orders, "NUM_WINDOW_BLOCKS", 4)
+    order = Order(num_examples=1003, global_batch_size=40, seed=5, block_size=10)
+    for step in range(25):
+        indices = np.asarray(order.indices(tf.constant(step)))
+        # A window may begin and end inside a block, because the rest stands somewhere between them.
+        assert len(set(indices // 10)) <= 6
+        assert np.abs(np.diff(indices)).max() > 10
+
+
+def test_every_example_is_seen_although_the_rest_of_a_batch_is_left_out():
+    order = Order(num_examples=53, global_batch_size=25, seed=0, block_size=10)
+    seen = {int(index) for epoch in range(40) for index in epoch_of(order, epoch)}
+    assert seen == set(range(53))
+
+
+def test_upcoming_examples_are_those_of_half_a_window_later(monkeypatch):
+    monkeypatch.setattr(orders, "NUM_WINDOW_BLOCKS", 4)
+    order = Order(num_examples=1000, global_batch_size=5, seed=5, block_size=10)
+    assert np.array_equal(order.upcoming(tf.constant(3)), order.indices(tf.constant(7)))
+    assert Order(num_examples=10, global_batch_size=5, seed=5).upcoming(tf.constant(0)).shape == (0,)
+
+
+def test_blocks_follow_from_the_data_and_the_configuration_alone():
+    assert block_size("default", num_examples=10**5, image_size=224) == 0
+    assert block_size("default", num_examples=10**6, image_size=224) == 8 * 2**20 // 224**2
+    assert block_size("whole", num_examples=10**6, image_size=224) == 0
+    assert block_size("blocks", num_examples=10, image_size=8192) == 1
+    assert TrainConfig(shuffle="blocks").fingerprint() != TrainConfig().fingerprint()

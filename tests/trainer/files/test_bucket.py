@@ -1,0 +1,222 @@
+"""gs:// through TensorFlow's own filesystem against a real server: what it does, and what goes wrong with it."""
+
+import errno
+import os
+
+import numpy as np
+import pytest
+
+from trainer.checkpoints import checkpoints
+from trainer.checkpoints.checkpoints import Best, Checkpoint
+from trainer.errors import told
+from trainer.files import bucket, event_parts, storage
+from trainer.files import event_log as events
+from trainer.files.event_log import EventLog
+
+
+@pytest.fixture
+def server(cloud_storage, monkeypatch):
+    """The server, for this process, with nothing in its only bucket and no fault."""
+    for name, value in cloud_storage.environment.items():
+        monkeypatch.setenv(name, value)
+    cloud_storage.faults.clear()
+    cloud_storage.buckets.create("b")
+    for name in cloud_storage.buckets.names("b"):
+        cloud_storage.buckets.delete("b", name)
+    yield cloud_storage
+    cloud_storage.faults.clear()
+
+
+def checkpoint(step, best=0):
+    best_so_far = Best(step=best, accuracy=0.5, loss=1.0) if best else Best()
+    arrays = [np.arange(1000, dtype=np.float32) * step]
+    return Checkpoint(step=step, best=best_so_far, identity={"model": "m"}, run_id="r", arrays=arrays)
+
+
+def test_objects_are_written_read_listed_and_removed(server):
+    for name in ("f/a", "f/sub/b", "f[1]*/c", "fa"):
+        storage.write_text(f"gs://b/{name}", f"ü {name}")
+    assert storage.read_bytes("gs://b/f/sub/b").decode() == "ü f/sub/b"
+    assert storage.names("gs://b/f/") == ["a", "sub"]
+    assert storage.names("gs://b/f[1]*") == ["c"]
+    assert storage.names("gs://b/nothing") == []
+    assert bucket.tree("gs://b/f") == ["a", "sub/b"]
+    assert [storage.exists(f"gs://b/{name}") for name in ("f/a", "f", "none")] == [True, False, False]
+    storage.remove_tree("gs://b/f")
+    assert server.buckets.names("b") == ["f[1]*/c", "fa"]
+    with pytest.raises(FileNotFoundError):
+        storage.remove("gs://b/f/a")
+    assert storage.read_json("gs://b/none.json") is None
+
+
+def test_a_folder_with_more_objects_than_a_page_holds_is_listed_whole(server):
+    for number in range(1203):
+        server.buckets.put("b", f"many/{number:04d}", b"")
+    assert len(storage.names("gs://b/many")) == 1203
+
+
+def test_what_another_process_changed_is_seen_at_once(server):
+    storage.write_json("gs://b/result.json", {"step": 1})
+    assert storage.read_json("gs://b/result.json") == {"step": 1}
+    server.buckets.put("b", "result.json", b'{"step": 2, "longer": "than before"}')
+    assert storage.read_json("gs://b/result.json") == {"step": 2, "longer": "than before"}
+    server.buckets.delete("b", "result.json")
+    assert not storage.exists("gs://b/result.json")
+    assert storage.read_json("gs://b/result.json") is None
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_what_fails_for_the_moment_is_tried_again(server, status):
+    server.faults.fail(2, status)
+    storage.write_text("gs://b/x", "content")
+    server.faults.fail(2, status)
+    assert storage.read_bytes("gs://b/x") == b"content"
+    server.faults.fail(2, status)
+    assert storage.names("gs://b") == ["x"]
+
+
+def test_an_upload_that_is_cut_off_goes_on_where_it_was(server):
+    data = os.urandom(3_000_000)
+    server.faults.drop_upload(1_000_000, matching="PUT ", count=2)
+    storage.write_bytes("gs://b/x", data)
+    assert storage.read_bytes("gs://b/x") == data
+    pieces = [request.num_bytes for request in server.faults.requests if request.num_bytes]
+    assert sum(pieces) < 3_000_000
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        lambda: storage.read_bytes("gs://b/x"),
+        lambda: storage.read_json("gs://b/x"),
+        lambda: storage.exists("gs://b/x"),
+        lambda: storage.names("gs://b/f"),
+        lambda: storage.write_text("gs://b/x", "y"),
+        lambda: storage.remove("gs://b/x"),
+        lambda: storage.make_directory("gs://b/f"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("status", "exit_code", "number", "words"),
+    [(403, 2, errno.EACCES, "Cloud Storage refuses it"), (401, 2, errno.EACCES, "no credentials"),
+     (503, 1, errno.EIO, "did not do it after several attempts (HTTP 503")],
+)  # fmt: skip
+def test_a_bucket_that_refuses_is_never_taken_for_an_empty_one(server, action, status, exit_code, number, words):
+    server.faults.fail(1000, status)
+    with pytest.raises(OSError, match="gs://b/") as caught:
+        action()
+    assert caught.value.errno == number
+    code, line = told(caught.value)
+    assert code == exit_code
+    assert words in line
+    assert "\n" not in line
+
+
+def test_a_missing_bucket_is_named(server):
+    for action in (
+        lambda: storage.read_json("gs://none/x"),
+        lambda: storage.names("gs://none/f"),
+        lambda: storage.exists("gs://none/x"),
+        lambda: storage.make_directory("gs://none/f"),
+    ):
+        with pytest.raises(OSError, match="there is no bucket 'none'") as caught:
+            action()
+        assert told(caught.value)[0] == 2
+
+
+def test_a_quota_is_no_mistake_of_the_path(server):
+    server.faults.num_writable_bytes = 10
+    storage.write_text("gs://b/x", "12345")
+    with pytest.raises(OSError, match="quota") as caught:
+        storage.write_text("gs://b/y", "1234567890")
+    assert caught.value.errno == errno.EDQUOT
+    assert server.buckets.names("b") == ["x"]
+
+
+def test_checkpoints_are_saved_restored_and_pruned_manifest_first(server):
+    for step in (1, 2, 3, 4):
+        checkpoints.save("gs://b/run", checkpoint(step, best=1))
+    newest, passed_over = checkpoints.newest("gs://b/run")
+    assert (newest.step, passed_over) == (4, [])
+    np.testing.assert_array_equal(newest.arrays[0], checkpoint(4).arrays[0])
+    server.faults.requests.clear()
+    checkpoints.prune("gs://b/run", keep=2, best_step=1)
+    assert checkpoints.steps("gs://b/run") == [4, 3, 1]
+    removed = [request.target.rpartition("%2F")[2] for request in server.faults.requests if request.method == "DELETE"]
+    assert removed == ["manifest.json", "variables.npz"]
+    assert checkpoints.best("gs://b/run").step == 1
+
+
+def test_a_torn_checkpoint_is_passed_over_and_one_that_cannot_be_read_now_is_not(server):
+    for step in (1, 2):
+        checkpoints.save("gs://b/run", checkpoint(step))
+    damaged = f"run/{checkpoints.name(2)}/{checkpoints.VARIABLES_FILE}"
+    server.buckets.put("b", damaged, server.buckets.get("b", damaged).data[:-10])
+    newest, passed_over = checkpoints.newest("gs://b/run")
+    assert newest.step == 1
+    assert "the manifest says" in passed_over[0]
+    server.faults.fail(1000, 503, matching="variables.npz")
+    with pytest.raises(OSError, match="HTTP 503"):
+        checkpoints.newest("gs://b/run")
+    with pytest.raises(OSError, match="HTTP 503"):
+        checkpoints.save("gs://b/run", checkpoint(1))
+    server.faults.clear()
+    assert checkpoints.steps("gs://b/run") == [2, 1]
+
+
+def test_what_an_unfinished_writer_left_does_not_count_and_goes(server, tmp_path):
+    server.buckets.put("b", "out/shard-3-of-4", b"of another attempt")
+    assert not storage.is_occupied("gs://b/out", last="deep/last")
+    with storage.committed_directory("gs://b/out", last="deep/last") as folder:
+        (folder / "deep").mkdir()
+        for name in ("a", "deep/b", "deep/last"):
+            (folder / name).write_text(name)
+    assert server.buckets.names("b") == ["out/a", "out/deep/b", "out/deep/last"]
+    uploads = [r.target for r in server.faults.requests if r.method == "POST"]
+    assert uploads[-1].endswith("last")
+    with pytest.raises(FileExistsError), storage.committed_directory("gs://b/out", last="deep/last"):
+        pass
+
+
+def test_events_go_on_in_parts_and_are_read_as_one(server, monkeypatch):
+    monkeypatch.setattr(event_parts, "PART_BYTES", 2000)
+    monkeypatch.setattr(event_parts, "SECONDS_BETWEEN_WRITES", 0.01)
+    for run in range(2):
+        log = EventLog("gs://b/run", "workerpool0-0")
+        log.write("start", run=run)
+        for step in range(40):
+            log.write("steps", last_step=step, run=run, padding="x" * 100)
+            if step % 10 == 0:
+                # Waits until all is written.
+                log.write("exit", code=step)
+        log.write("exit", code=0)
+    found = events.read("gs://b/run")
+    assert {event["replica"] for event in found} == {"workerpool0-0"}
+    steps = [(event["run"], event["last_step"]) for event in found if event["event"] == "steps"]
+    assert steps == [(run, step) for run in range(2) for step in range(40)]
+    names = server.buckets.names("b", "run/events/")
+    assert names[:2] == ["run/events/workerpool0-0.0001.jsonl", "run/events/workerpool0-0.0002.jsonl"]
+    assert len(names) > 3
+    # No write carries more than a part and what came while the one before was on its way.
+    assert max(request.num_bytes for request in server.faults.requests) < 4000
+
+
+def test_a_bucket_that_is_away_costs_no_event(server, monkeypatch):
+    monkeypatch.setattr(event_parts, "SECONDS_BETWEEN_WRITES", 0.01)
+    log = EventLog("gs://b/run", "workerpool0-0")
+    server.faults.fail(10, 503, matching="POST ")
+    log.write("start")
+    log.write("steps", last_step=1)
+    log.write("exit", code=0)
+    assert [event["event"] for event in events.read("gs://b/run")] == ["start", "steps", "exit"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("workerpool0-0.jsonl", ("workerpool0-0", 0)), ("workerpool0-0.0012.jsonl", ("workerpool0-0", 12)),
+     ("a.b.jsonl", ("a.b", 0)), ("notes.txt", ("", 0))],
+)  # fmt: skip
+def test_parts_have_their_number_in_the_name(name, expected):
+    assert event_parts.split_name(name) == expected
+    if expected[0]:
+        assert event_parts.part_name(*expected) == name

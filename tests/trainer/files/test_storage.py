@@ -1,0 +1,108 @@
+import os
+
+import numpy as np
+import pytest
+
+from trainer.checkpoints import checkpoints
+from trainer.checkpoints.checkpoints import Best, Checkpoint
+from trainer.files import storage
+
+
+def half_written(final):
+    with storage.committed_directory(final, last="a") as folder:
+        (folder / "a").write_text("a")
+        raise RuntimeError("in the middle")
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path):
+    with pytest.raises(RuntimeError, match="in the middle"):
+        half_written(tmp_path / "out")
+    assert os.listdir(tmp_path) == []
+    with storage.committed_directory(tmp_path / "deep" / "out", last="a") as folder:
+        (folder / "a").write_text("a")
+        assert not (tmp_path / "deep" / "out").exists()
+    assert (tmp_path / "deep" / "out" / "a").read_text() == "a"
+
+
+def test_an_empty_folder_is_replaced_and_a_full_one_refused(tmp_path):
+    (tmp_path / "out").mkdir()
+    with storage.committed_directory(tmp_path / "out", last="a") as folder:
+        (folder / "a").write_text("a")
+    with pytest.raises(FileExistsError), storage.committed_directory(tmp_path / "out", last="a"):
+        pass
+    assert os.listdir(tmp_path / "out") == ["a"]
+
+
+def test_a_file_is_replaced_in_one_step(tmp_path):
+    storage.write_json(tmp_path / "x.json", {"a": "ü"})
+    storage.write_json(tmp_path / "x.json", {"a": 2})
+    assert storage.read_json(tmp_path / "x.json") == {"a": 2}
+    assert os.listdir(tmp_path) == ["x.json"]
+    (tmp_path / "x.json").write_text('{"a": ')
+    assert storage.read_json(tmp_path / "x.json") is None
+    assert storage.read_json(tmp_path / "none.json") is None
+
+
+def test_what_killed_writers_left_is_removed(tmp_path):
+    (tmp_path / ".step.1.partial").mkdir()
+    (tmp_path / ".x.json.2.partial").write_text("")
+    (tmp_path / "step").mkdir()
+    storage.remove_partial(tmp_path)
+    assert os.listdir(tmp_path) == ["step"]
+
+
+@pytest.fixture
+def bucket(tmp_path, monkeypatch):
+    """A folder that is treated as a mounted bucket."""
+    monkeypatch.setattr(storage, "is_object_store", lambda path: str(path).startswith(str(tmp_path / "bucket")))
+    return tmp_path / "bucket"
+
+
+def test_a_bucket_gets_the_file_that_counts_last(bucket, monkeypatch):
+    copied = []
+    copy = storage._upload_file
+
+    def recorded(source, target):
+        copied.append(source.name)
+        copy(source, target)
+
+    monkeypatch.setattr(storage, "_upload_file", recorded)
+    with storage.committed_directory(bucket / "out", last="a") as folder:
+        for name in ("a", "b", "deep/c"):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(name)
+        assert not bucket.exists()
+    assert sorted(copied) == ["a", "b", "c"]
+    assert copied[-1] == "a"
+    assert (bucket / "out" / "deep" / "c").read_text() == "deep/c"
+    with pytest.raises(FileExistsError), storage.committed_directory(bucket / "out", last="a"):
+        pass
+
+
+def test_a_checkpoint_whose_upload_was_cut_off_does_not_exist(bucket, monkeypatch):
+    def checkpoint(step):
+        return Checkpoint(step=step, best=Best(), identity={}, run_id="", arrays=[np.zeros(3)])
+
+    checkpoints.save(str(bucket), checkpoint(1))
+    copy = storage._upload_file
+
+    def cut_off(source, target):
+        if source.name == checkpoints.MANIFEST_FILE:
+            raise OSError("cut off")
+        copy(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(storage, "_upload_file", cut_off)
+        with pytest.raises(OSError, match="cut off"):
+            checkpoints.save(str(bucket), checkpoint(2))
+    assert (bucket / checkpoints.name(2) / checkpoints.VARIABLES_FILE).exists()
+    assert checkpoints.steps(str(bucket)) == [1]
+    checkpoints.save(str(bucket), checkpoint(2))
+    assert checkpoints.newest(str(bucket))[0].step == 2
+
+
+def test_buckets_are_known_by_their_paths():
+    assert storage.is_object_store("gs://bucket/x")
+    assert storage.is_object_store("/gcs/bucket/x")
+    assert not storage.is_object_store("/home/gcs/x")
+    assert not storage.is_object_store("gcs/x")

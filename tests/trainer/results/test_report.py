@@ -1,0 +1,58 @@
+import re
+
+import numpy as np
+
+from trainer.results import report
+from trainer.results.report import charts
+
+HOSTILE = '<script>alert(1)</script> & "quotes" $x$'
+
+
+def test_every_text_is_escaped():
+    html = report.page(
+        title=HOSTILE,
+        subtitle=HOSTILE,
+        blocks=[
+            report.Figures(figures=[(HOSTILE, HOSTILE)]),
+            report.Table(title=HOSTILE, columns=[HOSTILE], rows=[[HOSTILE]], note=HOSTILE, states=["bad"]),
+            report.Text(title=HOSTILE, text=HOSTILE),
+            report.Pictures(
+                title=HOSTILE, pictures=[report.Picture(image_bytes=b"\x89PNG", caption=HOSTILE, detail=HOSTILE)]
+            ),
+            report.Chart(title=HOSTILE, svgs=[charts.bars(HOSTILE, [HOSTILE], {"x": [1]}, x_label=HOSTILE)]),
+        ],
+    )
+    assert "<script" not in html
+
+
+def test_a_page_needs_no_network():
+    html = report.page(
+        title="x",
+        blocks=[report.Chart(title="x", svgs=[charts.lines("x", {"a": [(0, 1), (1, 2)]}, x_label="x", y_label="y")])],
+    )
+    without_names = re.sub(r'xmlns(:\w+)?="[^"]*"|<metadata>.*?</metadata>|<!DOCTYPE[^>]*>', "", html, flags=re.DOTALL)
+    assert "http" not in without_names
+    assert 'name="viewport"' in html
+
+
+def test_charts_take_the_pages_colour_and_width():
+    for svg in (
+        charts.lines("t", {"a": [(0, 1)], "b": []}, x_label="x", y_label="y"),
+        charts.bars("t", ["a", "b"], {"one": [1, 2], "two": [0, 3]}, x_label="x"),
+        charts.confusion("t", np.array([[3, 1], [0, 2]]), ["a", "b"]),
+    ):
+        assert "currentColor" in svg
+        head = svg[: svg.index(">")]
+        assert "viewBox" in head
+        assert " width=" not in head
+
+
+def test_equal_charts_are_equal_bytes():
+    drawn = [charts.bars("t", ["a"], {"one": [1]}, x_label="x") for _ in range(2)]
+    assert drawn[0] == drawn[1]
+
+
+def test_floats_are_rounded_and_the_rest_is_not():
+    html = report.page(title="x", blocks=[report.Table(title="t", columns=["a", "b"], rows=[[0.123456, 1234]])])
+    assert "0.1235" in html
+    assert "1234" in html

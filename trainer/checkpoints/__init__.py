@@ -1,0 +1,1 @@
+"""What a run leaves behind: checkpoints, lease, identity and outcome; when to save is decided in `loop`."""

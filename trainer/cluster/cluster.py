@@ -1,0 +1,151 @@
+"""Which machines train together and what this process is among them, read from what Vertex AI sets. No TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from userinput.errors import UserError
+
+DISTRIBUTION_STRATEGIES = ("auto", "one-device", "mirrored", "multi-worker-mirrored", "parameter-server")
+_MEMBERS = ("chief", "worker", "ps")
+_REDUCTION_SERVER = "reductionserver"
+"""In the image name of Google's Reduction Server, whose pool Vertex AI calls ps although no TensorFlow runs there."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """The machines of a job, and this process' place among them."""
+
+    addresses: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    """host:port of every task by type (chief, worker, ps); empty for a machine of its own."""
+    task_type: str = "worker"
+    """chief, worker, ps or evaluator."""
+    task_index: int = 0
+    strategy: str = "auto"
+    """One of DISTRIBUTION_STRATEGIES; auto only where the number of devices of this machine decides."""
+
+    @property
+    def num_workers(self) -> int:
+        """Machines that compute gradients."""
+        return max(1, sum(len(self.addresses.get(kind, ())) for kind in ("chief", "worker")))
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes checkpoints: the chief, or worker 0 only where there is no chief."""
+        first = "chief" if "chief" in self.addresses else "worker"
+        return (self.task_type, self.task_index) == (first, 0)
+
+    @property
+    def is_evaluator(self) -> bool:
+        """Whether this process only evaluates the checkpoints of the others."""
+        return self.task_type == "evaluator"
+
+
+def read(environment: Mapping[str, str], forced: str = "auto") -> Cluster:
+    """The cluster that TF_CONFIG describes.
+
+    Args:
+        environment: TF_CONFIG as Vertex AI sets it for jobs of several replicas; nothing for one replica.
+        forced: one of DISTRIBUTION_STRATEGIES, from --distribution-strategy.
+
+    Raises:
+        UserError: a field of TF_CONFIG is wrong (it is named), or the forced strategy does not go with it.
+    """
+    config = _json(environment.get("TF_CONFIG", ""))
+    addresses = _addresses(config.get("cluster") or {})
+    task_type, task_index = _task(config.get("task") or {}, addresses)
+    if _has_reduction_server(config) or forced == "multi-worker-mirrored":
+        addresses.pop("ps", None)
+    if task_type == "ps" and "ps" not in addresses:
+        raise UserError(
+            "TF_CONFIG: field task.type is 'ps', but this job has no parameter servers (Reduction Server, or"
+            " --distribution-strategy=multi-worker-mirrored); expected chief or worker"
+        )
+    strategy = _strategy(addresses, task_type, forced)
+    if strategy in ("auto", "one-device", "mirrored") and task_type != "evaluator":
+        return Cluster(strategy=strategy)
+    return Cluster(addresses=addresses, task_type=task_type, task_index=task_index, strategy=strategy)
+
+
+def _json(text: str) -> dict[str, Any]:
+    if not text.strip():
+        return {}
+    try:
+        config = json.loads(text)
+    except ValueError as error:
+        raise UserError(f"TF_CONFIG is not JSON ({error}); expected the fields cluster and task") from error
+    if not isinstance(config, dict):
+        raise UserError(f"TF_CONFIG is a JSON {type(config).__name__}; expected an object with cluster and task")
+    return config
+
+
+def _addresses(cluster: Any) -> dict[str, tuple[str, ...]]:
+    if not isinstance(cluster, dict):
+        raise UserError(f"TF_CONFIG: field cluster is {cluster!r}; expected an object of lists of host:port")
+    found: dict[str, tuple[str, ...]] = {}
+    for kind, addresses in cluster.items():
+        # The legacy service's master is what TensorFlow calls chief; its own classes refuse the old name.
+        name = "chief" if kind == "master" else kind
+        if name not in _MEMBERS:
+            raise UserError(f"TF_CONFIG: field cluster.{kind} is not known; expected chief, worker or ps")
+        if name in found:
+            raise UserError("TF_CONFIG: fields cluster.master and cluster.chief are both there; expected one of them")
+        if not isinstance(addresses, list) or not all(_is_address(address) for address in addresses):
+            raise UserError(f"TF_CONFIG: field cluster.{kind} is {addresses!r}; expected a list of host:port")
+        if addresses:
+            found[name] = tuple(addresses)
+    if len(found.get("chief", ())) > 1:
+        raise UserError(f"TF_CONFIG: field cluster.chief has {len(found['chief'])} addresses; expected one")
+    return found
+
+
+def _is_address(text: Any) -> bool:
+    return isinstance(text, str) and text.rpartition(":")[0] != "" and text.rpartition(":")[2].isdecimal()
+
+
+def _task(task: Any, addresses: Mapping[str, tuple[str, ...]]) -> tuple[str, int]:
+    if not addresses and not task:
+        return "worker", 0
+    kind = task.get("type") if isinstance(task, dict) else None
+    kind = "chief" if kind == "master" else kind
+    if kind not in (*_MEMBERS, "evaluator"):
+        raise UserError(f"TF_CONFIG: field task.type is {kind!r}; expected chief, worker, ps or evaluator")
+    try:
+        index = int(task.get("index"))
+    except (TypeError, ValueError) as error:
+        raise UserError(f"TF_CONFIG: field task.index is {task.get('index')!r}; expected a number") from error
+    if kind != "evaluator" and not 0 <= index < len(addresses.get(kind, ())):
+        count = len(addresses.get(kind, ()))
+        raise UserError(f"TF_CONFIG: field task.index is {index}, but cluster.{kind} has {count} addresses")
+    return kind, index
+
+
+def _has_reduction_server(config: Mapping[str, Any]) -> bool:
+    # Vertex AI puts the job's own specification into TF_CONFIG, as an object or as text.
+    job = config.get("job")
+    return _REDUCTION_SERVER in (job if isinstance(job, str) else json.dumps(job))
+
+
+def _strategy(addresses: Mapping[str, tuple[str, ...]], task_type: str, forced: str) -> str:
+    num_workers = sum(len(addresses.get(kind, ())) for kind in ("chief", "worker"))
+    if forced == "parameter-server" and "ps" not in addresses and task_type != "evaluator":
+        raise UserError(
+            "--distribution-strategy=parameter-server needs parameter servers, and TF_CONFIG names none: give the job"
+            " a worker pool 2, or leave the flag out"
+        )
+    num_machines = sum(len(machines) for machines in addresses.values())
+    if forced in ("one-device", "mirrored") and num_machines > 1 and task_type != "evaluator":
+        raise UserError(
+            f"--distribution-strategy={forced} is for one machine, and TF_CONFIG names {num_machines}: each would train"
+            " for itself; leave the flag out, or set the replica count to 1"
+        )
+    if "ps" in addresses and "chief" not in addresses and task_type != "evaluator":
+        raise UserError("TF_CONFIG: field cluster.chief is missing; parameter servers need a chief to lead them")
+    if forced != "auto":
+        return forced
+    if "ps" in addresses:
+        return "parameter-server"
+    return "multi-worker-mirrored" if num_workers > 1 else "auto"

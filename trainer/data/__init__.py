@@ -1,0 +1,1 @@
+"""From source images to batches; nothing here knows a model."""

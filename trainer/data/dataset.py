@@ -1,0 +1,158 @@
+"""The prepared dataset: what its files are called, how one record looks, and reading it back. Needs no TensorFlow.
+
+A dataset is a folder with ArrayRecord shards and TensorFlow Datasets' metadata, so that
+`tfds.builder_from_directory(folder).as_data_source(split)` reads it too, and `dataset.json` beside them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from trainer.data.images import Pixels
+from trainer.data.sources import SPLITS
+from trainer.files import storage
+from userinput.errors import UserError
+
+METADATA_FILE = "dataset.json"
+FORMAT_VERSION = 1
+NAME = "images"
+"""Name of the dataset in TensorFlow Datasets' metadata and in the names of the shards."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record:
+    """One prepared example."""
+
+    image_bytes: bytes
+    """PNG or JPEG of image_size x image_size RGB pixels."""
+    label: int
+    """Index into class_names."""
+    file_name: str
+    """Where the source had it."""
+
+    def pixels(self) -> Pixels:
+        """uint8 [image_size, image_size, 3]."""
+        with Image.open(io.BytesIO(self.image_bytes)) as image:
+            return np.asarray(image.convert("RGB"))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A prepared dataset on disk; records are read when asked for."""
+
+    directory: str
+    class_names: tuple[str, ...]
+    image_size: int
+    """Height and width of every image in pixels."""
+    fingerprint: str
+    """SHA-256 of the records' images, labels and splits, and the class names."""
+    num_examples: dict[str, int]
+    """Examples in train, validation and test."""
+    shards: dict[str, tuple[str, ...]]
+    """File names of each split's shards."""
+    statistics: dict[str, Any]
+    """Counts per class and split, mean and standard deviation, sizes of the originals, bad files."""
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return len(self.class_names)
+
+    def shard_paths(self, split: str) -> list[str]:
+        """Where a split's shards are, in order.
+
+        Raises:
+            UserError: one is missing here; in a bucket it is not looked for.
+        """
+        paths = [os.path.join(self.directory, name) for name in self.shards[split]]
+        for path in paths:
+            if "://" not in path and not os.path.exists(path):
+                raise UserError(f"shard {path} is missing: {self.directory} is not whole; run the prepare step again")
+        return paths
+
+    def record(self, split: str, index: int) -> Record:
+        """The record at an index of a split."""
+        return next(self.records(split, [index]))
+
+    def records(self, split: str, indices: list[int] | None = None) -> Iterator[Record]:
+        """Records of a split at the given indices, or all of them in the stored order.
+
+        Of a dataset in a bucket the split's shards are copied to this machine first.
+
+        Raises:
+            UserError: a shard is missing.
+        """
+        if storage.is_object_store(self.directory):
+            from trainer.data import staging
+
+            yield from staging.stage(self, split).records(split, indices)
+            return
+        from array_record.python.array_record_data_source import ArrayRecordDataSource
+
+        paths = self.shard_paths(split)
+        if not paths:
+            return
+        wanted = range(self.num_examples[split]) if indices is None else indices
+        with ArrayRecordDataSource(paths) as source:
+            for start in range(0, len(wanted), 256):
+                for data in source.__getitems__(list(wanted[start : start + 256])):
+                    yield parse(data)
+
+
+def load(directory: str) -> Dataset:
+    """Open a prepared dataset.
+
+    Raises:
+        UserError: the folder is not a dataset that `prepare` made, or of a format of another time.
+    """
+    content = storage.read_json(storage.join(directory, METADATA_FILE))
+    if not isinstance(content, dict):
+        raise UserError(
+            f"no prepared dataset at {directory!r}: {METADATA_FILE} not found (relative paths start at {os.getcwd()});"
+            " make one with `python -m trainer.prepare`"
+        )
+    if content.get("format_version") != FORMAT_VERSION:
+        raise UserError(
+            f"dataset {directory!r} has format {content.get('format_version')!r}, expected {FORMAT_VERSION};"
+            " run prepare again"
+        )
+    return Dataset(
+        directory=directory,
+        class_names=tuple(content["class_names"]),
+        image_size=content["image_size"],
+        fingerprint=content["fingerprint"],
+        num_examples={split: content["num_examples"][split] for split in SPLITS},
+        shards={split: tuple(content["shards"][split]) for split in SPLITS},
+        statistics=content["statistics"],
+    )
+
+
+def serialize(record: Record) -> bytes:
+    """A record as a `tf.train.Example`, laid out as TensorFlow Datasets lays out the features of `prepare`."""
+    from tensorflow_datasets.proto import tf_example_pb2
+
+    example = tf_example_pb2.Example()
+    feature = example.features.feature
+    feature["file_name"].bytes_list.value.append(record.file_name.encode())
+    feature["image"].bytes_list.value.append(record.image_bytes)
+    feature["label"].int64_list.value.append(record.label)
+    return bytes(example.SerializeToString(deterministic=True))
+
+
+def parse(data: bytes) -> Record:
+    """The reverse of `serialize`."""
+    from tensorflow_datasets.proto import tf_example_pb2
+
+    feature = tf_example_pb2.Example.FromString(data).features.feature
+    return Record(
+        image_bytes=feature["image"].bytes_list.value[0],
+        label=feature["label"].int64_list.value[0],
+        file_name=feature["file_name"].bytes_list.value[0].decode(),
+    )

@@ -1,0 +1,95 @@
+"""One image file of any make -> uint8 RGB of a fixed size. trainer.results.serving does the same in TensorFlow."""
+
+from __future__ import annotations
+
+import io
+import warnings
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageOps
+
+MAX_PIXELS = 178_956_970
+"""Larger images are refused as bad: a small file may unpack to many gigabytes (Pillow's own hard limit)."""
+EXTENSIONS = frozenset(
+    {".bmp", ".gif", ".jpeg", ".jpg", ".jfif", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"}
+)
+"""File names that are taken for images, in lower case."""
+LARGEST_LOSSLESS_SIZE = 64
+"""Edge in pixels up to which prepared images are stored as PNG; above it JPEG artefacts are small against the image."""
+JPEG_QUALITY = 95
+
+Pixels = npt.NDArray[np.uint8]
+
+
+class BadImage(Exception):
+    """Bytes that are no image, or an image that cannot or must not be unpacked; the text says why."""
+
+
+def decode(data: bytes) -> Image.Image:
+    """Unpack an image: the first frame, turned as its EXIF orientation says, transparency laid on white.
+
+    Returns:
+        An RGB image of 8 bits a channel.
+
+    Raises:
+        BadImage: the bytes are empty, damaged, cut short, not an image, or larger than `MAX_PIXELS`.
+    """
+    if not data:
+        raise BadImage("the file is empty")
+    try:
+        with warnings.catch_warnings():
+            # Pillow warns above half the size at which it refuses; also about odd but harmless metadata.
+            warnings.simplefilter("ignore")
+            with Image.open(io.BytesIO(data)) as image:
+                if image.width * image.height > MAX_PIXELS:
+                    raise BadImage(f"{image.width}x{image.height} pixels are too many")
+                image.load()
+                return _to_rgb(ImageOps.exif_transpose(image))
+    except BadImage:
+        raise
+    # Damaged files reach far into Pillow's decoders, which raise nearly anything.
+    except Exception as error:
+        raise BadImage(_reason(error)) from error
+
+
+def resize(image: Image.Image, image_size: int) -> Pixels:
+    """Stretch to image_size x image_size with an antialiased triangle filter (tf.image's bilinear with antialias).
+
+    Returns:
+        uint8 [image_size, image_size, 3].
+    """
+    return np.asarray(image.resize((image_size, image_size), Image.Resampling.BILINEAR))
+
+
+def encode(pixels: Pixels) -> bytes:
+    """Pack prepared pixels: PNG up to `LARGEST_LOSSLESS_SIZE`, JPEG above."""
+    buffer = io.BytesIO()
+    image = Image.fromarray(pixels)
+    if encoding_format(pixels.shape[0]) == "png":
+        image.save(buffer, "PNG", compress_level=6)
+    else:
+        image.save(buffer, "JPEG", quality=JPEG_QUALITY, subsampling=0)
+    return buffer.getvalue()
+
+
+def encoding_format(image_size: int) -> str:
+    """`png` or `jpeg`: how images of this size are stored."""
+    return "png" if image_size <= LARGEST_LOSSLESS_SIZE else "jpeg"
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    if image.mode.startswith("I;16") or image.mode == "I":
+        # Pillow clips 16-bit grey when it converts; the upper byte is what a viewer shows.
+        image = Image.fromarray((np.asarray(image).astype(np.uint32).clip(0, 65535) >> 8).astype(np.uint8))
+    if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
+        rgba = image.convert("RGBA")
+        white = Image.new("RGBA", rgba.size, (255, 255, 255, 255))
+        return Image.alpha_composite(white, rgba).convert("RGB")
+    return image.convert("RGB")
+
+
+def _reason(error: Exception) -> str:
+    if type(error).__name__ == "UnidentifiedImageError":
+        return "not an image, or damaged at its start"
+    return " ".join(str(error).split())[:160] or type(error).__name__

@@ -1,0 +1,120 @@
+"""Which examples a step sees, and the random numbers for their changes: pure functions of (seed, step).
+
+Legend: G global batch, N examples of the split.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import tensorflow as tf
+
+from userinput.errors import UserError
+
+NUM_DRAWS = 7
+"""Random numbers an example gets for its changes: shift down, shift right, mirror; area, shape and place of a crop."""
+WHOLE_SHUFFLE_BYTES = 32 * 2**30
+"""Splits up to about this size are shuffled whole, larger ones by blocks, unless the configuration says which."""
+BLOCK_BYTES = 8 * 2**20
+"""What one read takes from the disk: large enough that seeking does not count."""
+NUM_WINDOW_BLOCKS = 64
+"""Blocks that are mixed with each other: about 512 MiB, of which two are in memory at a time."""
+# Keep what is drawn independent of each other, and all of the order of a whole shuffle, which takes the seed as it is.
+_DRAWS_STREAM, _WINDOW_STREAM, _BLOCK_STREAM, _REST_STREAM = 0x5EED, 0x1A2B3C, 0x2B3C4D, 0x3C4D5E
+
+
+def block_size(shuffle: str, *, num_examples: int, image_size: int) -> int:
+    """Examples of a block; 0: the split is shuffled whole.
+
+    From the data alone, never from the machine: a run that goes on with less memory must see the same order.
+
+    Args:
+        shuffle: whole, blocks or default, as in the configuration.
+        num_examples: N of the training split.
+        image_size: height and width in pixels; a stored image takes about a byte a pixel.
+    """
+    stored = image_size * image_size
+    if shuffle == "whole" or (shuffle == "default" and num_examples * stored <= WHOLE_SHUFFLE_BYTES):
+        return 0
+    return max(1, BLOCK_BYTES // stored)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Order:
+    """The order of the training examples: each epoch a permutation, the rest below a whole batch left out."""
+
+    num_examples: int
+    """N of the training split."""
+    global_batch_size: int
+    """G."""
+    seed: int
+    block_size: int = 0
+    """Neighbouring examples that are read together; 0: every permutation of the whole split is possible."""
+
+    def __post_init__(self) -> None:
+        if self.global_batch_size > self.num_examples:
+            raise UserError(
+                f"global_batch_size={self.global_batch_size} is more than the {self.num_examples} images of the"
+                f" training split; give at most {self.num_examples}"
+            )
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Whole batches in an epoch."""
+        return self.num_examples // self.global_batch_size
+
+    def indices(self, step: tf.Tensor) -> tf.Tensor:
+        """Indices int64 [G] of the examples of a step (0 is the first), for any number of workers."""
+        step = tf.cast(step, tf.int64)
+        epoch = step // self.steps_per_epoch
+        positions = (step % self.steps_per_epoch) * self.global_batch_size + tf.range(
+            self.global_batch_size, dtype=tf.int64
+        )
+        if not 0 < self.block_size < self.num_examples:
+            return _shuffle(positions, self.seed, epoch, self.num_examples)
+        return self._from_blocks(self._within_windows(positions, epoch), epoch)
+
+    def upcoming(self, step: tf.Tensor) -> tf.Tensor:
+        """Indices int64 [G] of half a window later, to be read ahead; int64 [0] where the split is shuffled whole."""
+        if not self.block_size:
+            return tf.zeros([0], tf.int64)
+        ahead = max(1, self.block_size * NUM_WINDOW_BLOCKS // (2 * self.global_batch_size))
+        return self.indices(tf.cast(step, tf.int64) + ahead)
+
+    def draws(self, step: tf.Tensor) -> tf.Tensor:
+        """Random numbers float32 [G, NUM_DRAWS] in [0, 1) for the changes of a step's examples."""
+        seed = tf.stack([tf.constant(self.seed ^ _DRAWS_STREAM, tf.int64), tf.cast(step, tf.int64)])
+        return tf.random.stateless_uniform([self.global_batch_size, NUM_DRAWS], seed=seed)
+
+    def _within_windows(self, positions: tf.Tensor, epoch: tf.Tensor) -> tf.Tensor:
+        """Shuffle the places of an epoch inside windows of so many blocks."""
+        window_size = self.block_size * NUM_WINDOW_BLOCKS
+        window = positions // window_size
+        start = window * window_size
+        num_windows = -(-self.num_examples // window_size)
+        stream = tf.fill(tf.shape(window), tf.constant(self.seed ^ _WINDOW_STREAM, tf.int64))
+        # The operation itself: tf.random.experimental.index_shuffle takes one seed, its own for each index fails.
+        seeds = tf.stack([stream, epoch * num_windows + window, tf.zeros_like(window)], axis=1)
+        last = tf.minimum(tf.constant(window_size, tf.int64), self.num_examples - start) - 1
+        return start + tf.raw_ops.RandomIndexShuffle(index=positions - start, seed=seeds, max_index=last, rounds=4)
+
+    def _from_blocks(self, places: tf.Tensor, epoch: tf.Tensor) -> tf.Tensor:
+        """The examples at the places of an epoch that takes the blocks in random order.
+
+        The rest that fills no block stands between two blocks, elsewhere in each epoch: at a fixed place at the end it
+        would be left out again and again.
+        """
+        num_blocks, rest = divmod(self.num_examples, self.block_size)
+        rest_start = self.block_size * _shuffle(0, self.seed ^ _REST_STREAM, epoch, num_blocks + 1)
+        in_rest = (places >= rest_start) & (places < rest_start + rest)
+        packed = tf.where(places < rest_start, places, places - rest)
+        block = tf.clip_by_value(packed // self.block_size, 0, num_blocks - 1)
+        block = _shuffle(block, self.seed ^ _BLOCK_STREAM, epoch, num_blocks)
+        in_block = block * self.block_size + packed % self.block_size
+        return tf.where(in_rest, num_blocks * self.block_size + places - rest_start, in_block)
+
+
+def _shuffle(index: tf.Tensor | int, seed: int, epoch: tf.Tensor, count: int) -> tf.Tensor:
+    """Where a permutation of `count` numbers puts an index."""
+    seeds = tf.stack([tf.constant(seed, tf.int64), epoch])
+    return tf.random.experimental.index_shuffle(tf.cast(index, tf.int64), seed=seeds, max_index=count - 1)

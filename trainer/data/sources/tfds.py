@@ -1,0 +1,112 @@
+"""A data set of TensorFlow Datasets, by name: the codelab's cassava, the blog's mnist, and hundreds more."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from trainer.data.sources import SPLITS, SourceImage
+from userinput.errors import UserError
+
+
+class TfdsSource:
+    """A classification data set, downloaded and prepared by TensorFlow Datasets on first use.
+
+    The environment variable TFDS_DATA_DIR says where prepared data lies (default ~/tensorflow_datasets).
+    """
+
+    num_ignored_files = 0
+
+    def __init__(self, name: str) -> None:
+        """Find the data set, and prepare it if it is not there.
+
+        Args:
+            name: as TensorFlow Datasets writes it: `cassava`, `cifar10:3.0.2`, `dataset/config`.
+
+        Raises:
+            UserError: unknown name, no images with one label each, or it cannot be downloaded.
+        """
+        self._builder = _prepared_builder(name)
+        self._image_key, self._label_key = _keys(name, self._builder.info)
+        self.class_names = list(self._builder.info.features[self._label_key].names)
+        self._splits = [split for split in SPLITS if split in self._builder.info.splits]
+        if "train" not in self._splits:
+            raise UserError(f"tfds:{name} has no split train (found: {', '.join(sorted(self._builder.info.splits))})")
+        if len(self.class_names) < 2:
+            raise UserError(f"tfds:{name} has only one class: {self.class_names[0]!r}; expected two or more")
+
+    def images(self) -> Iterator[SourceImage]:
+        """All images, split by split, in the stored order."""
+        # Only a data set with a test split decides itself what may be trained on; else all is divided by content.
+        fixed = "test" in self._splits
+        for split in self._splits:
+            for index, example in enumerate(self._examples(split)):
+                yield SourceImage(
+                    name=f"{split}/{index:07d}",
+                    label=int(example[self._label_key]),
+                    split=split if fixed else "",
+                    read=functools.partial(_encoded, example[self._image_key]),
+                )
+
+    def _examples(self, split: str) -> Iterator[Any]:
+        import tensorflow_datasets as tfds
+        from tensorflow_datasets.core import file_adapters
+
+        decoders = {self._image_key: tfds.decode.SkipDecoding()}
+        # Each of the two ways of reading refuses the other's file formats.
+        if self._builder.info.file_format in file_adapters.FileFormat.with_random_access():
+            source = self._builder.as_data_source(split=split, decoders=decoders)
+            return (source[index] for index in range(len(source)))
+        return iter(tfds.as_numpy(self._builder.as_dataset(split=split, shuffle_files=False, decoders=decoders)))
+
+
+def _encoded(image: Any) -> bytes:
+    """The stored bytes; a feature that is not stored encoded comes as an array."""
+    if isinstance(image, np.ndarray) and image.ndim >= 2:
+        from PIL import Image
+
+        from trainer.data import images
+
+        return images.encode(np.asarray(Image.fromarray(np.squeeze(image)).convert("RGB")))
+    return bytes(image)
+
+
+def _prepared_builder(name: str) -> Any:
+    import tensorflow_datasets as tfds
+
+    try:
+        builder = tfds.builder(name, try_gcs=False)
+    except Exception as error:
+        raise UserError(f"tfds:{name} is not a data set of TensorFlow Datasets: {_first_line(error)}") from error
+    try:
+        builder.download_and_prepare()
+    except Exception as error:
+        raise UserError(
+            f"tfds:{name} is not prepared under {os.path.dirname(str(builder.data_dir))} and cannot be downloaded"
+            f" ({_first_line(error)}); prepare it where there is a network (`tfds build {name}`) and set TFDS_DATA_DIR"
+        ) from error
+    return builder
+
+
+def _keys(name: str, info: Any) -> tuple[str, str]:
+    """The names of the image and of the label in each example."""
+    import tensorflow_datasets as tfds
+
+    images = [key for key, feature in info.features.items() if isinstance(feature, tfds.features.Image)]
+    labels = [key for key, feature in info.features.items() if isinstance(feature, tfds.features.ClassLabel)]
+    if info.supervised_keys and info.supervised_keys[0] in images and info.supervised_keys[1] in labels:
+        return str(info.supervised_keys[0]), str(info.supervised_keys[1])
+    if len(images) != 1 or len(labels) != 1:
+        raise UserError(
+            f"tfds:{name} has {len(images)} image and {len(labels)} class features; expected one of each"
+            f" (its features: {', '.join(info.features)})"
+        )
+    return images[0], labels[0]
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

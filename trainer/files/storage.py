@@ -1,0 +1,201 @@
+"""Files here and on gs://: the one module that knows the difference. Local paths never import TensorFlow."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from trainer.files import bucket
+
+Path = str | os.PathLike[str]
+_NUM_TRANSFERS = 8
+"""Objects on their way at a time."""
+
+
+def is_object_store(path: Path) -> bool:
+    """Whether the path is in a bucket, as gs://... or mounted as /gcs/...: no folder can be renamed there.
+
+    The mount (Cloud Storage FUSE) refuses to rename folders with content unless told otherwise (--rename-dir-limit).
+    """
+    return is_remote(path) or os.fspath(path).startswith("/gcs/")
+
+
+def is_remote(path: Path) -> bool:
+    """Whether the path is a URI, gs://...: Python's own functions cannot open it."""
+    return "://" in os.fspath(path)
+
+
+def join(directory: Path, *names: str) -> str:
+    """The path of something below a folder."""
+    return "/".join([os.fspath(directory).rstrip("/"), *names])
+
+
+def is_occupied(final: Path, *, last: str) -> bool:
+    """Whether `committed_directory` would refuse the place.
+
+    Locally: something is there, other than an empty folder. In a bucket: the file that is written last is there; what
+    writers left that did not get so far does not count.
+    """
+    if is_object_store(final):
+        return exists(join(final, last))
+    return os.path.exists(final) and (not os.path.isdir(final) or bool(os.listdir(final)))
+
+
+@contextlib.contextmanager
+def committed_directory(final: Path, *, last: str) -> Iterator[pathlib.Path]:
+    """A local folder to write into, whose content is at `final` when the block ends well, and not before.
+
+    Locally by one last rename. To a bucket the files are copied, and `last`, without which readers ignore the others,
+    is copied when all others are there; what an earlier writer left there that did not get so far is removed before.
+
+    Args:
+        final: local, gs:// or /gcs/; need not exist.
+        last: path of a file below the folder.
+
+    Raises:
+        FileExistsError: the place is occupied.
+    """
+    if is_occupied(final, last=last):
+        raise FileExistsError(f"{os.fspath(final)} exists and is not empty")
+    if is_object_store(final):
+        with tempfile.TemporaryDirectory(prefix="upload-") as scratch:
+            yield pathlib.Path(scratch)
+            remove_tree(final)
+            _upload(pathlib.Path(scratch), final, last)
+        return
+    target = pathlib.Path(final)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside = target.parent / f".{target.name}.{uuid.uuid4().hex[:8]}.partial"
+    aside.mkdir()
+    try:
+        yield aside
+        _flush_to_disk(aside)
+        # A rename onto an existing empty folder replaces it in one step (POSIX rename).
+        os.rename(aside, target)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+
+
+def remove_partial(directory: Path) -> None:
+    """Remove what writers that were killed left in a folder. Only while no other writer is at work there."""
+    parent = pathlib.Path(directory)
+    if is_object_store(directory) or not parent.is_dir():
+        return
+    for entry in parent.iterdir():
+        if entry.name.startswith(".") and entry.name.endswith(".partial"):
+            shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink()
+
+
+def make_directory(directory: Path) -> None:
+    """Make sure that files can be written into a folder.
+
+    In a bucket, which has no folders, an object is written and removed again: a missing bucket or permission is found
+    now and not when the first checkpoint is due.
+
+    Raises:
+        OSError: they cannot.
+    """
+    if not is_remote(directory):
+        os.makedirs(directory, exist_ok=True)
+        return
+    probe = join(directory, f".probe-{uuid.uuid4().hex[:8]}")
+    bucket.write(probe, b"Can be removed.\n")
+    bucket.remove(probe)
+
+
+def exists(path: Path) -> bool:
+    """Whether there is a file; on gs:// a folder is none."""
+    return bucket.exists(os.fspath(path)) if is_remote(path) else os.path.exists(path)
+
+
+def names(directory: Path) -> list[str]:
+    """Names of the files and folders in a folder; none where there is no such folder."""
+    if is_remote(directory):
+        return bucket.names(os.fspath(directory))
+    return sorted(os.listdir(directory)) if os.path.isdir(directory) else []
+
+
+def remove(path: Path) -> None:
+    """Remove a file."""
+    bucket.remove(os.fspath(path)) if is_remote(path) else os.unlink(path)
+
+
+def remove_tree(directory: Path) -> None:
+    """Remove a folder and all below; it need not exist."""
+    if is_remote(directory):
+        bucket.remove_tree(os.fspath(directory))
+    elif os.path.isdir(directory):
+        shutil.rmtree(directory)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file."""
+    return bucket.read(os.fspath(path)) if is_remote(path) else pathlib.Path(path).read_bytes()
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file so that readers see the old content or the new one, never a part."""
+    if is_remote(path):
+        bucket.write(os.fspath(path), data)
+        return
+    target = pathlib.Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if is_object_store(path):
+        target.write_bytes(data)
+        return
+    aside = target.parent / f".{target.name}.{uuid.uuid4().hex[:8]}.partial"
+    with open(aside, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(aside, target)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text as `write_bytes` does."""
+    write_bytes(path, text.encode())
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON file as `write_bytes` does."""
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file, or None where there is no such file or it is not JSON."""
+    try:
+        return json.loads(read_bytes(path))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+
+
+def _flush_to_disk(directory: pathlib.Path) -> None:
+    """Make the content durable before the rename that publishes it, so that a power cut cannot publish empty files."""
+    for folder, _, files in os.walk(directory):
+        for name in files:
+            with open(os.path.join(folder, name), "rb") as file:
+                os.fsync(file.fileno())
+
+
+def _upload(source: pathlib.Path, target: Path, last: str) -> None:
+    files = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file())
+    with ThreadPoolExecutor(_NUM_TRANSFERS) as pool:
+        list(pool.map(lambda name: _upload_file(source / name, join(target, name)), set(files) - {last}))
+    _upload_file(source / last, join(target, last))
+
+
+def _upload_file(source: pathlib.Path, target: str) -> None:
+    if is_remote(target):
+        bucket.upload(str(source), target)
+        return
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    shutil.copyfile(source, target)

@@ -1,0 +1,1 @@
+"""One training step on the devices; the loop over many steps is in `loop`."""

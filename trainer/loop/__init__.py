@@ -1,0 +1,1 @@
+"""Many steps and many workers: restore, train, validate, save, finish; a single step is in `learner`."""

@@ -1,0 +1,1 @@
+"""What comes out of a training: evaluation, the SavedModel and the report pages."""

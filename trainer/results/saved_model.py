@@ -1,0 +1,104 @@
+"""The exported model: what its folder holds, its signatures, and reading it back.
+
+Legend: B batch, S image size, K classes.
+`serving_default`: image_bytes string [B] -> probabilities float32 [B, K], label string [B].
+`images`: images uint8 [B, S, S, 3] -> the same.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from trainer.files import storage
+from trainer.results import serving
+from userinput.errors import UserError
+
+METADATA_FILE = os.path.join("assets.extra", "model.json")
+"""TensorFlow Serving leaves assets.extra alone: it is the place for files of one's own."""
+
+
+def write(
+    model: keras.Model, directory: str, *, class_names: list[str], image_size: int, metadata: dict[str, Any]
+) -> None:
+    """Write the SavedModel into an empty folder.
+
+    Args:
+        model: uint8 [B, S, S, 3] -> float32 [B, K].
+        directory: local, empty.
+        class_names: K names.
+        image_size: S.
+        metadata: more to put beside class names and image size, ready for JSON.
+    """
+    names = tf.constant(class_names)
+
+    def images(images: tf.Tensor) -> dict[str, tf.Tensor]:
+        probabilities = model(images, training=False)
+        return {"probabilities": probabilities, "label": tf.gather(names, tf.argmax(probabilities, axis=-1))}
+
+    # Vertex AI's prebuilt serving unpacks {"b64": ...} only for inputs whose name ends in _bytes.
+    def serving_default(image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
+        return images(serving.decode_and_resize(image_bytes, image_size))
+
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    shape = [None, image_size, image_size, 3]
+    archive.add_endpoint(
+        "serving_default", serving_default, input_signature=[tf.TensorSpec([None], tf.string, name="image_bytes")]
+    )
+    archive.add_endpoint("images", images, input_signature=[tf.TensorSpec(shape, tf.uint8, name="images")])
+    archive.write_out(directory, verbose=False)
+    content = {"class_names": class_names, "image_size": image_size, **metadata}
+    storage.write_json(os.path.join(directory, METADATA_FILE), content)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedModel:
+    """A SavedModel that `write` made."""
+
+    class_names: list[str]
+    image_size: int
+    signatures: Any
+
+    def predict_files(self, image_bytes: list[bytes]) -> npt.NDArray[np.float32]:
+        """Probabilities float32 [B, K] of encoded images, through the signature that is served."""
+        result = self.signatures["serving_default"](image_bytes=tf.constant(image_bytes, tf.string))
+        return np.asarray(result["probabilities"])
+
+    def predict_images(self, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+        """Probabilities float32 [B, K] of prepared images uint8 [B, S, S, 3]."""
+        return np.asarray(self.signatures["images"](images=tf.constant(images))["probabilities"])
+
+
+def load(directory: str) -> LoadedModel:
+    """Open an exported model.
+
+    Raises:
+        UserError: the folder is not a model that `write` made.
+    """
+    metadata = storage.read_json(os.path.join(directory, METADATA_FILE))
+    if not isinstance(metadata, dict) or not tf.io.gfile.exists(os.path.join(directory, "saved_model.pb")):
+        raise UserError(
+            f"no exported model at {directory!r}: expected saved_model.pb and {METADATA_FILE}; export one first"
+        )
+    try:
+        loaded = tf.saved_model.load(directory)
+    except (OSError, ValueError, tf.errors.OpError) as error:
+        raise UserError(f"model {directory!r} is damaged ({str(error).splitlines()[0]}); export it again") from error
+    return LoadedModel(class_names=metadata["class_names"], image_size=metadata["image_size"], signatures=_Keep(loaded))
+
+
+class _Keep:
+    """Signatures that keep their model alive: they hold its variables only weakly."""
+
+    def __init__(self, loaded: Any) -> None:
+        self._loaded = loaded
+
+    def __getitem__(self, name: str) -> Any:
+        return self._loaded.signatures[name]

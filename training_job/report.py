@@ -1,0 +1,60 @@
+"""The page of the `plan` step: which machines train what, and what the check said about them."""
+
+from typing import Any
+
+import accelerators
+from trainer.results import report
+from training_job.machines import Machines
+
+ROLES = ("chief", "workers", "parameter servers")
+
+
+def page(
+    *,
+    machines: Machines,
+    region: str,
+    worker_pool_specs: list[dict[str, Any]],
+    findings: list[accelerators.Finding],
+    run_id: str,
+    state: str,
+    configuration: dict[str, Any],
+) -> str:
+    """Return the HTML page."""
+    pools = [
+        [
+            f"{index} {role}",
+            pool["replica_count"],
+            pool["machine_spec"]["machine_type"],
+            pool["machine_spec"].get("accelerator_type", "none"),
+            pool["machine_spec"].get("accelerator_count", 0),
+        ]
+        for index, (role, pool) in enumerate(zip(ROLES, worker_pool_specs, strict=False))
+    ]
+    blocks: list[report.Block] = [
+        report.Figures(
+            figures=[
+                ("machines", str(machines.replica_count)),
+                ("GPUs in all", str(machines.replica_count * machines.accelerator_count)),
+                ("scheduling strategy", machines.scheduling_strategy),
+                ("region", region),
+            ]
+        ),
+        report.Table(title="Worker pools", columns=["pool", "replicas", "machine", "GPU", "GPUs each"], rows=pools),
+        _findings(findings),
+        report.Table(
+            title="Configuration", columns=["field", "value"], rows=[[k, str(v)] for k, v in configuration.items()]
+        ),
+    ]
+    return report.page(title="Machine plan", subtitle=f"Run {run_id}: {state}.", blocks=blocks)
+
+
+def _findings(findings: list[accelerators.Finding]) -> report.Block:
+    title = "Machine check"
+    if not findings:
+        return report.Text(title=title, text="Nothing found: the catalogue knows the machine, its GPUs and the region.")
+    return report.Table(
+        title=title,
+        columns=["rule", "finding", "nearest alternatives"],
+        rows=[[finding.rule, finding.message, ", ".join(finding.alternatives)] for finding in findings],
+        states=["warn"] * len(findings),
+    )

@@ -1,0 +1,93 @@
+"""Finds keys that a file gives twice, of which JSON and YAML readers silently keep the last."""
+
+import json
+import re
+from typing import Any
+
+from userinput.spelling import quoted
+
+_MERGE = "tag:yaml.org,2002:merge"
+_STRING_OR_BRACE = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?|[{}]', re.DOTALL)
+
+
+class RepeatedKey(Exception):
+    """A mapping has one key twice; the message names it and its lines."""
+
+    def __init__(self, key: str, first: int, second: int) -> None:
+        super().__init__(f"the key {quoted(key)} twice in one mapping, in lines {first} and {second}")
+
+
+class _Repeated(Exception):
+    """Somewhere in a JSON text a key is repeated; the decoder does not tell where."""
+
+
+def load_json(data: bytes) -> Any:
+    """Return the value that a JSON text stands for.
+
+    Raises:
+        RepeatedKey: If an object has a key twice.
+        ValueError: If it is not JSON.
+        RecursionError: If it is nested too deeply.
+    """
+    try:
+        return json.loads(data, object_pairs_hook=_object)
+    except _Repeated:
+        raise _first_repeated(data.decode(json.detect_encoding(data), "surrogatepass")) from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise _Repeated
+    return made
+
+
+def _first_repeated(text: str) -> RepeatedKey:
+    """Return the first repeated key of a text in which there is one."""
+    open_objects: list[dict[str, int]] = []
+    line, read_to = 1, 0
+    for token in _STRING_OR_BRACE.finditer(text):
+        line += text.count("\n", read_to, token.start())
+        read_to = token.start()
+        if token[0] == "{":
+            open_objects.append({})
+        elif token[0] == "}":
+            open_objects.pop()
+        elif token[2]:
+            key = json.loads(token[1], strict=False)
+            if key in open_objects[-1]:
+                return RepeatedKey(key, open_objects[-1][key], line)
+            open_objects[-1][key] = line
+    raise AssertionError("unreachable: the decoder has seen a repeated key")
+
+
+class UniqueKeys:
+    """Mixin for a PyYAML loader: refuses a key that a mapping has twice; a merged (<<) key may be given again."""
+
+    def __init__(self, stream: Any) -> None:
+        """Start on a stream, as every PyYAML loader does."""
+        super().__init__(stream)  # type: ignore[call-arg]
+        self._checked: set[int] = set()
+
+    def flatten_mapping(self, node: Any) -> None:
+        """Check a mapping before the keys of its merges are put among its own.
+
+        Raises:
+            RepeatedKey: If it has a key twice.
+        """
+        # A node that several others merge comes here again, with the keys of its own merges in it by then.
+        if id(node) not in self._checked:
+            self._checked.add(id(node))
+            _refuse_repeated(node)
+        super().flatten_mapping(node)  # type: ignore[misc]
+
+
+def _refuse_repeated(node: Any) -> None:
+    lines: dict[tuple[str, str], int] = {}
+    for key, _ in node.value:
+        if key.tag == _MERGE or not isinstance(key.value, str):
+            continue
+        line = key.start_mark.line + 1
+        if (key.tag, key.value) in lines:
+            raise RepeatedKey(key.value, lines[key.tag, key.value], line)
+        lines[key.tag, key.value] = line
