@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cloud_storage.server import CloudStorage
+from tests.support.cloud_storage.server import CloudStorage
 
 # Read by TensorFlow when it is imported, in this process and in every child.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -21,10 +21,10 @@ LOOKS = {"describe", "list", "get-iam-policy"}
 
 @pytest.fixture
 def cloud(repository: pathlib.Path, tmp_path: pathlib.Path) -> Script:
-    """Runs `python cloud.py ...` for one project with the gcloud of tests/gcloud.py."""
+    """Runs `python cloud.py ...` for one project with the gcloud of tests/support/gcloud.py."""
     gcloud = tmp_path / "bin" / "gcloud"
     gcloud.parent.mkdir()
-    program = repository / "tests" / "gcloud.py"
+    program = repository / "tests" / "support" / "gcloud.py"
     gcloud.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(program))} "$@"\n')
     gcloud.chmod(0o755)
 

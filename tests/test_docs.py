@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from tests.localvertex.serve.server import Server
+from tests.support.server import Server
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))

@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 
 from pipelines.jobs.watch import ENDED
 from tests.e2e.conftest import STEPS, Run
-from tests.localvertex.serve.server import Server, wait_until
+from tests.support.server import Server, wait_until
 
 pytestmark = pytest.mark.slow
 

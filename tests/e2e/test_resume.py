@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.job import Job, kill
+from tests.support.job import Job, kill
 from trainer.checkpoints import checkpoints
 from trainer.prepare import prepare
 
@@ -226,8 +226,8 @@ def test_a_run_moves_from_two_workers_to_one(job, undisturbed):
 def test_a_stop_in_the_middle_of_a_validation_is_made_up_for(job, undisturbed, data):
     """The checkpoint of the end of an epoch is saved unvalidated, and the next start validates before it goes on."""
     run = job("run", 1)
-    folder = Path(__file__).parents[1] / "trainer" / "stopped_in_validation.py"
-    done = subprocess.run([sys.executable, folder, "14", "--", *run.arguments], capture_output=True, text=True)
+    program = Path(__file__).parents[1] / "support" / "stopped_in_validation.py"
+    done = subprocess.run([sys.executable, program, "14", "--", *run.arguments], capture_output=True, text=True)
     assert done.returncode == 128 + signal.SIGTERM, done.stderr
     newest = checkpoints.load(str(run.folder), 14)
     assert not newest.is_validated

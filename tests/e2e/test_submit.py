@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.localvertex.serve.server import Server
+from tests.support.server import Server
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from kfp import compiler, dsl
 
-from tests.localvertex.serve.server import Server
+from tests.support.server import Server
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.localvertex.serve.server import Server, wait_until
+from tests.support.server import Server, wait_until
 from training_job.image import PLACEHOLDER_IMAGE
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ import pytest
 import requests
 import yaml
 
-from tests.localvertex.serve.server import Server, wait_until
+from tests.support.server import Server, wait_until
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 """One small prepared dataset of the digits and one short training of it, shared by the tests of the trainer."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.modules import run_module
 from trainer.data import dataset as datasets
 from trainer.data.dataset import Dataset
 from trainer.prepare import prepare
@@ -40,22 +38,3 @@ def trained_directory(digits_directory: Path, tmp_path_factory: pytest.TempPathF
     done = run_module("trainer.task", f"--dataset={digits_directory}", f"--checkpoint-directory={folder}", *SHORT_RUN)
     assert done.returncode == 0, done.stderr
     return folder
-
-
-def module_process(module: str, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
-    """Start `python -m module` with a clean Vertex environment."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AIP_", "TF_CONFIG", "CLUSTER_"))}
-    return subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
-        env={**kept, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def run_module(module: str, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run `python -m module` to its end."""
-    process = module_process(module, *arguments, **environment)
-    stdout, stderr = process.communicate(timeout=300)
-    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.trainer.conftest import run_module
+from tests.support.modules import run_module
 from trainer.errors import TrainingError
 from trainer.evaluate import evaluate, score
 from trainer.export import export

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.conftest import module_process, run_module
+from tests.support.modules import run_module, start_module
 from trainer.data.sources import digits
 
 pytestmark = pytest.mark.slow
@@ -55,7 +55,7 @@ def test_a_killed_run_goes_on_and_ends_as_one_here(server, dataset, tmp_path):
 
     # Killed between the upload of a checkpoint's variables and that of its manifest.
     arrived, go_on = server.faults.hold(r"POST .*step-000000012%2Fmanifest\.json")
-    process = module_process("trainer.task", *arguments, **told)
+    process = start_module("trainer.task", *arguments, **told)
     assert arrived.wait(200)
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -90,7 +90,7 @@ def test_a_stop_while_the_data_is_copied_is_followed_at_once(server, dataset, tm
     told = {**server.told, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     # A bucket that does not answer for a minute.
     arrived, go_on = server.faults.hold(r"GET storage\.googleapis\.com/data/digits%2F.*train")
-    process = module_process("trainer.task", *arguments, **told)
+    process = start_module("trainer.task", *arguments, **told)
     assert arrived.wait(200)
     process.send_signal(signal.SIGTERM)
     stdout, stderr = process.communicate(timeout=30)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.trainer.conftest import run_module
+from tests.support.modules import run_module
 from trainer import models
 from trainer.checkpoints import identity as run_identity
 from trainer.config import TrainConfig

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.conftest import module_process, run_module
+from tests.support.modules import run_module, start_module
 from trainer.checkpoints import checkpoints
 from trainer.checkpoints.identity import is_finished
 from trainer.files import event_log as events
@@ -45,7 +45,7 @@ def undisturbed(digits_directory, tmp_path_factory):
 
 
 def kill_at_save(step, dataset, folder):
-    script = Path(__file__).with_name("killed_task.py")
+    script = Path(__file__).parents[1] / "support" / "killed_task.py"
     command = [sys.executable, str(script), str(step), "--", *arguments(dataset, folder)]
     return subprocess.run(command, check=False, capture_output=True).returncode
 
@@ -79,7 +79,7 @@ def test_killed_just_before_a_save_is_committed(undisturbed, digits_directory, t
 
 def test_ctrl_c_saves_and_leaves_with_its_code(undisturbed, digits_directory, tmp_path):
     number = signal.SIGINT
-    process = module_process("trainer.task", *arguments(digits_directory, tmp_path))
+    process = start_module("trainer.task", *arguments(digits_directory, tmp_path))
     deadline = time.monotonic() + 60
     while not any(event["event"] == "steps" for event in events.read(str(tmp_path))):
         assert time.monotonic() < deadline

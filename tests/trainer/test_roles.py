@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from tests.trainer.conftest import module_process, run_module
-from tests.trainer.job import Job
+from tests.support.job import Job
+from tests.support.modules import run_module, start_module
 from trainer.checkpoints import checkpoints
 
 pytestmark = pytest.mark.slow
@@ -81,7 +81,7 @@ def test_an_evaluator_may_have_fewer_devices_than_those_that_train(digits_direct
     result, aside = tmp_path / "run" / "result.json", tmp_path / "result.json"
     assert json.loads(result.read_text())["identity"]["global_batch_size"] == 16
     result.rename(aside)
-    process = module_process("trainer.task", *arguments, **told)
+    process = start_module("trainer.task", *arguments, **told)
     diary = tmp_path / "run" / "events" / "workerpool3-0.jsonl"
     while process.poll() is None and not (diary.exists() and '"evaluate"' in diary.read_text()):
         time.sleep(0.2)

@@ -7,7 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from tests.trainer.conftest import SHORT_RUN, run_module
+from tests.support.modules import run_module
+from tests.trainer.conftest import SHORT_RUN
 from trainer import models
 from trainer.checkpoints import checkpoints
 from trainer.files import event_log as events

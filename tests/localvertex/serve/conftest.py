@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.localvertex.serve.server import Server
+from tests.support.server import Server
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import psutil
 import pytest
 from google.api_core import exceptions
 
-from tests.localvertex.serve.server import wait_until
+from tests.support.server import wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.localvertex.serve.server import wait_until
+from tests.support.server import wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.localvertex.serve.server import PARENT, Server, wait_until
+from tests.support.server import PARENT, Server, wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from google.api_core import exceptions
 
-from tests.localvertex.serve.server import wait_until
+from tests.support.server import wait_until
 
 pytestmark = [
     pytest.mark.slow,

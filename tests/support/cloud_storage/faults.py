@@ -1,7 +1,5 @@
 """What can go wrong with the server, switched on by a test while its client runs."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import threading

@@ -1,7 +1,5 @@
 """The requests that clients of Cloud Storage make: the JSON API, its uploads, and downloads by the XML API."""
 
-from __future__ import annotations
-
 import dataclasses
 import email.parser
 import email.policy
@@ -12,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from tests.cloud_storage.buckets import ApiError, Buckets
-from tests.cloud_storage.faults import Faults
+from tests.support.cloud_storage.buckets import ApiError, Buckets
+from tests.support.cloud_storage.faults import Faults
 
 _UPLOAD_HOST = "https://www.googleapis.com"
 
@@ -93,7 +91,7 @@ class Api:
 
     def _list(self, call: Call, bucket: str) -> Answer:
         query = call.query
-        page = self._buckets.list(
+        page = self._buckets.page(
             bucket, prefix=query.get("prefix", ""), delimiter=query.get("delimiter", ""),
             page_token=query.get("pageToken", ""), max_results=int(query.get("maxResults") or 1000),
             start_offset=query.get("startOffset", ""), end_offset=query.get("endOffset", ""),

@@ -1,18 +1,17 @@
 """The server: a CONNECT proxy on loopback which is itself every Google API that it is asked to connect to."""
 
-from __future__ import annotations
-
 import contextlib
 import pathlib
 import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Self
 
 import trustme
 
-from tests.cloud_storage.api import Answer, Api, failure
-from tests.cloud_storage.buckets import ApiError, Buckets
-from tests.cloud_storage.faults import ConnectionDropped, Faults, Request
+from tests.support.cloud_storage.api import Answer, Api, failure
+from tests.support.cloud_storage.buckets import ApiError, Buckets
+from tests.support.cloud_storage.faults import ConnectionDropped, Faults, Request
 
 _HOSTS = ("www.googleapis.com", "storage.googleapis.com")
 TOKEN = "a-token-of-the-tests"
@@ -51,7 +50,7 @@ class CloudStorage:
             "NO_GCE_CHECK": "true",
         }
 
-    def __enter__(self) -> CloudStorage:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -1,7 +1,5 @@
 """What the server holds: buckets of objects with generations, and the rules of the JSON API on them."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import datetime
@@ -105,7 +103,7 @@ class Buckets:
             ]
             return self.put(bucket, name, b"".join(parts), conditions)
 
-    def list(
+    def page(
         self, bucket: str, *, prefix: str = "", delimiter: str = "", page_token: str = "", max_results: int = 1000,
         start_offset: str = "", end_offset: str = "",
     ) -> dict[str, Any]:  # fmt: skip
