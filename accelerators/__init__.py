@@ -4,7 +4,8 @@ Standard library only; PyYAML is imported where YAML is read.
 """
 
 from accelerators.catalogue.catalogue import Catalogue, CatalogueError, load_catalogue
-from accelerators.check import check_custom_job, check_file, check_worker_pools, custom_job_fields
+from accelerators.check import check_custom_job, check_worker_pools, custom_job_fields
+from accelerators.document import check_file
 from accelerators.job.finding import Finding
 from accelerators.pipeline.check import check_pipeline
 from userinput.reading import UnreadableFile

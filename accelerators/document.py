@@ -1,4 +1,4 @@
-"""Finds out what a file is and has it checked."""
+"""Checks of files: what a file contains decides how it is read and which rules apply."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from accelerators.catalogue.catalogue import Catalogue
-from accelerators.check import check_read, check_spec, is_custom_job
 from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
 from accelerators.pipeline.check import Examination, examine_pipeline
+from accelerators.rules.rules import check_job, check_spec, is_custom_job
 from userinput.reading import UnreadableFile, read
 from userinput.spelling import snake
 
@@ -20,6 +20,30 @@ _NOT_OURS = {
     "implementation": "is a single component; compile a pipeline that uses it and check that",
     "api_version": f"is a Kubernetes object, perhaps an Argo workflow of kfp 1; {_EXPECTED}",
 }
+
+
+def check_file(
+    path: str | Path,
+    *,
+    region: str | None = None,
+    catalogue: Catalogue | None = None,
+    today: date | None = None,
+) -> list[Finding]:
+    """Check a file: a compiled pipeline, worker pools, a CustomJob or a CustomJobSpec, in JSON or YAML.
+
+    Args:
+        path: The file; "-" is standard input.
+        region: Region of the job; for a pipeline, the region of the pipeline itself.
+        catalogue: The tables to check against; None for `load_catalogue()`.
+        today: The day for end-of-support dates; None for the real one.
+
+    Returns:
+        Errors and warnings; an empty list when nothing is wrong.
+
+    Raises:
+        UnreadableFile: If the file cannot be read or is none of these.
+    """
+    return examine_file(path, region=region, catalogue=catalogue, today=today).findings
 
 
 def examine_file(
@@ -47,7 +71,7 @@ def examine(
     what, fields, kind, prefix = _kind(document, keys, name)
     reading = Reading(lenient=True)
     if kind == "CustomJob":
-        check_read(fields, reading, region=region, catalogue=catalogue, today=today)
+        check_job(fields, reading, region=region, catalogue=catalogue, today=today)
     else:
         spec = reading.message(fields, kind, prefix.rstrip("."))
         check_spec(spec, reading, region=region, catalogue=catalogue, today=today, prefix=prefix)

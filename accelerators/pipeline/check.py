@@ -5,7 +5,6 @@ from datetime import date
 from typing import Any
 
 from accelerators.catalogue.catalogue import Catalogue, load_catalogue
-from accelerators.check import check_read, check_spec
 from accelerators.job.finding import Finding
 from accelerators.job.run_time import AtRunTime
 from accelerators.job.shape import Reading
@@ -14,6 +13,7 @@ from accelerators.pipeline.payload import Payload, build
 from accelerators.pipeline.rules import check_images, check_locations, check_root
 from accelerators.pipeline.step import Step, mapping
 from accelerators.pipeline.step_rules import check_launcher, check_plain_step
+from accelerators.rules.rules import check_job, check_spec
 from userinput.spelling import listed, quoted
 
 _JUDGED = ("worker_pool_specs", "scheduling", "location")
@@ -97,7 +97,7 @@ def _check_job(step: Step, kind: str, seen: Examination, region: str, catalogue:
     place = payload.region or region
     if kind == "CustomJob":
         path = "job_spec"
-        check_read(payload.job, reading, region=place, catalogue=catalogue, today=today, component=True)
+        check_job(payload.job, reading, region=place, catalogue=catalogue, today=today, component=True)
     else:
         path = "trial_job_spec"
         fields = reading.message(payload.job.get(path, {}), "CustomJobSpec", path)

@@ -1,4 +1,19 @@
-"""The ids of all rules and what each of them finds; ids are stable."""
+"""All rules: their ids, what each finds, and the order in which a custom job meets them."""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from accelerators.catalogue.catalogue import Catalogue, load_catalogue
+from accelerators.job.finding import Finding
+from accelerators.job.shape import Reading
+from accelerators.rules.containers import check_containers, check_disks
+from accelerators.rules.job import Job
+from accelerators.rules.machines import check_machines
+from accelerators.rules.pools import check_pools
+from accelerators.rules.regions import check_region
+from accelerators.rules.scheduling import check_scheduling
+from userinput.spelling import snake
 
 RULES: dict[str, str] = {
     "accelerator-count": "a number of accelerators that this machine does not take",
@@ -56,4 +71,89 @@ RULES: dict[str, str] = {
     "training-cached": "a training task that may be answered from the cache",
     "unknown-field": "a field that the API does not know",
 }
-"""Rule id -> what it finds, in one line."""
+"""Rule id -> what it finds, in one line. Ids are stable."""
+
+_IN_ORDER = (check_pools, check_machines, check_disks, check_containers, check_scheduling, check_region)
+
+
+def check_job(
+    job: Any,
+    reading: Reading,
+    *,
+    region: str | None,
+    catalogue: Catalogue | None,
+    today: date | None,
+    component: bool = False,
+) -> list[Finding]:
+    """Read a CustomJob or CustomJobSpec and run every rule over it.
+
+    Args:
+        job: The fields as given; `is_custom_job` decides which of the two messages they are.
+        reading: How strictly to read; its findings come first.
+        region: Region of the job; None or "" when it is not known.
+        catalogue: The tables to check against; None for `load_catalogue()`.
+        today: The day for end-of-support dates; None for the real one.
+        component: Whether the launcher of a Google Cloud component creates the job.
+
+    Returns:
+        The findings of the reading, then those of the rules.
+    """
+    whole = is_custom_job(job)
+    fields = reading.message(job, "CustomJob" if whole else "CustomJobSpec", "")
+    return check_spec(
+        fields.get("job_spec", {}) if whole else fields,
+        reading,
+        region=region,
+        catalogue=catalogue,
+        today=today,
+        component=component,
+        prefix="job_spec." if whole else "",
+        names=f"{fields.get('display_name', '')} {fields.get('labels', '')}" if whole else "",
+    )
+
+
+def check_spec(
+    spec: dict[str, Any],
+    reading: Reading,
+    *,
+    region: str | None,
+    catalogue: Catalogue | None,
+    today: date | None,
+    component: bool = False,
+    prefix: str = "",
+    names: str = "",
+) -> list[Finding]:
+    """Run every rule over the fields of a CustomJobSpec that a reading returned.
+
+    Args:
+        spec: The fields in snake_case with plain values.
+        reading: The reading that returned them; its findings come first.
+        region: Region of the job; None or "" when it is not known.
+        catalogue: The tables to check against; None for `load_catalogue()`.
+        today: The day for end-of-support dates; None for the real one.
+        component: Whether the launcher of a Google Cloud component creates the job.
+        prefix: Path of the spec in the file, e.g. "job_spec.".
+        names: Display name and labels, as a hint to what the author meant.
+
+    Returns:
+        The findings of the reading, then those of the rules.
+    """
+    job = Job(
+        spec=spec,
+        prefix=prefix,
+        names=names,
+        component=component,
+        catalogue=catalogue or load_catalogue(),
+        region=region or "",
+        today=today or date.today(),
+        findings=reading.findings,
+    )
+    for rule in _IN_ORDER:
+        rule(job)
+    return job.findings
+
+
+def is_custom_job(value: object) -> bool:
+    """Return whether the value looks like a CustomJob rather than a CustomJobSpec."""
+    keys = {snake(key) for key in value if isinstance(key, str)} if isinstance(value, Mapping) else set()
+    return "job_spec" in keys or ("worker_pool_specs" not in keys and "display_name" in keys)
