@@ -1,6 +1,10 @@
+"""The configuration: its flags, its limits and its fingerprint."""
+
 import argparse
+import dataclasses
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -9,18 +13,18 @@ from trainer.config import TrainConfig
 from userinput.errors import UserError
 
 
-def parse(flags):
+def parse(flags: list[str]) -> TrainConfig:
     parser = argparse.ArgumentParser()
     config.add_flags(parser)
     return config.from_namespace(parser.parse_args(flags))
 
 
-def test_flags_give_back_the_same_configuration():
+def test_flags_give_back_the_same_configuration() -> None:
     wanted = TrainConfig(model="mnist-cnn", epochs=3, learning_rate=0.1 + 0.2, seed=7, augment="none", weights="a b.h5")
     assert parse(wanted.to_flags()) == wanted
 
 
-def test_every_field_has_a_flag_with_help():
+def test_every_field_has_a_flag_with_help() -> None:
     parser = argparse.ArgumentParser()
     config.add_flags(parser)
     text = parser.format_help()
@@ -30,7 +34,7 @@ def test_every_field_has_a_flag_with_help():
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"model": "resnet51"}, "model='resnet51' is not known; did you mean resnet50"),
         ({"model": "EfficientNetV2B0"}, "did you mean efficientnetv2-b0"),
@@ -52,29 +56,39 @@ def test_every_field_has_a_flag_with_help():
         ({"weights": "somewhere"}, "ending in .weights.h5 or .keras"),
     ],
 )
-def test_nonsense_is_refused_in_one_line(fields, told):
+def test_wrong_values_are_refused_in_one_line(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as caught:
         TrainConfig(**fields)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_integral_floats_of_kfp_structures_become_integers():
+def test_integral_floats_of_kfp_structures_become_integers() -> None:
     assert TrainConfig(epochs=3.0).epochs == 3
     assert isinstance(TrainConfig(learning_rate=1).learning_rate, float)
 
 
-def test_fingerprint_tells_configurations_apart():
+def test_fingerprint_tells_configurations_apart() -> None:
     assert TrainConfig().fingerprint() == TrainConfig().fingerprint()
     assert TrainConfig().fingerprint() != TrainConfig(seed=1).fingerprint()
 
 
-def test_unknown_fields_are_refused_by_name():
+def test_the_fingerprint_of_the_defaults_does_not_change() -> None:
+    assert TrainConfig().fingerprint() == "f3dee75b0cc234e9b1abdadc6eb61e152d8384faa9e8b3b0d4f911b2e7065270"
+
+
+def test_every_field_has_its_help_and_limits_in_one_place() -> None:
+    for field in dataclasses.fields(TrainConfig):
+        assert field.metadata["help"].endswith(".")
+        assert isinstance(field.default, str) or field.metadata["lowest"] <= field.default <= field.metadata["highest"]
+
+
+def test_unknown_fields_are_refused_by_name() -> None:
     with pytest.raises(UserError, match="unknown configuration field 'batch'"):
         config.from_dict({"batch": 3})
 
 
-def test_configuration_and_identity_need_no_tensorflow():
+def test_configuration_and_identity_need_no_tensorflow() -> None:
     code = (
         "import sys; import trainer.config, trainer.checkpoints.identity, trainer.data.dataset, trainer.prepare;"
         "import trainer.results.report;"

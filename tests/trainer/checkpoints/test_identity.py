@@ -1,12 +1,15 @@
+"""What identifies a run, and when it counts as finished."""
+
 import json
 import re
 import shutil
+from pathlib import Path
 
 from trainer.checkpoints.identity import is_finished, run_id
 from trainer.config import TrainConfig
 
 
-def test_run_id_follows_from_configuration_data_and_label_only():
+def test_run_id_follows_from_configuration_data_and_label_only() -> None:
     first = run_id(TrainConfig(), "data", "")
     assert re.fullmatch(r"[0-9a-f]{16}", first)
     assert run_id(TrainConfig(), "data", "") == first
@@ -18,13 +21,19 @@ def test_run_id_follows_from_configuration_data_and_label_only():
     assert len({first, *others}) == 4
 
 
-def test_a_run_without_result_is_not_finished(tmp_path):
+def test_the_demo_keeps_its_run_id() -> None:
+    """The defaults of the pipeline on the digits; another run id would train finished runs again."""
+    fingerprint = "ebc7b4a2d0b38bb0a33f845dbb84af3d9b9b209117da9bc2676a791a5b2104d1"
+    assert run_id(TrainConfig(), fingerprint, "") == "2330eb5407f2e43e"
+
+
+def test_a_run_without_result_is_not_finished(tmp_path: Path) -> None:
     assert not is_finished(str(tmp_path / "nowhere"))
     (tmp_path / "result.json").write_text('{"run_id": "cut sho')
     assert not is_finished(str(tmp_path))
 
 
-def test_a_result_counts_only_for_its_own_run(trained_directory, tmp_path):
+def test_a_result_counts_only_for_its_own_run(trained_directory: Path, tmp_path: Path) -> None:
     assert is_finished(str(trained_directory))
     result = json.loads((trained_directory / "result.json").read_text())
     assert is_finished(str(trained_directory), expected_run_id=result["run_id"])
@@ -35,7 +44,7 @@ def test_a_result_counts_only_for_its_own_run(trained_directory, tmp_path):
     assert not is_finished(str(copy))
 
 
-def test_a_result_whose_checkpoint_is_gone_does_not_count(trained_directory, tmp_path):
+def test_a_result_whose_checkpoint_is_gone_does_not_count(trained_directory: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(trained_directory, copy)
     shutil.rmtree(copy / json.loads((copy / "result.json").read_text())["best_checkpoint"])
