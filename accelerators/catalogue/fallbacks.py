@@ -7,9 +7,8 @@ from datetime import date
 
 from accelerators.catalogue import nearest
 from accelerators.catalogue.catalogue import Catalogue, has_ended
-from accelerators.catalogue.nearest import SUCCESSORS, Demand
+from accelerators.catalogue.nearest import SUCCESSORS, TOO_SMALL_FOR_GPUS, Demand
 from accelerators.catalogue.rows import MachineType
-from accelerators.rules.machines import TOO_SMALL_FOR_GPUS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,9 @@ SUCCESSORS: dict[str, tuple[str, ...]] = {
 Offer = tuple[str, str, int]
 """machine_type, accelerator_type, accelerator_count."""
 
+TOO_SMALL_FOR_GPUS = "n1-highmem-2"
+"""A GPU on this machine type may stop writing logs (warning on Google's page on configuring compute)."""
+
 _SIZE = re.compile(r"-(\d+)[gt]?$")
 _SHOWN = 3
 

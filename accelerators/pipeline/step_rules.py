@@ -6,8 +6,8 @@ from typing import Any
 from accelerators.catalogue.catalogue import Catalogue
 from accelerators.job.finding import Finding
 from accelerators.pipeline.step import Step, mapping
-from accelerators.rules.accelerators import check_accelerator
 from accelerators.rules.job import Job
+from accelerators.rules.machines import check_accelerator
 from accelerators.rules.regions import check_region
 from userinput.spelling import listed
 

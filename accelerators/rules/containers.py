@@ -1,4 +1,4 @@
-"""Rules about what a pool runs and from which disk: containers, Python packages, boot disks."""
+"""Rules about what a pool runs and its boot disk: containers, Python packages, disks."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from accelerators.rules.job import Job, Pool
 from userinput.spelling import closest, listed
 
 MAX_LISTED = 100
-"""At most so many env entries and package URIs per pool (API reference)."""
+"""Maximum number of env entries, and of package URIs, per pool (API reference)."""
 
 _DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _DISK_SIZES_GB = range(100, 64001)
-# Their default is hyperdisk-balanced (page on configuring compute); whether pd-ssd is refused was not tried.
+# Their default is hyperdisk-balanced (page on configuring compute); whether pd-ssd is rejected was not tried.
 _HYPERDISK_MACHINES = ("a3-ultragpu-8g", "a4-highgpu-8g")
 _REQUIRED = {
     "container_spec": ("image_uri",),
@@ -25,28 +25,29 @@ def check_containers(job: Job) -> None:
     for pool in job.pools:
         given = [name for name in _REQUIRED if pool.fields.get(name) is not None]
         if len(given) != 1:
-            found = "both container_spec and python_package_spec" if given else "neither container nor Python package"
-            message = f"{found}; give exactly one: container_spec with image_uri, or python_package_spec"
-            job.note("container-choice", "error", pool.where, message)
+            found = "container_spec and python_package_spec are both set"
+            if not given:
+                found = "neither container_spec nor python_package_spec is set"
+            job.note("container-choice", "error", pool.path, f"{found}; set exactly one of them")
         for name in given:
             spec = pool.fields[name]
             if isinstance(spec, dict):
-                _task(job, spec, name, f"{pool.where}.{name}")
+                _task(job, spec, name, f"{pool.path}.{name}")
 
 
-def _task(job: Job, spec: dict[str, Any], name: str, where: str) -> None:
+def _task(job: Job, spec: dict[str, Any], name: str, path: str) -> None:
     for key in _REQUIRED[name]:
         if not spec.get(key):
-            job.note("required-field", "error", where, f"no {key}; {name} needs one: give it")
+            job.note("required-field", "error", path, f"{key} is missing; {name} requires it")
     for key in ("env", "package_uris"):
         many = spec.get(key)
         if isinstance(many, list) and len(many) > MAX_LISTED:
-            message = f"{len(many)} entries; the service takes at most {MAX_LISTED}"
-            job.note("list-length", "error", f"{where}.{key}", message)
+            message = f"found {len(many)} entries; expected at most {MAX_LISTED}"
+            job.note("list-length", "error", f"{path}.{key}", message)
     for key in ("image_uri", "executor_image_uri"):
         if is_placeholder(spec.get(key)):
-            message = f"{spec[key]!r} is a placeholder; put the address of your image there before the job is sent"
-            job.note("placeholder-image", "warning", f"{where}.{key}", message)
+            message = f"{spec[key]!r} is a placeholder; replace it with your container image before you submit the job"
+            job.note("placeholder-image", "warning", f"{path}.{key}", message)
 
 
 def check_disks(job: Job) -> None:
@@ -55,23 +56,23 @@ def check_disks(job: Job) -> None:
         disk = pool.fields.get("disk_spec")
         if not isinstance(disk, dict):
             continue
-        where = f"{pool.where}.disk_spec"
+        path = f"{pool.path}.disk_spec"
         kind, size_gb = disk.get("boot_disk_type"), disk.get("boot_disk_size_gb")
         if known(kind) and kind and kind not in _DISK_TYPES:
             message = f"{kind!r} is not a boot disk type; expected {listed(_DISK_TYPES)}"
-            job.note("disk-type", "error", f"{where}.boot_disk_type", message, closest(str(kind), _DISK_TYPES, 3))
+            job.note("disk-type", "error", f"{path}.boot_disk_type", message, closest(str(kind), _DISK_TYPES, 3))
         if isinstance(size_gb, int) and size_gb not in _DISK_SIZES_GB:
-            message = f"{size_gb} GB; a boot disk has 100 to 64000 GB"
-            job.note("disk-size", "error", f"{where}.boot_disk_size_gb", message, (_nearest_size(size_gb),))
-        _hyperdisk(job, pool, kind, where)
+            message = f"boot_disk_size_gb is {size_gb}; expected 100 to 64000"
+            job.note("disk-size", "error", f"{path}.boot_disk_size_gb", message, (_nearest_size(size_gb),))
+        _hyperdisk(job, pool, kind, path)
 
 
 def _nearest_size(size_gb: int) -> str:
     return f"boot_disk_size_gb {_DISK_SIZES_GB[0] if size_gb < _DISK_SIZES_GB[0] else _DISK_SIZES_GB[-1]}"
 
 
-def _hyperdisk(job: Job, pool: Pool, kind: object, where: str) -> None:
+def _hyperdisk(job: Job, pool: Pool, kind: object, path: str) -> None:
     machine = pool.machine.get("machine_type")
     if machine in _HYPERDISK_MACHINES and not isinstance(kind, AtRunTime) and kind and kind != _DISK_TYPES[2]:
-        message = f"{kind} on {machine}, whose default is hyperdisk-balanced; leave disk_spec out or name that type"
-        job.note("disk-hyperdisk", "warning", f"{where}.boot_disk_type", message, (_DISK_TYPES[2],))
+        message = f"{kind} on {machine}, whose default is hyperdisk-balanced; omit disk_spec or use that type"
+        job.note("disk-hyperdisk", "warning", f"{path}.boot_disk_type", message, (_DISK_TYPES[2],))

@@ -1,4 +1,4 @@
-"""A custom job as the rules see it: snake_case fields, plain values, and where each pool stands."""
+"""A custom job as the rules see it: snake_case fields, plain values, and the path of each pool."""
 
 from dataclasses import dataclass, field
 from datetime import date
@@ -18,45 +18,45 @@ class Pool:
 
     index: int
     """0 primary, 1 workers, 2 parameter servers or Reduction Server, 3 evaluators."""
-    where: str
-    """Path, e.g. "worker_pool_specs[0]"."""
+    path: str
+    """Path in the file, e.g. "worker_pool_specs[0]"."""
     fields: dict[str, Any]
 
     @property
     def machine(self) -> dict[str, Any]:
-        """The machine_spec; empty when there is none."""
+        """The machine_spec; empty when it is missing."""
         spec = self.fields.get("machine_spec")
         return spec if isinstance(spec, dict) else {}
 
     @property
     def replica_count(self) -> Any:
-        """Replicas as given; None when not given."""
+        """The number of replicas as given; None when it is missing."""
         return self.fields.get("replica_count")
 
     @property
     def accelerator(self) -> str:
-        """The accelerator_type if one is asked for and known; empty otherwise."""
+        """The accelerator_type; empty when there is none or it is only known at run time."""
         name = self.machine.get("accelerator_type")
         return name if isinstance(name, str) and name != "ACCELERATOR_TYPE_UNSPECIFIED" else ""
 
     @property
     def image(self) -> Any:
-        """The container image as given; None when there is none."""
+        """The container image as given; None when it is missing."""
         container = self.fields.get("container_spec")
         return container.get("image_uri") if isinstance(container, dict) else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A CustomJobSpec with what is needed to judge it."""
+    """A CustomJobSpec with what the rules need to know about it, and their findings."""
 
     spec: dict[str, Any]
     prefix: str = ""
-    """Path of the spec in what was given: "job_spec." in a CustomJob, "" in a CustomJobSpec."""
+    """Path of the spec in the file: "job_spec." in a CustomJob, "" in a CustomJobSpec."""
     names: str = ""
-    """Display name and labels, to guess what the author had in mind."""
+    """Display name and labels, as a hint to what the author meant."""
     component: bool = False
-    """The job goes through the launcher of a Google Cloud component, which drops empty pools."""
+    """Whether the launcher of a Google Cloud component creates the job; it drops empty pools."""
     catalogue: Catalogue
     region: str = ""
     """Empty when not known."""
@@ -65,29 +65,29 @@ class Job:
 
     @cached_property
     def pools(self) -> list[Pool]:
-        """The pools that are not empty; those that are only known at run time are left out."""
+        """The pools that are neither empty nor only known at run time."""
         listed = self.spec.get("worker_pool_specs")
         return [
-            Pool(index=index, where=f"{self.prefix}worker_pool_specs[{index}]", fields=fields)
+            Pool(index=index, path=f"{self.prefix}worker_pool_specs[{index}]", fields=fields)
             for index, fields in enumerate(listed if isinstance(listed, list) else ())
             if isinstance(fields, dict) and fields
         ]
 
     @property
     def scheduling(self) -> dict[str, Any]:
-        """The scheduling fields; empty when there are none."""
+        """The scheduling fields; empty when they are missing."""
         fields = self.spec.get("scheduling")
         return fields if isinstance(fields, dict) else {}
 
     @property
     def scheduling_strategy(self) -> str:
-        """STANDARD where none is given or known; the deprecated names under their new ones."""
+        """The strategy under its current name; STANDARD when it is missing or only known at run time."""
         name = self.scheduling.get("strategy")
         new_names = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT", "STRATEGY_UNSPECIFIED": "STANDARD"}
         return new_names.get(name, name) if isinstance(name, str) and known(name) else "STANDARD"
 
     def demand(self, machine_type: str, accelerator_type: str, accelerator_count: int) -> Demand:
-        """Return what is asked for, in this job's region and with its scheduling strategy."""
+        """Return the requested machine, in the region of this job and with its scheduling strategy."""
         return Demand(
             machine_type=machine_type,
             accelerator_type=accelerator_type,
@@ -97,10 +97,8 @@ class Job:
             today=self.today,
         )
 
-    def note(self, rule: str, severity: Severity, where: str, message: str, alternatives: tuple[str, ...] = ()) -> None:
+    def note(self, rule: str, severity: Severity, path: str, message: str, alternatives: tuple[str, ...] = ()) -> None:
         """Add a finding."""
-        # A name out of the file may hold line breaks; a message is one line.
+        # A name from the file may contain line breaks; a message is one line.
         text = message if message.isprintable() else quoted(message, 400)
-        self.findings.append(
-            Finding(rule=rule, severity=severity, where=where, message=text, alternatives=alternatives)
-        )
+        self.findings.append(Finding(rule=rule, severity=severity, where=path, message=text, alternatives=alternatives))

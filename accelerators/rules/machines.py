@@ -1,43 +1,41 @@
-"""Rules about the machine of a pool: its type, its accelerators and their number."""
+"""Rules about the machine of a pool: its type, its accelerators and their number, TPUs included."""
 
 from accelerators.catalogue import nearest
 from accelerators.catalogue.catalogue import has_ended
-from accelerators.catalogue.nearest import Demand
+from accelerators.catalogue.nearest import SUCCESSORS, TOO_SMALL_FOR_GPUS, Demand
 from accelerators.job.run_time import AtRunTime, known
-from accelerators.rules.accelerators import check_accelerator, successors
 from accelerators.rules.job import Job, Pool
-from accelerators.rules.tpus import check_tpu
-from userinput.spelling import listed
+from userinput.spelling import closest, listed
 
-TOO_SMALL_FOR_GPUS = "n1-highmem-2"
-"""Google's page on configuring compute warns that logs may stop on this very type."""
+_TPU_SLICES = ("TPU_V2", "TPU_V3")
 
 
 def check_machines(job: Job) -> None:
     """Check the machine of every pool."""
     for pool in job.pools:
-        where = f"{pool.where}.machine_spec"
+        path = f"{pool.path}.machine_spec"
         if not isinstance(pool.fields.get("machine_spec", {}), dict):
             continue
-        is_machine = _machine_type(job, pool, where)
-        check_accelerator(job, pool, where)
+        is_machine = _machine_type(job, pool, path)
+        check_accelerator(job, pool, path)
         if is_machine and job.catalogue.machines[pool.machine["machine_type"]].kind == "tpu-only":
-            check_tpu(job, pool, where)
-        elif _given_together(job, pool, where) and is_machine:
-            _fits(job, pool, where)
+            _tpu(job, pool, path)
+        elif _given_together(job, pool, path) and is_machine:
+            _fits(job, pool, path)
 
 
-def _machine_type(job: Job, pool: Pool, where: str) -> bool:
+def _machine_type(job: Job, pool: Pool, path: str) -> bool:
+    """Check the machine type; return whether the catalogue has it."""
     name = pool.machine.get("machine_type")
     if name is None:
-        message = "no machine_type; the service needs one for every pool: give one, e.g. n1-standard-4"
-        job.note("machine-type", "error", where, message)
+        message = "machine_type is missing; every pool needs one, e.g. n1-standard-4"
+        job.note("machine-type", "error", path, message)
         return False
     if not known(name):
         return False
     if name not in job.catalogue.machines:
-        message = f"{name!r} is not a machine type for custom training; choose one of `python -m accelerators table`"
-        job.note("machine-type", "error", f"{where}.machine_type", message, _machines_for(job, pool, name))
+        message = f"{name!r} is not a machine type for custom training; choose one from `python -m accelerators table`"
+        job.note("machine-type", "error", f"{path}.machine_type", message, _machines_for(job, pool, name))
         return False
     return True
 
@@ -50,27 +48,79 @@ def _machines_for(job: Job, pool: Pool, name: str) -> tuple[str, ...]:
     return nearest.machines(job.catalogue, name)
 
 
-def _given_together(job: Job, pool: Pool, where: str) -> bool:
-    """Check that type and count come together; return whether there is anything to compare with the machine."""
+def check_accelerator(job: Job, pool: Pool, path: str) -> None:
+    """Check that the accelerator exists and is still offered for training, on whatever machine.
+
+    Args:
+        job: The job; gets the findings.
+        pool: The pool with the accelerator.
+        path: Path of the fields that contain accelerator_type.
+    """
+    if not pool.accelerator:
+        return
+    entry = job.catalogue.accelerators.get(pool.accelerator)
+    path = f"{path}.accelerator_type"
+    if entry is None:
+        _unknown_accelerator(job, pool, path)
+    elif has_ended(entry, job.today):
+        message = f"{entry.name} reached its end of support on {entry.end_of_support}; the service rejects it"
+        job.note("end-of-support", "error", path, message, _near(job, pool))
+    elif not entry.for_training:
+        message = f"{entry.name} is not offered for custom training; choose another accelerator"
+        job.note("accelerator-type", "error", path, message, _near(job, pool))
+    elif entry.end_of_support is not None:
+        successors = listed(SUCCESSORS.get(entry.name, ("another accelerator",))[:2])
+        message = f"support for {entry.name} ends on {entry.end_of_support}; plan to move to {successors}"
+        job.note("end-of-support", "warning", path, message)
+
+
+def _unknown_accelerator(job: Job, pool: Pool, path: str) -> None:
+    names = [name for name, entry in job.catalogue.accelerators.items() if entry.for_training]
+    meant = _meant(pool.accelerator, names)
+    hint = f"did you mean {listed(meant)}?" if meant else "names are in capitals, e.g. NVIDIA_TESLA_T4"
+    message = f"{pool.accelerator!r} is not an accelerator type of the API; {hint}"
+    job.note("accelerator-type", "error", path, message, _near(job, pool, meant[0]) if len(meant) == 1 else meant)
+
+
+def _meant(name: str, names: list[str]) -> tuple[str, ...]:
+    """Return the accelerators meant by names such as T4, nvidia-tesla-t4 or NVIDIA_TESLA_L4."""
+    parts = {part for part in name.upper().replace("-", "_").split("_") if part} - {"NVIDIA", "TESLA"}
+    exact = tuple(full for full in names if parts and parts <= set(full.split("_")))
+    return exact or closest(name, names, 3)
+
+
+def _near(job: Job, pool: Pool, accelerator: str = "") -> tuple[str, ...]:
+    """Return valid choices near the machine of a pool, with another accelerator if one is given."""
+    machine, count = (pool.machine.get(key) for key in ("machine_type", "accelerator_count"))
+    demand = job.demand(
+        machine if isinstance(machine, str) else "",
+        accelerator or pool.accelerator,
+        count if isinstance(count, int) and count > 0 else 1,
+    )
+    return nearest.combinations(job.catalogue, demand)
+
+
+def _given_together(job: Job, pool: Pool, path: str) -> bool:
+    """Check that type and count come together; return whether they can be compared with the machine."""
     machine = pool.machine
     count = machine.get("accelerator_count")
     if isinstance(count, AtRunTime) or isinstance(machine.get("accelerator_type"), AtRunTime):
         return False
     if pool.accelerator and not count:
-        found = "accelerator_count is 0 (the SDK then drops the GPU)" if count == 0 else "no accelerator_count"
-        message = f"accelerator_type {pool.accelerator} but {found}; give both, or leave both out"
-        job.note("accelerator-pair", "error", where, message, _counts(job, pool))
+        found = "accelerator_count is 0 (the SDK then drops the GPU)" if count == 0 else "accelerator_count is missing"
+        message = f"accelerator_type is {pool.accelerator}, but {found}; set both or neither"
+        job.note("accelerator-pair", "error", path, message, _counts(job, pool))
         return False
     if count and not pool.accelerator:
-        message = f"accelerator_count {count} but no accelerator_type; give both, or leave both out"
-        job.note("accelerator-pair", "error", where, message, _on_machine(job, machine.get("machine_type"), count))
+        message = f"accelerator_count is {count}, but accelerator_type is missing; set both or neither"
+        job.note("accelerator-pair", "error", path, message, _on_machine(job, machine.get("machine_type"), count))
         return False
     return True
 
 
 def _counts(job: Job, pool: Pool) -> tuple[str, ...]:
     counts = job.catalogue.counts.get((pool.machine.get("machine_type", ""), pool.accelerator), ())
-    return tuple(f"accelerator_count {count}" for count in counts) or successors(job, pool)
+    return tuple(f"accelerator_count {count}" for count in counts) or _near(job, pool)
 
 
 def _on_machine(job: Job, machine: object, count: int) -> tuple[str, ...]:
@@ -82,47 +132,77 @@ def _on_machine(job: Job, machine: object, count: int) -> tuple[str, ...]:
     )[:3]
 
 
-def _fits(job: Job, pool: Pool, where: str) -> None:
+def _fits(job: Job, pool: Pool, path: str) -> None:
     machine, accelerator = pool.machine["machine_type"], pool.accelerator
     if not accelerator:
-        _may_go_without(job, machine, where)
+        _may_go_without(job, machine, path)
         return
     if accelerator not in job.catalogue.accelerators:
         return
     count = pool.machine["accelerator_count"]
     valid = job.catalogue.counts.get((machine, accelerator), ())
     if not valid:
-        _cannot_carry(job, pool, where)
+        _cannot_be_attached(job, pool, path)
     elif count not in valid:
-        message = f"{count} x {accelerator} on {machine}; this machine takes {listed(valid)} of them per replica"
+        message = f"{count} x {accelerator} on {machine}; this machine type supports {listed(valid)} per replica"
         alternatives = nearest.combinations(job.catalogue, job.demand(machine, accelerator, count))
-        job.note("accelerator-count", "error", f"{where}.accelerator_count", message, alternatives)
+        job.note("accelerator-count", "error", f"{path}.accelerator_count", message, alternatives)
     elif machine == TOO_SMALL_FOR_GPUS:
-        message = "n1-highmem-2 with a GPU may stop to write logs; take a larger machine, e.g. n1-highmem-4"
-        job.note("small-machine", "warning", f"{where}.machine_type", message)
+        message = f"{machine} with a GPU may stop writing logs; use a larger machine, e.g. n1-highmem-4"
+        job.note("small-machine", "warning", f"{path}.machine_type", message)
 
 
-def _may_go_without(job: Job, machine: str, where: str) -> None:
+def _may_go_without(job: Job, machine: str, path: str) -> None:
     if job.catalogue.machines[machine].kind != "gpu-only":
         return
     own = [
         (accelerator, job.catalogue.counts[machine, accelerator]) for accelerator in job.catalogue.carried_by(machine)
     ]
     always = listed(f"{counts[0]} x {accelerator}" for accelerator, counts in own if counts)
-    message = f"{machine} comes with {always}; give accelerator_type and accelerator_count just so"
+    message = f"{machine} always has {always}; set accelerator_type and accelerator_count to match"
     offers = tuple(f"{machine} with {counts[0]} x {accelerator}" for accelerator, counts in own if counts)
-    job.note("accelerator-required", "error", where, message, offers)
+    job.note("accelerator-required", "error", path, message, offers)
 
 
-def _cannot_carry(job: Job, pool: Pool, where: str) -> None:
+def _cannot_be_attached(job: Job, pool: Pool, path: str) -> None:
     machine, accelerator = pool.machine["machine_type"], pool.accelerator
     entry = job.catalogue.accelerators[accelerator]
     if has_ended(entry, job.today) or (not entry.for_training and entry.is_gpu):
-        return  # said already, with what takes its place
+        return  # check_accelerator has reported it, with replacements
     carried = job.catalogue.carried_by(machine)
-    instead = f"it carries {listed(carried)}" if carried else "it carries no accelerator"
+    instead = f"it supports {listed(carried)}" if carried else "it supports no accelerators"
     message = f"{accelerator} cannot be attached to {machine}: {instead}"
-    alternatives = nearest.combinations(
-        job.catalogue, job.demand(machine, accelerator, pool.machine["accelerator_count"])
+    demand = job.demand(machine, accelerator, pool.machine["accelerator_count"])
+    alternatives = nearest.combinations(job.catalogue, demand)
+    job.note("accelerator-machine", "error", f"{path}.accelerator_type", message, alternatives)
+
+
+def _tpu(job: Job, pool: Pool, path: str) -> None:
+    """Check a pool on a TPU machine (facts of the page on configuring compute, 2026-08-20)."""
+    if pool.machine["machine_type"] == "cloud-tpu":
+        _cloud_tpu(job, pool, path)
+    else:
+        _tpu_topology(job, pool, path)
+    if known(pool.replica_count) and pool.replica_count != 1:
+        message = f"replica_count is {pool.replica_count}; a TPU pool needs exactly 1"
+        job.note("tpu", "error", f"{pool.path}.replica_count", message)
+
+
+def _cloud_tpu(job: Job, pool: Pool, path: str) -> None:
+    accelerator, count = (pool.machine.get(key) for key in ("accelerator_type", "accelerator_count"))
+    right_type = accelerator in _TPU_SLICES or (accelerator is not None and not known(accelerator))
+    right_count = (count is not None and not known(count)) or (
+        isinstance(count, int) and (count == 8 or (count > 0 and count % 32 == 0))
     )
-    job.note("accelerator-machine", "error", f"{where}.accelerator_type", message, alternatives)
+    if not (right_type and right_count):
+        message = f"cloud-tpu with {count or 0} x {accelerator}; it supports 8 (one host) or a multiple of 32 (a pod)"
+        job.note("tpu", "error", path, message, tuple(f"cloud-tpu with 8 x {name}" for name in _TPU_SLICES))
+
+
+def _tpu_topology(job: Job, pool: Pool, path: str) -> None:
+    machine = pool.machine["machine_type"]
+    if pool.accelerator or pool.machine.get("accelerator_count"):
+        message = f"{machine} does not take accelerator_type or accelerator_count; set tpu_topology, e.g. 2x2"
+        job.note("accelerator-machine", "error", path, message)
+    elif not pool.machine.get("tpu_topology"):
+        job.note("tpu", "error", path, f"tpu_topology is missing; {machine} needs one, e.g. 2x2")

@@ -1,4 +1,4 @@
-"""Rules about where a job runs."""
+"""Rules about the region of a job and what is offered there."""
 
 import re
 
@@ -11,14 +11,14 @@ _ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
 
 
 def check_region(job: Job) -> None:
-    """Check the region of the job and every accelerator in it; without a region only the same-zone rule."""
-    if job.region and _known_region(job):
+    """Check the region of the job and every accelerator in it; without a region, check only the same-zone rule."""
+    if job.region and _is_training_region(job):
         for pool in job.pools:
-            _accelerator_there(job, pool.accelerator, f"{pool.where}.machine_spec.accelerator_type")
+            _offered(job, pool.accelerator, f"{pool.path}.machine_spec.accelerator_type")
     _same_zone(job)
 
 
-def _known_region(job: Job) -> bool:
+def _is_training_region(job: Job) -> bool:
     region = job.region
     if region not in job.catalogue.training_regions:
         zone = _ZONE.fullmatch(region)
@@ -27,36 +27,34 @@ def _known_region(job: Job) -> bool:
         job.note("region", "error", "region", f"{region!r} {found}; give a region such as europe-west4", near)
         return False
     if not job.catalogue.training_regions[region]:
-        message = (
-            f"custom training in {region} is doubtful: only some of Google's pages list it; try it with a short job"
-        )
+        message = f"custom training in {region} is doubtful: only some of Google's pages list it; try a short job first"
         job.note("region-doubtful", "warning", "region", message)
     return True
 
 
-def _accelerator_there(job: Job, accelerator: str, where: str) -> None:
+def _offered(job: Job, accelerator: str, path: str) -> None:
     kind = job.catalogue.accelerators.get(accelerator)
     if kind is None or has_ended(kind, job.today):
-        return  # said already, with what takes its place
+        return  # the rules about machines have reported it, with replacements
     entry = job.catalogue.regions.get((accelerator, job.region))
     if entry is None or entry.training == "no":
-        why = "is there, but not for training" if entry else "is not offered"
-        message = f"{accelerator} {why} in {job.region}; choose another region or another accelerator"
-        job.note("accelerator-region", "error", where, message, nearest.regions(job.catalogue, accelerator, job.region))
+        found = f"{'not offered for training' if entry else 'not offered'} in {job.region}"
+        message = f"{accelerator} is {found}; choose another region or accelerator"
+        job.note("accelerator-region", "error", path, message, nearest.regions(job.catalogue, accelerator, job.region))
     elif entry.doubtful:
         message = (
             f"{accelerator} in {job.region} is doubtful (quota page: {entry.default_quota or 'nothing'}, "
-            f"as of {entry.source_date}); look at your quota first"
+            f"as of {entry.source_date}); check your quota first"
         )
         alternatives = nearest.regions(job.catalogue, accelerator, job.region)
-        job.note("accelerator-region-doubtful", "warning", where, message, alternatives)
+        job.note("accelerator-region-doubtful", "warning", path, message, alternatives)
 
 
 def _same_zone(job: Job) -> None:
     kinds = dict.fromkeys(pool.accelerator for pool in job.pools if pool.accelerator)
     if len(kinds) > 1:
         message = (
-            f"{' and '.join(kinds)} in one job: all must exist in one zone of the region, "
-            "which no table shows; use one kind, or ask for a zone that has them"
+            f"{' and '.join(kinds)} in one job must be available in the same zone of the region, "
+            "which no table shows; use one type, or ask for a zone that has them"
         )
         job.note("same-zone", "warning", f"{job.prefix}worker_pool_specs", message)

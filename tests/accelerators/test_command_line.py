@@ -60,7 +60,7 @@ def test_exit_codes(accelerators, arguments, code):
 def test_findings_are_readable(accelerators):
     done = accelerators("check", PIPELINES / "literal.json")
     error, place, nearest, last = done.stdout.splitlines()[2:]
-    message = "3 x NVIDIA_TESLA_V100 on n1-standard-8; this machine takes 1, 2, 4 or 8 of them per replica"
+    message = "3 x NVIDIA_TESLA_V100 on n1-standard-8; this machine type supports 1, 2, 4 or 8 per replica"
     assert error == f"error: {message} [accelerator-count]"
     task = "root.dag.tasks.custom-training-job.inputs.parameters.worker_pool_specs.runtimeValue.constant[0]"
     assert place == f"    at {task}.machine_spec.accelerator_count"

@@ -123,7 +123,7 @@ def test_what_is_missing_is_one_line(
     )
     assert "is a placeholder" in refused(pipelines("submit", "image_training.json", *PLACE, "--dry-run"))
     wrong = ("-p", "accelerator_count=3")
-    assert "this machine takes 1, 2 or 4" in refused(
+    assert "this machine type supports 1, 2 or 4" in refused(
         pipelines("submit", "image_training.json", *PLACE, *wrong, "--dry-run")
     )
 
