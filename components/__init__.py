@@ -1,1 +1,1 @@
-"""The steps of the pipelines: each file is one component, a signature that calls into `trainer`."""
+"""The pipeline's steps, one per file: a signature, one import, one call; what they share is in `training_job`."""

@@ -1,4 +1,4 @@
-"""Step `evaluate`: how good the best checkpoint is on pictures it has never seen."""
+"""The `evaluate` step: the accuracy of the best checkpoint on images it has never seen."""
 
 from kfp import dsl
 
@@ -13,20 +13,19 @@ def evaluate(
     confusion_matrix: dsl.Output[dsl.ClassificationMetrics],
     report: dsl.Output[dsl.HTML],
 ) -> float:
-    """Measure the checkpoint that was best on the validation split on the test split.
+    """Evaluate the checkpoint with the best validation accuracy on the test split.
 
     Args:
-        checkpoint_directory: Where the training step left its checkpoints.
-        dataset: The dataset made by `prepare`.
+        checkpoint_directory: Folder with the checkpoints of the training job.
+        dataset: The dataset written by `prepare`.
         metrics: Accuracy, loss and the number of examples.
-        confusion_matrix: Rows are the true classes, columns the predicted ones.
-        report: Page with curves, confusion matrix and the most wrongly classified pictures.
+        confusion_matrix: Rows are true classes, columns are predicted classes.
+        report: Page with curves, the confusion matrix and the worst errors.
 
     Returns:
         Accuracy on the test split, 0 to 1.
     """
-    from trainer.command_line import reported
-    from trainer.evaluate import evaluate as measure
+    from trainer.evaluate import evaluate as measure, reported
 
     result = reported(measure)(
         dataset_directory=dataset.path,

@@ -1,4 +1,4 @@
-"""Step `export`: the best checkpoint as a SavedModel that takes the bytes of a picture."""
+"""The `export` step: the best checkpoint as a SavedModel that accepts encoded image files."""
 
 from kfp import dsl
 
@@ -7,18 +7,17 @@ from training_job.image import PLACEHOLDER_IMAGE
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
 def export(checkpoint_directory: str, dataset: dsl.Input[dsl.Dataset], model: dsl.Output[dsl.Model]) -> str:
-    """Write the SavedModel, load it again and compare it with the checkpoint before it counts.
+    """Write the SavedModel, load it again and compare its predictions with the checkpoint's.
 
     Args:
-        checkpoint_directory: Where the training step left its checkpoints.
-        dataset: The dataset made by `prepare`; its test pictures are the comparison.
-        model: The SavedModel; its metadata says what was compared.
+        checkpoint_directory: Folder with the checkpoints of the training job.
+        dataset: The dataset written by `prepare`; the comparison uses its test images.
+        model: The SavedModel; its metadata has the results of the comparison.
 
     Returns:
-        URI of the SavedModel, for the registry.
+        URI of the SavedModel, for the Model Registry.
     """
-    from trainer.command_line import reported
-    from trainer.export import export as export_model
+    from trainer.export import export as export_model, reported
 
     model.metadata.update(
         reported(export_model)(

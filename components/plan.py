@@ -1,4 +1,4 @@
-"""Step `plan`: which machines train what, and whether anything is left to do at all."""
+"""The `plan` step: the machines, the training job's arguments, and whether anything is left to do."""
 
 from typing import NamedTuple
 
@@ -22,7 +22,11 @@ def plan(
     max_steps: int,
     global_batch_size: int,
     learning_rate: float,
+    learning_rate_schedule: str,
+    warmup_fraction: float,
+    optimizer: str,
     augment: str,
+    shuffle: str,
     seed: int,
     run_label: str,
     machine_type: str,
@@ -53,46 +57,18 @@ def plan(
         ("has_nothing_new", bool),
     ],
 ):
-    """Check the machines seconds before they are requested, and name the run by what it computes.
+    """Check the machines right before they are requested, and identify the run by what it computes.
 
-    Args:
-        dataset: The dataset made by `prepare`; its fingerprint is part of the run's identity.
-        report: Page with the machines, the hyperparameters and the findings.
-        image: Container image of the training job.
-        region: Vertex AI region the pipeline runs in.
-        pipeline_root: Folder under which `training/<run id>` holds what has to outlive this run.
-        model_name: Name in the Model Registry, also used for the job.
-        model: Architecture, e.g. `convnet` or `resnet50`, or `package.module:function`.
-        weights: `default`, `imagenet`, `none`, or a path.
-        trainable: `default`, `head` or `all`.
-        epochs: Passes over the training split.
-        max_steps: Stop after this many steps, for a trial; 0 does all epochs.
-        global_batch_size: Examples per step over all devices.
-        learning_rate: Peak learning rate.
-        augment: `none`, `shift`, `flip-and-shift` or `crop-and-flip`.
-        seed: Order of examples, augmentation and initial weights follow from it.
-        run_label: Another text makes another run of the same configuration.
-        machine_type: Compute Engine machine type of each replica.
-        accelerator_type: Vertex's GPU name; empty for none.
-        accelerator_count: GPUs per machine.
-        replica_count: Machines that train.
-        parameter_server_count: Machines that hold the variables instead; 0 for synchronous training.
-        scheduling_strategy: STANDARD, SPOT or FLEX_START.
-        timeout_seconds: Longest time the job may run.
-        exact: Same bits on every run and after every restart; not part of the run's identity.
-        minimum_accuracy: A finished run below it has nothing left to do; a mistake is found before GPUs are paid for.
-        serving_image: Prediction container of the registered model.
-        service_account: Account of the training job.
-        network: VPC network of the training job.
-        tensorboard: TensorBoard instance of the training job.
-        kms_key: Customer-managed key.
+    `dataset` was written by `prepare`; its fingerprint is part of the run's identity. `report` is a page with the
+    machines, the configuration and the findings of the machine check. `image` is the container image of the training
+    job, and `region` where it runs. What has to outlive this run is in `training/<run id>` under `pipeline_root`. All
+    other inputs are parameters of the pipeline and described there.
 
     Returns:
-        The worker pools, the job's settings, whether a committed result exists already, and whether that has been
-        registered, too, or found not good enough.
+        Fields of the training job; whether a completed run with this identity exists; and whether its model has also
+        been registered or found not good enough.
     """
-    from trainer.command_line import reported
-    from training_job.plan import plan as plan_training
+    from training_job.plan import plan as plan_training, reported
 
     return reported(plan_training)(
         dataset_directory=dataset.path,
@@ -119,7 +95,11 @@ def plan(
             "max_steps": max_steps,
             "global_batch_size": global_batch_size,
             "learning_rate": learning_rate,
+            "learning_rate_schedule": learning_rate_schedule,
+            "warmup_fraction": warmup_fraction,
+            "optimizer": optimizer,
             "augment": augment,
+            "shuffle": shuffle,
             "seed": seed,
         },
         machines={

@@ -1,4 +1,4 @@
-"""Step `prepare`: pictures in, a dataset of records out."""
+"""The `prepare` step: images in, a dataset of records out."""
 
 from kfp import dsl
 
@@ -15,19 +15,18 @@ def prepare(
     dataset: dsl.Output[dsl.Dataset],
     report: dsl.Output[dsl.HTML],
 ) -> None:
-    """Read the source's pictures, resize them once and write them as ArrayRecord shards with their statistics.
+    """Read the images of the source, resize them once and write them as ArrayRecord shards with their statistics.
 
     Args:
         source: `digits`, a folder with one sub-folder per class, or `tfds:NAME`.
-        image_size: Side of the square pictures that the model will see, in pixels.
-        max_examples: Use at most this many pictures, for a trial; 0 uses all.
-        max_bad_fraction: Share of unreadable pictures (0 to 1) above which the step fails.
-        seed: Decides which pictures a trial (`max_examples`) takes.
-        dataset: The dataset; its metadata has fingerprint, classes and counts.
-        report: Page with the statistics, sample pictures and what was left out.
+        image_size: Height and width of the stored images, in pixels.
+        max_examples: Maximum number of images, for a trial; 0 uses all.
+        max_bad_fraction: Share of unreadable images (0 to 1) above which the step fails.
+        seed: Selects the splits, and the images of a trial (`max_examples`).
+        dataset: The dataset; its metadata has the fingerprint, the classes and the counts.
+        report: Page with the statistics, sample images and skipped files.
     """
-    from trainer.command_line import reported
-    from trainer.prepare import prepare as prepare_dataset
+    from trainer.prepare import prepare as prepare_dataset, reported
 
     dataset.metadata.update(
         reported(prepare_dataset)(

@@ -1,4 +1,4 @@
-"""Step `record`: writes down that the model is registered, so that a run on the same data has nothing left to do."""
+"""The `record` step: notes the registration, so that a run on the same data ends after `plan`."""
 
 from kfp import dsl
 
@@ -9,13 +9,13 @@ from training_job.image import PLACEHOLDER_IMAGE
 def record(
     checkpoint_directory: str, model_name: str, serving_image: str, registered_model: dsl.Input[dsl.Artifact]
 ) -> None:
-    """Leave a note beside the checkpoints; `plan` reads it.
+    """Write the registration next to the checkpoints, where `plan` reads it.
 
     Args:
-        checkpoint_directory: Where the training step left its checkpoints.
-        model_name: Name in the Model Registry.
-        serving_image: Prediction container the model is served with.
-        registered_model: What the registry made of the model; its metadata has the resource name.
+        checkpoint_directory: Folder with the checkpoints of the training job.
+        model_name: Display name in the Model Registry.
+        serving_image: Prediction container image of the registered model.
+        registered_model: The registered model; its metadata has the resource name.
     """
     from trainer.checkpoints.outcome import note_registration
 

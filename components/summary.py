@@ -1,4 +1,4 @@
-"""Step `summary`: the exit handler, which says how the run ended whatever happened."""
+"""The `summary` step: the exit handler, which prints how the run ended."""
 
 from kfp import dsl
 
@@ -7,15 +7,15 @@ from training_job.image import PLACEHOLDER_IMAGE
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
 def summary(status: dsl.PipelineTaskFinalStatus) -> str:
-    """Print the state of the run and, after a failure, what failed.
+    """Print the final state of the run and, after a failure, its cause.
 
     Args:
-        status: Filled in by the service when everything else has ended.
+        status: Final state, filled in by the service when all other steps have ended.
 
     Returns:
-        The line that was printed.
+        The printed line.
     """
-    from training_job.outcome import one_line
+    from training_job.report import one_line
 
     line = one_line(status)
     print(line)

@@ -1,4 +1,4 @@
-"""The image classification pipeline: prepare, plan, train, evaluate, export, register."""
+"""The image classification pipeline: prepare, plan, train, evaluate, export and register."""
 
 import inspect
 from collections.abc import Callable
@@ -20,12 +20,20 @@ from pipelines.settings import Settings
 
 NAME = "image-training"
 LOCATION = "{{$.pipeline_google_cloud_location}}"
-"""Resolved at run time to the region the pipeline was submitted to; ModelUploadOp would default to us-central1."""
+"""Resolved at run time to the region of the pipeline job; ModelUploadOp would default to us-central1."""
 
-
-@dsl.pipeline(
-    name="train-unless-finished", description="Requests the machines, unless this very training has been done."
+_JOB_FIELDS = (
+    "is_finished",
+    "worker_pool_specs",
+    "restart_job_on_worker_restart",
+    "timeout",
+    "display_name",
+    "base_output_directory",
 )
+"""Outputs of `plan` that the training job takes as they are."""
+
+
+@dsl.pipeline(name="train-unless-finished", description="Requests the machines unless this run is already complete.")
 def train_unless_finished(
     is_finished: bool,
     worker_pool_specs: list[dict[str, str]],
@@ -39,7 +47,7 @@ def train_unless_finished(
     tensorboard: str,
     kms_key: str,
 ) -> None:
-    """A graph of its own: what follows depends on it whether or not the job inside it was needed."""
+    """Run the training job in its own graph: later steps depend on the graph even if the job is skipped."""
     with dsl.If(is_finished == False, name="not-finished"):  # noqa: E712 - this builds an expression
         CustomTrainingJobOp(
             display_name=display_name,
@@ -57,7 +65,7 @@ def train_unless_finished(
 
 
 def image_training(settings: Settings) -> Any:
-    """Return the pipeline, ready to be compiled, with the settings as its images and default values."""
+    """Return the pipeline to compile, with the images and default values of the settings."""
     machines = settings.machines
 
     def graph(
@@ -72,7 +80,11 @@ def image_training(settings: Settings) -> Any:
         max_bad_fraction: float = 0.1,
         global_batch_size: int = 64,
         learning_rate: float = 0.002,
+        learning_rate_schedule: str = "cosine",
+        warmup_fraction: float = 0.05,
+        optimizer: str = "adam",
         augment: str = "shift",
+        shuffle: str = "default",
         seed: int = 0,
         machine_type: str = machines.machine_type,
         accelerator_type: str = machines.accelerator_type,
@@ -92,117 +104,83 @@ def image_training(settings: Settings) -> Any:
         kms_key: str = "",
         recipients: list[str] = list(settings.recipients or ()),  # noqa: B006 - kfp reads it once, as the default
     ) -> None:
-        """Train an image classifier on your pictures and register it when it is good enough.
+        """Train an image classifier and register it if it is accurate enough.
 
         Args:
             source: `digits`, a folder (gs://, or an absolute path) with one sub-folder per class, or `tfds:NAME`.
-            model: `convnet` (small), `resnet50`, `efficientnetv2-b0` and the like, or `package.module:function`.
-            weights: `default` (imagenet where the model has them), `imagenet`, `none`, or the path of a weights file.
-            trainable: `head` (a pretrained base stays frozen), `all` (fine-tuning), or `default` (head if pretrained).
-            image_size: Side of the square pictures the model sees, in pixels; 224 or 300 for resnet50.
+            model: `convnet` (small), `resnet50`, `efficientnetv2-b0` etc., or your own as `package.module:function`.
+            weights: `default` (imagenet if the model has them), `imagenet`, `none`, or the path of a weights file.
+            trainable: `head` (freeze a pretrained base), `all` (fine-tune), or `default` (`head` if pretrained).
+            image_size: Height and width of the images, in pixels; 224 or 300 for resnet50.
             epochs: Passes over the training split.
-            max_steps: Stop after this many steps, for a trial; 0 does all epochs.
-            max_examples: Use at most this many pictures, for a trial; 0 uses all.
-            max_bad_fraction: Share of unreadable pictures (0 to 1) above which the run fails.
-            global_batch_size: Examples per step over all devices together.
+            max_steps: Maximum number of training steps, for a trial; 0 for no limit.
+            max_examples: Maximum number of images, for a trial; 0 uses all.
+            max_bad_fraction: Share of unreadable images (0 to 1) above which the run fails.
+            global_batch_size: Examples per step over all devices of all machines.
             learning_rate: Peak learning rate.
-            augment: Random changes of training pictures: `none`, `shift`, `flip-and-shift` or `crop-and-flip`.
-            seed: Order of examples, augmentation and initial weights follow from it.
+            learning_rate_schedule: Learning rate after the warm-up: `cosine` (decays to zero) or `constant`.
+            warmup_fraction: Share of all steps (0 to 0.9) in which the learning rate rises linearly from zero.
+            optimizer: `adam`, `rmsprop`, or `sgd` (with momentum 0.9).
+            augment: Random changes to training images: `none`, `shift`, `flip-and-shift` or `crop-and-flip`.
+            shuffle: `whole`, `blocks` (for data much larger than memory), or `default` (`blocks` above 32 GiB).
+            seed: Seed of initial weights, example order, augmentation and dropout.
             machine_type: Machine type of each training replica, e.g. n1-standard-8, g2-standard-12, a2-highgpu-1g.
-            accelerator_type: GPU, e.g. NVIDIA_TESLA_T4, NVIDIA_L4, NVIDIA_TESLA_A100; empty trains on CPUs.
+            accelerator_type: GPU type, e.g. NVIDIA_TESLA_T4, NVIDIA_L4, NVIDIA_TESLA_A100; empty to train on CPUs.
             accelerator_count: GPUs per machine.
-            replica_count: Machines that train together.
-            parameter_server_count: Machines that hold the variables, for asynchronous training; 0 trains synchronously.
-            scheduling_strategy: STANDARD, SPOT (cheaper, may be taken away) or FLEX_START (waits for capacity).
-            timeout_seconds: Longest time the training job may run.
-            exact: Same bits of the weights on every run and after every restart, at some cost in speed.
-            minimum_accuracy: Export and register only at this test accuracy (0 to 1) or more.
-            model_name: Name in the Model Registry.
-            serving_image: Prediction container the registered model is served with.
-            run_label: Another text trains the same configuration once more.
-            service_account: Account the training job runs as; empty for Vertex AI's own. TensorBoard needs one.
+            replica_count: Number of machines that train: the chief and the workers.
+            parameter_server_count: Parameter servers for asynchronous training; 0 trains synchronously.
+            scheduling_strategy: STANDARD, SPOT (cheaper, may be preempted) or FLEX_START (waits for capacity).
+            timeout_seconds: Maximum duration of the training job, in seconds.
+            exact: Bit-identical weights on every run and after every restart, at some cost in speed.
+            minimum_accuracy: Export and register the model only at this test accuracy (0 to 1) or above.
+            model_name: Display name in the Model Registry.
+            serving_image: Prediction container image of the registered model.
+            run_label: Any text; a new one trains an unchanged configuration again.
+            service_account: Service account of the training job; empty for the default one. TensorBoard needs one.
             network: VPC network to peer with: projects/NUMBER/global/networks/NAME.
             tensorboard: TensorBoard instance: projects/NUMBER/locations/REGION/tensorboards/ID.
-            kms_key: Customer-managed key for job and model: projects/P/locations/REGION/keyRings/R/cryptoKeys/K.
-            recipients: E-mail addresses that are told how the run ended.
+            kms_key: Encryption key of the job and the model: projects/P/locations/REGION/keyRings/R/cryptoKeys/K.
+            recipients: E-mail addresses to notify when the run has ended.
         """
-        with dsl.ExitHandler(
-            _ours(summary(), settings)
+        parameters = dict(locals())
+        at_the_end = (
+            _step(summary(), settings)
             if settings.recipients is None
-            else VertexNotificationEmailOp(recipients=recipients),
-            name="run",
-        ):
-            data = _ours(
-                prepare(
-                    source=source,
-                    image_size=image_size,
-                    max_examples=max_examples,
-                    max_bad_fraction=max_bad_fraction,
-                    seed=seed,
-                ),
-                settings,
+            else VertexNotificationEmailOp(recipients=recipients)
+        )
+        with dsl.ExitHandler(at_the_end, name="run"):
+            prepared = prepare(
+                source=source,
+                image_size=image_size,
+                max_examples=max_examples,
+                max_bad_fraction=max_bad_fraction,
+                seed=seed,
             )
-            planned = _ours(
-                plan(
-                    dataset=data.outputs["dataset"],
-                    image=settings.image,
-                    region=LOCATION,
-                    pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
-                    model_name=model_name,
-                    model=model,
-                    weights=weights,
-                    trainable=trainable,
-                    epochs=epochs,
-                    max_steps=max_steps,
-                    global_batch_size=global_batch_size,
-                    learning_rate=learning_rate,
-                    augment=augment,
-                    seed=seed,
-                    run_label=run_label,
-                    machine_type=machine_type,
-                    accelerator_type=accelerator_type,
-                    accelerator_count=accelerator_count,
-                    replica_count=replica_count,
-                    parameter_server_count=parameter_server_count,
-                    scheduling_strategy=scheduling_strategy,
-                    timeout_seconds=timeout_seconds,
-                    exact=exact,
-                    minimum_accuracy=minimum_accuracy,
-                    serving_image=serving_image,
-                    service_account=service_account,
-                    network=network,
-                    tensorboard=tensorboard,
-                    kms_key=kms_key,
-                ),
-                settings,
+            dataset = _step(prepared, settings).outputs["dataset"]
+            planned = plan(
+                dataset=dataset,
+                image=settings.image,
+                region=LOCATION,
+                pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
+                # What `plan` needs of the pipeline's parameters has the same name there.
+                **{name: value for name, value in parameters.items() if name in plan.component_spec.inputs},
             )
-            with dsl.If(planned.outputs["has_nothing_new"] == False, name="something-new"):  # noqa: E712
-                job = (
-                    "is_finished",
-                    "worker_pool_specs",
-                    "restart_job_on_worker_restart",
-                    "timeout",
-                    "display_name",
-                    "base_output_directory",
-                )
+            plan_outputs = _step(planned, settings).outputs
+            with dsl.If(plan_outputs["has_nothing_new"] == False, name="something-new"):  # noqa: E712
                 trained = train_unless_finished(
-                    **{name: planned.outputs[name] for name in job},
+                    **{name: plan_outputs[name] for name in _JOB_FIELDS},
                     scheduling_strategy=scheduling_strategy,
                     service_account=service_account,
                     network=network,
                     tensorboard=tensorboard,
                     kms_key=kms_key,
                 )
-                evaluated = _ours(
-                    evaluate(
-                        checkpoint_directory=planned.outputs["checkpoint_directory"], dataset=data.outputs["dataset"]
-                    ).after(trained),
-                    settings,
-                )
+                checkpoints = plan_outputs["checkpoint_directory"]
+                evaluated = _step(evaluate(checkpoint_directory=checkpoints, dataset=dataset).after(trained), settings)
                 with dsl.If(evaluated.outputs["Output"] >= minimum_accuracy, name="good-enough"):
                     _register(
-                        planned.outputs["checkpoint_directory"],
-                        data.outputs["dataset"],
+                        checkpoints,
+                        dataset,
                         settings,
                         model_name=model_name,
                         serving_image=serving_image,
@@ -217,7 +195,7 @@ def image_training(settings: Settings) -> Any:
 def _register(
     checkpoint_directory: Any, dataset: Any, settings: Settings, *, model_name: str, serving_image: str, kms_key: str
 ) -> None:
-    exported = _ours(export(checkpoint_directory=checkpoint_directory, dataset=dataset), settings)
+    exported = _step(export(checkpoint_directory=checkpoint_directory, dataset=dataset), settings)
     servable = dsl.importer(
         artifact_uri=exported.outputs["Output"],
         artifact_class=UnmanagedContainerModel,
@@ -230,21 +208,21 @@ def _register(
         encryption_spec_key_name=kms_key,
     )
     registered.set_display_name("register").set_caching_options(False)
-    noted = record(
+    recorded = record(
         checkpoint_directory=checkpoint_directory,
         model_name=model_name,
         serving_image=serving_image,
         registered_model=registered.outputs["model"],
     )
-    _ours(noted, settings)
+    _step(recorded, settings)
 
 
 def _drop_parameter(graph: Callable[..., Any], name: str) -> None:
-    # kfp reads the signature: what it does not see does not become a field of the console's form.
+    # kfp reads the signature, so a parameter that is not in it does not become a field of the console's form.
     signature = inspect.signature(graph)
     graph.__signature__ = signature.replace(parameters=[p for p in signature.parameters.values() if p.name != name])  # type: ignore[attr-defined]
 
 
-def _ours(task: Any, settings: Settings) -> Any:
-    # Caching keys on the folder's name, not on what is in it: no step may answer from an earlier run.
+def _step(task: Any, settings: Settings) -> Any:
+    # The service's cache compares the path of a folder, not its content: a cached step could miss changed data.
     return task.set_container_image(settings.image).set_caching_options(False)

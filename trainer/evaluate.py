@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainer import command_line
+from trainer.command_line import reported as reported
 from trainer.data import dataset
 from trainer.files import storage
 

@@ -7,6 +7,7 @@ import pathlib
 import sys
 
 from trainer import command_line
+from trainer.command_line import reported as reported
 from trainer.data import dataset
 from trainer.errors import TrainingError
 from trainer.files import storage

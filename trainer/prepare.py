@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 from trainer import command_line
+from trainer.command_line import reported as reported
 from trainer.data import dataset, dataset_files, images, splits
 from trainer.data.dataset_files import Prepared
 from trainer.data.sources import Source, SourceImage, open_source

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from trainer.checkpoints.identity import is_finished, run_id
 from trainer.checkpoints.outcome import conclusion
+from trainer.command_line import reported as reported
 from trainer.config import TrainConfig
 from trainer.data import dataset as datasets
 from training_job import report as plan_report

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from kfp.dsl import PipelineTaskFinalStatus
+
 import accelerators
 from trainer.results import report
 from training_job.machines import Machines
@@ -58,3 +60,10 @@ def _findings(findings: list[accelerators.Finding]) -> report.Block:
         rows=[[finding.rule, finding.message, ", ".join(finding.alternatives)] for finding in findings],
         states=["warn"] * len(findings),
     )
+
+
+def one_line(status: PipelineTaskFinalStatus) -> str:
+    """Return the final state of a pipeline run, e.g. `image-training-20260101: SUCCEEDED`, and the cause of a failure."""
+    job = status.pipeline_job_resource_name.rpartition("/")[2]
+    cause = " ".join((status.error_message or "").split())
+    return f"{job}: {status.state}" + (f": {cause}" if cause else "")

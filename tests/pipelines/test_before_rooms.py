@@ -1,0 +1,150 @@
+"""The compiled file differs from the one before the rooms were redrawn only in added parameters and in texts."""
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf import json_format
+
+from pipelines.image_training import image_training
+from pipelines.settings import Settings
+
+ADDED = {"learning_rate_schedule", "optimizer", "shuffle", "warmup_fraction"}
+"""Hyperparameters that the pipeline did not have before."""
+
+
+@pytest.fixture(scope="module")
+def before(repository: Path) -> dict[str, Any]:
+    """The spec that was compiled before."""
+    text = (repository / "tests" / "data" / "before_rooms" / "image_training.json").read_text()
+    return dict(json.loads(text))
+
+
+@pytest.fixture(scope="module")
+def today() -> dict[str, Any]:
+    """The spec of today's pipeline with the same settings."""
+    spec: dict[str, Any] = json_format.MessageToDict(image_training(Settings()).pipeline_spec)
+    return spec
+
+
+def without_texts(value: Any) -> Any:
+    """Return the spec without descriptions, and without the commands of executors."""
+    if isinstance(value, dict):
+        return {key: without_texts(inner) for key, inner in value.items() if key not in ("description", "command")}
+    return [without_texts(inner) for inner in value] if isinstance(value, list) else value
+
+
+def differences(before: Any, today: Any, path: str = "") -> Iterator[str]:
+    """Yield `+path`, `-path` and `!path` for what was added, removed and changed."""
+    if isinstance(before, dict) and isinstance(today, dict):
+        for key in sorted(before.keys() | today.keys()):
+            inner = f"{path}/{key}"
+            if key in before and key in today:
+                yield from differences(before[key], today[key], inner)
+            else:
+                yield f"+{inner}" if key in today else f"-{inner}"
+    elif before != today:
+        yield f"!{path}"
+
+
+def commands(spec: dict[str, Any]) -> dict[str, list[str]]:
+    """Return executor -> its command."""
+    executors = spec["deploymentSpec"]["executors"]
+    return {name: each["container"]["command"] for name, each in executors.items() if "container" in each}
+
+
+def is_source(text: str) -> bool:
+    """Return whether a word of a command is the source of a Python component."""
+    return text.startswith("\nimport kfp\n")
+
+
+class Statements(ast.NodeTransformer):
+    """Removes imports, docstrings and the added hyperparameters; comments are not in the tree."""
+
+    def visit_Import(self, node: ast.Import) -> None:
+        return None
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        return None
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        if ast.get_docstring(node) is not None:
+            del node.body[0]
+        return self.generic_visit(node)
+
+    def visit_arguments(self, node: ast.arguments) -> ast.AST:
+        node.args = [each for each in node.args if each.arg not in ADDED]
+        return self.generic_visit(node)
+
+    def visit_Dict(self, node: ast.Dict) -> ast.AST:
+        pairs = list(zip(node.keys, node.values, strict=True))
+        kept = [(k, v) for k, v in pairs if not (isinstance(k, ast.Constant) and k.value in ADDED)]
+        node.keys, node.values = [k for k, _ in kept], [v for _, v in kept]
+        return self.generic_visit(node)
+
+
+def statements(source: str) -> str:
+    return ast.unparse(Statements().visit(ast.parse(source)))
+
+
+def test_only_parameters_were_added(before: dict[str, Any], today: dict[str, Any]) -> None:
+    found = list(differences(without_texts(before), without_texts(today)))
+    assert [each for each in found if not each.startswith("+")] == []
+    names = {each.rpartition("/")[2].removeprefix("pipelinechannel--") for each in found}
+    assert names == ADDED
+    assert {each.split("/")[-2] for each in found} == {"parameters"}
+
+
+def test_commands_differ_only_in_imports_comments_and_docstrings(before: dict[str, Any], today: dict[str, Any]) -> None:
+    old, new = commands(before), commands(today)
+    assert old.keys() == new.keys()
+    for name, words in old.items():
+        assert len(words) == len(new[name]), name
+        for one, other in zip(words, new[name], strict=True):
+            assert is_source(one) == is_source(other), name
+            if is_source(one):
+                assert statements(one) == statements(other), name
+            else:
+                assert one == other, name
+
+
+def test_only_plan_has_the_added_parameters(today: dict[str, Any]) -> None:
+    having = {name for name, words in commands(today).items() if ADDED & set(names_in(words[-1]))}
+    assert having == {"exec-plan"}
+
+
+def names_in(source: str) -> list[str]:
+    if not is_source(source):
+        return []
+    return [node.arg for node in ast.walk(ast.parse(source)) if isinstance(node, ast.arg)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("reported(measure)", "measure"),
+        ("is_noted=True", "is_noted=False"),
+        ("    return result.accuracy", "    return 1 - result.accuracy"),
+        ("checkpoint_directory: str,", "checkpoint_directory: str, other: str,"),
+    ],
+)
+def test_a_changed_statement_is_found(today: dict[str, Any], old: str, new: str) -> None:
+    source = commands(today)["exec-evaluate"][-1]
+    assert old in source
+    assert statements(source) != statements(source.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("before", "today", "found"),
+    [
+        ({"a": 1}, {"a": 1, "b": 2}, ["+/b"]),
+        ({"a": 1, "b": 2}, {"a": 1}, ["-/b"]),
+        ({"a": {"b": [1]}}, {"a": {"b": [2]}}, ["!/a/b"]),
+        ({"a": 1}, {"a": 1}, []),
+    ],
+)
+def test_differences_are_found_in_both_directions(before: Any, today: Any, found: list[str]) -> None:
+    assert list(differences(before, today)) == found
