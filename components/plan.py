@@ -68,7 +68,7 @@ def plan(
         Fields of the training job; whether a completed run with this identity exists; and whether its model has also
         been registered or found not good enough.
     """
-    from training_job.plan import plan as plan_training, reported
+    from training_job.plan import plan as plan_training, reported  # isort: skip
 
     return reported(plan_training)(
         dataset_directory=dataset.path,

@@ -17,9 +17,10 @@ PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.
 
 
 def commands(page: pathlib.Path) -> list[str]:
-    """Return the lines of code blocks that start with `python`, with or without a prompt."""
-    fenced = "\n".join(re.findall(r"^```[a-z]*\n(.*?)^```$", page.read_text(), flags=re.M | re.S))
-    indented = "\n".join(re.findall(r"^    (.*)$", page.read_text(), flags=re.M))
+    """Return the commands of code blocks that start with `python`, with or without a prompt, each as one line."""
+    text = page.read_text().replace("\\\n", "")
+    fenced = "\n".join(re.findall(r"^```[a-z]*\n(.*?)^```$", text, flags=re.M | re.S))
+    indented = "\n".join(re.findall(r"^    (.*)$", text, flags=re.M))
     lines = (line.removeprefix("$ ") for line in f"{fenced}\n{indented}".splitlines())
     return [line for line in lines if line.startswith("python ")]
 

@@ -63,7 +63,7 @@ def _findings(findings: list[accelerators.Finding]) -> report.Block:
 
 
 def one_line(status: PipelineTaskFinalStatus) -> str:
-    """Return the final state of a pipeline run, e.g. `image-training-20260101: SUCCEEDED`, and the cause of a failure."""
+    """Return the final state of a run, e.g. `image-training-20260101: SUCCEEDED`, and the cause of a failure."""
     job = status.pipeline_job_resource_name.rpartition("/")[2]
     cause = " ".join((status.error_message or "").split())
     return f"{job}: {status.state}" + (f": {cause}" if cause else "")

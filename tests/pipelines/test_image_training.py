@@ -8,6 +8,7 @@ from google.protobuf import json_format
 
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
+from trainer.config import TrainConfig
 from training_job.image import PLACEHOLDER_IMAGE
 from training_job.machines import Machines
 
@@ -143,11 +144,20 @@ def test_our_steps_share_one_image_and_install_nothing(spec: dict[str, Any]) -> 
 
 def test_every_parameter_has_a_type_a_default_and_a_description(spec: dict[str, Any]) -> None:
     declared = spec["root"]["inputDefinitions"]["parameters"]
-    assert len(declared) == 29
+    assert len(declared) == 33
     for name, field in declared.items():
         assert field["parameterType"] in {"STRING", "NUMBER_INTEGER", "NUMBER_DOUBLE", "BOOLEAN", "LIST"}, name
         assert "defaultValue" in field, name
         assert len(field.get("description", "")) > 10, name
+
+
+def test_every_hyperparameter_of_the_trainer_is_a_parameter_with_the_same_default(spec: dict[str, Any]) -> None:
+    declared = spec["root"]["inputDefinitions"]["parameters"]
+    hyperparameters = TrainConfig().to_dict()
+    assert {name: declared[name]["defaultValue"] for name in hyperparameters} == hyperparameters
+    planned = dag(spec, "comp-exit-handler-1")["plan"]["inputs"]["parameters"]
+    for name in hyperparameters:
+        assert planned[name] == {"componentInputParameter": f"pipelinechannel--{name}"}
 
 
 def test_the_registered_model_is_served_by_the_image_of_the_parameter(spec: dict[str, Any]) -> None:

@@ -11,22 +11,13 @@ import pytest
 
 from trainer import flags
 from trainer.checkpoints.outcome import note_registration
+from trainer.config import TrainConfig
 from trainer.prepare import prepare
 from training_job.image import PLACEHOLDER_IMAGE
 from training_job.plan import TrainingPlan, plan
 from userinput.errors import UserError
 
-HYPERPARAMETERS = {
-    "model": "convnet",
-    "weights": "default",
-    "trainable": "default",
-    "epochs": 2,
-    "max_steps": 0,
-    "global_batch_size": 32,
-    "learning_rate": 0.002,
-    "augment": "shift",
-    "seed": 0,
-}
+HYPERPARAMETERS = TrainConfig(epochs=2, global_batch_size=32).to_dict()
 MACHINES = {
     "machine_type": "n1-standard-8",
     "accelerator_type": "NVIDIA_TESLA_T4",

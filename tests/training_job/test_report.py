@@ -1,8 +1,8 @@
-"""How the exit handler tells the end of a run."""
+"""The sentence in which the exit handler reports the end of a run."""
 
 from kfp.dsl import PipelineTaskFinalStatus
 
-from training_job.outcome import one_line
+from training_job.report import one_line
 
 
 def status(state: str, message: str | None) -> PipelineTaskFinalStatus:
