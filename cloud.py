@@ -13,7 +13,9 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
+
+from userinput import cli
 
 HERE = pathlib.Path(__file__).resolve().parent
 APIS = ("aiplatform", "artifactregistry", "cloudbuild", "iam", "storage")
@@ -235,17 +237,9 @@ def down(shell: Shell, names: Names, *, with_bucket: bool) -> None:
         shell.change("gcloud", "storage", "rm", "--recursive", names.bucket)
 
 
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print the mistake and leave with exit code 2."""
-        self.exit(2, f"error: {message}; python cloud.py --help lists what is valid\n")
-
-
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Return the command line's values."""
-    parser = Parser(description="Make, or remove, what a project needs for the pipeline.", allow_abbrev=False)
+    parser = cli.Parser("python cloud.py", description="Make, or remove, what a project needs for the pipeline.")
     parser.add_argument("what", choices=("up", "down"), help="up makes what is missing; down removes it again")
     parser.add_argument("--project", required=True, help="project id")
     parser.add_argument("--region", default="us-central1", help="region of bucket, image and jobs (%(default)s)")
@@ -268,17 +262,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Return the exit code: 0 done, 1 a command failed, 130 stopped."""
     flags = parse(argv)
     shell, names = Shell(dry_run=flags.dry_run), Names(project=flags.project, region=flags.region, name=flags.name)
-    try:
+
+    def change() -> int:
         if flags.what == "up":
             up(shell, names)
         else:
             down(shell, names, with_bucket=flags.with_bucket)
-    except Stopped as failure:
-        print(f"error: {failure}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    return 0
+        return cli.DONE
+
+    return cli.run(change, failures=(Stopped,))
 
 
 if __name__ == "__main__":

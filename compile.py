@@ -7,7 +7,7 @@ import pathlib
 import sys
 import tempfile
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from google.protobuf import json_format
 from kfp import compiler
@@ -16,24 +16,17 @@ from pipelines.image_training import image_training
 from pipelines.settings import Settings
 from training_job.image import PLACEHOLDER_IMAGE
 from training_job.machines import Machines, check
+from userinput import cli, files
 from userinput.errors import UserError
 
 BUILD = "gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/REPOSITORY/image-training-python ."
 RUN_HERE = "python -m localvertex run"
 
 
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print the mistake and leave with exit code 2."""
-        self.exit(2, f"error: {message}; python compile.py --help lists what is valid\n")
-
-
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Return the command line's values; the defaults are those of `Settings`."""
     default = Settings()
-    parser = Parser(description="Compile the image training pipeline for Vertex AI Pipelines.", allow_abbrev=False)
+    parser = cli.Parser("python compile.py", description="Compile the image training pipeline for Vertex AI Pipelines.")
     images = parser.add_argument_group("images")
     images.add_argument("--image", default=default.image, help="image of all steps, best by digest: NAME@sha256:...")
     images.add_argument("--serving-image", default=default.serving_image, help="prediction container (%(default)s)")
@@ -81,15 +74,14 @@ def write(pipeline: Any, directory: pathlib.Path) -> pathlib.Path:
     for path in written.values():
         if path.is_dir():
             raise UserError(f"{path} is a folder; remove it or give another --output-dir")
-    with tempfile.TemporaryDirectory(dir=directory, prefix=".writing-") as scratch:
-        aside = {suffix: pathlib.Path(scratch) / path.name for suffix, path in written.items()}
-        compiler.Compiler().compile(pipeline, str(aside["yaml"]))
-        # kfp deprecates its own JSON output, Vertex AI loads both: the same message, as JSON.
-        spec = json_format.MessageToDict(pipeline.pipeline_spec)
-        text = json.dumps(spec, indent=2, sort_keys=True, ensure_ascii=False)
-        aside["json"].write_text(f"{text}\n", encoding="utf-8")
-        for suffix, path in written.items():
-            aside[suffix].replace(path)
+    with tempfile.TemporaryDirectory() as scratch:
+        aside = pathlib.Path(scratch) / written["yaml"].name
+        compiler.Compiler().compile(pipeline, str(aside))
+        yaml = aside.read_bytes()
+    # kfp deprecates its own JSON output, Vertex AI loads both: the same message, as JSON.
+    spec = json_format.MessageToDict(pipeline.pipeline_spec)
+    text = json.dumps(spec, indent=2, sort_keys=True, ensure_ascii=False)
+    files.write_all({written["json"]: f"{text}\n".encode(), written["yaml"]: yaml})
     return written["json"]
 
 
@@ -126,18 +118,21 @@ def next_step(settings: Settings, path: pathlib.Path) -> list[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Compile; return the exit code: 0 written, 2 a value is wrong."""
     flags = parse(argv)
+    return cli.run(lambda: compile_pipeline(flags))
+
+
+def compile_pipeline(flags: argparse.Namespace) -> int:
+    """Check the machines, write the files and print what will run where.
+
+    Raises:
+        UserError: A value is wrong, or the folder cannot be written to.
+    """
+    settings = settings_from(flags)
+    findings = check(settings.machines, image=settings.image, region=settings.region)
     try:
-        settings = settings_from(flags)
-        findings = check(settings.machines, image=settings.image, region=settings.region)
         path = write(image_training(settings), flags.output_dir)
-    except UserError as mistake:
-        print(f"error: {mistake}", file=sys.stderr)
-        return 2
     except OSError as error:
-        print(
-            f"error: cannot write to {flags.output_dir}: {error.strerror}; give another --output-dir", file=sys.stderr
-        )
-        return 2
+        raise UserError(f"cannot write to {flags.output_dir}: {error.strerror}; give another --output-dir") from None
     for finding in findings:
         print(f"warning: {finding.message}", file=sys.stderr)
     print(

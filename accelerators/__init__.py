@@ -8,13 +8,13 @@ from accelerators.check import check_custom_job, check_worker_pools, custom_job_
 from accelerators.document import check_file
 from accelerators.job.finding import Finding
 from accelerators.pipeline.check import check_pipeline
-from userinput.reading import UnreadableFile
+from userinput.errors import UserError
 
 __all__ = [
     "Catalogue",
     "CatalogueError",
     "Finding",
-    "UnreadableFile",
+    "UserError",
     "check_custom_job",
     "check_file",
     "check_pipeline",

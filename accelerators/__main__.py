@@ -1,12 +1,9 @@
 """The command line: `python -m accelerators check | table | suggest | convert`."""
 
-import argparse
-import os
 import sys
 from collections.abc import Sequence
 
-from accelerators.catalogue.catalogue import CatalogueError
-from userinput.reading import UnreadableFile
+from userinput import cli
 
 _DESCRIPTION = """\
 What Google's machines can carry on Vertex AI training, and what is wrong with a job before it is queued.
@@ -30,19 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 fine, 1 there is something to mend, 2 the input is wrong, 130 stopped.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    try:
-        code = _run(arguments)
-        sys.stdout.flush()
-    except (UnreadableFile, CatalogueError) as error:
-        print(f"accelerators: {error}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:
-        # The reader (head, less) has seen enough. Python flushes stdout once more at exit; give it a place to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        return 130
-    return code
+    return cli.run(lambda: _run(arguments), if_closed=cli.DONE)
 
 
 def _run(arguments: list[str]) -> int:
@@ -62,12 +47,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _top(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m accelerators",
-        description=_DESCRIPTION,
-        epilog=_EPILOGUE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = cli.Parser("python -m accelerators", description=_DESCRIPTION, epilog=_EPILOGUE)
     parser.add_argument("command", choices=_COMMANDS, metavar="COMMAND", help="check, table, suggest or convert")
     parser.parse_args(arguments)
     return 2

@@ -11,7 +11,8 @@ from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
 from accelerators.pipeline.check import Examination, examine_pipeline
 from accelerators.rules.rules import check_job, check_spec, is_custom_job
-from userinput.reading import UnreadableFile, read
+from userinput.errors import UserError
+from userinput.reading import read
 from userinput.spelling import snake
 
 _EXPECTED = "expected a compiled pipeline, worker_pool_specs, a CustomJob or a CustomJobSpec"
@@ -41,7 +42,7 @@ def check_file(
         Errors and warnings; an empty list when nothing is wrong.
 
     Raises:
-        UnreadableFile: If the file cannot be read or is none of these.
+        UserError: If the file cannot be read or is none of these.
     """
     return examine_file(path, region=region, catalogue=catalogue, today=today).findings
 
@@ -52,7 +53,7 @@ def examine_file(
     """Check a file of any kind that is known here.
 
     Raises:
-        UnreadableFile: If it cannot be read or is nothing of the kind; the message is one line.
+        UserError: If it cannot be read or is nothing of the kind; the message is one line.
     """
     return examine(read(path), str(path), region=region, catalogue=catalogue, today=today)
 
@@ -63,7 +64,7 @@ def examine(
     """Check a document that was read from a file of that name.
 
     Raises:
-        UnreadableFile: If it is nothing that can be checked.
+        UserError: If it is nothing that can be checked.
     """
     keys = {snake(key) for key in document if isinstance(key, str)} if isinstance(document, Mapping) else set()
     if {"root", "deployment_spec"} & keys or "pipeline_spec" in keys:
@@ -93,14 +94,14 @@ def _kind(document: Any, keys: set[str], name: str) -> tuple[str, Any, str, str]
         return "custom job spec", document, "CustomJobSpec", ""
     for key, message in _NOT_OURS.items():
         if key in keys:
-            raise UnreadableFile(f"{name} {message}")
+            raise UserError(f"{name} {message}")
     if {"machine_spec", "container_spec"} & keys:
-        raise UnreadableFile(f"{name} is a single worker pool; put it into a list: a '- ' in front of its first line")
+        raise UserError(f"{name} is a single worker pool; put it into a list: a '- ' in front of its first line")
     found = f"a {type(document).__name__}" if not isinstance(document, Mapping) else "a mapping"
     if isinstance(document, Mapping):
         shown = ", ".join(repr(key)[:30] for key in list(document)[:5])
         found += f" with {shown}" if shown else " without keys"
-    raise UnreadableFile(f"{name} holds {found}; {_EXPECTED}")
+    raise UserError(f"{name} holds {found}; {_EXPECTED}")
 
 
 def _as_written(finding: Finding, reading: Reading, *, bare_list: bool) -> Finding:

@@ -4,6 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
+from userinput import cli
+
 DESCRIPTION = """\
 Runs a compiled Kubeflow pipeline file (the one that is uploaded to Vertex AI) on this machine: Python steps as
 processes, Google Cloud custom jobs as local jobs, model uploads into a local registry folder.
@@ -22,10 +24,9 @@ exit codes: 0 done, 1 it ran and failed, 2 the input is wrong, 130 stopped by Ct
 """
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> cli.Parser:
     """The options of all commands."""
-    raw = argparse.RawDescriptionHelpFormatter
-    top = argparse.ArgumentParser("localvertex", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=raw)
+    top = cli.Parser("localvertex", description=DESCRIPTION, epilog=EXAMPLES)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_run(commands)
     add_serve(commands)
@@ -50,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def add_run(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     """The options of `run`."""
     text = "run a compiled pipeline"
     run = commands.add_parser("run", help=text, description=text.capitalize() + ".")
@@ -111,7 +112,7 @@ def add_custom_jobs(run: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def add_serve(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     """The options of `serve`."""
     text = "answer the Vertex AI API on 127.0.0.1 and run what is asked for (docs/serve.md)"
     serve = commands.add_parser("serve", help=text, description=text.capitalize() + ".")
@@ -144,28 +145,22 @@ def add_work_dir(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -
 def main(arguments: list[str] | None = None) -> int:
     """Runs a command and returns its exit code."""
     options = parser().parse_args(arguments)
+    return cli.run(lambda: _command(options))
+
+
+def _command(options: argparse.Namespace) -> int:
     # The engine is imported only now: `--help` stays quick.
     from localvertex import commands
     from localvertex.errors import Refused
-    from userinput.errors import UserError
 
     try:
         code: int = commands.COMMANDS[options.command](options)
-        return code
     except Refused as error:
-        print(f"localvertex: {options.file or options.resume} uses what does not run here:", file=sys.stderr)
+        print(f"error: {options.file or options.resume} uses features that cannot run locally:", file=sys.stderr)
         for reason in error.reasons:
             print(f"  {reason}", file=sys.stderr)
-        return 2
-    except UserError as error:
-        print(f"localvertex: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        # The reader of our output has gone (`| head`); there is nobody left to tell.
-        sys.stderr.close()
-        return 1
+        return cli.WRONG_INPUT
+    return code
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def place_from(options: argparse.Namespace) -> Place:
 
     Raises:
         UserError: The project is missing, or a value makes no sense.
-        UnreadableFile: The region is unknown.
+        UserError: The region is unknown.
     """
     project = options.project or os.environ.get("GOOGLE_CLOUD_PROJECT", "")
     return Place(

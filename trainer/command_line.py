@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from trainer.errors import TrainingError, told
+from userinput import cli
 from userinput.errors import UserError
 
 P = ParamSpec("P")
@@ -21,11 +22,12 @@ def run(main: Callable[[], int]) -> int:
     Any other exception passes, with its traceback: it is the program's fault, or the machine's, and Python exits 1.
     """
     set_environment()
+    return cli.run(lambda: _run(main))
+
+
+def _run(main: Callable[[], int]) -> int:
     try:
         return main()
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     except OSError as error:
         if (outcome := told(error)) is None:
             raise
@@ -33,10 +35,10 @@ def run(main: Callable[[], int]) -> int:
         return outcome[0]
     except TrainingError as error:
         print(f"failed: {error}", file=sys.stderr)
-        return 1
+        return cli.FAILED
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
-        return 130
+        return cli.STOPPED
 
 
 def set_environment() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from trainer import command_line
 from trainer.command_line import reported as reported
 from trainer.data import dataset
 from trainer.files import storage
+from userinput import cli
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ def score(labels: npt.NDArray[np.int32], probabilities: npt.NDArray[np.float32],
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line of evaluate."""
-    parser = argparse.ArgumentParser(prog="python -m trainer.evaluate", description=__doc__)
+    parser = cli.Parser("python -m trainer.evaluate", description=__doc__)
     parser.add_argument("--dataset", required=True, metavar="DIR", help="the dataset of the run")
     parser.add_argument("--checkpoint-directory", required=True, metavar="DIR", help="the run's checkpoints")
     parser.add_argument("--report", default="evaluation.html", metavar="FILE", help="HTML report [%(default)s]")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import pathlib
 import sys
 
@@ -11,6 +10,7 @@ from trainer.command_line import reported as reported
 from trainer.data import dataset
 from trainer.errors import TrainingError
 from trainer.files import storage
+from userinput import cli
 from userinput.errors import UserError
 
 _NUM_COMPARED = 64
@@ -76,7 +76,7 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line of export."""
-    parser = argparse.ArgumentParser(prog="python -m trainer.export", description=__doc__)
+    parser = cli.Parser("python -m trainer.export", description=__doc__)
     parser.add_argument("--checkpoint-directory", required=True, metavar="DIR", help="the run's checkpoints")
     parser.add_argument("--dataset", required=True, metavar="DIR", help="the dataset of the run")
     parser.add_argument("output_directory", help="a new folder for the SavedModel")

@@ -7,6 +7,7 @@ import argparse
 from trainer import config
 from trainer.checkpoints import interval as checkpoint_interval
 from trainer.cluster import cluster
+from userinput import cli
 from userinput.errors import UserError
 
 AUTO = "auto"
@@ -24,10 +25,7 @@ _LOWEST = {
 
 def parser(description: str | None) -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(
-        prog="python -m trainer.task", description=description, formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )  # fmt: skip
+    made = cli.Parser("python -m trainer.task", description=description)
     made.add_argument("--list-models", action="store_true", help="describe the models and leave")
     places = made.add_argument_group("places")
     places.add_argument("--dataset", metavar="DIR", help="folder that `python -m trainer.prepare` made (required)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import sys
@@ -14,6 +13,7 @@ from PIL import Image
 
 from trainer import command_line
 from trainer.data import images
+from userinput import cli
 from userinput.errors import UserError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _servable(data: bytes, picture: Image.Image) -> bytes:
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line of predict."""
-    parser = argparse.ArgumentParser(prog="python -m trainer.predict", description=__doc__)
+    parser = cli.Parser("python -m trainer.predict", description=__doc__)
     parser.add_argument("model_directory", metavar="MODEL_DIR", help="folder that the export step made")
     parser.add_argument("images", metavar="IMAGE", nargs="+", help="picture files")
     parser.add_argument("--top", type=int, default=3, metavar="N", help="classes to show for each image [%(default)s]")

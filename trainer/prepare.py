@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
 import sys
@@ -19,6 +18,7 @@ from trainer.data.dataset_files import Prepared
 from trainer.data.sources import Source, SourceImage, open_source
 from trainer.data.statistics import Statistics
 from trainer.files import storage
+from userinput import cli
 from userinput.errors import UserError
 
 MAX_BAD_FRACTION = 0.1
@@ -175,7 +175,7 @@ def _refuse_empty_train(source: str, assigned: dict[str, str]) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line of prepare."""
-    parser = argparse.ArgumentParser(prog="python -m trainer.prepare", description=__doc__)
+    parser = cli.Parser("python -m trainer.prepare", description=__doc__)
     parser.add_argument("source", help="digits, a folder with a sub-folder per class, or tfds:NAME")
     parser.add_argument("output_directory", help="a new folder for the dataset")
     parser.add_argument("--report", default="", metavar="FILE", help="HTML report [OUTPUT_DIRECTORY.html]")

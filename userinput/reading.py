@@ -13,15 +13,11 @@ MAX_VALUES = 2_000_000
 MAX_DEPTH = 100
 
 
-class UnreadableFile(UserError):
-    """A file is missing, not JSON or YAML, or nothing that can be checked; the message is one line."""
-
-
 def read(path: str | Path) -> Any:
     """Return the first document of a file; "-" is standard input.
 
     Raises:
-        UnreadableFile: If it cannot be read, with the reason in one line.
+        UserError: If it cannot be read, with the reason in one line.
     """
     text = str(path)
     # A message is one line, whatever a file is called.
@@ -40,15 +36,15 @@ def _bytes(path: str | Path, name: str) -> bytes:
             with open(path, "rb") as file:
                 data = file.read(MAX_BYTES + 1)
     except IsADirectoryError:
-        raise UnreadableFile(f"{name} is a folder; give a file") from None
+        raise UserError(f"{name} is a folder; give a file") from None
     except OSError as error:
-        raise UnreadableFile(f"{name} cannot be read: {(error.strerror or 'it failed').lower()}") from None
+        raise UserError(f"{name} cannot be read: {(error.strerror or 'it failed').lower()}") from None
     except ValueError as error:  # a path with a null byte
-        raise UnreadableFile(f"{name} is not a path: {error}") from None
+        raise UserError(f"{name} is not a path: {error}") from None
     if len(data) > MAX_BYTES:
-        raise UnreadableFile(f"{name} is larger than {MAX_BYTES // 2**20} MiB; that is no job and no pipeline")
+        raise UserError(f"{name} is larger than {MAX_BYTES // 2**20} MiB; that is no job and no pipeline")
     if not data.strip():
-        raise UnreadableFile(f"{name} is empty; expected JSON or YAML")
+        raise UserError(f"{name} is empty; expected JSON or YAML")
     return data
 
 
@@ -56,18 +52,18 @@ def parse(data: bytes, name: str, *, json_only: bool = False) -> Any:
     """Return the value that JSON or YAML text stands for; of several YAML documents the first.
 
     Raises:
-        UnreadableFile: If it is neither.
+        UserError: If it is neither.
     """
     if json_only or data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
         try:
             return load_json(data)
         except RepeatedKey as error:
-            raise UnreadableFile(f"{name} has {error}; keep one of them") from None
+            raise UserError(f"{name} has {error}; keep one of them") from None
         except RecursionError:
-            raise UnreadableFile(f"{name} is nested too deeply to be a job or a pipeline") from None
+            raise UserError(f"{name} is nested too deeply to be a job or a pipeline") from None
         except ValueError as error:
             if json_only:
-                raise UnreadableFile(f"{name} is not JSON: {_first_line(error)}") from None
+                raise UserError(f"{name} is not JSON: {_first_line(error)}") from None
     return _parse_yaml(data, name)
 
 
@@ -75,21 +71,21 @@ def _parse_yaml(data: bytes, name: str) -> Any:
     try:
         import yaml  # only where YAML is read: JSON works without PyYAML
     except ImportError:
-        raise UnreadableFile(f"{name} is YAML and PyYAML is not installed; install pyyaml or give JSON") from None
+        raise UserError(f"{name} is YAML and PyYAML is not installed; install pyyaml or give JSON") from None
     plain = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader where PyYAML was built with it
     loader: Any = type("Loader", (UniqueKeys, plain), {})
     try:
         _refuse_bomb(yaml.parse(data, Loader=plain), name)
         return next(iter(yaml.load_all(data, Loader=loader)), None)
-    except UnreadableFile:
+    except UserError:
         raise
     except RepeatedKey as error:
-        raise UnreadableFile(f"{name} has {error}; keep one of them") from None
+        raise UserError(f"{name} has {error}; keep one of them") from None
     except RecursionError:
-        raise UnreadableFile(f"{name} is nested too deeply to be a job or a pipeline") from None
+        raise UserError(f"{name} is nested too deeply to be a job or a pipeline") from None
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         # Besides YAMLError, PyYAML's constructors raise whatever int(), date() and dict lookups raise.
-        raise UnreadableFile(f"{name} is not YAML: {_first_line(error)}") from None
+        raise UserError(f"{name} is not YAML: {_first_line(error)}") from None
 
 
 def _refuse_bomb(events: Any, name: str) -> None:
@@ -109,7 +105,7 @@ def _refuse_bomb(events: Any, name: str) -> None:
             open_nodes.append((event.anchor, total))
             total += 1
             if len(open_nodes) > MAX_DEPTH:
-                raise UnreadableFile(f"{name} is nested too deeply to be a job or a pipeline")
+                raise UserError(f"{name} is nested too deeply to be a job or a pipeline")
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             anchor, before = open_nodes.pop()
             if anchor:
@@ -119,7 +115,7 @@ def _refuse_bomb(events: Any, name: str) -> None:
             if event.anchor:
                 sizes[event.anchor] = 1
         if total > MAX_VALUES:
-            raise UnreadableFile(f"{name} stands for more than {MAX_VALUES} values through its aliases; write them out")
+            raise UserError(f"{name} stands for more than {MAX_VALUES} values through its aliases; write them out")
 
 
 def _bounded(value: Any, name: str) -> None:
@@ -129,7 +125,7 @@ def _bounded(value: Any, name: str) -> None:
         level = [inner for outer in level if isinstance(outer, (dict, list)) for inner in _inside(outer)]
         if not level:
             return
-    raise UnreadableFile(f"{name} is nested deeper than {MAX_DEPTH} levels; that is no job and no pipeline")
+    raise UserError(f"{name} is nested deeper than {MAX_DEPTH} levels; that is no job and no pipeline")
 
 
 def _inside(outer: dict[Any, Any] | list[Any]) -> list[Any]:

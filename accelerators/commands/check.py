@@ -11,7 +11,7 @@ from accelerators.document import examine_file
 from accelerators.job.finding import Finding
 from accelerators.pipeline.check import Examination
 from accelerators.rules.rules import RULES
-from userinput.reading import UnreadableFile
+from userinput.errors import UserError
 from userinput.spelling import did_you_mean
 
 _DESCRIPTION = """\
@@ -73,36 +73,36 @@ class _ListRules(argparse.Action):
 def _ignored(given: list[str]) -> set[str]:
     rules = {rule for text in given for rule in text.split(",") if rule}
     for rule in sorted(rules - set(RULES)):
-        raise UnreadableFile(f"--ignore {rule}: there is no such rule{did_you_mean(rule, RULES)} (see --list-rules)")
+        raise UserError(f"--ignore {rule}: there is no such rule{did_you_mean(rule, RULES)} (see --list-rules)")
     return rules
 
 
 def _examine(
     path: str, options: argparse.Namespace, catalogue: Catalogue, ignored: set[str]
-) -> Examination | UnreadableFile:
+) -> Examination | UserError:
     try:
         seen = examine_file(path, region=options.region, catalogue=catalogue, today=options.today)
-    except UnreadableFile as error:
+    except UserError as error:
         return error
     seen.findings = [finding for finding in seen.findings if finding.rule not in ignored]
     return seen
 
 
-def _code(result: Examination | UnreadableFile, *, strict: bool) -> int:
-    if isinstance(result, UnreadableFile):
+def _code(result: Examination | UserError, *, strict: bool) -> int:
+    if isinstance(result, UserError):
         return 2
     return int(any(strict or finding.severity == "error" for finding in result.findings))
 
 
-def _as_json(path: str, result: Examination | UnreadableFile) -> dict[str, object]:
-    if isinstance(result, UnreadableFile):
+def _as_json(path: str, result: Examination | UserError) -> dict[str, object]:
+    if isinstance(result, UserError):
         return {"file": path, "unreadable": str(result)}
     findings = [asdict(finding) for finding in result.findings]
     return {"file": path, "what": result.what, "findings": findings, "notes": result.notes}
 
 
-def _print(path: str, result: Examination | UnreadableFile) -> None:
-    if isinstance(result, UnreadableFile):
+def _print(path: str, result: Examination | UserError) -> None:
+    if isinstance(result, UserError):
         sys.stdout.flush()
         print(f"accelerators: {result}", file=sys.stderr)
         return

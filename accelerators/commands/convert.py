@@ -9,7 +9,8 @@ from accelerators.legacy.command_line import Command, read_command
 from accelerators.legacy.convert import Conversion, convert
 from accelerators.legacy.gcloud import for_gcloud
 from accelerators.legacy.report import LegacyInputError, Report
-from userinput.reading import UnreadableFile, read
+from userinput.errors import UserError
+from userinput.reading import read
 
 _DESCRIPTION = """\
 AI Platform Training was shut down on 2025-01-31. Convert a config.yaml, a command line
@@ -101,14 +102,14 @@ def _document(path: str | None, command: Command | None, report: Report) -> Any:
         return _yaml(path)
     try:
         return _yaml(str(named))
-    except UnreadableFile as error:
+    except UserError as error:
         raise LegacyInputError([f"--config: {error}; name the file before the --"]) from None
 
 
 def _yaml(path: str) -> Any:
     document = read(path)
     if document is None:
-        raise UnreadableFile(f"{path} holds nothing; expected trainingInput: and its fields below")
+        raise UserError(f"{path} holds nothing; expected trainingInput: and its fields below")
     return document
 
 

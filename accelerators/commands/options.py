@@ -5,19 +5,14 @@ from datetime import date
 from pathlib import Path
 
 from accelerators.catalogue.catalogue import CATALOGUE_VARIABLE, Catalogue, load_catalogue
-from userinput.reading import UnreadableFile
+from userinput import cli
+from userinput.errors import UserError
 from userinput.spelling import closest, did_you_mean
 
 
-def parser(name: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
+def parser(name: str, description: str, epilog: str = "") -> cli.Parser:
     """Return a parser with what every sub-command has."""
-    made = argparse.ArgumentParser(
-        prog=f"python -m accelerators {name}",
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    made = cli.Parser(f"python -m accelerators {name}", description=description, epilog=epilog)
     made.add_argument(
         "--catalogue",
         type=Path,
@@ -51,11 +46,11 @@ def known_region(catalogue: Catalogue, region: str | None, *, field: str = "--re
         field: Where the user gave it.
 
     Raises:
-        UnreadableFile: If they do not know it.
+        UserError: If they do not know it.
     """
     places = {*catalogue.training_regions, *(place for _, place in catalogue.regions)}
     if region and region not in places:
-        raise UnreadableFile(f"{field} is {region!r}, which is no region with training{did_you_mean(region, places)}")
+        raise UserError(f"{field} is {region!r}, which is no region with training{did_you_mean(region, places)}")
     return region or ""
 
 
@@ -63,7 +58,7 @@ def known_accelerator(catalogue: Catalogue, name: str) -> str:
     """Return the full name for NVIDIA_TESLA_T4, nvidia-tesla-t4 or T4.
 
     Raises:
-        UnreadableFile: If no accelerator, or more than one, is meant.
+        UserError: If no accelerator, or more than one, is meant.
     """
     folded = name.upper().replace("-", "_")
     if folded in catalogue.accelerators:
@@ -73,7 +68,7 @@ def known_accelerator(catalogue: Catalogue, name: str) -> str:
     if len(matches) == 1:
         return matches[0]
     near = matches or closest(name, catalogue.accelerators, 3)
-    raise UnreadableFile(f"--accelerator is {name!r}; did you mean one of {', '.join(near or catalogue.accelerators)}?")
+    raise UserError(f"--accelerator is {name!r}; did you mean one of {', '.join(near or catalogue.accelerators)}?")
 
 
 def tables(arguments: argparse.Namespace) -> Catalogue:

@@ -12,7 +12,7 @@ from accelerators.catalogue.fallbacks import Rung, Wish, fitting, ladder
 from accelerators.catalogue.rows import MachineType
 from accelerators.columns import aligned, size
 from accelerators.commands.options import add_today, known_accelerator, known_region, parser, tables
-from userinput.reading import UnreadableFile
+from userinput.errors import UserError
 
 _DESCRIPTION = """\
 List the machine types that carry so many accelerators per replica, smallest first, and an ordered list of
@@ -40,10 +40,10 @@ def run(arguments: list[str]) -> int:
     )
     entry = catalogue.accelerators[wish.accelerator_type]
     if not entry.is_gpu:
-        raise UnreadableFile(f"{entry.name} is a TPU; the tables here say only which GPUs a machine takes")
+        raise UserError(f"{entry.name} is a TPU; the tables here say only which GPUs a machine takes")
     if has_ended(entry, wish.today):
         heirs = " or ".join(nearest.SUCCESSORS.get(entry.name, ())[:2]) or "another accelerator"
-        raise UnreadableFile(f"{entry.name} reached its end of support on {entry.end_of_support}; ask for {heirs}")
+        raise UserError(f"{entry.name} reached its end of support on {entry.end_of_support}; ask for {heirs}")
     machines, rungs = fitting(catalogue, wish), ladder(catalogue, wish, options.limit)
     if options.format == "json":
         names = [machine.name for machine in machines]

@@ -9,7 +9,7 @@ from accelerators.catalogue.catalogue import Catalogue, has_ended
 from accelerators.catalogue.rows import MachineType
 from accelerators.columns import aligned, size
 from accelerators.commands.options import add_today, known_accelerator, known_region, parser, tables
-from userinput.reading import UnreadableFile
+from userinput.errors import UserError
 from userinput.spelling import closest
 
 _DESCRIPTION = """\
@@ -58,7 +58,7 @@ def _machines(catalogue: Catalogue, options: argparse.Namespace) -> list[Machine
     found = [machine for name, machine in catalogue.machines.items() if name.startswith(wanted)]
     if not found:
         near = ", ".join(closest(wanted, catalogue.machines, 3)) or "a2-, a3-, c2-, e2-, g2-, n1-, n2-, n4-"
-        raise UnreadableFile(f"--machine is {wanted!r}; no machine type for training begins so; try {near}")
+        raise UserError(f"--machine is {wanted!r}; no machine type for training begins so; try {near}")
     return found
 
 

@@ -50,7 +50,7 @@ def check_pipeline(
         What is wrong; an empty list when nothing is.
 
     Raises:
-        UnreadableFile: If its dags unfold without end.
+        UserError: If its dags unfold without end.
     """
     return examine_pipeline(pipeline_spec, region=region, catalogue=catalogue, today=today).findings
 

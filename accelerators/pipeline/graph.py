@@ -6,7 +6,7 @@ from typing import Any
 
 from accelerators.job.run_time import AtRunTime
 from accelerators.pipeline.step import Step, Value, mapping
-from userinput.reading import UnreadableFile
+from userinput.errors import UserError
 
 MAX_TASKS = 20_000
 """A pipeline whose nested dags unfold to more tasks is refused: it was made to be slow."""
@@ -41,7 +41,7 @@ class Graph:
         """Yield every step that runs a container, nested dags included.
 
         Raises:
-            UnreadableFile: If the dags unfold to an unreasonable number of tasks or into themselves.
+            UserError: If the dags unfold to an unreasonable number of tasks or into themselves.
         """
         root = mapping(self.spec.get("root"))
         scope = _Scope(tasks=mapping(mapping(root.get("dag")).get("tasks")), inputs=self._roots(root), where="root.dag")
@@ -86,7 +86,7 @@ class Graph:
 
     def _nested(self, component: dict[str, Any], name: str, inputs: dict[str, Value], scope: _Scope) -> Iterator[Step]:
         if name in scope.names or len(scope.names) >= _MAX_DEPTH:
-            raise UnreadableFile(f"component {name!r} contains itself or is nested too deeply; that is no pipeline")
+            raise UserError(f"component {name!r} contains itself or is nested too deeply; that is no pipeline")
         tasks = mapping(mapping(component.get("dag")).get("tasks"))
         inner = _Scope(tasks=tasks, inputs=inputs, where=f"components.{name}.dag", names=(*scope.names, name))
         yield from self._walk(inner)
@@ -94,7 +94,7 @@ class Graph:
     def _count(self) -> None:
         self._visited += 1
         if self._visited > MAX_TASKS:
-            raise UnreadableFile(f"the nested dags unfold to more than {MAX_TASKS} tasks; that is no pipeline")
+            raise UserError(f"the nested dags unfold to more than {MAX_TASKS} tasks; that is no pipeline")
 
     def _executors(self) -> dict[str, Any]:
         return mapping(mapping(self.spec.get("deploymentSpec")).get("executors"))

@@ -1,7 +1,6 @@
 """The versions of one model of the registry, and the names that they have besides their numbers."""
 
 import json
-import os
 import re
 import shutil
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 from localvertex.serve.api import messages
 from localvertex.serve.api.call import Call
 from localvertex.serve.api.errors import ApiError, invalid, not_found
+from userinput import files
 
 DEFAULT = "default"
 
@@ -76,17 +76,17 @@ class ModelVersions:
                 raise invalid("the alias 'default' cannot be taken away, only given to another version")
             elif merged.get(alias[1:]) == number:
                 del merged[alias[1:]]
-        write(self.folder / ALIASES, merged)
+        _write(self.folder / ALIASES, merged)
 
     def change(self, number: str, fields: dict[str, Any]) -> None:
         """Replaces fields of a version; None removes one."""
         path = self.folder / number / "model.json"
         content = json.loads(path.read_text()) | fields
-        write(path, {key: value for key, value in content.items() if value is not None})
+        _write(path, {key: value for key, value in content.items() if value is not None})
 
     def remove(self, number: str) -> None:
         """Removes a version and its aliases."""
-        write(self.folder / ALIASES, {alias: each for alias, each in self.aliases.items() if each != number})
+        _write(self.folder / ALIASES, {alias: each for alias, each in self.aliases.items() if each != number})
         shutil.rmtree(self.folder / number)
 
     def view(self, call: Call, number: str) -> dict[str, Any]:
@@ -113,8 +113,5 @@ class ModelVersions:
         }
 
 
-def write(path: Path, content: dict[str, Any]) -> None:
-    """Replaces a file in one piece."""
-    staged = path.with_suffix(".tmp")
-    staged.write_text(json.dumps(content, indent=1))
-    os.replace(staged, path)
+def _write(path: Path, content: dict[str, Any]) -> None:
+    files.write_text(path, json.dumps(content, indent=1))

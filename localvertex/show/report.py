@@ -1,6 +1,5 @@
 """`run.html`: the page that a run leaves behind, also when it failed."""
 
-import os
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from localvertex.show import job_report
 from localvertex.state import record
 from localvertex.state.task import State
 from localvertex.values.placeholders import local_path
+from userinput import files
 
 FILE, TEMPLATE = "run.html", "run.html.j2"
 
@@ -33,9 +33,7 @@ def write(run_dir: Path, content: dict[str, Any]) -> Path:
         models=[{**each, "link": link(run_dir, each["uri"])} for each in content["models"]],
         style=(folder / "run.css").read_text(),
     )
-    staged = run_dir / f"{FILE}.tmp"
-    staged.write_text(page, encoding="utf-8", errors="replace")
-    os.replace(staged, run_dir / FILE)
+    files.write_all({run_dir / FILE: page.encode(errors="replace")})
     return run_dir / FILE
 
 

@@ -2,13 +2,13 @@
 
 import fcntl
 import json
-import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from localvertex.state.task import State, Task, Values
+from userinput import files
 
 FILE, LOCK = "run.json", ".lock"
 
@@ -134,9 +134,7 @@ def models(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def write(run_dir: Path, content: dict[str, Any], *, is_final: bool = False) -> None:
     """Replaces run.json by one rename; indented only at the end, the plain form is written twenty times as fast."""
-    staged = run_dir / f"{FILE}.tmp"
-    staged.write_text(json.dumps(content, indent=1 if is_final else None, default=str))
-    os.replace(staged, run_dir / FILE)
+    files.write_text(run_dir / FILE, json.dumps(content, indent=1 if is_final else None, default=str))
 
 
 def read(run_dir: Path) -> dict[str, Any]:

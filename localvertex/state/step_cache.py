@@ -7,15 +7,14 @@ A folder's content is not in it, here as there.
 
 import hashlib
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from compiled.spec import Component, Container
 from localvertex.state import executor_files, registry
 from localvertex.state.task import Artifact, Values
+from userinput import files
 
 
 def key_of(pipeline_name: str, component: Component, container: Container, inputs: Values, own_key: str = "") -> str:
@@ -60,10 +59,8 @@ def keep(work_dir: Path, key: str, outputs: Values, origin: str) -> None:
     """Keeps the outputs of a step that succeeded; `origin` names its run and task."""
     path = entry(work_dir, key)
     path.parent.mkdir(parents=True, exist_ok=True)
-    staged = path.with_suffix(f".{uuid4().hex}.tmp")
     content = {"origin": origin, "parameters": outputs.parameters, "artifacts": outputs.artifacts}
-    staged.write_text(json.dumps(content, indent=1))
-    os.replace(staged, path)
+    files.write_text(path, json.dumps(content, indent=1))
 
 
 def entry(work_dir: Path, key: str) -> Path:

@@ -29,8 +29,7 @@ def given_parameters(definitions: Mapping[str, Any], options: Sequence[str], pat
         path: JSON or YAML file with one object; None for none.
 
     Raises:
-        UserError: A name is unknown, a value is of another type.
-        UnreadableFile: The file cannot be read.
+        UserError: The file cannot be read, a name is unknown, or a value is of another type.
     """
     values: dict[str, Any] = {}
     if path:

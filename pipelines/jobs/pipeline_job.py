@@ -55,8 +55,7 @@ def read_pipeline(path: str | Path) -> dict[str, Any]:
     """Return the pipeline spec of a compiled file, or of a PipelineJob that holds one.
 
     Raises:
-        UnreadableFile: The file cannot be read.
-        UserError: It is no compiled pipeline of kfp 2.
+        UserError: The file cannot be read or is not a compiled pipeline of kfp 2.
     """
     if not Path(path).exists() and str(path) == DEFAULT_FILE:
         raise UserError(f"{path} is not there; run `python compile.py --image NAME@sha256:...` first, or name a file")

@@ -15,7 +15,7 @@ from accelerators.commands.options import known_region
 from pipelines.jobs.pipeline_job import JobSettings, check, pipeline_job, read_pipeline
 from pipelines.vertex import Place
 from userinput.errors import UserError
-from userinput.reading import UnreadableFile, read
+from userinput.reading import read
 from userinput.spelling import did_you_mean, quoted
 
 DEFAULT_FILE = "schedules.yaml"
@@ -67,8 +67,7 @@ def read_schedules(path: str | Path, *, project: str, region: str, endpoint: str
         endpoint: URL of `localvertex serve`; empty for Google's.
 
     Raises:
-        UnreadableFile: It cannot be read, or a key is there twice.
-        UserError: A value is wrong; the message begins with its place in the file.
+        UserError: It cannot be read, or a value is wrong; the message begins with the path in the file.
     """
     document = read(path)
     if not isinstance(document, dict) or set(document) != {"schedules"} or not isinstance(document["schedules"], list):
@@ -80,7 +79,7 @@ def read_schedules(path: str | Path, *, project: str, region: str, endpoint: str
             where += f" ({body['name'][:60]})"
         try:
             one = _wanted(body, Path(path).parent, project=project, region=region, endpoint=endpoint)
-        except (UserError, UnreadableFile) as error:
+        except UserError as error:
             raise UserError(f"{where}: {error}") from None
         if any((other.name, other.place) == (one.name, one.place) for other in found):
             raise UserError(f"{where}: name is there twice in {one.place.region}; schedules are known by their names")

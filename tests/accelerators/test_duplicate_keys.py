@@ -2,7 +2,8 @@
 
 import pytest
 
-from userinput.reading import UnreadableFile, parse
+from userinput.errors import UserError
+from userinput.reading import parse
 
 
 @pytest.mark.parametrize(
@@ -15,7 +16,7 @@ from userinput.reading import UnreadableFile, parse
     ],
 )
 def test_a_key_that_stands_twice_is_refused(text: str, key: str) -> None:
-    with pytest.raises(UnreadableFile, match=f"has the key '{key}' twice") as caught:
+    with pytest.raises(UserError, match=f"has the key '{key}' twice") as caught:
         parse(text.encode(), "file")
     assert "\n" not in str(caught.value)
 
@@ -55,7 +56,7 @@ def test_keys_of_different_mappings_and_kinds_may_be_the_same():
     ],
 )
 def test_json_names_the_key_and_its_lines(text, message):
-    with pytest.raises(UnreadableFile) as error:
+    with pytest.raises(UserError) as error:
         parse(text, "job.json", json_only=True)
     assert message in str(error.value)
     assert "\n" not in str(error.value)

@@ -9,8 +9,9 @@ import warnings
 
 import pytest
 
-from accelerators import UnreadableFile, check_file, check_pipeline
+from accelerators import check_file, check_pipeline
 from accelerators.document import examine_file
+from userinput.errors import UserError
 
 TODAY = datetime.date(2026, 11, 20)
 CONSTANT = "root.dag.tasks.custom-training-job.inputs.parameters.worker_pool_specs.runtimeValue.constant"
@@ -174,7 +175,7 @@ def test_kfp_1_8_specs_are_read(data):
 def test_dags_that_hold_themselves_are_refused(data):
     spec = load(data, "planned")
     spec["components"]["comp-condition-2"]["dag"]["tasks"]["again"] = {"componentRef": {"name": "comp-exit-handler-1"}}
-    with pytest.raises(UnreadableFile, match="contains itself"):
+    with pytest.raises(UserError, match="contains itself"):
         check_pipeline(spec, today=TODAY)
 
 
@@ -184,7 +185,7 @@ def test_dags_that_unfold_without_end_are_refused():
         f"c{n}": {"dag": {"tasks": {key: {"componentRef": {"name": f"c{n + 1}"}} for key in double}}} for n in range(30)
     }
     spec = {"root": {"dag": {"tasks": {"t": {"componentRef": {"name": "c0"}}}}}, "components": components}
-    with pytest.raises(UnreadableFile, match="unfold"):
+    with pytest.raises(UserError, match="unfold"):
         check_pipeline(spec | {"deploymentSpec": {}}, today=TODAY)
 
 

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from accelerators import UnreadableFile, check_custom_job, check_pipeline, check_worker_pools
+from accelerators import check_custom_job, check_pipeline, check_worker_pools
 from accelerators.document import examine
 from accelerators.job.finding import Finding
 from accelerators.job.schema import ENUMS, MESSAGES
@@ -17,6 +17,7 @@ from accelerators.legacy.command_line import read_command
 from accelerators.legacy.convert import convert
 from accelerators.legacy.fields import ROLES, TRAINING_INPUT
 from accelerators.legacy.report import LegacyInputError, Report
+from userinput.errors import UserError
 from userinput.reading import read
 from userinput.spelling import camel, snake
 
@@ -93,7 +94,7 @@ def test_any_bytes(tmp_path_factory, data):
     path.write_bytes(data)
     try:
         assert_findings(examine(read(path), "bytes", region=None, catalogue=None, today=TODAY).findings)
-    except UnreadableFile as error:
+    except UserError as error:
         assert_one_line(error)
 
 
@@ -104,7 +105,7 @@ def test_any_yaml_like_text(tmp_path_factory, text):
     path.write_text(text, "utf-8")
     try:
         document = read(path)
-    except UnreadableFile as error:
+    except UserError as error:
         assert_one_line(error)
         return
     for use in (check_any, convert_any):
@@ -114,7 +115,7 @@ def test_any_yaml_like_text(tmp_path_factory, text):
 def check_any(document):
     try:
         assert_findings(examine(document, "file", region="europe-west4", catalogue=None, today=TODAY).findings)
-    except UnreadableFile as error:
+    except UserError as error:
         assert_one_line(error)
 
 

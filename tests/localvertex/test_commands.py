@@ -55,7 +55,7 @@ def test_a_run_from_start_to_end(compiled, command, tmp_path):
 
     again = command(*words)
     assert again.returncode == 2
-    assert again.stderr.startswith("localvertex: --run-id 'first'")
+    assert again.stderr.startswith("error: --run-id 'first'")
 
     second = command(
         "run", "pipeline.json", "--run-id", "second", "--no-cache", "--project", "p", "--region", "europe-west4"

@@ -203,7 +203,7 @@ def test_the_page_shows_machines_and_configuration(make, tmp_path: pathlib.Path)
 )
 def test_wrong_input_is_one_line_and_no_page(make, tmp_path: pathlib.Path, changes: dict[str, Any], said: str) -> None:
 
-    with pytest.raises((UserError, UserError)) as caught:
+    with pytest.raises(UserError) as caught:
         make(**changes)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from trainer.files import bucket
+from userinput.files import write_all
 
 Path = str | os.PathLike[str]
 _NUM_TRANSFERS = 8
@@ -152,12 +153,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     if is_object_store(path):
         target.write_bytes(data)
         return
-    aside = target.parent / f".{target.name}.{uuid.uuid4().hex[:8]}.partial"
-    with open(aside, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(aside, target)
+    write_all({target: data})
 
 
 def write_text(path: Path, text: str) -> None:

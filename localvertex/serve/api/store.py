@@ -2,12 +2,12 @@
 
 import fcntl
 import json
-import os
 import re
 import threading
 from pathlib import Path
 from typing import IO, Any
 
+from userinput import files
 from userinput.errors import UserError
 
 FOLDER = "api"
@@ -57,10 +57,8 @@ class Store:
         """Creates or replaces a resource."""
         path = self.path(collection, resource_id)
         path.parent.mkdir(parents=True, exist_ok=True)
-        staged = path.with_suffix(".tmp")
         with self.lock:
-            staged.write_text(json.dumps(content))
-            os.replace(staged, path)
+            files.write_text(path, json.dumps(content))
 
     def remove(self, collection: str, resource_id: str) -> None:
         """Forgets a resource."""

@@ -1,0 +1,56 @@
+"""The command lines of all programs: an argument parser with one-line errors, and the exit codes."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from userinput.errors import UserError
+
+DONE = 0
+FAILED = 1
+"""It ran and failed; `accelerators`: the input has errors or needs a decision."""
+WRONG_INPUT = 2
+"""The user's input is wrong; retrying cannot help."""
+STOPPED = 130
+"""Stopped by Ctrl-C."""
+EXIT_CODES = "exit codes: 0 done, 1 it ran and failed, 2 the input is wrong, 130 stopped by Ctrl-C"
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line and whose options cannot be abbreviated."""
+
+    def __init__(self, prog: str | None = None, **options: Any) -> None:
+        """Take what `argparse.ArgumentParser` takes; line breaks in texts are kept."""
+        super().__init__(prog, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong with the arguments and exit with code 2."""
+        self.exit(WRONG_INPUT, f"error: {message}; {self.prog} --help lists the valid options\n")
+
+
+def run(main: Callable[[], int], *, failures: tuple[type[Exception], ...] = (), if_closed: int = FAILED) -> int:
+    """Call a command and return its exit code; expected errors become one line on stderr.
+
+    Args:
+        main: The command; returns an exit code.
+        failures: Exceptions that mean that it ran and failed. Others pass, with their traceback.
+        if_closed: Exit code where the reader of the output, such as `head`, has closed it.
+    """
+    try:
+        code = main()
+        sys.stdout.flush()
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return WRONG_INPUT
+    except failures as error:
+        print(f"error: {error}", file=sys.stderr)
+        return FAILED
+    except BrokenPipeError:
+        # Python flushes stdout once more at exit, which would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return if_closed
+    except KeyboardInterrupt:
+        return STOPPED
+    return code
