@@ -23,7 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of `schedule`."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb, text in VERBS.items():
-        made = verbs.add_parser(verb, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+        made = verbs.add_parser(verb, help=text, description=f"{text[0].upper()}{text[1:]}.")
         if verb in ("plan", "apply"):
             made.add_argument("file", metavar="FILE", nargs="?", default=DEFAULT_FILE, help="schedules (%(default)s)")
             made.add_argument("--prune", action="store_true", help="delete schedules of ours that the file has not")
