@@ -4,10 +4,15 @@ import itertools
 import os
 import re
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from accelerators.__main__ import main
+from tests.support.in_process import call
+
+Program = Callable[..., subprocess.CompletedProcess[str]]
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "accelerators"
@@ -101,19 +106,13 @@ def data():
 
 
 @pytest.fixture
-def accelerators(tmp_path):
-    """Run `python -m accelerators` in a process of its own, in an empty folder."""
+def accelerators(tmp_path: Path) -> Program:
+    """Calls `python -m accelerators ...` in an empty folder."""
 
-    def run(*arguments, stdin=None, cwd=tmp_path, env=None):
-        return subprocess.run(
-            [sys.executable, "-m", "accelerators", *map(str, arguments)],
-            input=stdin,
-            capture_output=True,
-            text=not isinstance(stdin, bytes),
-            cwd=cwd,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", **(env or {})},
-            timeout=60,
-            check=False,
-        )
+    def run(
+        *arguments: object, stdin: str | bytes | None = None, cwd: Path = tmp_path, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "COLUMNS": "120", **(env or {})}
+        return call(main, arguments, cwd=cwd, environment=environment, stdin=stdin, program="accelerators")
 
     return run

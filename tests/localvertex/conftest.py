@@ -11,6 +11,10 @@ from typing import Any
 import pytest
 
 import localvertex
+from localvertex.__main__ import main
+from tests.support.in_process import call
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
@@ -76,8 +80,19 @@ def log_text():
 
 
 @pytest.fixture
-def command(tmp_path):
-    """Runs `python -m localvertex ...` in the test's folder."""
+def command(tmp_path: Path) -> Command:
+    """Calls `python -m localvertex ...` in the test's folder."""
+
+    def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"COLUMNS": "160"} | variables
+        return call(main, arguments, cwd=tmp_path, environment=environment, program="localvertex")
+
+    return run
+
+
+@pytest.fixture
+def command_process(tmp_path: Path) -> Command:
+    """Runs `python -m localvertex ...` likewise, in a process of its own."""
 
     def run(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
         words = [sys.executable, "-m", "localvertex", *map(str, arguments)]

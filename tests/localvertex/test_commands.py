@@ -37,11 +37,11 @@ def failing(text: str = ""):
     measure(text=text)
 
 
-def test_a_run_from_start_to_end(compiled, command, tmp_path):
+def test_a_run_from_start_to_end(compiled, command, command_process, tmp_path):
     compiled(greeting, "pipeline.json")
     (tmp_path / "values.yaml").write_text("name: file\ntimes: 3\n")
     words = ["run", "pipeline.json", "--parameter-file", "values.yaml", "--parameter", "name=a=b", "--run-id", "first"]
-    done = command(*words)
+    done = command_process(*words)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     assert "greet: RUNNING" in lines

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from kfp import compiler, dsl
 
+from pipelines.__main__ import main
+from tests.support.in_process import call
 from tests.support.server import Server
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -28,17 +30,30 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def pipelines(tmp_path: Path, repository: Path) -> Command:
-    """Runs `python -m pipelines ...` in the test's folder, as a user without credentials."""
+    """Calls `python -m pipelines ...` in the test's folder, as a user without credentials."""
+
+    def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        environment = environment_without_credentials(tmp_path, repository) | variables
+        return call(main, arguments, cwd=tmp_path, environment=environment, program="pipelines")
+
+    return run
+
+
+@pytest.fixture
+def pipelines_process(tmp_path: Path, repository: Path) -> Command:
+    """Runs `python -m pipelines ...` likewise, in a process of its own."""
 
     def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
         words = [sys.executable, "-m", "pipelines", *map(str, arguments)]
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("GOOGLE_", "CLOUDSDK_"))}
-        alone = {"HOME": str(tmp_path), "NO_GCE_CHECK": "true", "PYTHONPATH": str(repository)}
-        return subprocess.run(
-            words, cwd=tmp_path, env=kept | alone | variables, capture_output=True, text=True, timeout=300
-        )
+        environment = environment_without_credentials(tmp_path, repository) | variables
+        return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
 
     return run
+
+
+def environment_without_credentials(home: Path, repository: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GOOGLE_", "CLOUDSDK_"))}
+    return kept | {"HOME": str(home), "NO_GCE_CHECK": "true", "PYTHONPATH": str(repository)}
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ def refused(done: subprocess.CompletedProcess[str], code: int = 2) -> str:
     return line.removeprefix("error: ")
 
 
-def test_a_dry_run_prints_the_request_and_the_plan(pipelines: Any, training_file: Path) -> None:
+def test_a_dry_run_prints_the_request_and_the_plan(pipelines_process: Any, training_file: Path) -> None:
     machines = (
         "replica_count=3",
         "machine_type=g2-standard-12",
@@ -47,7 +47,7 @@ def test_a_dry_run_prints_the_request_and_the_plan(pipelines: Any, training_file
         "--kms-key",
         "k",
     )
-    done = pipelines("submit", training_file, *PLACE, *job, *options, "--parameter", "epochs=3", "--dry-run")
+    done = pipelines_process("submit", training_file, *PLACE, *job, *options, "--parameter", "epochs=3", "--dry-run")
     assert done.returncode == 0, done.stderr
     request = json.loads(done.stdout)
     assert request["runtimeConfig"]["gcsOutputDirectory"] == "gs://my-bucket/pipelines"
