@@ -1,7 +1,7 @@
-"""From SIGKILL of a replica to the start of its replacement, and what a Python process costs that nobody watches.
+"""Measures the time from SIGKILL of a replica to the start of its replacement, compared with a bare loop.
 
-Run it as `python benchmarks/restart.py [REPEATS]`. A job of two replicas runs; its worker kills itself and says when,
-the next one says when its first line runs. Beside it the same program is killed and started by a bare loop.
+Run it as `python benchmarks/restart.py [REPEATS]`. A job of two replicas runs; its worker records the time and kills
+itself, the next one records when its first line runs. The baseline is the same program, restarted by a bare loop.
 """
 
 import statistics
@@ -27,30 +27,30 @@ WAIT = "import time; time.sleep(600)"
 
 
 def pool(code: str, *arguments: str) -> dict[str, object]:
-    """A worker pool of one replica."""
+    """Build a worker pool of one replica."""
     container = {"image_uri": "gcr.io/x/y:1", "command": ["python", "-c", code, *arguments]}
     return {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}
 
 
 def gaps(file: Path) -> list[float]:
-    """Seconds from each kill to the next start."""
+    """Return the seconds from each kill to the next start."""
     lines = [line.split() for line in file.read_text().splitlines()]
     times = [(word, float(seconds)) for word, seconds in lines]
     return [start - kill for (before, kill), (after, start) in pairwise(times) if (before, after) == ("kill", "start")]
 
 
-def ours(folder: Path) -> list[float]:
-    """The gaps of a job whose worker dies until its restarts are used up: 23 of them."""
+def localvertex_gaps(folder: Path) -> list[float]:
+    """Measure the 23 gaps of a job whose worker dies until its restarts are used up."""
     file = folder / "times"
     message = {"job_spec": {"worker_pool_specs": [pool(WAIT), pool(DIE, str(file))]}}
     job = custom_jobs.read(message, region="us-central1", warn=lambda text: None)
-    place = custom_jobs.Place(folder=folder / "job", private_dir=folder)
-    custom_jobs.run(job, place=place, processes=Processes(grace_seconds=1))
+    workspace = custom_jobs.Workspace(folder=folder / "job", private_dir=folder)
+    custom_jobs.run(job, workspace=workspace, processes=Processes(grace_seconds=1))
     return gaps(file)
 
 
-def bare(folder: Path) -> list[float]:
-    """The gaps of the same program in a loop."""
+def bare_gaps(folder: Path) -> list[float]:
+    """Measure the gaps of the same program in a loop."""
     file = folder / "bare"
     for _ in range(24):
         subprocess.run([sys.executable, "-c", DIE, str(file)])
@@ -58,12 +58,12 @@ def bare(folder: Path) -> list[float]:
 
 
 def main(num_repeats: int) -> None:
-    """Prints medians and the longest."""
+    """Print the median and the longest gap of each."""
     found: dict[str, list[float]] = {"bare loop": [], "localvertex": []}
     for _ in range(num_repeats):
         with tempfile.TemporaryDirectory() as folder:
-            found["bare loop"] += bare(Path(folder))
-            found["localvertex"] += ours(Path(folder))
+            found["bare loop"] += bare_gaps(Path(folder))
+            found["localvertex"] += localvertex_gaps(Path(folder))
     print("SIGKILL of a replica to the first line of its replacement")
     for name, seconds in found.items():
         longest, median = max(seconds), statistics.median(seconds)

@@ -1,17 +1,16 @@
-"""Vertex custom jobs on this machine: `read` checks a CustomJob, `run` runs it as the service would.
+"""Vertex custom jobs on this machine; the endpoint and the component that submit them are elsewhere.
 
-    job = custom_jobs.read(body, region="us-central1", warn=print)
-    outcome = custom_jobs.run(job, place=Place(...), processes=Processes(grace_seconds=10))
+    job = custom_jobs.read(message, region="us-central1", warn=print)
+    outcome = custom_jobs.run(job, workspace=Workspace(...), processes=Processes(grace_seconds=10))
 
-Worker pools become processes with the environment that the service gives them, restarted by its rules.
+Replicas become processes with the environment that the service gives them, restarted by its rules.
 """
 
 from localvertex.custom_jobs.faults.faults import Fault
-from localvertex.custom_jobs.job import CustomJob, Pool, Replica
-from localvertex.custom_jobs.reading import read
+from localvertex.custom_jobs.job import CustomJob, Pool, Replica, read
 from localvertex.custom_jobs.restart_rules import RestartRule
 from localvertex.custom_jobs.run import run
-from localvertex.custom_jobs.status import JobState, Options, Outcome, Place, ReplicaStatus, Status
+from localvertex.custom_jobs.status import JobState, Options, Outcome, ReplicaStatus, Status, Workspace
 
 __all__ = [
     "CustomJob",
@@ -19,12 +18,12 @@ __all__ = [
     "JobState",
     "Options",
     "Outcome",
-    "Place",
     "Pool",
     "Replica",
     "ReplicaStatus",
     "RestartRule",
     "Status",
+    "Workspace",
     "read",
     "run",
 ]

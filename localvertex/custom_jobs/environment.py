@@ -1,26 +1,52 @@
-"""The environment variables that the service gives to a replica of a custom job.
+"""The environment variables that the service gives to a replica: its cluster, and where its outputs go.
 
-Sources: Vertex AI documentation training/distributed-training and training/code-requirements.
+Sources: Vertex AI documentation training/distributed-training and training/code-requirements. The shape of
+CLUSTER_SPEC also follows the tests of google-cloud-aiplatform 1.165.1.
 """
 
 import json
 import os
+import random
+import socket
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from localvertex.custom_jobs.cluster import cluster_spec, tf_config
-from localvertex.custom_jobs.job import CustomJob, Replica
-from localvertex.errors import TaskFailed
+from localvertex.custom_jobs.job import ROLES, CustomJob, Replica
 
 OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
 """Sub-folders of base_output_directory (CustomJobSpec reference)."""
 
 SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", *OUTPUT_FOLDERS)
-"""What a replica is given by the service or not at all, whatever the user's own environment holds."""
+"""Set by the service or not at all, so these are dropped from the user's own environment."""
+
+PORTS = range(20_000, 32_000)
+"""Below the ephemeral ports, so that the system assigns none of these to another program."""
+
+
+@contextmanager
+def held_addresses(job: CustomJob) -> Iterator[dict[str, str]]:
+    """Reserve an address on the loopback interface for each replica, while the context lasts."""
+    with ExitStack() as holders:
+        yield {replica.name: f"127.0.0.1:{hold_port(holders)}" for replica in job.replicas}
+
+
+def hold_port(holders: ExitStack) -> int:
+    """Bind a free port until the holders are closed."""
+    for port in random.sample(PORTS, len(PORTS)):
+        holder = socket.socket()
+        with suppress(OSError):
+            holder.bind(("127.0.0.1", port))
+            holders.enter_context(holder)
+            return port
+        holder.close()
+    raise OSError("no port from 20000 to 31999 is free on 127.0.0.1")
 
 
 def own_environment() -> dict[str, str]:
-    """The user's variables, with this interpreter's programs first."""
+    """Return the user's variables, with this interpreter's programs first in PATH."""
     env = {name: value for name, value in os.environ.items() if name not in SERVICE_ONLY}
     path = f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', os.defpath)}"
     return env | {"PATH": path, "PYTHONUNBUFFERED": "1"}
@@ -29,7 +55,7 @@ def own_environment() -> dict[str, str]:
 def service_environment(
     job: CustomJob, replica: Replica, *, addresses: dict[str, str], project: str, job_id: str
 ) -> dict[str, str]:
-    """What the service tells a replica."""
+    """Return the variables that the service sets for a replica."""
     env = {"CLOUD_ML_PROJECT_ID": project, "CLUSTER_SPEC": json.dumps(cluster_spec(job, replica, addresses))}
     config = tf_config(job, replica, addresses, job_id)
     if config:
@@ -40,26 +66,38 @@ def service_environment(
     return env
 
 
-def metadata_environment(address: str) -> dict[str, str]:
-    """Where a replica finds its metadata server; Google's libraries shall not look for tokens there."""
-    return {"GCE_METADATA_HOST": address, "NO_GCE_CHECK": "true"}
+def cluster_spec(job: CustomJob, replica: Replica, addresses: dict[str, str]) -> dict[str, Any]:
+    """Return CLUSTER_SPEC, which lists every pool under its own name."""
+    cluster: dict[str, list[str]] = {}
+    for each in job.replicas:
+        cluster.setdefault(f"workerpool{each.pool.number}", []).append(addresses[each.name])
+    return {
+        "cluster": cluster,
+        "environment": "cloud",
+        "task": {"type": f"workerpool{replica.pool.number}", "index": replica.index},
+        "job": json.dumps(job.spec),
+    }
 
 
-def local_command(command: tuple[str, ...], bin_folder: Path) -> list[str]:
-    """The command with `python` meaning the one in this folder, whatever the image has."""
-    program = str(bin_folder / Path(sys.executable).name) if command[0] in ("python", "python3") else command[0]
-    return [program, *command[1:]]
+def tf_config(job: CustomJob, replica: Replica, addresses: dict[str, str], job_id: str) -> dict[str, Any] | None:
+    """Return TF_CONFIG: pools under TensorFlow's names, without evaluators; None for a job of one replica.
 
-
-def make_output_directory(uri: str) -> None:
-    """Creates a local base output directory; a bucket is left to the program that writes to it.
-
-    Raises:
-        TaskFailed: it cannot be created.
+    `task.trial` is set for hyperparameter tuning only.
     """
-    if not uri or "://" in uri:
-        return
-    try:
-        Path(uri).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise TaskFailed(f"base_output_directory {uri}: {error.strerror}", is_retryable=False) from None
+    if len(job.replicas) == 1:
+        return None
+    cluster: dict[str, list[str]] = {}
+    for each in job.replicas:
+        if ROLES[each.pool.number] != "evaluator":
+            cluster.setdefault(ROLES[each.pool.number], []).append(addresses[each.name])
+    return {
+        "cluster": cluster,
+        "environment": "cloud",
+        "task": {"type": ROLES[replica.pool.number], "index": replica.index, "cloud": job_id},
+        "job": json.dumps(job.spec),
+    }
+
+
+def metadata_environment(address: str) -> dict[str, str]:
+    """Point a replica to its metadata server, and keep Google's libraries from asking it for tokens."""
+    return {"GCE_METADATA_HOST": address, "NO_GCE_CHECK": "true"}

@@ -1,4 +1,4 @@
-"""Hands the GPUs of this machine out to replicas, as many to each as the job's spec counts."""
+"""Assigns the GPUs of this machine to replicas, as many to each as the job's spec requests."""
 
 import os
 import shutil
@@ -9,26 +9,26 @@ from localvertex.custom_jobs.job import CustomJob
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 NONE = "-1"
-"""A device that is not there hides all of them, for CUDA and TensorFlow alike."""
+"""An index that no device has hides all of them, for CUDA and TensorFlow alike."""
 
 QUERY = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
 MAX_QUERY_SECONDS = 30
 
 
 def gpu_environments(job: CustomJob, warn: Callable[[str], None]) -> dict[str, dict[str, str]]:
-    """For each replica the variable that shows it its GPUs; empty where nothing has to be said.
+    """Return for each replica the variable that shows it its GPUs; empty on a machine without GPUs.
 
-    Says once when the machine has fewer than the job counts. Then all replicas that want GPUs get equally many, none
-    if need be: one that trains on a CPU beside others on GPUs would hold them up.
+    Warns once when the machine has fewer GPUs than the job requests. Then all replicas that request GPUs get the same
+    number, 0 included: a replica that trains on a CPU would slow down its peers on GPUs.
     """
     wanted = {replica.name: replica.pool.num_gpus for replica in job.replicas if replica.pool.num_gpus}
     gpus = visible_gpus()
     num_wanted = sum(wanted.values())
     share = max(wanted.values(), default=0) if num_wanted <= len(gpus) else len(gpus) // len(wanted)
     if num_wanted > len(gpus):
-        counted = f"{num_wanted} GPU{'' if num_wanted == 1 else 's'}"
-        got = f"{share} each" if share else "none and use the CPU"
-        warn(f"the job counts {counted}, this machine has {len(gpus)}: its replicas get {got}")
+        requested = f"{num_wanted} GPU{'' if num_wanted == 1 else 's'}"
+        result = f"each replica gets {share}" if share else "training on the CPU"
+        warn(f"the job requests {requested}, this machine has {len(gpus) or 'none'}; {result}")
     if not gpus:
         return {replica.name: {} for replica in job.replicas}
     left = iter(gpus)
@@ -40,7 +40,7 @@ def gpu_environments(job: CustomJob, warn: Callable[[str], None]) -> dict[str, d
 
 
 def visible_gpus() -> list[str]:
-    """What the driver calls this machine's GPUs; only those that the user's own environment shows."""
+    """List this machine's GPUs by the driver's indices, limited to those that the user's environment shows."""
     if VARIABLE in os.environ:
         return [name for name in os.environ[VARIABLE].split(",") if name.strip() not in ("", NONE)]
     if shutil.which(QUERY[0]) is None:
@@ -48,6 +48,6 @@ def visible_gpus() -> list[str]:
     try:
         found = subprocess.run(QUERY, capture_output=True, text=True, timeout=MAX_QUERY_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):
-        # A driver that does not answer has no GPU for us.
+        # GPUs are unusable when their driver does not answer.
         return []
     return found.stdout.split()

@@ -1,21 +1,27 @@
-"""A custom job as far as it matters here: pools, replicas, scheduling."""
+"""A custom job as it matters here: pools, replicas and scheduling, read from a CustomJob message and checked."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from accelerators import Finding, check_custom_job, custom_job_fields
 from localvertex.errors import TaskFailed
 
 ROLES = ("chief", "worker", "ps", "evaluator")
-"""What TensorFlow calls the tasks of pool 0, 1, 2 and 3."""
+"""TensorFlow's names for the tasks of pools 0, 1, 2 and 3."""
 
 PRIMARY = "workerpool0-0"
 
 DEFAULT_TIMEOUT_SECONDS = 7 * 24 * 3600.0
-"""The service's (Scheduling.timeout of google-cloud-aiplatform 1.165.1)."""
+"""The service's default (Scheduling.timeout of google-cloud-aiplatform 1.165.1)."""
 
 REDUCTION_SERVER = "reductionserver"
-"""In the name of an image: Google's gradient reducer, which only that image holds."""
+"""Part of the image name of Google's gradient reducer, which exists only in that image."""
+
+EXIT_USER_ERROR = 2
+
+QUIET_RULES = {"placeholder-image", "pool-gap"}
+"""No container image is used here, and the code that drops an empty pool reports what follows from it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +37,12 @@ class Pool:
     num_gpus: int = 0
     """GPUs of each replica."""
     is_python_package: bool = False
-    """Whether it runs from packages, in an environment of its own."""
+    """Whether it runs from packages, in its own environment."""
     package_uris: tuple[str, ...] = ()
 
     @property
     def is_reduction_server(self) -> bool:
-        """Whether its image holds Google's gradient reducer, of which there is nothing to run here."""
+        """Whether its image is Google's gradient reducer, which cannot run here."""
         return REDUCTION_SERVER in self.image_uri
 
 
@@ -49,12 +55,12 @@ class Replica:
 
     @property
     def name(self) -> str:
-        """Like the service's host names: `workerpool0-0`."""
+        """The host name in the service's format: `workerpool0-0`."""
         return f"workerpool{self.pool.number}-{self.index}"
 
     @property
     def is_primary(self) -> bool:
-        """Whether the job ends with it."""
+        """Whether the job ends when this replica ends."""
         return self.name == PRIMARY
 
 
@@ -69,13 +75,13 @@ class Scheduling:
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> "Scheduling":
-        """From the fields of the message, in snake_case."""
+        """Build it from the fields of the message, in snake_case."""
         disable_retries = bool(fields.get("disable_retries"))
         return cls(
             timeout_seconds=float(str(fields.get("timeout", "")).removesuffix("s") or 0) or DEFAULT_TIMEOUT_SECONDS,
             is_spot=fields.get("strategy") == "SPOT",
             disable_retries=disable_retries,
-            # disable_retries overrides it to false (the API's own words).
+            # The API reference: disable_retries overrides it to false.
             restart_job_on_worker_restart=bool(fields.get("restart_job_on_worker_restart")) and not disable_retries,
         )
 
@@ -89,7 +95,7 @@ class CustomJob:
     scheduling: Scheduling
     base_output_directory: str = ""
     spec: dict[str, Any] = field(default_factory=dict)
-    """The CustomJobSpec in the API's snake_case; replicas are told it."""
+    """The CustomJobSpec in the API's snake_case, as replicas receive it."""
 
     @property
     def replicas(self) -> tuple[Replica, ...]:
@@ -97,15 +103,15 @@ class CustomJob:
         return tuple(Replica(pool=pool, index=index) for pool in self.pools for index in range(pool.num_replicas))
 
     @classmethod
-    def of(cls, message: dict[str, Any], images: Mapping[str, tuple[str, ...]]) -> "CustomJob":
-        """From a CustomJob whose fields have been read and checked.
+    def of(cls, message: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]]) -> "CustomJob":
+        """Build it from a CustomJob message whose fields have been read and checked.
 
         Raises:
-            TaskFailed: a container has no command of its own, and `images` has none for its image.
+            TaskFailed: A container has no command, and `command_prefixes` has none for its image.
         """
         spec = message.get("job_spec", {})
         given = enumerate(spec.get("worker_pool_specs", []))
-        pools = tuple(pool_of(number, pool, images) for number, pool in given if pool)
+        pools = tuple(pool_of(number, pool, command_prefixes) for number, pool in given if pool)
         return cls(
             display_name=message.get("display_name", ""),
             pools=pools,
@@ -115,19 +121,62 @@ class CustomJob:
         )
 
 
-def pool_of(number: int, fields: dict[str, Any], images: Mapping[str, tuple[str, ...]]) -> Pool:
-    """A pool from the fields of a WorkerPoolSpec."""
+def read(
+    message: dict[str, Any],
+    *,
+    region: str,
+    warn: Callable[[str], None],
+    through_launcher: bool = False,
+    command_prefixes: Mapping[str, tuple[str, ...]] | None = None,
+) -> CustomJob:
+    """Check a CustomJob message and build the job.
+
+    The service reads leniently: camelCase, "1" for 1. The launcher of Google's components is strict. Where only the
+    launcher refuses the message, this warns.
+
+    Args:
+        message: Fields in camelCase or snake_case.
+        region: The region in which it would run.
+        warn: Called with each difference from the service, and with each remark of the machine check.
+        through_launcher: Whether Google's launcher sends the message, and not the user's own program.
+        command_prefixes: Command prefix to use instead of a container image, by image URI.
+
+    Raises:
+        TaskFailed: The service would refuse the message; the error names every reason.
+    """
+    findings = check_custom_job(message, region=region)
+    if errors := [sentence(finding) for finding in findings if finding.severity == "error"]:
+        text = f"Vertex would refuse this job: {'; '.join(errors)}"
+        raise TaskFailed(text, exit_code=EXIT_USER_ERROR, is_retryable=False)
+    for finding in findings:
+        if finding.rule not in QUIET_RULES:
+            warn(sentence(finding))
+    if through_launcher:
+        known = {(finding.rule, finding.where) for finding in findings}
+        for finding in check_custom_job(message, region=region, lenient=False):
+            if finding.severity == "error" and (finding.rule, finding.where) not in known:
+                warn(f"the service accepts this job, but Google's launcher refuses it: {sentence(finding)}")
+    return CustomJob.of(custom_job_fields(message), command_prefixes or {})
+
+
+def sentence(finding: Finding) -> str:
+    """Format a finding with its path and the nearest valid choices."""
+    nearest = f" (nearest: {', '.join(finding.alternatives)})" if finding.alternatives else ""
+    return f"{finding.where}: {finding.message}{nearest}"
+
+
+def pool_of(number: int, fields: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]]) -> Pool:
+    """Build a pool from the fields of a WorkerPoolSpec."""
     package = fields.get("python_package_spec", {})
     container = fields.get("container_spec") or package
     entry_point = ("python", "-m", package.get("python_module", "")) if package else container.get("command", ())
     image = container.get("image_uri", "") or package.get("executor_image_uri", "")
     if not package:
-        entry_point = (*images.get(image, ()), *entry_point)
+        entry_point = (*command_prefixes.get(image, ()), *entry_point)
     if not entry_point and REDUCTION_SERVER not in image:
         raise TaskFailed(
-            f"worker_pool_specs[{number}].container_spec.command is empty: the entry point of {image} is not known "
-            "here; write the command out, e.g. ['python', '-m', 'trainer.task'], or say what runs instead with "
-            f"--image {image}=COMMAND",
+            f"worker_pool_specs[{number}].container_spec.command is empty, and the entry point of {image} is not known "
+            f"here: set the command, e.g. ['python', '-m', 'trainer.task'], or pass --image {image}=COMMAND",
             is_retryable=False,
         )
     return Pool(

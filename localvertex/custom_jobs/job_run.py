@@ -1,6 +1,6 @@
 """A custom job while it runs: one process per replica, restarted by the service's rules until the job ends.
 
-One loop in the caller's thread decides everything; other threads only report that a process has ended.
+One loop in the caller's thread makes all decisions; other threads only report that a process has ended.
 """
 
 import signal
@@ -11,9 +11,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from localvertex.custom_jobs.faults.clock import FaultClock
-from localvertex.custom_jobs.faults.disturbances import Disturbances
 from localvertex.custom_jobs.faults.faults import Fault
+from localvertex.custom_jobs.faults.injector import FaultClock, FaultInjector
 from localvertex.custom_jobs.goodput.event_files import EventFiles
 from localvertex.custom_jobs.goodput.goodput import Mark, goodput
 from localvertex.custom_jobs.job import CustomJob
@@ -24,14 +23,14 @@ from localvertex.errors import Cancelled
 from localvertex.processes import logs
 
 LOG = "log.txt"
-"""What the job itself has to say, in its folder; a pipeline's step has the same file."""
+"""The job's own log, in its folder; a pipeline's step has the same file."""
 
 POLL_SECONDS = 0.05
-"""How long a fault, a wish to cancel or the end of the timeout may go unnoticed. The end of a process never does."""
+"""How long a fault, a cancellation or the timeout may go unnoticed. The end of a process wakes the loop at once."""
 
 
 class JobRun:
-    """One job while it runs. `execute` is called once."""
+    """One job while it runs; call `execute` once."""
 
     def __init__(
         self,
@@ -44,14 +43,14 @@ class JobRun:
         folder: Path,
         observe: Callable[[Status], None],
         warn: Callable[[str], None],
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         cancel: threading.Event,
     ) -> None:
         self._job, self._replicas, self._events, self._restarts = job, replicas, events, restarts
-        self._log, self._observe, self._warn, self._tell = folder / LOG, observe, warn, tell
+        self._log_file, self._observe, self._warn, self._report = folder / LOG, observe, warn, report
         self._cancel = cancel
         self._clock = FaultClock(faults, events)
-        self._disturbances = Disturbances(self._clock, replicas, self._announce)
+        self._injector = FaultInjector(self._clock, replicas, self._announce)
         self._exits: SimpleQueue[Exit] = SimpleQueue()
         self._state = JobState.PENDING
         self._num_restarts = 0
@@ -60,7 +59,7 @@ class JobRun:
         self._outcome: Outcome | None = None
 
     def execute(self) -> Outcome:
-        """Starts every replica and follows the job to its end."""
+        """Start every replica and follow the job to its end."""
         timeout_seconds = self._job.scheduling.timeout_seconds
         deadline = time.monotonic() + timeout_seconds
         self._state = JobState.RUNNING
@@ -70,17 +69,17 @@ class JobRun:
                 if self._cancel.is_set():
                     raise Cancelled
                 if time.monotonic() >= deadline:
-                    self._end(JobState.FAILED, error=f"the job's timeout of {timeout_seconds:g} s is over")
+                    self._end(JobState.FAILED, error=f"the job exceeded its timeout of {timeout_seconds:g} s")
                 else:
                     self._follow()
         except Cancelled:
             self._end(JobState.CANCELLED, error="the job was cancelled")
         finally:
-            # Also when we fail ourselves: no process is left.
+            # No process may be left, even after a defect in this loop.
             for each in self._replicas:
                 each.stop()
         for fault in self._clock.never_due:
-            self._warn(f"fault {fault} did not happen: the job had ended before")
+            self._warn(f"fault {fault} did not happen: the job ended first")
         if self._outcome is None:
             raise RuntimeError("the job has ended without an outcome")
         return self._outcome
@@ -95,13 +94,13 @@ class JobRun:
             goodput=self._goodput,
         )
 
-    def _say(self, text: str) -> None:
-        logs.add(self._log, text)
+    def _log(self, text: str) -> None:
+        logs.add(self._log_file, text)
         self._marks.append((time.time(), text))
 
     def _announce(self, text: str) -> None:
-        self._say(text)
-        self._tell(text)
+        self._log(text)
+        self._report(text)
 
     def _start(self, replicas: list[ReplicaProcess]) -> None:
         for each in replicas:
@@ -109,20 +108,20 @@ class JobRun:
         self._observe(self._status)
 
     def _follow(self) -> None:
-        """Waits a moment for the end of a process, and does what follows from it, or what else is due."""
+        """Wait up to POLL_SECONDS for the end of a process and handle it, or else do what is due."""
         try:
             ended = self._exits.get(timeout=POLL_SECONDS)
         except Empty:
             if self._events.poll():
                 self._observe(self._status)
-            self._disturbances.carry_out()
+            self._injector.carry_out()
         else:
             self._accept(ended)
-        if self._outcome is None and (replica := self._disturbances.take_preemption()):
-            self._follow_up(replica, self._restarts.after_preemption(), words="")
+        if self._outcome is None and (replica := self._injector.take_preemption()):
+            self._follow_up(replica, self._restarts.after_preemption(), reason="")
 
     def _accept(self, ended: Exit) -> None:
-        """Does what follows from the end of a process."""
+        """Handle the end of a process."""
         self._ended(ended)
         replica = ended.replica
         if replica.is_done:
@@ -130,45 +129,45 @@ class JobRun:
                 self._end(JobState.SUCCEEDED)
             else:
                 self._observe(self._status)
-        elif self._disturbances.is_preempted():
-            # The peers of a machine that goes away fail too; that costs nothing beside the preemption.
+        elif self._injector.is_preempted():
+            # The peers of a preempted machine fail too; only the preemption counts.
             self._observe(self._status)
         else:
-            in_maintenance = self._disturbances.is_in_maintenance(replica)
+            in_maintenance = self._injector.is_in_maintenance(replica)
             rules = self._restarts
             decision = rules.after_maintenance() if in_maintenance else rules.after_exit(replica.name, ended.code)
-            self._follow_up(replica, decision, words=logs.failure_text(ended.code, replica.log))
+            self._follow_up(replica, decision, reason=logs.failure_text(ended.code, replica.log))
 
     def _ended(self, ended: Exit) -> None:
         ended.replica.ended(ended.code)
-        self._say(f"{ended.replica.name}: exit code {ended.code}")
+        self._log(f"{ended.replica.name}: exit code {ended.code}")
 
-    def _follow_up(self, replica: ReplicaProcess, decision: Decision, *, words: str) -> None:
-        """Does what the rules say about a replica that failed."""
-        self._say(f"{replica.name}: {decision.reason}")
-        self._tell(f"{replica.name}: {f'{words}; ' if words else ''}{decision.reason}")
+    def _follow_up(self, replica: ReplicaProcess, decision: Decision, *, reason: str) -> None:
+        """Apply the decision about a replica that failed."""
+        self._log(f"{replica.name}: {decision.reason}")
+        self._report(f"{replica.name}: {f'{reason}; ' if reason else ''}{decision.reason}")
         if decision.verdict is Verdict.FAIL:
-            reason = [text for text in ("" if decision.is_permanent else decision.reason, words) if text]
-            error = f"{replica.name}: {'; '.join(reason)}"
+            reasons = [text for text in ("" if decision.is_permanent else decision.reason, reason) if text]
+            error = f"{replica.name}: {'; '.join(reasons)}"
             self._end(JobState.FAILED, error, exit_code=replica.exit_code, is_permanent=decision.is_permanent)
             return
         self._num_restarts += 1
         if decision.verdict is Verdict.RESTART_JOB:
-            # At once: nothing that the others could still do would be kept, and one of them may be frozen.
+            # At once, because the others' work would be lost anyway, and one of them may be frozen.
             for each in self._replicas:
                 each.signal(signal.SIGKILL)
             self._wait_for_all()
         self._start(self._replicas if decision.verdict is Verdict.RESTART_JOB else [replica])
 
     def _wait_for_all(self) -> None:
-        """Waits until every process has ended, and its port is free again."""
+        """Wait until every process has ended and its port is free again."""
         while any(each.is_running for each in self._replicas):
             self._ended(self._exits.get())
 
     def _end(
         self, state: JobState, error: str = "", *, exit_code: int | None = None, is_permanent: bool = False
     ) -> None:
-        """Ends what still runs, gently, and then the job."""
+        """Stop what still runs, with the grace time, and then end the job."""
         if state is JobState.CANCELLED:
             self._state = JobState.CANCELLING
             self._observe(self._status)
@@ -177,7 +176,7 @@ class JobRun:
         self._wait_for_all()
         self._events.poll()
         self._state = state
-        self._say(f"{state}{f': {error}' if error else ''}")
+        self._log(f"{state}{f': {error}' if error else ''}")
         if all(each.spans for each in self._replicas):
             self._goodput = goodput(
                 self._replicas, self._events, num_failures=self._num_restarts, marks=self._marks, end=time.time()

@@ -1,4 +1,4 @@
-"""What Compute Engine's metadata server says about a machine, on the loopback interface.
+"""A metadata server on the loopback interface that announces preemption and maintenance as Compute Engine does.
 
 Source: docs.cloud.google.com/compute/docs/metadata/querying-metadata (wait_for_change, last_etag, timeout_sec,
 Metadata-Flavor), .../instances/create-use-spot (preempted), .../instances/monitor-plan-host-maintenance-event.
@@ -16,7 +16,7 @@ INITIAL = {PREEMPTED: "FALSE", MAINTENANCE_EVENT: "NONE"}
 
 
 class MetadataServer:
-    """The metadata server of one replica; a replica finds it by GCE_METADATA_HOST."""
+    """The metadata server of one replica, which finds it by GCE_METADATA_HOST."""
 
     def __init__(self) -> None:
         self._values = {name: (value, 1) for name, value in INITIAL.items()}
@@ -32,7 +32,7 @@ class MetadataServer:
         return f"127.0.0.1:{self._server.server_port}"
 
     def set(self, name: str, value: str) -> None:
-        """Changes a value; those that wait for it are told."""
+        """Change a value and answer the requests that wait for it."""
         with self._has_changed:
             previous, version = self._values[name]
             if value != previous:
@@ -40,12 +40,12 @@ class MetadataServer:
                 self._has_changed.notify_all()
 
     def reset(self) -> None:
-        """The replica is on a machine that nobody wants."""
+        """Set all values to those of a healthy machine."""
         for name, value in INITIAL.items():
             self.set(name, value)
 
     def get(self, name: str, *, wait_for_etag: str | None, timeout_seconds: float | None) -> tuple[str, str] | None:
-        """Value and ETag, None when there is no such value; waits while the ETag is the one given."""
+        """Return value and ETag, or None when there is no such value; wait while the ETag is the given one."""
         with self._has_changed:
             if name not in self._values:
                 return None
@@ -57,7 +57,7 @@ class MetadataServer:
             return self._values[name][0], etag(self._values[name])
 
     def close(self) -> None:
-        """Ends the server; those that wait get the present value."""
+        """Stop the server; requests that wait get the current value."""
         with self._has_changed:
             self._is_closed = True
             self._has_changed.notify_all()
@@ -66,29 +66,29 @@ class MetadataServer:
 
 
 def etag(value: tuple[str, int]) -> str:
-    """The version of a value, as the server shows it."""
+    """Format the version of a value as its ETag."""
     return f"{value[1]:016x}"
 
 
 class Server(ThreadingHTTPServer):
-    """Each request in a thread of its own, because a request may wait."""
+    """An HTTP server with one thread per request, because a request may wait."""
 
     daemon_threads = True
     metadata: MetadataServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A replica that was killed while it waited is nothing to report."""
+        """Ignore connections that broke because a replica was killed while it waited."""
 
 
 class Handler(BaseHTTPRequestHandler):
-    """GET of a single value."""
+    """Answers GET requests for a single value."""
 
     server_version = "Metadata Server for VM"
     sys_version = ""
     server: Server
 
     def do_GET(self) -> None:
-        """Answers a request."""
+        """Answer a request."""
         url = urlsplit(self.path)
         options = {name: values[-1] for name, values in parse_qs(url.query).items()}
         if self.headers.get("Metadata-Flavor") != "Google" or self.headers.get("X-Forwarded-For"):
@@ -106,7 +106,7 @@ class Handler(BaseHTTPRequestHandler):
         return self.answer(HTTPStatus.OK, found[0], ETag=found[1])
 
     def answer(self, status: HTTPStatus, text: str, **headers: str) -> None:
-        """Sends a text."""
+        """Send a text."""
         body = text.encode()
         self.send_response(status)
         own = {"Metadata-Flavor": "Google", "Content-Type": "application/text", "Content-Length": str(len(body))}
@@ -116,4 +116,4 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing."""
+        """Log nothing."""

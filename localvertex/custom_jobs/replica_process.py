@@ -1,4 +1,4 @@
-"""A replica while its job runs: its host name, port and log stay, its processes come and go."""
+"""A replica while its job runs: its host name, port and log stay the same, its processes are replaced."""
 
 import threading
 import time
@@ -19,13 +19,13 @@ class Exit:
 
     replica: "ReplicaProcess"
     number: int
-    """Which process of the replica it was, counted from 1."""
+    """The number of the process, counted from 1 per replica."""
     code: int
 
 
 @dataclass(kw_only=True)
 class Span:
-    """The life of one process, in seconds since the epoch."""
+    """The lifetime of one process, in seconds since the epoch."""
 
     start: float
     end: float | None = None
@@ -34,7 +34,7 @@ class Span:
 
 @dataclass(kw_only=True, eq=False)
 class ReplicaProcess:
-    """A replica and its present process. Changed by the job's own thread only."""
+    """A replica and its current process. Only the job's own thread changes it."""
 
     replica: Replica
     command: list[str]
@@ -48,31 +48,35 @@ class ReplicaProcess:
 
     @property
     def name(self) -> str:
-        """Its host name."""
+        """The replica's host name."""
         return self.replica.name
 
     @property
     def log(self) -> Path:
-        """All its processes write here, one after the other."""
+        """The log file to which all its processes append."""
         return self.folder / f"{self.name}.log"
 
     @property
     def exit_code(self) -> int | None:
-        """Of its last process, None while that runs."""
+        """The exit code of its last process; None while that runs."""
         return self.spans[-1].exit_code if self.spans else None
 
     @property
     def num_starts(self) -> int:
-        """Processes it has had."""
+        """How many processes it has had."""
         return len(self.spans)
 
     @property
     def is_done(self) -> bool:
-        """Whether its last process ended well."""
+        """Whether its last process exited with 0."""
         return self.exit_code == 0
 
     def status(self, progress: tuple[int, int]) -> ReplicaStatus:
-        """As seen from outside; `progress` is the step it has trained, and the number of steps."""
+        """Return its public status.
+
+        Args:
+            progress: The last step that it has trained, and the number of steps of the whole run.
+        """
         ended = [span.exit_code for span in self.spans if span.exit_code is not None]
         return ReplicaStatus(
             name=self.name,
@@ -83,12 +87,12 @@ class ReplicaProcess:
             num_steps=progress[1],
         )
 
-    def start(self, tell: Callable[[Exit], None]) -> None:
-        """Starts a process; `tell` is called from another thread when it has ended.
+    def start(self, on_exit: Callable[[Exit], None]) -> None:
+        """Start a process; `on_exit` is called from another thread when it has ended.
 
         Raises:
-            Cancelled: the run is being stopped.
-            TaskFailed: the process cannot be started.
+            Cancelled: The run is being stopped.
+            TaskFailed: The process cannot be started.
         """
         if self.spans:
             logs.add(self.log, f"--- start {self.num_starts + 1} ---")
@@ -99,22 +103,22 @@ class ReplicaProcess:
         number = self.num_starts
 
         def wait() -> None:
-            tell(Exit(replica=self, number=number, code=self.processes.wait(process)))
+            on_exit(Exit(replica=self, number=number, code=self.processes.wait(process)))
 
-        # A daemon thread: it ends with the process, and the process with its supervisor.
+        # A daemon thread, because the supervisor ends the process, and with it this wait.
         threading.Thread(target=wait, name=self.name, daemon=True).start()
 
     def ended(self, code: int) -> None:
-        """Its process has ended."""
+        """Note that its process has ended."""
         self.is_running = False
         self.spans[-1].end, self.spans[-1].exit_code = time.time(), code
 
     def signal(self, number: int) -> None:
-        """Sends a signal to everything the process started; nothing happens when it has ended."""
+        """Send a signal to the process and everything it started; do nothing when it has ended."""
         if self._process is not None and self.is_running:
             self._process.signal(number)
 
     def stop(self) -> None:
-        """SIGTERM, and SIGKILL after the run's grace time."""
+        """Send SIGTERM, then SIGKILL after the run's grace time."""
         if self._process is not None:
             self._process.stop()

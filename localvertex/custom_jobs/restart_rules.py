@@ -1,7 +1,7 @@
 """Which failure restarts what: one replica, the whole job, or nothing.
 
-Source: Vertex AI's page "understanding the training service". It says both that a worker which exits non-zero is
-restarted, and that only potentially transient codes are retried; hence two rules to choose from.
+Source: Vertex AI's page "understanding the training service". It states both that a worker with a non-zero exit code
+is restarted, and that only potentially transient codes are retried. Hence there are two rules to choose from.
 """
 
 from collections import Counter
@@ -13,22 +13,22 @@ from localvertex.custom_jobs.job import Scheduling
 MAX_REPLICA_RESTARTS = 5
 MAX_JOB_RETRIES = 3
 MAX_PREEMPTIONS = 6
-"""Of a Spot job."""
+"""Restarts of a Spot job."""
 
-PERMANENT = {2: "wrong input", 126: "its program cannot be executed", 127: "its program is not there"}
-"""Exit codes that no restart mends: this project's code for wrong input, and a shell's for a missing program."""
+PERMANENT = {2: "wrong input", 126: "the program cannot be executed", 127: "the program is not found"}
+"""Exit codes that no restart fixes: this project's code for wrong input, and a shell's for a missing program."""
 
 TRANSIENT = {134, 139}
-"""SIGABRT and SIGSEGV are named by the service's page; any other death by signal counts with them."""
+"""SIGABRT and SIGSEGV are named by the service's page; any other death by signal is treated the same."""
 
 
 class RestartRule(StrEnum):
-    """How an ordinary non-zero exit code is taken."""
+    """How an ordinary non-zero exit code is treated."""
 
     SERVICE = "service"
     """As transient."""
     STRICT = "strict"
-    """As permanent, unless it is that of a signal."""
+    """As permanent, unless it means death by a signal."""
 
 
 class Verdict(StrEnum):
@@ -50,21 +50,21 @@ class Decision:
 
 @dataclass(kw_only=True)
 class Restarts:
-    """The budget of one job, and what has been used of it."""
+    """The restart budget of one job, and how much of it has been used."""
 
     scheduling: Scheduling
     rule: RestartRule
     of_replicas: Counter[str] = field(default_factory=Counter)
-    """In the present attempt at the job."""
+    """In the current attempt at the job."""
     num_job_retries: int = 0
     num_preemptions: int = 0
 
     def after_exit(self, name: str, code: int) -> Decision:
-        """What the exit code of a replica, other than 0, leads to."""
+        """Decide what a non-zero exit code of a replica leads to."""
         if code in PERMANENT:
             return fail(f"exit code {code} ({PERMANENT[code]}) is permanent", is_permanent=True)
         if self.rule is RestartRule.STRICT and code not in TRANSIENT and code <= 128:
-            return fail(f"exit code {code} is permanent by --restart-rule strict", is_permanent=True)
+            return fail(f"exit code {code} is permanent with --restart-rule strict", is_permanent=True)
         if self.scheduling.disable_retries:
             return fail("disable_retries is set")
         if self.of_replicas[name] < MAX_REPLICA_RESTARTS:
@@ -76,12 +76,12 @@ class Restarts:
         if self.num_job_retries < MAX_JOB_RETRIES:
             self.num_job_retries += 1
             self.of_replicas.clear()
-            reason = f"the job starts anew, retry {self.num_job_retries} of {MAX_JOB_RETRIES}"
+            reason = f"the job restarts, retry {self.num_job_retries} of {MAX_JOB_RETRIES}"
             return Decision(verdict=Verdict.RESTART_JOB, reason=reason)
         return fail(f"{MAX_REPLICA_RESTARTS} restarts in each of {MAX_JOB_RETRIES + 1} attempts are used up")
 
     def after_preemption(self) -> Decision:
-        """What the loss of machines to somebody who pays more leads to."""
+        """Decide what a preemption leads to."""
         self.num_preemptions += 1
         if self.scheduling.disable_retries:
             return fail("preempted, and disable_retries is set")
@@ -91,14 +91,14 @@ class Restarts:
         return Decision(verdict=Verdict.RESTART_JOB, reason=reason)
 
     def after_maintenance(self) -> Decision:
-        """What the maintenance of a machine leads to: the same host name on another machine, at no cost."""
+        """Decide what maintenance leads to: the same host name on another machine, outside the restart budget."""
         if self.scheduling.disable_retries:
-            return fail("its machine went away, and disable_retries is set")
-        everyone = self.scheduling.restart_job_on_worker_restart
-        verdict = Verdict.RESTART_JOB if everyone else Verdict.RESTART_REPLICA
-        return Decision(verdict=verdict, reason="on another machine, after maintenance")
+            return fail("its machine was lost to maintenance, and disable_retries is set")
+        restarts_all = self.scheduling.restart_job_on_worker_restart
+        verdict = Verdict.RESTART_JOB if restarts_all else Verdict.RESTART_REPLICA
+        return Decision(verdict=verdict, reason="restart on another machine after maintenance")
 
 
 def fail(reason: str, *, is_permanent: bool = False) -> Decision:
-    """The end of the job."""
+    """Return the decision to end the job."""
     return Decision(verdict=Verdict.FAIL, reason=reason, is_permanent=is_permanent)

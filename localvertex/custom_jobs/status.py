@@ -1,4 +1,4 @@
-"""What is said about a custom job from outside: where and how it runs, how far it is, how it ended."""
+"""A custom job as its caller sees it: where and how it runs, its progress, how it ended."""
 
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -23,7 +23,7 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How a job is done; none of it is part of the job."""
+    """How to run a job; none of it is part of the job itself."""
 
     restart_rule: RestartRule = RestartRule.SERVICE
     faults: tuple[Fault, ...] = ()
@@ -32,24 +32,28 @@ class Options:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """Where a job runs."""
+class Workspace:
+    """The folders and the project in which a job runs."""
 
     folder: Path
-    """Absolute; working directory and logs of the replicas, one job alone."""
+    """Absolute path of the replicas' working directory and logs, used by this job only."""
     private_dir: Path
-    """Environments that later jobs use again."""
+    """Environments that later jobs reuse."""
     project: str = "local-project"
     buckets: Path | None = None
-    """A folder with a folder for each bucket; None where gs:// means the cloud."""
+    """A folder with one folder per bucket; None where gs:// means Cloud Storage itself."""
 
     def localised(self, uri: str) -> str:
-        """The URI, or the path of a bucket's object where buckets are folders."""
+        """Return the URI, or the path of a bucket's object where buckets are folders.
+
+        Raises:
+            TaskFailed: The URI points outside its bucket.
+        """
         if self.buckets is None or not uri.startswith("gs://"):
             return uri
         path = (self.buckets / uri.removeprefix("gs://")).resolve()
         if not path.is_relative_to(self.buckets.resolve()):
-            raise TaskFailed(f"{uri} leads out of its bucket", is_retryable=False)
+            raise TaskFailed(f"{uri} points outside its bucket", is_retryable=False)
         return str(path)
 
 
@@ -61,11 +65,11 @@ class ReplicaStatus:
     is_running: bool
     num_starts: int
     exit_code: int | None = None
-    """Of its last process that has ended."""
+    """The exit code of its last process that has ended."""
     step: int = 0
-    """Last step it has trained by its events, 0 when it writes none."""
+    """The last step in its events; 0 when it writes none."""
     num_steps: int = 0
-    """Of the whole run."""
+    """Steps of the whole run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +82,10 @@ class Status:
     """Starts after the first, of single replicas or of the whole job."""
     num_preemptions: int = 0
     goodput: dict[str, Any] = field(default_factory=dict)
-    """What the time went into; empty until the job has ended."""
+    """How the time was spent; empty until the job has ended."""
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values for JSON."""
         return asdict(self)
 
 
@@ -92,7 +96,7 @@ class Outcome:
     status: Status
     error: str = ""
     exit_code: int | None = None
-    """Of the replica that decided it."""
+    """The exit code of the replica that decided the outcome."""
     is_permanent: bool = False
     """Whether running the same job again would end the same way."""
 

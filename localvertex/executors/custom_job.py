@@ -40,18 +40,18 @@ class CustomJob:
         location = job.resolve(options.get("location", "")) or job.context.region
         project = job.resolve(options.get("project", "")) or job.context.project
         custom_job = custom_jobs.read(
-            payload, region=location, warn=warnings.say, through_launcher=True, images=job.context.images
+            payload, region=location, warn=warnings.say, through_launcher=True, command_prefixes=job.context.images
         )
         name = f"projects/{project}/locations/{location}/customJobs/{job.scope.task['pipeline_task_uuid']}"
         self.write_resources(job, options, name, location)
         logs.add(job.log, f"custom job {custom_job.display_name!r} as {name}")
         outcome = custom_jobs.run(
             custom_job,
-            place=custom_jobs.Place(folder=job.folder, private_dir=job.context.private_dir, project=project),
+            workspace=custom_jobs.Workspace(folder=job.folder, private_dir=job.context.private_dir, project=project),
             processes=job.context.processes,
             observe=job.report_custom_job,
             warn=warnings.say,
-            tell=lambda text: job.context.tell(f"{job.scope.task['pipeline_task_name']}: {text}"),
+            report=lambda text: job.context.tell(f"{job.scope.task['pipeline_task_name']}: {text}"),
             cancel=job.context.processes.stopped,
             options=job.context.custom_jobs,
         )

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from localvertex import custom_jobs
-from localvertex.custom_jobs import JobState, Outcome, Place, Status
+from localvertex.custom_jobs import JobState, Outcome, Status, Workspace
 from localvertex.errors import TaskFailed
 from localvertex.processes.processes import Processes
 from localvertex.serve.api import errors, messages
@@ -57,13 +57,15 @@ class CustomJobs:
         for text in warnings:
             self._say(f"customJobs/{number}: warning: {text}")
         cancel = threading.Event()
-        place = Place(
+        workspace = Workspace(
             folder=self._folder(number),
             private_dir=self._store.folder.parent / record.PRIVATE,
             project=call.location.project,
             buckets=self._store.folder.parent / BUCKETS,
         )
-        thread = threading.Thread(target=self._execute, args=(number, job, place, cancel), name=f"custom job {number}")
+        thread = threading.Thread(
+            target=self._execute, args=(number, job, workspace, cancel), name=f"custom job {number}"
+        )
         with self._store.lock:
             self._store.write(COLLECTION, number, resource)
             self._running[number] = cancel, thread
@@ -115,7 +117,7 @@ class CustomJobs:
         for _, thread in running.values():
             thread.join()
 
-    def _execute(self, number: str, job: custom_jobs.CustomJob, place: Place, cancel: threading.Event) -> None:
+    def _execute(self, number: str, job: custom_jobs.CustomJob, workspace: Workspace, cancel: threading.Event) -> None:
         def observe(status: Status) -> None:
             if status.state is JobState.RUNNING:
                 with self._store.lock:
@@ -125,10 +127,12 @@ class CustomJobs:
         def warn(text: str) -> None:
             self._say(f"customJobs/{number}: warning: {text}")
 
-        self._say(f"customJobs/{number}: running, logs in {place.folder}")
+        self._say(f"customJobs/{number}: running, logs in {workspace.folder}")
         try:
             processes = Processes(grace_seconds=GRACE_SECONDS)
-            outcome = custom_jobs.run(job, place=place, processes=processes, observe=observe, warn=warn, cancel=cancel)
+            outcome = custom_jobs.run(
+                job, workspace=workspace, processes=processes, observe=observe, warn=warn, cancel=cancel
+            )
             changes = end_of(outcome)
         except Exception as error:  # the server goes on, whatever happened to the job
             status = errors.Status.INVALID_ARGUMENT if isinstance(error, TaskFailed) else errors.Status.INTERNAL

@@ -79,7 +79,7 @@ def ended(folder: pathlib.Path, pools: list[dict[str, Any]], options: custom_job
     }
     outcome = custom_jobs.run(
         custom_jobs.read({"job_spec": spec}, region="us-central1", warn=lambda text: None),
-        place=custom_jobs.Place(folder=folder / "job", private_dir=folder),
+        workspace=custom_jobs.Workspace(folder=folder / "job", private_dir=folder),
         processes=Processes(grace_seconds=5),
         options=options or custom_jobs.Options(),
     )

@@ -1,1 +1,1 @@
-"""Faults that a user injects into a custom job, and when they are due."""
+"""Faults that a user injects into a custom job; the restarts that follow are in `restart_rules`."""

@@ -1,4 +1,4 @@
-"""What is to go wrong in a job, and when: faults as people write them (docs/faults.md)."""
+"""Faults as users write them: what goes wrong in a job, and when (docs/faults.md)."""
 
 import random
 import re
@@ -16,15 +16,15 @@ class Action(StrEnum):
     SIGKILL = "SIGKILL"
     SIGTERM = "SIGTERM"
     SIGSTOP = "SIGSTOP"
-    """The process freezes: it neither goes on nor ends."""
+    """The process freezes: it neither continues nor ends."""
     PREEMPT = "preempt"
-    """The machine is taken away, as Spot machines are."""
+    """The machine is preempted, as Spot machines are."""
     MAINTENANCE = "maintenance notice"
-    """The machine announces its maintenance, and goes away when that begins."""
+    """The machine announces its maintenance, and is lost when that begins."""
 
 
 DEFAULT_GRACE_SECONDS = {Action.SIGTERM: 30.0, Action.PREEMPT: 30.0, Action.MAINTENANCE: 60.0}
-"""Compute Engine's 30 seconds before a Spot machine goes, and 60 before maintenance (an hour on GPU machines)."""
+"""Compute Engine gives 30 seconds before a Spot machine is preempted, and 60 before maintenance (GPU machines: 1 h)."""
 
 GRAMMAR = (
     "ACTION REPLICA WHEN [grace 30s]; ACTION is SIGKILL, SIGTERM, SIGSTOP, preempt or maintenance notice; REPLICA is "
@@ -45,55 +45,57 @@ ALL = "all"
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """One thing that goes wrong; exactly one of the four times is set."""
+    """One fault; exactly one of the four times is set."""
 
     action: Action
     target: str
     """A replica's name, or `all`."""
     at_step: int | None = None
-    """When the replica has trained this step; once."""
+    """Once, when the replica has trained this step."""
     at_percent: float | None = None
-    """When the replica has trained this share of its steps; once."""
+    """Once, when the replica has trained this percentage of its steps."""
     at_seconds: float | None = None
-    """After the start of the job; once."""
+    """Once, this long after the start of the job."""
     every_seconds: float | None = None
     grace_seconds: float = 0.0
     """From the signal or the notice to SIGKILL."""
 
     def __post_init__(self) -> None:
-        """Refuses nonsense."""
+        """Refuse combinations that make no sense."""
         times = (self.at_step, self.at_percent, self.at_seconds, self.every_seconds)
         if sum(time is not None for time in times) != 1:
-            raise UserError(f"{self}: exactly one time expected")
+            raise UserError(f"{self}: expected exactly one time")
         if self.every_seconds is not None and self.every_seconds < 1:
-            raise UserError(f"{self}: at least one second between two expected")
+            raise UserError(f"{self}: expected an interval of at least one second")
         if self.at_percent is not None and self.at_percent > 100:
-            raise UserError(f"{self}: at most 100% expected")
+            raise UserError(f"{self}: expected at most 100%")
         if self.grace_seconds and self.action not in DEFAULT_GRACE_SECONDS:
-            raise UserError(f"{self}: {self.action} leaves no grace time; leave it out")
+            raise UserError(f"{self}: {self.action} has no grace time; leave it out")
 
     @property
     def needs_steps(self) -> bool:
-        """Whether the replica has to write events (docs/events.md)."""
+        """Whether the replica has to write an event log (docs/events.md)."""
         return self.at_step is not None or self.at_percent is not None
 
     def __str__(self) -> str:
-        """As it is written on the command line."""
-        when = (
-            f"at step {self.at_step}" if self.at_step is not None
-            else f"at {self.at_percent:g}%" if self.at_percent is not None
-            else f"at {self.at_seconds:g}s" if self.at_seconds is not None
-            else f"every {self.every_seconds or 0:g}s"
-        )  # fmt: skip
+        """Format it as on the command line."""
+        if self.at_step is not None:
+            when = f"at step {self.at_step}"
+        elif self.at_percent is not None:
+            when = f"at {self.at_percent:g}%"
+        elif self.at_seconds is not None:
+            when = f"at {self.at_seconds:g}s"
+        else:
+            when = f"every {self.every_seconds or 0:g}s"
         grace = f" grace {self.grace_seconds:g}s" if self.action in DEFAULT_GRACE_SECONDS else ""
         return f"{self.action} {self.target} {when}{grace}"
 
 
 def parse(text: str) -> Fault:
-    """A fault as written on the command line.
+    """Read a fault as written on the command line.
 
     Raises:
-        UserError: it is not one; the message has the grammar.
+        UserError: It is not a fault; the message contains the grammar.
     """
     match = FAULT.fullmatch(text.strip())
     if match is None:
@@ -115,11 +117,11 @@ def parse(text: str) -> Fault:
 
 
 def random_faults(job: CustomJob, seed: int) -> tuple[Fault, ...]:
-    """One to three faults, the same for the same seed and the same replicas."""
+    """Choose one to three faults, the same for the same seed and the same replicas."""
     source = random.Random(f"{seed} {' '.join(replica.name for replica in job.replicas)}")  # noqa: S311 - no secret
     actions = [Action.SIGKILL, Action.SIGTERM, Action.PREEMPT]
     if job.scheduling.restart_job_on_worker_restart:
-        # Only where all restart together does somebody notice a frozen replica.
+        # The peers notice a frozen replica only where all restart together.
         actions.append(Action.SIGSTOP)
     faults = []
     for _ in range(source.randint(1, 3)):
@@ -132,10 +134,10 @@ def random_faults(job: CustomJob, seed: int) -> tuple[Fault, ...]:
 
 
 def check_for(job: CustomJob, faults: tuple[Fault, ...]) -> None:
-    """Refuses faults that cannot happen in this job.
+    """Refuse faults that cannot happen in this job.
 
     Raises:
-        TaskFailed: a replica is not there, or its steps cannot be read.
+        TaskFailed: The job has no such replica, or its steps cannot be read.
     """
     names = [replica.name for replica in job.replicas]
     for fault in faults:
@@ -145,7 +147,7 @@ def check_for(job: CustomJob, faults: tuple[Fault, ...]) -> None:
             )
         if fault.needs_steps and (not job.base_output_directory or "://" in job.base_output_directory):
             raise TaskFailed(
-                f"fault {fault}: steps are read from events in base_output_directory (docs/events.md), which is "
-                f"{job.base_output_directory or 'not set'}; give it a local folder, or the fault a time in seconds",
+                f"fault {fault}: steps are read from the event log in base_output_directory (docs/events.md), which is "
+                f"{job.base_output_directory or 'not set'}; set it to a local folder, or time the fault in seconds",
                 is_retryable=False,
             )

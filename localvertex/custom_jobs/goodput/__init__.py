@@ -1,1 +1,1 @@
-"""What the time of a custom job was spent on, from the event logs of its replicas."""
+"""How the time of a custom job was spent, from its replicas' event logs; the page that shows it is in `show`."""

@@ -1,4 +1,4 @@
-"""Follows the events that the replicas of a job write (docs/events.md)."""
+"""Follows the event logs that the replicas of a job write (docs/events.md)."""
 
 import json
 from pathlib import Path
@@ -8,19 +8,19 @@ Event = dict[str, Any]
 
 
 class EventFiles:
-    """What has been written since this was made, by replica."""
+    """The events that each replica has written since this object was created."""
 
     def __init__(self, base_output_directory: str, names: list[str]) -> None:
         is_local = base_output_directory != "" and "://" not in base_output_directory
         folder = Path(base_output_directory) / "checkpoints" / "events" if is_local else None
         self._files = {name: folder / f"{name}.jsonl" for name in names} if folder else {}
-        # An earlier job may have left events: they are not this one's.
+        # An earlier job may have left events, which do not belong to this job.
         self._offsets = {name: size(file) for name, file in self._files.items()}
         self._events: dict[str, list[Event]] = {name: [] for name in names}
         self._progress = dict.fromkeys(names, (0, 0))
 
     def poll(self) -> bool:
-        """Reads what is new; whether some replica has trained on."""
+        """Read new events; return whether any replica has trained further."""
         has_trained = False
         for name, file in self._files.items():
             if size(file) <= self._offsets[name]:
@@ -33,15 +33,15 @@ class EventFiles:
         return has_trained
 
     def of(self, name: str) -> list[Event]:
-        """All events of a replica in the order of its file."""
+        """Return all events of a replica, in the order of its file."""
         return self._events[name]
 
     def progress(self, name: str) -> tuple[int, int]:
-        """The last step that a replica has trained, and the number of steps of the whole run; 0, 0 when unknown."""
+        """Return a replica's last trained step and the number of steps of the whole run; 0, 0 when unknown."""
         return self._progress[name]
 
     def _new(self, name: str, file: Path) -> list[Event]:
-        """Whole lines that are not read yet; a line without its end may still be growing."""
+        """Read the complete lines that are new; a line without its end may still be growing."""
         try:
             with file.open("rb") as stream:
                 stream.seek(self._offsets[name])
@@ -54,7 +54,7 @@ class EventFiles:
 
 
 def read(line: bytes) -> Event | None:
-    """An event; None for what is no object with a time and a name."""
+    """Read an event; return None for anything but an object with a time and a name."""
     try:
         event = json.loads(line)
     except ValueError:
@@ -64,13 +64,13 @@ def read(line: bytes) -> Event | None:
 
 
 def number(event: Event, field: str) -> int:
-    """A whole number of an event, 0 when it is missing or something else."""
+    """Return a whole number of an event; 0 when it is missing or not a number."""
     value = event.get(field)
     return int(value) if isinstance(value, int | float) else 0
 
 
 def size(file: Path) -> int:
-    """Bytes of a file, 0 when it is not there."""
+    """Return the size of a file in bytes; 0 when it does not exist."""
     try:
         return file.stat().st_size
     except OSError:

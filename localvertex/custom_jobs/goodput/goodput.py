@@ -1,4 +1,4 @@
-"""Goodput: the share of a job's time that went into steps which count, and what the rest went into."""
+"""Goodput: the share of a job's time spent on steps that count, and how the rest was spent."""
 
 import math
 from statistics import fmean
@@ -9,25 +9,25 @@ from localvertex.custom_jobs.goodput.timeline import Kind, Timeline, coarsened, 
 from localvertex.custom_jobs.replica_process import ReplicaProcess
 
 NUM_DRAWN = 1000
-"""A segment shorter than this part of the job is not drawn by itself."""
+"""Segments shorter than the job's time divided by this are merged with their neighbours."""
 
 Mark = tuple[float, str]
-"""Something that happened: seconds since the epoch, and what."""
+"""Something that happened: seconds since the epoch, and a line of text."""
 
 
 def goodput(
     replicas: list[ReplicaProcess], events: EventFiles, *, num_failures: int, marks: list[Mark], end: float
 ) -> dict[str, Any]:
-    """The goodput of a job, as in run.json (docs/localvertex.md). Times are seconds from the start of the job.
+    """Compute the goodput of a job, as in run.json (docs/faults.md). Times are seconds from the start of the job.
 
-    The seconds are those of the primary replica: when it stands still, synchronous training does.
+    The seconds are those of the primary replica, because synchronous training stops when it does.
 
     Args:
-        replicas: All, the primary first; each has been started.
-        events: What they wrote.
+        replicas: All replicas, the primary first; each has been started.
+        events: The events that they wrote.
         num_failures: Restarts of replicas or of the job.
-        marks: What happened.
-        end: When the job ended, in seconds since the epoch.
+        marks: What happened during the job.
+        end: The end of the job, in seconds since the epoch.
     """
     primary = replicas[0]
     start = primary.spans[0].start
@@ -50,10 +50,10 @@ def goodput(
 
 
 def checkpointing(events: list[Event], *, num_failures: int, total_seconds: float) -> dict[str, float | None]:
-    """How often the job saved, and how often it best would have for the failures it saw.
+    """Compute how often the job saved, and the best interval for the failures it had.
 
-    Young's first-order optimum, which Daly refined: sqrt(2 x cost of a save x mean time between failures). None
-    stands for what cannot be known: without a failure there is no rate, without a save no cost.
+    The best interval is Young's first-order optimum, which Daly refined: sqrt(2 x cost of a save x mean time between
+    failures). A value is None when it cannot be known: without a failure there is no rate, without a save no cost.
     """
     saves = [event for event in events if event["event"] == "save"]
     costs = [float(event["seconds"]) for event in saves if isinstance(event.get("seconds"), int | float)]
@@ -70,7 +70,7 @@ def checkpointing(events: list[Event], *, num_failures: int, total_seconds: floa
 
 
 def drawn(line: Timeline, start: float, total: float) -> list[list[Any]]:
-    """Kind, start and end of what is worth drawing."""
+    """Return kind, start and end of each segment that is long enough to draw."""
     return [
         [str(each.kind), round(each.start - start, 3), round(each.end - start, 3)]
         for each in coarsened(line.segments, total / NUM_DRAWN)
@@ -78,5 +78,5 @@ def drawn(line: Timeline, start: float, total: float) -> list[list[Any]]:
 
 
 def rounded(value: float | None) -> float | None:
-    """To a tenth of a millisecond: saves of small models take less than a millisecond."""
+    """Round to a tenth of a millisecond, because saves of small models take less than a millisecond."""
     return None if value is None else round(value, 4)

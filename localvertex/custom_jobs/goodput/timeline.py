@@ -1,4 +1,4 @@
-"""What a replica did when, from the lives of its processes and the events that they wrote (docs/events.md)."""
+"""What a replica did and when, from the lifetimes of its processes and their event logs (docs/events.md)."""
 
 import math
 from dataclasses import dataclass
@@ -10,21 +10,21 @@ from localvertex.custom_jobs.replica_process import Span
 
 
 class Kind(StrEnum):
-    """What a stretch of time went into."""
+    """How a segment of time was spent."""
 
     PRODUCTIVE = "productive"
     """Steps that count."""
     LOST = "lost"
-    """Steps that were trained again later, and what was being trained when the process was killed."""
+    """Steps that were trained again later, and the training that a kill interrupted."""
     SAVING = "saving"
     RESTORING = "restoring"
     STARTING = "starting"
-    """From the start of a process to its first step: imports, building the model, tracing, meeting the others."""
+    """From the start of a process to its first step: imports, building the model, tracing, connecting to peers."""
     EVALUATING = "evaluating"
     WAITING = "waiting"
-    """Neither of these: no process, or between two events."""
+    """No process, or between two events."""
     RUNNING = "running"
-    """Of a program that trains no steps, or tells of none."""
+    """A program that trains no steps, or logs none."""
 
 
 KIND_OF_EVENT = {"save": Kind.SAVING, "restore": Kind.RESTORING, "evaluate": Kind.EVALUATING}
@@ -32,7 +32,7 @@ KIND_OF_EVENT = {"save": Kind.SAVING, "restore": Kind.RESTORING, "evaluate": Kin
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """A stretch of time, in seconds since the epoch."""
+    """A segment of time, in seconds since the epoch."""
 
     kind: Kind
     start: float
@@ -40,7 +40,7 @@ class Segment:
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
+        """Its length in seconds."""
         return self.end - self.start
 
 
@@ -55,10 +55,9 @@ class Timeline:
 
 
 def timeline(spans: list[Span], events: list[Event], end: float) -> Timeline:
-    """The timeline of a replica from its first start to `end`.
+    """Build the timeline of a replica from its first start to `end`.
 
-    Which steps count is known from the end only: a later process that goes on from step r has thrown away what
-    earlier ones trained beyond r.
+    Spans are read backwards: a process that resumes from step r discards what earlier ones trained beyond r.
     """
     trains = any(event["event"] == "steps" for event in events)
     segments: list[Segment] = []
@@ -67,7 +66,7 @@ def timeline(spans: list[Span], events: list[Event], end: float) -> Timeline:
     for span in reversed(spans):
         own = [event for event in events if span.start <= event["time"] < following_start]
         following_start = span.start
-        part = Part(span, own, limit=limit, end=span.end or end, trains=trains)
+        part = _ProcessPart(span, own, limit=limit, end=span.end or end, trains=trains)
         segments = part.segments() + segments
         num_steps, num_lost_steps = num_steps + part.num_steps, num_lost_steps + part.num_lost_steps
         limit = min(limit, resumed_from(own))
@@ -75,7 +74,7 @@ def timeline(spans: list[Span], events: list[Event], end: float) -> Timeline:
 
 
 def resumed_from(events: list[Event]) -> float:
-    """The step that a process went on from; infinite when it got to no step."""
+    """Return the step from which a process resumed; infinity when it never reached a step."""
     for event in events:
         if event["event"] == "restore":
             return number(event, "step")
@@ -84,15 +83,15 @@ def resumed_from(events: list[Event]) -> float:
     return math.inf
 
 
-class Part:
-    """The life of one process."""
+class _ProcessPart:
+    """The part of a timeline that belongs to one process."""
 
     def __init__(self, span: Span, events: list[Event], *, limit: float, end: float, trains: bool) -> None:
         self._span, self._events, self._limit, self._end, self._trains = span, events, limit, end, trains
         self.num_steps = self.num_lost_steps = 0
 
     def segments(self) -> list[Segment]:
-        """Its segments, in order, without gaps."""
+        """Build its segments, in order and without gaps."""
         now, segments = self._span.start, []
         between = Kind.STARTING if self._trains else Kind.RUNNING
         for event in self._events:
@@ -113,7 +112,7 @@ class Part:
         return [each for each in [*segments, Segment(kind=last, start=now, end=self._end)] if each.seconds > 0]
 
     def _steps(self, event: Event, start: float, end: float) -> list[Segment]:
-        """A call of several steps: those up to the limit count, the others are lost."""
+        """Split a call of several steps: those up to the limit count, the others are lost."""
         first, last = number(event, "first_step"), number(event, "last_step")
         num_all = max(1, last - first + 1)
         num_kept = int(max(0, min(num_all, self._limit - first + 1)))
@@ -126,7 +125,7 @@ class Part:
 
 
 def without_gaps(segments: list[Segment], end: float) -> tuple[Segment, ...]:
-    """The segments with waiting between them and up to the end."""
+    """Fill the gaps between segments, and up to the end, with waiting."""
     if not segments:
         return ()
     last = Segment(kind=Kind.WAITING, start=end, end=end)
@@ -139,7 +138,7 @@ def without_gaps(segments: list[Segment], end: float) -> tuple[Segment, ...]:
 
 
 def coarsened(segments: tuple[Segment, ...], resolution_seconds: float) -> list[Segment]:
-    """Few enough to be drawn: what is shorter than the resolution goes to the segment before it."""
+    """Merge each segment that is shorter than the resolution into the one before it."""
     drawn: list[Segment] = []
     for segment in segments:
         if drawn and (segment.kind is drawn[-1].kind or segment.seconds < resolution_seconds):

@@ -1,19 +1,23 @@
 """Custom jobs without a pipeline around them, as a server runs them; their programs are real processes."""
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from localvertex import custom_jobs
 from localvertex.processes.processes import Processes
 
+Message = dict[str, Any]
+
 
 @pytest.fixture
-def message(tmp_path):
-    """A CustomJob message with these programs, one a pool: (Python code, number of replicas)."""
+def message(tmp_path: Path) -> Callable[..., Message]:
+    """Build a CustomJob message with these programs, one per pool: (Python code, number of replicas)."""
 
-    def make(*pools: tuple[str, int] | None, **scheduling) -> dict:
+    def make(*pools: tuple[str, int] | None, **scheduling: Any) -> Message:
         specs = [
             {
                 "machine_spec": {"machine_type": "n1-standard-4"},
@@ -35,22 +39,29 @@ def message(tmp_path):
 
 
 @pytest.fixture
-def place(tmp_path) -> custom_jobs.Place:
-    """Where the test's jobs run."""
-    return custom_jobs.Place(folder=tmp_path / "job", private_dir=tmp_path / "private", project="my-project")
+def workspace(tmp_path: Path) -> custom_jobs.Workspace:
+    """Return the folders in which the test's jobs run."""
+    return custom_jobs.Workspace(folder=tmp_path / "job", private_dir=tmp_path / "private", project="my-project")
 
 
 @pytest.fixture
-def run(place):
-    """Runs a message to its end; the outcome and what was observed."""
+def run(workspace: custom_jobs.Workspace) -> Callable[..., custom_jobs.Outcome]:
+    """Run a message to its end and return the outcome."""
 
-    def run_(message: dict, *, cancel: threading.Event | None = None, observe=None, **options):
-        job = custom_jobs.read(message, region="us-central1", warn=lambda text: None)
+    def run_(
+        message: Message,
+        *,
+        cancel: threading.Event | None = None,
+        observe: Callable[[custom_jobs.Status], None] = lambda status: None,
+        report: Callable[[str], None] = lambda text: None,
+        **options: Any,
+    ) -> custom_jobs.Outcome:
         return custom_jobs.run(
-            job,
-            place=place,
+            custom_jobs.read(message, region="us-central1", warn=lambda text: None),
+            workspace=workspace,
             processes=Processes(grace_seconds=1),
-            observe=observe or (lambda status: None),
+            observe=observe,
+            report=report,
             cancel=cancel,
             options=custom_jobs.Options(**options),
         )
@@ -59,6 +70,6 @@ def run(place):
 
 
 @pytest.fixture
-def log(place):
-    """What the job itself said."""
-    return lambda name="log.txt": (Path(place.folder) / name).read_text()
+def log(workspace: custom_jobs.Workspace) -> Callable[..., str]:
+    """Read a log of the job, by default its own."""
+    return lambda name="log.txt": (workspace.folder / name).read_text()

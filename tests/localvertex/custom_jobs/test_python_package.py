@@ -1,8 +1,11 @@
-"""Jobs of a Python package: built, installed and run for real."""
+"""Jobs of a Python package that is really built, installed and run."""
 
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,10 @@ from localvertex.processes.processes import Processes
 
 pytestmark = pytest.mark.slow
 
+Packages = Callable[[str], Path]
+Messages = Callable[[str], dict[str, Any]]
+Run = Callable[[dict[str, Any]], custom_jobs.Outcome]
+
 TASK = """
 import importlib.util, json, os, sys
 with open(sys.argv[1], "w") as file:
@@ -22,10 +29,10 @@ with open(sys.argv[1], "w") as file:
 
 
 @pytest.fixture
-def package(tmp_path):
-    """Builds a source distribution."""
+def package(tmp_path: Path) -> Packages:
+    """Build a source distribution."""
 
-    def build(version: str):
+    def build(version: str) -> Path:
         source = tmp_path / f"source-{version}"
         (source / "tiny_task").mkdir(parents=True)
         (source / "tiny_task" / "__init__.py").touch()
@@ -40,15 +47,15 @@ def package(tmp_path):
 
 
 @pytest.fixture
-def job(tmp_path):
-    """A message that runs the package's module."""
+def job(tmp_path: Path) -> Messages:
+    """Build a message that runs the package's module."""
 
-    def make(uri: str) -> dict:
+    def make(uri: str) -> dict[str, Any]:
         package = {
             "executor_image_uri": "us-docker.pkg.dev/vertex-ai/training/tf-cpu.2-17:latest",
             "package_uris": [uri],
             "python_module": "tiny_task.task",
-            "args": [str(tmp_path / "told.json"), "--steps=3"],
+            "args": [str(tmp_path / "seen.json"), "--steps=3"],
             "env": [{"name": "WORD", "value": "hello"}],
         }
         pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "python_package_spec": package}
@@ -57,38 +64,42 @@ def job(tmp_path):
     return make
 
 
-def test_it_runs_from_its_package_in_an_environment_of_its_own(package, job, run, place, tmp_path):
+def test_it_runs_from_its_package_in_its_own_environment(
+    package: Packages, job: Messages, run: Run, workspace: custom_jobs.Workspace, tmp_path: Path
+) -> None:
     file = package("1.0")
     assert run(job(str(file))).state is JobState.SUCCEEDED
-    told = json.loads((tmp_path / "told.json").read_text())
-    assert (told["version"], told["word"], told["args"]) == ("1.0", "hello", ["--steps=3"])
-    assert told["prefix"] != sys.prefix
-    assert told["sees_rich"]
+    seen = json.loads((tmp_path / "seen.json").read_text())
+    assert (seen["version"], seen["word"], seen["args"]) == ("1.0", "hello", ["--steps=3"])
+    assert seen["prefix"] != sys.prefix
+    assert seen["sees_rich"]
     assert subprocess.run([sys.executable, "-c", "import tiny_task"], capture_output=True).returncode == 1
-    log = place.folder / "packages.log"
+    log = workspace.folder / "packages.log"
     installed = log.read_text()
     assert run(job(str(file))).state is JobState.SUCCEEDED
     assert log.read_text() == installed
     assert run(job(str(package("1.1")))).state is JobState.SUCCEEDED
-    assert json.loads((tmp_path / "told.json").read_text())["version"] == "1.1"
+    assert json.loads((tmp_path / "seen.json").read_text())["version"] == "1.1"
 
 
-def test_a_package_in_a_bucket_is_found_where_buckets_are_folders(package, job, tmp_path):
+def test_a_package_in_a_bucket_is_found_where_buckets_are_folders(
+    package: Packages, job: Messages, tmp_path: Path
+) -> None:
     bucket = tmp_path / "buckets" / "staging"
     bucket.mkdir(parents=True)
     package("1.0").rename(bucket / "tiny_task-1.0.tar.gz")
-    place = custom_jobs.Place(folder=tmp_path / "job", private_dir=tmp_path, buckets=tmp_path / "buckets")
+    workspace = custom_jobs.Workspace(folder=tmp_path / "job", private_dir=tmp_path, buckets=tmp_path / "buckets")
 
-    def run(uri):
+    def run(uri: str) -> custom_jobs.Outcome:
         read = custom_jobs.read(job(uri), region="us-central1", warn=lambda text: None)
-        return custom_jobs.run(read, place=place, processes=Processes(grace_seconds=1))
+        return custom_jobs.run(read, workspace=workspace, processes=Processes(grace_seconds=1))
 
     assert run("gs://staging/tiny_task-1.0.tar.gz").state is JobState.SUCCEEDED
-    with pytest.raises(TaskFailed, match="leads out of its bucket"):
+    with pytest.raises(TaskFailed, match="points outside its bucket"):
         run("gs://staging/../../secret.tar.gz")
 
 
-def test_a_package_that_is_not_here_or_does_not_install_fails_the_job(job, run, tmp_path):
+def test_a_package_that_is_missing_or_does_not_install_fails_the_job(job: Messages, run: Run, tmp_path: Path) -> None:
     with pytest.raises(TaskFailed, match=r"gs://b/x\.tar\.gz is not on this machine"):
         run(job("gs://b/x.tar.gz"))
     (tmp_path / "broken.tar.gz").write_text("no archive")

@@ -1,14 +1,17 @@
-"""Jobs from their start to their end: restarts, time limit, cancelling."""
+"""Jobs from start to end: restarts, timeout, cancellation, reports."""
 
 import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
-from localvertex.custom_jobs import JobState
+from localvertex.custom_jobs import JobState, Outcome, Status
 from localvertex.custom_jobs.restart_rules import RestartRule
 
-# Every start adds a line to a file of the replica; `count` is how many there are.
+# Every start adds a line to a file of the replica; `count` is the number of lines.
 COUNT = """
 import json, os, pathlib, sys, time
 task = json.loads(os.environ["CLUSTER_SPEC"])["task"]
@@ -21,13 +24,20 @@ def wait(condition):
     while not condition(): time.sleep(0.01)
 """  # noqa: E501
 
+Run = Callable[..., Outcome]
+Messages = Callable[..., dict[str, Any]]
+Starts = Callable[[], dict[str, int]]
+
 
 @pytest.fixture
-def starts(tmp_path):
+def starts(tmp_path: Path) -> Starts:
+    """Count the starts of each replica."""
     return lambda: {path.stem: len(path.read_text().split()) for path in tmp_path.glob("*.starts")}
 
 
-def test_a_worker_that_fails_is_restarted_alone(message, run, starts, log):
+def test_a_worker_that_fails_is_restarted_alone(
+    message: Messages, run: Run, starts: Starts, log: Callable[..., str]
+) -> None:
     chief = COUNT + "wait(lambda: starts('workerpool1-0') == 3)"
     worker = COUNT + "sys.exit(1) if count < 3 else time.sleep(60)"
     outcome = run(message((chief, 1), (worker, 1)))
@@ -38,7 +48,9 @@ def test_a_worker_that_fails_is_restarted_alone(message, run, starts, log):
     assert log("workerpool1-0.log").count("--- start") == 2
 
 
-def test_a_worker_that_fails_restarts_everyone_where_the_job_says_so(message, run, starts):
+def test_a_worker_that_fails_restarts_all_replicas_if_the_job_asks_for_it(
+    message: Messages, run: Run, starts: Starts
+) -> None:
     chief = COUNT + "time.sleep(60) if count == 1 else None"
     worker = COUNT + "wait(lambda: starts('workerpool0-0') == count); sys.exit(134) if count == 1 else time.sleep(60)"
     outcome = run(message((chief, 1), (worker, 2), restart_job_on_worker_restart=True))
@@ -46,7 +58,9 @@ def test_a_worker_that_fails_restarts_everyone_where_the_job_says_so(message, ru
     assert starts()["workerpool0-0"] == 2
 
 
-def test_restarts_end_after_five_of_a_replica_in_four_attempts_at_the_job(message, run, starts):
+def test_restarts_end_after_five_per_replica_in_each_of_four_attempts(
+    message: Messages, run: Run, starts: Starts
+) -> None:
     outcome = run(message((COUNT + "time.sleep(60)", 1), (COUNT + "sys.exit('broken')", 1)))
     assert outcome.state is JobState.FAILED
     assert starts() == {"workerpool0-0": 4, "workerpool1-0": 24}
@@ -64,13 +78,21 @@ def test_restarts_end_after_five_of_a_replica_in_four_attempts_at_the_job(messag
         ("os.kill(os.getpid(), 9)", {"disable_retries": True, "restart_job_on_worker_restart": True}, {}, 1),
     ],
 )
-def test_the_rule_and_the_job_decide_what_is_permanent(message, run, starts, code, scheduling, options, num_starts):
+def test_the_rule_and_the_job_decide_what_is_permanent(
+    message: Messages,
+    run: Run,
+    starts: Starts,
+    code: str,
+    scheduling: dict[str, Any],
+    options: dict[str, Any],
+    num_starts: int,
+) -> None:
     outcome = run(message((COUNT + code, 1), **scheduling), **options)
     assert outcome.state is JobState.FAILED
     assert starts() == {"workerpool0-0": num_starts}
 
 
-def test_the_end_of_the_primary_ends_the_others(message, run, tmp_path):
+def test_the_end_of_the_primary_ends_the_others(message: Messages, run: Run, tmp_path: Path) -> None:
     worker = COUNT + "import signal; signal.signal(signal.SIGTERM, lambda *_: None)\nwhile True: time.sleep(60)"
     outcome = run(
         message((COUNT + "wait(lambda: starts('workerpool1-1') and starts('workerpool1-0'))", 1), (worker, 2))
@@ -81,21 +103,22 @@ def test_the_end_of_the_primary_ends_the_others(message, run, tmp_path):
     assert not any(map(psutil.pid_exists, pids))
 
 
-def test_a_worker_that_is_done_is_not_started_again(message, run, starts):
+def test_a_worker_that_is_done_is_not_restarted(message: Messages, run: Run, starts: Starts) -> None:
     chief = COUNT + "wait(lambda: starts('workerpool1-0')); time.sleep(0.5)"
     assert run(message((chief, 1), (COUNT, 1))).state is JobState.SUCCEEDED
     assert starts() == {"workerpool0-0": 1, "workerpool1-0": 1}
 
 
-def test_a_job_that_takes_longer_than_its_timeout_fails(message, run):
+def test_a_job_that_exceeds_its_timeout_fails(message: Messages, run: Run) -> None:
     outcome = run(message(("import time; time.sleep(60)", 1), timeout="1s"))
-    assert (outcome.state, outcome.error) == (JobState.FAILED, "the job's timeout of 1 s is over")
+    assert (outcome.state, outcome.error) == (JobState.FAILED, "the job exceeded its timeout of 1 s")
 
 
-def test_cancelling_ends_every_process_and_can_be_observed(message, run, tmp_path):
-    cancel, seen = threading.Event(), []
+def test_cancelling_ends_every_process_and_can_be_observed(message: Messages, run: Run, tmp_path: Path) -> None:
+    cancel = threading.Event()
+    seen: list[JobState] = []
 
-    def observe(status):
+    def observe(status: Status) -> None:
         seen.append(status.state)
         if status.state is JobState.RUNNING:
             cancel.set()
@@ -109,3 +132,13 @@ def test_cancelling_ends_every_process_and_can_be_observed(message, run, tmp_pat
     ]
     pids = [int(pid) for path in tmp_path.glob("*.starts") for pid in path.read_text().split()]
     assert not any(map(psutil.pid_exists, pids))
+
+
+def test_restarts_are_reported_as_they_happen(message: Messages, run: Run, log: Callable[..., str]) -> None:
+    program = (
+        "import pathlib, sys; p = pathlib.Path(sys.argv[1]) / 'seen'; p.exists() or (p.touch(), sys.exit('no data'))"
+    )
+    reported: list[str] = []
+    run(message((program, 1)), report=reported.append)
+    assert reported == ["workerpool0-0: exit code 1: no data; restart 1 of 5"]
+    assert "exit code 0" in log()

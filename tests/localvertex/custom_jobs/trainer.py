@@ -1,8 +1,8 @@
-"""A small synchronous trainer: chief and workers meet at every step over sockets, and write docs/events.md's events.
+"""A small synchronous trainer: chief and workers synchronise over sockets, and write event logs as in docs/events.md.
 
 `python trainer.py NUM_STEPS SECONDS_PER_STEP SAVE_EVERY`. The chief saves the step in the checkpoint directory; all
-restore it. Who loses a peer leaves with 134, as the real trainer does. The sum of squares of all steps that were
-trained and kept is the "weights".
+restore it. A process that loses a peer exits with 134, like the real trainer. The "weights" are the sum of squares of
+all steps that were trained and kept.
 """
 
 import json
@@ -13,6 +13,7 @@ import socket
 import sys
 import time
 import urllib.request
+from typing import Any
 
 num_steps, seconds_per_step, save_every = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
 replica = json.loads(os.environ["CLUSTER_SPEC"])["task"]
@@ -24,24 +25,24 @@ is_chief = config["task"]["type"] == "chief"
 PEER_SECONDS = 3
 
 
-def write(event, **fields):
+def write(event: str, **fields: Any) -> None:
     with events.open("a") as file:
         file.write(json.dumps({"time": time.time(), "event": event, **fields}) + "\n")
 
 
-def leave(*_):
+def leave(*_: object) -> None:
     write("exit", code=143)
     os._exit(143)
 
 
-def metadata(name):
+def metadata(name: str) -> str:
     url = f"http://{os.environ['GCE_METADATA_HOST']}/computeMetadata/v1/instance/{name}"
     with urllib.request.urlopen(urllib.request.Request(url, headers={"Metadata-Flavor": "Google"})) as answer:
-        return answer.read().decode()
+        return str(answer.read().decode())
 
 
-def connect():
-    """The chief: a connection of each worker; a worker: its connection to the chief."""
+def connect() -> list[socket.socket]:
+    """Connect the chief to each worker, a worker to the chief."""
     addresses = {role: [each.rpartition(":") for each in found] for role, found in config["cluster"].items()}
     workers = addresses.get("worker", [])
     if is_chief:
@@ -57,14 +58,14 @@ def connect():
             time.sleep(0.02)
 
 
-def meet(peers):
-    """Returns when everybody is at the same step."""
+def meet(peers: list[socket.socket]) -> None:
+    """Return when all processes are at the same step."""
     for peer in peers:
         peer.settimeout(PEER_SECONDS)
         if not is_chief:
             peer.sendall(b"x")
         if peer.recv(1) != b"x":
-            raise OSError("the peer has gone")
+            raise OSError("lost the peer")
     for peer in peers if is_chief else []:
         peer.sendall(b"x")
 
@@ -85,11 +86,11 @@ try:
         step, weights = step + 1, weights + (step + 1) ** 2
         took = time.time() - begin
         write("steps", first_step=step, last_step=step, num_steps=num_steps, seconds=took)
-        told = metadata("maintenance-event") != "NONE" or metadata("preempted") == "TRUE"
-        if told and not noticed:
+        warned = metadata("maintenance-event") != "NONE" or metadata("preempted") == "TRUE"
+        if warned and not noticed:
             noticed = True
-            write("notice", message="the machine goes away")
-        if is_chief and (step % save_every == 0 or step == num_steps or told):
+            write("notice", message="the machine will be lost")
+        if is_chief and (step % save_every == 0 or step == num_steps or warned):
             begin = time.time()
             staged = saved.with_suffix(".tmp")
             staged.write_text(json.dumps([step, weights]))

@@ -1,12 +1,14 @@
-"""Faults: how they are written, when they are due, and jobs that they happen to."""
+"""Faults: how they are written, when they are due, and jobs that survive them."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from localvertex import custom_jobs
-from localvertex.custom_jobs import JobState
+from localvertex.custom_jobs import JobState, Outcome, Workspace
 from localvertex.custom_jobs.faults.faults import Action, parse, random_faults
 from localvertex.errors import TaskFailed
 from userinput.errors import UserError
@@ -14,6 +16,12 @@ from userinput.errors import UserError
 TRAINER = Path(__file__).parents[1].joinpath("trainer.py").read_text()
 NUM_STEPS = 30
 WEIGHTS = sum(step**2 for step in range(1, NUM_STEPS + 1))
+
+Messages = Callable[..., dict[str, Any]]
+Run = Callable[..., Outcome]
+Events = list[dict[str, Any]]
+Trains = Callable[..., tuple[Outcome, Events]]
+Log = Callable[..., str]
 
 
 @pytest.mark.parametrize(
@@ -27,11 +35,11 @@ WEIGHTS = sum(step**2 for step in range(1, NUM_STEPS + 1))
         "maintenance notice workerpool0-0 at step 7 grace 60s",
     ],
 )
-def test_a_fault_is_shown_as_it_is_written(text):
+def test_a_fault_is_shown_as_it_is_written(text: str) -> None:
     assert str(parse(text)) == text
 
 
-def test_spelling_may_differ_and_grace_has_a_default():
+def test_spelling_may_differ_and_grace_has_a_default() -> None:
     assert parse(" sigterm  WORKERPOOL0-0 at 20 s ") == parse("SIGTERM workerpool0-0 at 20s grace 30s")
     assert parse("Maintenance Notice all at 3s").grace_seconds == 60
     assert parse("preempt all every 45s").grace_seconds == 30
@@ -45,22 +53,24 @@ def test_spelling_may_differ_and_grace_has_a_default():
         ("SIGKILL worker-0 at step 3", "REPLICA is like workerpool1-0, or all"),
         ("SIGHUP workerpool1-0 at step 3", "expected ACTION REPLICA WHEN"),
         ("SIGKILL workerpool1-0 at step -3", "expected ACTION REPLICA WHEN"),
-        ("SIGKILL workerpool1-0 at step 3 grace 5s", "SIGKILL leaves no grace time"),
-        ("SIGKILL workerpool1-0 at 101%", "at most 100% expected"),
+        ("SIGKILL workerpool1-0 at step 3 grace 5s", "SIGKILL has no grace time"),
+        ("SIGKILL workerpool1-0 at 101%", "expected at most 100%"),
         ("preempt all every 0s", "at least one second"),
     ],
 )
-def test_a_wrong_fault_is_one_line_with_what_is_expected(text, message):
+def test_a_wrong_fault_is_one_line_with_what_is_expected(text: str, message: str) -> None:
     with pytest.raises(UserError, match=message) as raised:
         parse(text)
     assert "\n" not in str(raised.value)
 
 
 @pytest.fixture
-def trains(message, run, tmp_path):
-    """Trains with this many workers under these faults: the outcome and the events of the primary."""
+def trains(message: Messages, run: Run, tmp_path: Path) -> Trains:
+    """Train with this many workers under these faults; return the outcome and the events of the primary."""
 
-    def run_(*faults: str, num_workers: int = 1, seed: int | None = None, spot: bool = False, restart: bool = True):
+    def run_(
+        *faults: str, num_workers: int = 1, seed: int | None = None, spot: bool = False, restart: bool = True
+    ) -> tuple[Outcome, Events]:
         pools = [("x", 1), ("x", num_workers)] if num_workers else [("x", 1)]
         made = message(*pools, restart_job_on_worker_restart=restart, strategy="SPOT" if spot else "STANDARD")
         for pool in made["job_spec"]["worker_pool_specs"]:
@@ -75,12 +85,14 @@ def trains(message, run, tmp_path):
     return run_
 
 
-def names(events):
+def names(events: Events) -> list[str]:
     return [event["event"] for event in events]
 
 
 @pytest.mark.parametrize("replica", ["workerpool0-0", "workerpool1-0"])
-def test_a_killed_replica_restarts_all_and_training_ends_as_if_nothing_had_been(trains, log, replica):
+def test_a_killed_replica_restarts_all_and_training_ends_with_the_same_result(
+    trains: Trains, log: Log, replica: str
+) -> None:
     outcome, events = trains(f"SIGKILL {replica} at step 12")
     assert outcome.status.num_restarts == 1
     assert names(events).count("start") == 2
@@ -96,40 +108,42 @@ def test_a_killed_replica_restarts_all_and_training_ends_as_if_nothing_had_been(
     assert list(goodput["timeline"]) == ["workerpool0-0", "workerpool1-0"]
 
 
-def test_without_the_flag_the_peers_that_fail_restart_one_by_one(trains):
+def test_without_the_flag_the_peers_that_fail_restart_one_by_one(trains: Trains) -> None:
     outcome, events = trains("SIGKILL workerpool1-0 at step 12", restart=False)
     assert outcome.status.num_restarts >= 2
     assert names(events).count("start") >= 2
 
 
-def test_a_frozen_replica_is_noticed_by_its_peers_and_replaced(trains, log):
+def test_a_frozen_replica_is_noticed_by_its_peers_and_replaced(trains: Trains, log: Log) -> None:
     outcome, _ = trains("SIGSTOP workerpool1-0 at step 12")
     assert "workerpool0-0: exit code 134" in log()
     assert "workerpool1-0: exit code 137" in log()
     assert {each.name: each.num_starts for each in outcome.status.replicas} == {"workerpool0-0": 2, "workerpool1-0": 2}
 
 
-def test_sigterm_lets_a_replica_leave_by_itself(trains, log):
+def test_sigterm_lets_a_replica_exit_by_itself(trains: Trains, log: Log) -> None:
     trains("SIGTERM workerpool1-0 at 40% grace 60s")
     assert "workerpool1-0: exit code 143" in log()
 
 
-def test_preemption_is_announced_and_counts_by_itself(trains):
+def test_preemption_is_announced_and_counted_separately(trains: Trains) -> None:
     outcome, _ = trains("preempt all at step 8 grace 5s", "preempt workerpool1-0 at step 20 grace 0s", spot=True)
     assert outcome.status.num_preemptions == 2
     assert outcome.status.num_restarts == 2
 
 
-def test_a_maintenance_notice_reaches_the_program_before_its_machine_goes(trains):
+def test_a_maintenance_notice_reaches_the_program_before_its_machine_is_lost(trains: Trains) -> None:
     outcome, events = trains("maintenance notice workerpool0-0 at step 8 grace 0.3s", num_workers=0)
     noticed = names(events).index("notice")
     assert "steps" in names(events)[noticed:]
-    # What was saved on the notice is not trained again.
+    # Steps saved at the notice are not trained again.
     assert next(event["step"] for event in events if event["event"] == "restore") > 8
     assert outcome.status.num_restarts == 1
 
 
-def test_a_random_plan_is_the_same_for_the_same_seed_and_ends_well(trains, message):
+def test_random_faults_are_the_same_for_the_same_seed_and_training_survives_them(
+    trains: Trains, message: Messages
+) -> None:
     job = custom_jobs.read(message(("x", 1), ("x", 2)), region="us-central1", warn=print)
     assert random_faults(job, 7) == random_faults(job, 7)
     assert len({random_faults(job, seed) for seed in range(20)}) > 10
@@ -138,7 +152,7 @@ def test_a_random_plan_is_the_same_for_the_same_seed_and_ends_well(trains, messa
     assert outcome.status.num_restarts >= 1
 
 
-def test_a_job_that_is_preempted_too_often_fails(message, run):
+def test_a_job_that_is_preempted_too_often_fails(message: Messages, run: Run) -> None:
     made = message(("import time; time.sleep(60)", 1), strategy="SPOT")
     outcome = run(made, faults=tuple(parse(f"preempt all at {0.3 * n:.1f}s grace 0s") for n in range(1, 8)))
     assert (outcome.state, outcome.status.num_preemptions) == (JobState.FAILED, 7)
@@ -150,15 +164,15 @@ def test_a_job_that_is_preempted_too_often_fails(message, run):
     [
         ("SIGKILL workerpool2-0 at 5s", "here", "no workerpool2-0; it has workerpool0-0, workerpool1-0"),
         ("SIGKILL workerpool1-0 at step 5", "", "which is not set"),
-        ("SIGKILL workerpool1-0 at step 5", "gs://bucket/x", "gs://bucket/x; give it a local folder"),
+        ("SIGKILL workerpool1-0 at step 5", "gs://bucket/x", "gs://bucket/x; set it to a local folder"),
     ],
 )
 def test_a_fault_that_cannot_happen_is_refused_before_a_process_starts(
-    message, run, tmp_path, place, fault, base, text
-):
+    message: Messages, run: Run, workspace: Workspace, fault: str, base: str, text: str
+) -> None:
     made = message(("1", 1), ("1", 1))
     if base != "here":
         made["job_spec"]["base_output_directory"] = {"output_uri_prefix": base} if base else {}
     with pytest.raises(TaskFailed, match=text):
         run(made, faults=(parse(fault),))
-    assert not place.folder.exists()
+    assert not workspace.folder.exists()

@@ -1,32 +1,35 @@
-"""What time went into, from lives and events that are written down here."""
+"""How time was spent, computed from lifetimes and events that are written out here."""
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 
 from localvertex.custom_jobs.goodput.goodput import checkpointing
-from localvertex.custom_jobs.goodput.timeline import Kind, coarsened, timeline
+from localvertex.custom_jobs.goodput.timeline import Kind, Timeline, coarsened, timeline
 from localvertex.custom_jobs.replica_process import Span
 
+Event = dict[str, Any]
 
-def steps(time, first, last, seconds):
+
+def steps(time: float, first: int, last: int, seconds: float) -> Event:
     return {"time": time, "event": "steps", "first_step": first, "last_step": last, "seconds": seconds}
 
 
-def event(name, time, seconds=0.0, **fields):
+def event(name: str, time: float, seconds: Any = 0.0, **fields: Any) -> Event:
     return {"time": time, "event": name, "seconds": seconds, **fields}
 
 
-def plain(line):
+def plain(line: Timeline) -> list[tuple[str, float, float]]:
     return [(str(each.kind), each.start, each.end) for each in line.segments]
 
 
-def seconds(line):
+def seconds(line: Timeline) -> dict[Kind, float]:
     return {kind: sum(each.seconds for each in line.segments if each.kind is kind) for kind in Kind}
 
 
-def test_a_run_without_failures():
+def test_a_run_without_failures() -> None:
     events = [
         event("start", 3.0),
         steps(5.0, 1, 10, 2.0),
@@ -47,7 +50,7 @@ def test_a_run_without_failures():
     assert (line.num_steps, line.num_lost_steps) == (20, 0)
 
 
-def test_steps_after_the_checkpoint_that_was_taken_up_are_lost():
+def test_steps_after_the_restored_checkpoint_are_lost() -> None:
     spans = [Span(start=0.0, end=10.0, exit_code=137), Span(start=11.0, end=20.0, exit_code=0)]
     events = [
         steps(4.0, 1, 10, 2.0),
@@ -71,14 +74,14 @@ def test_steps_after_the_checkpoint_that_was_taken_up_are_lost():
     assert (line.num_steps, line.num_lost_steps) == (25, 5)
 
 
-def test_a_process_that_dies_before_its_first_step_only_starts_and_throws_nothing_away():
+def test_a_process_that_dies_before_its_first_step_only_starts_and_discards_nothing() -> None:
     spans = [Span(start=0, end=5, exit_code=9), Span(start=5, end=6, exit_code=1), Span(start=6, end=10, exit_code=0)]
     line = timeline(spans, [steps(4, 1, 10, 2), event("start", 5.5), steps(9, 11, 20, 2)], 10)
     assert (line.num_steps, line.num_lost_steps) == (20, 0)
     assert seconds(line)[Kind.STARTING] == 2 + 1 + 1
 
 
-def test_a_fallback_to_an_older_checkpoint_throws_away_what_two_processes_trained():
+def test_a_fallback_to_an_older_checkpoint_discards_steps_of_two_processes() -> None:
     spans = [Span(start=10 * n, end=10 * n + 10, exit_code=9 if n < 2 else 0) for n in range(3)]
     events = [
         steps(5, 1, 10, 5),
@@ -91,7 +94,7 @@ def test_a_fallback_to_an_older_checkpoint_throws_away_what_two_processes_traine
     assert (line.num_steps, line.num_lost_steps) == (20, 15)
 
 
-def test_a_program_without_steps_just_runs():
+def test_a_program_without_steps_is_running() -> None:
     line = timeline([Span(start=0, end=None)], [event("evaluate", 4, 1)], 6)
     assert plain(line) == [("running", 0, 3), ("evaluating", 3, 4), ("running", 4, 6)]
 
@@ -104,7 +107,7 @@ def test_a_program_without_steps_just_runs():
         [steps(900, 1, 2, 1), steps(1, 1, 2, -5)],
     ],
 )
-def test_events_that_make_no_sense_leave_a_timeline_without_gaps(events):
+def test_events_that_make_no_sense_leave_a_timeline_without_gaps(events: list[Event]) -> None:
     line = timeline([Span(start=0, end=8, exit_code=1), Span(start=9, end=10, exit_code=0)], events, 10)
     edges = [(each.start, each.end) for each in line.segments]
     assert edges[0][0] == 0
@@ -112,7 +115,7 @@ def test_events_that_make_no_sense_leave_a_timeline_without_gaps(events):
     assert all(end == start for (_, end), (start, _) in itertools.pairwise(edges))
 
 
-def test_few_segments_are_drawn_and_none_is_left_out():
+def test_few_segments_are_drawn_and_the_whole_time_is_covered() -> None:
     events = [steps(0.01 * n, n, n, 0.009) for n in range(1, 1001)]
     line = timeline([Span(start=0, end=11, exit_code=0)], events, 11)
     drawn = coarsened(line.segments, 0.05)
@@ -121,7 +124,7 @@ def test_few_segments_are_drawn_and_none_is_left_out():
     assert (drawn[0].start, drawn[-1].end) == (0, 11)
 
 
-def test_the_best_interval_between_saves_is_youngs():
+def test_the_best_interval_between_saves_is_youngs() -> None:
     saves = [event("save", 10.0 * n, 0.1) for n in range(1, 6)]
     found = checkpointing(saves, num_failures=2, total_seconds=14_400)
     assert found["mean_seconds_between_failures"] == 7200

@@ -1,7 +1,13 @@
-"""Faults on the command line: what is wrong is one line, and nothing runs."""
+"""Faults on the command line: an error is a single line, and nothing runs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from kfp import dsl
+
+Command = Callable[..., CompletedProcess[str]]
 
 
 @dsl.component(base_image="python:3.11", install_kfp_package=False)
@@ -10,7 +16,7 @@ def greet() -> str:
 
 
 @dsl.pipeline(name="greets")
-def greets():
+def greets() -> None:
     greet()
 
 
@@ -18,11 +24,13 @@ def greets():
     ("options", "message"),
     [
         (["--fault", "SIGKILL everything"], "--fault 'SIGKILL everything': expected ACTION REPLICA WHEN"),
-        (["--fault", "SIGSTOP workerpool1-0 at 5s grace 3s"], "SIGSTOP leaves no grace time; leave it out"),
+        (["--fault", "SIGSTOP workerpool1-0 at 5s grace 3s"], "SIGSTOP has no grace time; leave it out"),
         (["--seed", "7"], "--seed 7 is for --faults random, which is not given"),
     ],
 )
-def test_wrong_options_leave_nothing_behind(compiled, command, tmp_path, options, message):
+def test_wrong_options_leave_nothing_behind(
+    compiled: Callable[..., Path], command: Command, tmp_path: Path, options: list[str], message: str
+) -> None:
     done = command("run", compiled(greets), *options)
     assert done.returncode == 2
     assert message in done.stderr
@@ -30,6 +38,6 @@ def test_wrong_options_leave_nothing_behind(compiled, command, tmp_path, options
     assert not (tmp_path / "runs").exists()
 
 
-def test_faults_of_a_pipeline_without_custom_jobs_do_nothing(compiled, command):
+def test_faults_do_nothing_in_a_pipeline_without_custom_jobs(compiled: Callable[..., Path], command: Command) -> None:
     done = command("run", compiled(greets), "--faults", "random", "--fault", "SIGKILL all at 1s")
     assert done.returncode == 0, done.stdout + done.stderr

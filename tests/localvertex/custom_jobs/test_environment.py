@@ -1,14 +1,19 @@
-"""What replicas are told about each other."""
+"""The variables that describe the cluster to each replica, as a real process sees them."""
 
 import json
 import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from localvertex import custom_jobs
-from localvertex.custom_jobs.cluster import held_addresses
+from localvertex.custom_jobs.environment import held_addresses
 
-TELL = """
+Seen = Callable[..., dict[str, dict[str, Any]]]
+
+SHOW = """
 import json, os, sys
 task = json.loads(os.environ["CLUSTER_SPEC"])["task"]
 names = ("TF_CONFIG", "CLUSTER_SPEC", "AIP_CHECKPOINT_DIR", "AIP_MODEL_DIR", "CLOUD_ML_PROJECT_ID")
@@ -18,7 +23,7 @@ with open(f"{sys.argv[1]}/{task['type']}-{task['index']}.json", "w") as file:
 
 # The primary ends the job, so it waits for the others.
 WAIT = (
-    TELL
+    SHOW
     + """
 import pathlib, time
 while len(list(pathlib.Path(sys.argv[1]).glob("workerpool*.json"))) < NUM_REPLICAS:
@@ -28,10 +33,12 @@ while len(list(pathlib.Path(sys.argv[1]).glob("workerpool*.json"))) < NUM_REPLIC
 
 
 @pytest.fixture
-def told(message, run, tmp_path):
-    """Runs pools of these sizes; what each replica was told."""
+def environments(
+    message: Callable[..., dict[str, Any]], run: Callable[..., custom_jobs.Outcome], tmp_path: Path
+) -> Seen:
+    """Run pools of these sizes and return the variables that each replica saw."""
 
-    def run_(*sizes: int) -> dict[str, dict]:
+    def run_(*sizes: int) -> dict[str, dict[str, Any]]:
         program = WAIT.replace("NUM_REPLICAS", str(sum(sizes)))
         outcome = run(message(*[(program, size) if size else None for size in sizes]))
         assert outcome.state is custom_jobs.JobState.SUCCEEDED, outcome.error
@@ -40,8 +47,8 @@ def told(message, run, tmp_path):
     return run_
 
 
-def test_every_replica_gets_tf_config_with_its_own_task_and_the_same_cluster(told):
-    seen = told(1, 2, 1, 1)
+def test_every_replica_gets_tf_config_with_its_own_task_and_the_same_cluster(environments: Seen) -> None:
+    seen = environments(1, 2, 1, 1)
     assert sorted(seen) == ["workerpool0-0", "workerpool1-0", "workerpool1-1", "workerpool2-0", "workerpool3-0"]
     configs = {name: json.loads(each["TF_CONFIG"]) for name, each in seen.items()}
     tasks = {name: (config["task"]["type"], config["task"]["index"]) for name, config in configs.items()}
@@ -63,8 +70,8 @@ def test_every_replica_gets_tf_config_with_its_own_task_and_the_same_cluster(tol
     assert json.loads(chief["job"])["worker_pool_specs"][1]["replica_count"] == 2
 
 
-def test_cluster_spec_names_every_pool_and_the_same_addresses(told):
-    seen = told(1, 1, 0, 1)
+def test_cluster_spec_names_every_pool_and_the_same_addresses(environments: Seen) -> None:
+    seen = environments(1, 1, 0, 1)
     spec, config = (json.loads(seen["workerpool1-0"][name]) for name in ("CLUSTER_SPEC", "TF_CONFIG"))
     assert list(spec["cluster"]) == ["workerpool0", "workerpool1", "workerpool3"]
     assert spec["cluster"]["workerpool1"] == config["cluster"]["worker"]
@@ -75,14 +82,16 @@ def test_cluster_spec_names_every_pool_and_the_same_addresses(told):
     assert all(each.startswith("127.0.0.1:") for each in addresses)
 
 
-def test_one_replica_alone_gets_no_tf_config(told, monkeypatch):
+def test_a_single_replica_gets_no_tf_config(environments: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["elsewhere:1"]}}')
-    seen = told(1)
+    seen = environments(1)
     assert seen["workerpool0-0"]["TF_CONFIG"] is None
     assert json.loads(seen["workerpool0-0"]["CLUSTER_SPEC"])["task"] == {"type": "workerpool0", "index": 0}
 
 
-def test_ports_are_held_until_the_replicas_start_and_free_afterwards(message):
+def test_ports_are_reserved_until_the_replicas_start_and_free_afterwards(
+    message: Callable[..., dict[str, Any]],
+) -> None:
     job = custom_jobs.read(message(("1", 1), ("1", 3)), region="us-central1", warn=print)
     with held_addresses(job) as addresses:
         ports = [int(address.rpartition(":")[2]) for address in addresses.values()]
