@@ -16,129 +16,131 @@ from pipelines.image_training import image_training
 from pipelines.settings import Settings
 from training_job.image import PLACEHOLDER_IMAGE
 from training_job.machines import Machines, check
-from userinput import cli, files
+from userinput import cli
 from userinput.errors import UserError
+from userinput.files import write_all
 
-BUILD = "gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/REPOSITORY/image-training-python ."
-RUN_HERE = "python -m localvertex run"
+_BUILD = "gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/REPOSITORY/image-training-python ."
+_RUN_LOCALLY = "python -m localvertex run"
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Return the command line's values; the defaults are those of `Settings`."""
+def _parser() -> cli.Parser:
     default = Settings()
     parser = cli.Parser("python compile.py", description="Compile the image training pipeline for Vertex AI Pipelines.")
-    images = parser.add_argument_group("images")
-    images.add_argument("--image", default=default.image, help="image of all steps, best by digest: NAME@sha256:...")
-    images.add_argument("--serving-image", default=default.serving_image, help="prediction container (%(default)s)")
+    images = parser.add_argument_group("container images")
+    images.add_argument(
+        "--image", default=default.image, help="container image of all steps, ideally by digest: NAME@sha256:..."
+    )
+    images.add_argument(
+        "--serving-image", default=default.serving_image, help="prediction container image (%(default)s)"
+    )
     machines = parser.add_argument_group("machines (defaults of the pipeline's parameters)")
     machines.add_argument("--region", default=default.region, help="check the machines for this region (%(default)s)")
     for field in dataclasses.fields(Machines):
-        flag = f"--{field.name.replace('_', '-')}"
         value = getattr(default.machines, field.name)
         machines.add_argument(
-            flag, type=type(value), default=value, metavar=type(value).__name__.upper(), help="(%(default)s)"
+            f"--{field.name.replace('_', '-')}",
+            type=type(value),
+            default=value,
+            metavar=type(value).__name__.upper(),
+            help=f"{field.metadata['help']} (%(default)s)",
         )
     other = parser.add_argument_group("other")
     other.add_argument(
         "--notify",
         nargs="*",
-        metavar="EMAIL",
-        help="end with Google's notification e-mail; addresses are its default recipients",
+        metavar="ADDRESSES",
+        help="send Google's notification e-mail at the end; ADDRESSES are the default recipients",
     )
     other.add_argument(
-        "--output-dir", type=pathlib.Path, default=pathlib.Path("build"), help="folder to write to (%(default)s)"
+        "--output-dir", type=pathlib.Path, default=pathlib.Path("build"), help="output folder (%(default)s)"
     )
-    return parser.parse_args(argv)
+    return parser
 
 
-def settings_from(flags: argparse.Namespace) -> Settings:
-    """Return the settings that the flags ask for.
-
-    Raises:
-        UserError: A value makes no sense by itself.
-    """
-    machines = Machines(**{field.name: getattr(flags, field.name) for field in dataclasses.fields(Machines)})
+def _settings(options: argparse.Namespace) -> Settings:
+    machines = Machines(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Machines)})
     return Settings(
-        image=flags.image,
-        serving_image=flags.serving_image,
-        region=flags.region,
+        image=options.image,
+        serving_image=options.serving_image,
+        region=options.region,
         machines=machines,
-        recipients=None if flags.notify is None else tuple(flags.notify),
+        recipients=None if options.notify is None else tuple(options.notify),
     )
 
 
-def write(pipeline: Any, directory: pathlib.Path) -> pathlib.Path:
-    """Write the JSON and the YAML of the pipeline, both or none, and return the path of the JSON."""
+def _write(pipeline: Any, directory: pathlib.Path) -> pathlib.Path:
+    """Write the pipeline as JSON and as YAML, both or neither, and return the path of the JSON file."""
     directory.mkdir(parents=True, exist_ok=True)
-    written = {suffix: directory / f"image_training.{suffix}" for suffix in ("json", "yaml")}
-    for path in written.values():
+    paths = {suffix: directory / f"image_training.{suffix}" for suffix in ("json", "yaml")}
+    for path in paths.values():
         if path.is_dir():
             raise UserError(f"{path} is a folder; remove it or give another --output-dir")
     with tempfile.TemporaryDirectory() as scratch:
-        aside = pathlib.Path(scratch) / written["yaml"].name
-        compiler.Compiler().compile(pipeline, str(aside))
-        yaml = aside.read_bytes()
-    # kfp deprecates its own JSON output, Vertex AI loads both: the same message, as JSON.
+        temporary = pathlib.Path(scratch) / paths["yaml"].name
+        compiler.Compiler().compile(pipeline, str(temporary))
+        yaml = temporary.read_bytes()
+    # Vertex AI loads both formats. kfp deprecates its own JSON output, so the same message is written here.
     spec = json_format.MessageToDict(pipeline.pipeline_spec)
     text = json.dumps(spec, indent=2, sort_keys=True, ensure_ascii=False)
-    files.write_all({written["json"]: f"{text}\n".encode(), written["yaml"]: yaml})
-    return written["json"]
+    write_all({paths["json"]: f"{text}\n".encode(), paths["yaml"]: yaml})
+    return paths["json"]
 
 
-def describe(settings: Settings) -> str:
-    """Return, a line each, what will run where."""
+def _description(settings: Settings) -> list[str]:
+    """Return one line per group of steps: what runs where."""
     if settings.recipients is None:
         end = "summary"
     else:
         end = f"e-mail to {', '.join(settings.recipients) or 'the recipients given at submission'}"
-    where = {
+    steps = {
         "prepare, plan, evaluate, export, record": "Vertex AI Pipelines' default machine (e2-standard-4)",
         "train": f"{settings.machines}; checked for {settings.region}",
         "register": f"Model Registry of the pipeline's region, served by {settings.serving_image}",
         "at the end": end,
     }
-    return "\n".join(f"{step:<41} {place}" for step, place in where.items())
+    return [f"{step:<41} {machine}" for step, machine in steps.items()]
 
 
-def next_step(settings: Settings, path: pathlib.Path) -> list[str]:
-    """Return, a line each, what to do with the file."""
+def _next_commands(settings: Settings, path: pathlib.Path) -> list[str]:
     if settings.image == PLACEHOLDER_IMAGE:
         return [
-            "No --image was given: the file runs on your own machine only. For Vertex AI, build and push the image,",
-            f"  {BUILD}",
-            "then compile again with --image and the digest that this prints. Here and now:",
-            f"  {RUN_HERE} {path}",
+            "Without --image the file runs only locally. For Vertex AI, build and push the container image:",
+            f"  {_BUILD}",
+            "then recompile with --image and the printed digest. To run it locally instead:",
+            f"  {_RUN_LOCALLY} {path}",
         ]
     return [
-        f"Try it here first: {RUN_HERE} {path}",
+        f"Try it locally first: {_RUN_LOCALLY} {path}",
         "Then upload it: Vertex AI > Pipelines > Create run > Upload file.",
     ]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Compile; return the exit code: 0 written, 2 a value is wrong."""
-    flags = parse(argv)
-    return cli.run(lambda: compile_pipeline(flags))
-
-
-def compile_pipeline(flags: argparse.Namespace) -> int:
-    """Check the machines, write the files and print what will run where.
-
-    Raises:
-        UserError: A value is wrong, or the folder cannot be written to.
-    """
-    settings = settings_from(flags)
+def _compile(options: argparse.Namespace) -> int:
+    settings = _settings(options)
     findings = check(settings.machines, image=settings.image, region=settings.region)
     try:
-        path = write(image_training(settings), flags.output_dir)
+        path = _write(image_training(settings), options.output_dir)
     except OSError as error:
-        raise UserError(f"cannot write to {flags.output_dir}: {error.strerror}; give another --output-dir") from None
+        raise UserError(f"cannot write to {options.output_dir}: {error.strerror}; give another --output-dir") from None
     for finding in findings:
         print(f"warning: {finding.message}", file=sys.stderr)
-    print(
-        describe(settings), "", f"Wrote {path} and {path.with_suffix('.yaml')}.", *next_step(settings, path), sep="\n"
-    )
-    return 0
+    written = f"Wrote {path} and {path.with_suffix('.yaml')}."
+    print(*_description(settings), "", written, *_next_commands(settings, path), sep="\n")
+    return cli.DONE
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Compile the pipeline.
+
+    Args:
+        argv: The arguments without the program's name; None for those of this process.
+
+    Returns:
+        The exit code: 0 written, 2 a value is wrong.
+    """
+    options = _parser().parse_args(argv)
+    return cli.run(lambda: _compile(options))
 
 
 if __name__ == "__main__":

@@ -62,13 +62,13 @@ def test_flags_override_the_defaults_of_the_parameters(compile_pipeline, tmp_pat
     assert "placeholder/" not in text
     assert "3 x g2-standard-24 with 2 x NVIDIA_L4" in done.stdout
     assert "checked for europe-west4" in done.stdout
-    assert "No --image" not in done.stdout
+    assert "Without --image" not in done.stdout
 
 
 def test_without_an_image_it_says_where_the_file_runs_and_how_the_image_is_built(compile_pipeline) -> None:
     done = compile_pipeline()
     assert done.returncode == 0
-    assert "runs on your own machine only" in done.stdout
+    assert "Without --image the file runs only locally" in done.stdout
     assert "gcloud builds submit --tag" in done.stdout
 
 

@@ -1,1 +1,1 @@
-"""What compile, the plan step and the custom-job command share about a training job; no step is defined here."""
+"""What `compile.py`, the `plan` step and `custom-job` share about a training job; steps are in `components`."""

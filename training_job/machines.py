@@ -1,4 +1,4 @@
-"""The machines of a training job: worker pool specs as Vertex AI takes them, checked before any is requested."""
+"""The machines of a training job: worker pool specs in Vertex AI's format, checked before any is requested."""
 
 import dataclasses
 from typing import Any
@@ -7,69 +7,69 @@ import accelerators
 from training_job.image import PLACEHOLDER_IMAGE
 from userinput.errors import UserError
 
-PYTHON_COMMAND = ("python", "-m", "trainer.task")
-# Vertex allows a CustomJob at most 7 days with FLEX_START and runs 7 days by default otherwise.
-WEEK_SECONDS = 7 * 24 * 3600
+_COMMAND = ("python", "-m", "trainer.task")
+_WEEK_SECONDS = 7 * 24 * 3600
+"""Vertex AI's default timeout, and the longest one that it allows with FLEX_START."""
+
+
+def _setting(help_text: str, **options: Any) -> Any:
+    """Return a field whose help text is also that of its flag in compile.py."""
+    return dataclasses.field(metadata={"help": help_text}, **options)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Machines:
-    """What the training job runs on; fields are named as in the pipeline's parameters."""
+    """The machines of the training job; the fields have the names of the pipeline's parameters."""
 
-    machine_type: str
-    accelerator_type: str = ""
-    """Vertex's name, e.g. NVIDIA_L4; empty for a machine without GPUs."""
-    accelerator_count: int = 0
-    """GPUs per machine, not per job."""
-    replica_count: int = 1
-    """Machines that train: the chief and `replica_count - 1` workers."""
-    parameter_server_count: int = 0
-    scheduling_strategy: str = "STANDARD"
-    timeout_seconds: int = WEEK_SECONDS
+    machine_type: str = _setting("machine type of each replica that trains")
+    accelerator_type: str = _setting("GPU type, e.g. NVIDIA_L4; empty for a machine without GPUs", default="")
+    accelerator_count: int = _setting("GPUs per machine, not per job", default=0)
+    replica_count: int = _setting("machines that train: the chief and the workers", default=1)
+    parameter_server_count: int = _setting("parameter servers; 0 trains synchronously", default=0)
+    scheduling_strategy: str = _setting("STANDARD, SPOT or FLEX_START", default="STANDARD")
+    timeout_seconds: int = _setting("maximum duration of the job", default=_WEEK_SECONDS)
 
     def __post_init__(self) -> None:
-        """Refuse what no machine catalogue has to be asked about."""
+        """Refuse values that are wrong on any machine.
+
+        Raises:
+            UserError: A value is out of its range or does not go with another.
+        """
         if self.replica_count < 1:
-            raise UserError(f"replica_count is {self.replica_count}; at least 1 machine has to train")
+            raise UserError(f"replica_count is {self.replica_count}; expected at least 1 machine that trains")
         if self.parameter_server_count < 0:
-            raise UserError(
-                f"parameter_server_count is {self.parameter_server_count}; it is a number of machines, 0 or more"
-            )
+            raise UserError(f"parameter_server_count is {self.parameter_server_count}; expected 0 or more machines")
         if self.parameter_server_count and self.replica_count == 1:
             # Google's launcher drops the empty pool 1, and the parameter servers would become workers.
             raise UserError(
                 f"parameter_server_count is {self.parameter_server_count} with replica_count 1; "
-                "parameter servers need at least one worker beside the chief: set replica_count to 2 or more"
+                "parameter servers need at least one worker besides the chief: set replica_count to 2 or more"
             )
         if self.timeout_seconds < 1:
             raise UserError(
-                f"timeout_seconds is {self.timeout_seconds}; give the longest time the job may take, in seconds"
+                f"timeout_seconds is {self.timeout_seconds}; expected the maximum duration of the job in seconds"
             )
 
     def worker_pool_specs(self, *, image: str, args: list[str]) -> list[dict[str, Any]]:
-        """Return the pools in Vertex's order: chief, workers, parameter servers.
+        """Return the worker pools in Vertex AI's order: chief, workers, parameter servers.
 
-        Parameter servers hold variables and need no GPU: they get the machine without its accelerators where that
-        exists, and the catalogue is asked by `check` whether it does.
+        Parameter servers hold variables and need no GPU. They get the same machine type without accelerators, and
+        `check` asks the catalogue whether that combination exists.
         """
-        container = {"image_uri": image, "command": list(PYTHON_COMMAND), "args": args}
+        container = {"image_uri": image, "command": list(_COMMAND), "args": args}
         machine: dict[str, Any] = {"machine_type": self.machine_type}
         if self.accelerator_type or self.accelerator_count:
             machine |= {"accelerator_type": self.accelerator_type, "accelerator_count": self.accelerator_count}
-        pools = [{"machine_spec": machine, "replica_count": 1, "container_spec": container}]
-        if self.replica_count > 1:
-            pools.append(
-                {"machine_spec": machine, "replica_count": self.replica_count - 1, "container_spec": container}
-            )
-        if self.parameter_server_count:
-            pools.append(
-                {
-                    "machine_spec": {"machine_type": self.machine_type},
-                    "replica_count": self.parameter_server_count,
-                    "container_spec": container,
-                }
-            )
-        return pools
+        pools = [
+            (machine, 1),
+            (machine, self.replica_count - 1),
+            ({"machine_type": self.machine_type}, self.parameter_server_count),
+        ]
+        return [
+            {"machine_spec": machine_spec, "replica_count": count, "container_spec": container}
+            for machine_spec, count in pools
+            if count
+        ]
 
     def __str__(self) -> str:
         """Return e.g. `2 x n1-standard-8 with 1 x NVIDIA_TESLA_T4 each, SPOT`."""
@@ -80,15 +80,15 @@ class Machines:
 
     @property
     def restart_job_on_worker_restart(self) -> bool:
-        """Synchronous training cannot take a worker back: when one restarts, all have to (facts of tf.distribute)."""
+        """Whether a restarted worker restarts the job: it cannot rejoin synchronous training (tf.distribute)."""
         return self.replica_count > 1
 
 
 def check(machines: Machines, *, image: str, region: str) -> list[accelerators.Finding]:
-    """Return the findings about the machines in that region.
+    """Check the machines for a region and return the warnings.
 
     Raises:
-        UserError: Vertex would refuse the job; the message has the first reasons and the nearest valid choices.
+        UserError: Vertex AI would refuse the job; the message has the reasons and the nearest valid choices.
     """
     findings = accelerators.check_worker_pools(
         machines.worker_pool_specs(image=image, args=[]),
@@ -97,12 +97,12 @@ def check(machines: Machines, *, image: str, region: str) -> list[accelerators.F
         timeout_seconds=machines.timeout_seconds,
         restart_job_on_worker_restart=machines.restart_job_on_worker_restart,
     )
-    # Somebody who names an image means it: a placeholder is a mistake then.
+    # Another placeholder, such as your-project, is an error: a user who names an image wants it to run.
     rules = {"placeholder-image"} if image != PLACEHOLDER_IMAGE else set()
     errors = [finding for finding in findings if finding.severity == "error" or finding.rule in rules]
     if errors:
         raise UserError("; ".join(dict.fromkeys(map(_sentence, errors))))
-    # compile.py says itself, and better, what a file without an image is good for.
+    # compile.py itself explains how far a file without an image can be used.
     return [finding for finding in findings if image != PLACEHOLDER_IMAGE or finding.rule != "placeholder-image"]
 
 

@@ -1,4 +1,4 @@
-"""The page of the `plan` step: which machines train what, and what the check said about them."""
+"""What the steps report: the page of `plan`, and the sentence with which `summary` ends a run."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ import accelerators
 from trainer.results import report
 from training_job.machines import Machines
 
-ROLES = ("chief", "workers", "parameter servers")
+_ROLES = ("chief", "workers", "parameter servers")
 
 
-def page(
+def plan_page(
     *,
     machines: Machines,
     region: str,
@@ -21,7 +21,13 @@ def page(
     state: str,
     configuration: dict[str, Any],
 ) -> str:
-    """Return the HTML page."""
+    """Return the HTML page with the machines, the findings of their check, and the configuration."""
+    figures = [
+        ("machines", str(machines.replica_count)),
+        ("GPUs in total", str(machines.replica_count * machines.accelerator_count)),
+        ("scheduling strategy", machines.scheduling_strategy),
+        ("region", region),
+    ]
     pools = [
         [
             f"{index} {role}",
@@ -30,22 +36,16 @@ def page(
             pool["machine_spec"].get("accelerator_type", "none"),
             pool["machine_spec"].get("accelerator_count", 0),
         ]
-        for index, (role, pool) in enumerate(zip(ROLES, worker_pool_specs, strict=False))
+        for index, (role, pool) in enumerate(zip(_ROLES, worker_pool_specs, strict=False))
     ]
+    fields = [[name, str(value)] for name, value in configuration.items()]
     blocks: list[report.Block] = [
-        report.Figures(
-            figures=[
-                ("machines", str(machines.replica_count)),
-                ("GPUs in all", str(machines.replica_count * machines.accelerator_count)),
-                ("scheduling strategy", machines.scheduling_strategy),
-                ("region", region),
-            ]
-        ),
-        report.Table(title="Worker pools", columns=["pool", "replicas", "machine", "GPU", "GPUs each"], rows=pools),
-        _findings(findings),
+        report.Figures(figures=figures),
         report.Table(
-            title="Configuration", columns=["field", "value"], rows=[[k, str(v)] for k, v in configuration.items()]
+            title="Worker pools", columns=["pool", "replicas", "machine", "GPU", "GPUs per machine"], rows=pools
         ),
+        _findings(findings),
+        report.Table(title="Configuration", columns=["field", "value"], rows=fields),
     ]
     return report.page(title="Machine plan", subtitle=f"Run {run_id}: {state}.", blocks=blocks)
 
@@ -53,7 +53,9 @@ def page(
 def _findings(findings: list[accelerators.Finding]) -> report.Block:
     title = "Machine check"
     if not findings:
-        return report.Text(title=title, text="Nothing found: the catalogue knows the machine, its GPUs and the region.")
+        return report.Text(
+            title=title, text="No findings: machine, GPUs and region are in the catalogue and go together."
+        )
     return report.Table(
         title=title,
         columns=["rule", "finding", "nearest alternatives"],

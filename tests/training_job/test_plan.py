@@ -151,8 +151,8 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_tested_and_register
     given = {"model_name": NAMES["model_name"], "serving_image": NAMES["serving_image"]}
     note_registration(made.checkpoint_directory, resource_name=name, **given)
     assert make(minimum_accuracy=accuracy).has_nothing_new is True
-    said = f"are finished (test accuracy {accuracy:.4f}, registered as {name})"
-    assert f"nothing new, the same data and configuration {said}" in capsys.readouterr().out
+    outcome = f"test accuracy {accuracy:.4f}, registered as {name}"
+    assert f"nothing new: data and configuration are unchanged ({outcome});" in capsys.readouterr().out
     assert "nothing new" in (tmp_path / "plan.html").read_text()
     # Another name, another serving image, another region's registry, another label, another trainer: each has
     # something left to do.
