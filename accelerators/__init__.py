@@ -3,7 +3,7 @@
 Standard library only; PyYAML is imported where YAML is read.
 """
 
-from accelerators.catalogue.catalogue import Catalogue, CatalogueError, load_catalogue
+from accelerators.catalogue.catalogue import Catalogue, load_catalogue
 from accelerators.check import check_custom_job, check_worker_pools, custom_job_fields
 from accelerators.document import check_file
 from accelerators.job.finding import Finding
@@ -12,7 +12,6 @@ from userinput.errors import UserError
 
 __all__ = [
     "Catalogue",
-    "CatalogueError",
     "Finding",
     "UserError",
     "check_custom_job",

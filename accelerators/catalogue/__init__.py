@@ -1,1 +1,1 @@
-"""The facts about machines, accelerators, regions and quotas; no rule is decided here."""
+"""Facts about machines, accelerators, regions and quotas, and searches in them; the rules are in `rules`."""

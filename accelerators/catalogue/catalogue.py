@@ -1,4 +1,4 @@
-"""The tables of what Google's machines can carry; the only module that reads the CSV files."""
+"""The catalogue of machines, accelerators and regions, and the only reader of its CSV files."""
 
 import csv
 import os
@@ -12,7 +12,7 @@ from accelerators.catalogue.rows import Accelerator, LegacyMachine, MachineType,
 from userinput.errors import UserError
 
 CATALOGUE_VARIABLE = "ACCELERATORS_CATALOGUE"
-"""Environment variable with a folder of a user's own tables; read when a catalogue is loaded."""
+"""Environment variable with a folder of the user's own tables; read when a catalogue is loaded."""
 
 _DATA = Path(__file__).with_name("data")
 _TABLES = (
@@ -28,10 +28,6 @@ _TABLES = (
 )
 
 
-class CatalogueError(UserError):
-    """A table of the user's own cannot be used; the message names file and line."""
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Catalogue:
     """Machines, accelerators and regions as dated facts; keys are the names that the service uses."""
@@ -45,7 +41,7 @@ class Catalogue:
     regions: dict[tuple[str, str], RegionEntry] = field(default_factory=dict)
     """(accelerator_type, region) -> what the locations and quota pages say."""
     training_regions: dict[str, bool] = field(default_factory=dict)
-    """Region -> custom training is listed there; False where the sources disagree."""
+    """Region -> whether all sources list it for custom training; a region that no source lists is missing."""
     legacy_machines: dict[str, LegacyMachine] = field(default_factory=dict)
     """Machine names of AI Platform Training."""
     legacy_counts: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
@@ -57,27 +53,27 @@ class Catalogue:
 
     @property
     def newest_source(self) -> str:
-        """The newest date that any region entry carries, as YYYY-MM-DD."""
+        """The newest source date of the region entries, as YYYY-MM-DD."""
         return max((entry.source_date for entry in self.regions.values()), default="")
 
     def carriers(self, accelerator_type: str) -> list[str]:
-        """Return the machine types that can carry this accelerator, in the order of the table."""
+        """Return the machine types that support this accelerator, in the order of the table."""
         return [machine for machine, accelerator in self.counts if accelerator == accelerator_type]
 
     def carried_by(self, machine_type: str) -> list[str]:
-        """Return the accelerators that this machine type can carry, in the order of the table."""
+        """Return the accelerators that this machine type supports, in the order of the table."""
         return [accelerator for machine, accelerator in self.counts if machine == machine_type]
 
 
 def load_catalogue(override: Path | None = None) -> Catalogue:
-    """Read the tables that come with the package, then a user's own rows over them.
+    """Read the packaged tables, then the user's own rows over them.
 
     Args:
-        override: Folder with tables of the same file names; rows with the same key replace, others are added.
-            None takes the folder named by the environment variable ACCELERATORS_CATALOGUE, if that is set.
+        override: Folder with tables of the same file names. A row with the same key replaces the packaged row, others
+            are added. None uses the folder in the environment variable ACCELERATORS_CATALOGUE, if it is set.
 
     Raises:
-        CatalogueError: If the folder or one of its tables cannot be used.
+        UserError: If the folder or one of its tables cannot be used; the message names file and line.
     """
     folder = override or os.environ.get(CATALOGUE_VARIABLE) or None
     return _load(str(folder) if folder else None)
@@ -96,12 +92,12 @@ def _load(folder: str | None) -> Catalogue:
 def _own_tables(folder: str) -> list[Path]:
     directory = Path(folder)
     if not directory.is_dir():
-        raise CatalogueError(f"the catalogue folder {folder} is not a folder; give one that holds {', '.join(_TABLES)}")
+        raise UserError(f"the catalogue folder {folder} is not a folder; give one with any of {', '.join(_TABLES)}")
     names = sorted(path.name for path in directory.glob("*.csv"))
     unknown = [name for name in names if name not in _TABLES and name != "sources.csv"]
     if unknown or not names:
-        found = f"has {', '.join(unknown)}" if unknown else "has no .csv file"
-        raise CatalogueError(f"the catalogue folder {folder} {found}; expected any of {', '.join(_TABLES)}")
+        found = f"contains {', '.join(unknown)}" if unknown else "contains no .csv file"
+        raise UserError(f"the catalogue folder {folder} {found}; expected any of {', '.join(_TABLES)}")
     return [directory / name for name in _TABLES if name in names]
 
 
@@ -111,9 +107,9 @@ def _read_into(catalogue: Catalogue, path: Path) -> None:
         try:
             put(catalogue, row)
         except KeyError as missing:
-            raise CatalogueError(f"{path}:{line}: the column {missing} is missing") from None
+            raise UserError(f"{path}:{line}: the column {missing} is missing") from None
         except ValueError as error:
-            raise CatalogueError(f"{path}:{line}: {error}") from None
+            raise UserError(f"{path}:{line}: {error}") from None
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Row]]:
@@ -123,7 +119,7 @@ def _rows(path: Path) -> Iterator[tuple[int, Row]]:
             for row in reader:
                 yield reader.line_num, {key: value for key, value in row.items() if isinstance(key, str)}
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise CatalogueError(f"{path} cannot be read as CSV: {error}") from None
+        raise UserError(f"{path} cannot be read as CSV: {error}") from None
 
 
 def _put_accelerator(catalogue: Catalogue, row: Row) -> None:
@@ -190,5 +186,5 @@ _READERS: dict[str, Callable[[Catalogue, Row], None]] = {
 
 
 def has_ended(accelerator: Accelerator, today: date) -> bool:
-    """Return whether the end of support of this accelerator is reached on that day."""
+    """Return whether the support of this accelerator has ended on the given day."""
     return accelerator.end_of_support is not None and accelerator.end_of_support <= today

@@ -1,4 +1,4 @@
-"""The valid choices nearest to what was asked for."""
+"""The valid choices nearest to a requested machine, accelerator or region."""
 
 import re
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ SUCCESSORS: dict[str, tuple[str, ...]] = {
     "NVIDIA_TESLA_K80": ("NVIDIA_TESLA_T4", "NVIDIA_TESLA_V100", "NVIDIA_TESLA_P4"),
     "NVIDIA_TESLA_P100": ("NVIDIA_TESLA_V100", "NVIDIA_TESLA_T4", "NVIDIA_TESLA_P4"),
 }
-"""What takes the place of an accelerator that is gone, the usual choice first; all of them go with N1 machines."""
+"""Retired accelerator -> its replacements, the usual choice first; all of them attach to N1 machines."""
 
 Offer = tuple[str, str, int]
 """machine_type, accelerator_type, accelerator_count."""
@@ -29,12 +29,12 @@ _SHOWN = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """A machine as somebody wants it; the fields that do not matter are empty."""
+    """A requested machine; fields that do not matter are empty."""
 
     machine_type: str = ""
     accelerator_type: str = ""
     accelerator_count: int = 0
-    """GPUs of one replica."""
+    """Accelerators per replica."""
     region: str = ""
     scheduling_strategy: str = "STANDARD"
     today: date
@@ -47,19 +47,19 @@ class Demand:
 
 
 def combinations(catalogue: Catalogue, demand: Demand) -> tuple[str, ...]:
-    """Return up to three machines with accelerators that are valid and as close as possible, the closest first."""
+    """Return up to three valid machines with accelerators, the nearest to the demand first."""
     everything = _pool(catalogue, demand.region, demand.scheduling_strategy, demand.today)
     same_accelerator = [offer for offer in everything if offer[1] == demand.accelerator_type]
     same_machine = [offer for offer in everything if offer[0] == demand.machine_type]
     best = _best(catalogue, demand, same_accelerator or everything)
     if not any(offer[0] == demand.machine_type for offer in best):
-        # The machine may matter more to the reader than the accelerator.
+        # The machine may matter more to the user than the accelerator.
         best = [*best[: _SHOWN - 1], *_best(catalogue, demand, same_machine)][:_SHOWN]
     return tuple(f"{machine} with {count} x {accelerator}" for machine, accelerator, count in best)
 
 
 def offers_like(catalogue: Catalogue, demand: Demand) -> list[str]:
-    """Return the accelerators of which this many can be had, those on the machines most like the asked one first."""
+    """Return the accelerators that are offered in this number, those on the most similar machines first."""
     everything = _pool(catalogue, demand.region, demand.scheduling_strategy, demand.today)
     able = [offer for offer in everything if offer[2] == demand.accelerator_count]
     able.sort(key=lambda offer: machine_distance(catalogue, demand.machine_type, offer[0]))
@@ -87,8 +87,8 @@ def _offered(catalogue: Catalogue, accelerator: str, region: str, strategy: str,
         return False
     if strategy == "FLEX_START" and entry.flex_start != "yes":
         return False
-    place = catalogue.regions.get((accelerator, region))
-    return not region or (place is not None and place.training == "yes")
+    offer = catalogue.regions.get((accelerator, region))
+    return not region or (offer is not None and offer.training == "yes")
 
 
 def _distance(catalogue: Catalogue, demand: Demand, offer: Offer) -> float:
@@ -96,14 +96,14 @@ def _distance(catalogue: Catalogue, demand: Demand, offer: Offer) -> float:
     distance = abs(log2(count / max(demand.accelerator_count, 1)))
     distance += machine_distance(catalogue, demand.machine_type, machine)
     if accelerator != demand.accelerator_type:
-        heirs = SUCCESSORS.get(demand.accelerator_type, ())
-        distance += heirs.index(accelerator) / 4 if accelerator in heirs else 2
+        successors = SUCCESSORS.get(demand.accelerator_type, ())
+        distance += successors.index(accelerator) / 4 if accelerator in successors else 2
     return distance
 
 
 @lru_cache(maxsize=32768)
 def machine_distance(catalogue: Catalogue, one: str, other: str) -> float:
-    """Return how far apart two machine types are: 0 the same, 1 about twice the size, more for another series."""
+    """Return how different two machine types are: 0 if equal, about 1 at twice the size, more across series."""
     if one == other:
         return 0.0
     sizes = [(_vcpus(catalogue, name), _memory(catalogue, name)) for name in (one, other)]
@@ -130,16 +130,16 @@ def _memory(catalogue: Catalogue, name: str) -> float:
 
 
 def machines(catalogue: Catalogue, name: str) -> tuple[str, ...]:
-    """Return up to three machine types that somebody who wrote this name may want."""
+    """Return up to three machine types that a user may have meant by this name."""
     family = name.rsplit("-", 1)[0] + "-"
-    # Only in front of a size stands a family: n1-standard8 is a misspelt name, not any machine of N1.
+    # A family is what comes before a size: n1-standard8 is a misspelt name, not any machine of N1.
     relatives = [known for known in catalogue.machines if known.startswith(family) and _SIZE.search(name)]
     by_size = nsmallest(_SHOWN, relatives, key=lambda known: (machine_distance(catalogue, name, known), known))
     return tuple(by_size) or closest(name, catalogue.machines, _SHOWN)
 
 
 def regions(catalogue: Catalogue, accelerator_type: str, region: str) -> tuple[str, ...]:
-    """Return up to three regions that train with this accelerator, those of the same continent first."""
+    """Return up to three regions that offer this accelerator for training, those on the same continent first."""
     continent = region.split("-")[0]
     found = [
         entry

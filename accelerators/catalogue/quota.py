@@ -1,8 +1,8 @@
-"""The quotas that a training job counts against, named as the service names them when one is exceeded.
+"""The quotas that a training job counts against, under the names that the service uses in its error messages.
 
 Sources: "The following quota metrics exceed quota limits: ..." in GoogleCloudPlatform/vertex-ai-samples#700 (GPUs) and
-training-data-analyst#2457 (CPUs: N1 and E2 share one metric, other families have one each); the guide on Flex Start and
-Spot: both use the preemptible quotas. Names of GPUs that no such message was found for follow the same pattern.
+training-data-analyst#2457 (CPUs: N1 and E2 share one metric, other families have one each). The guide on Flex Start and
+Spot adds that both use the preemptible quotas. GPU names without such a message follow the same pattern.
 """
 
 import re
@@ -13,13 +13,13 @@ from accelerators.catalogue.catalogue import Catalogue
 
 _SERVICE = "aiplatform.googleapis.com"
 _SIZE = re.compile(r"^(H100(?:_MEGA)?|H200)_\d+GB$")
-"""Only of the A100 are there two sizes that the metric tells apart."""
+"""Sizes that the metric leaves out; it keeps only the two of the A100 apart."""
 _SHARED_FAMILIES = ("n1", "e2")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MachineRequest:
-    """Machines of one kind that run at the same time."""
+    """Identical machines that run at the same time."""
 
     machine_type: str
     accelerator_type: str = ""
@@ -31,9 +31,9 @@ class MachineRequest:
 def quota_metrics(
     requests: Iterable[MachineRequest], *, scheduling_strategy: str, catalogue: Catalogue
 ) -> dict[str, float]:
-    """Return metric -> units (vCPUs or GPUs) that machines need together.
+    """Return metric -> units (vCPUs or GPUs) that all machines need together.
 
-    Machines whose number of vCPUs the catalogue does not know, and TPUs, are left out.
+    TPUs, and vCPUs of machines that the catalogue has no number for, are left out.
     """
     needed: dict[str, float] = {}
     kind = "" if scheduling_strategy == "STANDARD" else "preemptible_"
@@ -51,7 +51,7 @@ def quota_metrics(
 
 
 def gpu_quota_name(accelerator_type: str) -> str:
-    """Return e.g. nvidia_t4 for NVIDIA_TESLA_T4, nvidia_h100 for NVIDIA_H100_80GB."""
+    """Return the name in the metric, e.g. nvidia_t4 for NVIDIA_TESLA_T4, nvidia_h100 for NVIDIA_H100_80GB."""
     bare = accelerator_type.removeprefix("NVIDIA_").removeprefix("TESLA_")
     name = _SIZE.sub(r"\1", bare)
     return f"nvidia_{name.lower()}"

@@ -1,10 +1,10 @@
-"""The rows of the tables as types that refuse nonsense."""
+"""The rows of the tables as types that refuse invalid values."""
 
 from dataclasses import dataclass
 from datetime import date
 
 Row = dict[str, str]
-"""One line of a CSV file by column name."""
+"""One row of a CSV file: column -> cell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,22 +14,22 @@ class Accelerator:
     name: str
     """The accelerator_type of the API, e.g. NVIDIA_TESLA_T4."""
     for_training: bool
-    """Listed for custom training today."""
+    """Whether the documentation lists it for custom training."""
     end_of_support: date | None
-    """From that day on the service does not offer it; None when no date is announced."""
+    """The day from which the service no longer offers it; None when no date is announced."""
     flex_start: str
     """"yes", "no" or "uncertain": whether FLEX_START covers it."""
     capacity: str
-    """What the documentation says about getting one, e.g. "shared reservation required"; mostly empty."""
+    """Availability according to the documentation, e.g. "shared reservation required"; mostly empty."""
     legacy_choice: str
-    """Its name in gcloud ai-platform, e.g. nvidia-tesla-t4; empty when it never was there."""
+    """Its name in gcloud ai-platform, e.g. nvidia-tesla-t4; empty if AI Platform Training never had it."""
     source: str
     source_date: str
     confidence: str
 
     @classmethod
     def from_row(cls, row: Row) -> "Accelerator":
-        """Read a line of accelerators.csv.
+        """Read a row of accelerators.csv.
 
         Raises:
             KeyError: If a column is missing.
@@ -40,7 +40,7 @@ class Accelerator:
             name=_named(row["accelerator_type"], "accelerator_type"),
             for_training=row["listed_for_vertex_training"].startswith("yes"),
             end_of_support=_day(row["end_of_support"]),
-            # "yes (page says "A100" without size: medium)" is a doubtful yes.
+            # "yes (page says "A100" without size: medium)" counts as uncertain.
             flex_start="uncertain" if flex_start[0] == "yes" and len(flex_start) > 1 else flex_start[0] or "no",
             capacity=row["capacity"],
             legacy_choice=row["legacy_gcloud_choice"],
@@ -51,7 +51,7 @@ class Accelerator:
 
     @property
     def is_gpu(self) -> bool:
-        """Whether it is a GPU and not a TPU."""
+        """Whether it is a GPU rather than a TPU."""
         return self.name.startswith("NVIDIA_")
 
 
@@ -62,20 +62,20 @@ class MachineType:
     name: str
     vcpus: float | None
     memory_gb: float | None
-    """vCPUs and memory in GB; None where no source was found."""
+    """vCPUs and memory in GB; None if no source was found."""
     kind: str
-    """gpu-only and tpu-only need an accelerator, gpu-optional may have one, cpu-only cannot."""
+    """gpu-only and tpu-only need accelerators, gpu-optional may have them, cpu-only cannot."""
     source: str
     source_date: str
     confidence: str
 
     @classmethod
     def from_row(cls, row: Row) -> "MachineType":
-        """Read a line of vertex_machine_types.csv.
+        """Read a row of vertex_machine_types.csv.
 
         Raises:
             KeyError: If a column is missing.
-            ValueError: If a number is not one, or the kind is unknown.
+            ValueError: If a number is invalid or the kind is unknown.
         """
         kind = row["kind"]
         if kind not in ("cpu-only", "gpu-only", "gpu-optional", "tpu-only"):
@@ -93,14 +93,14 @@ class MachineType:
 
 @dataclass(frozen=True, kw_only=True)
 class RegionEntry:
-    """One accelerator in one region."""
+    """The offer of one accelerator in one region."""
 
     accelerator_type: str
     region: str
     training: str
-    """"yes", "no" (there, but not for training) or "uncertain"."""
+    """"yes", "no" (offered, but not for training) or "uncertain"."""
     default_quota: str
-    """Default training quota as printed, e.g. "8" or "Not available"; empty when unknown."""
+    """Default training quota as on the quota page, e.g. "8" or "Not available"; empty when unknown."""
     source: str
     source_date: str
     confidence: str
@@ -108,11 +108,11 @@ class RegionEntry:
 
     @classmethod
     def from_row(cls, row: Row) -> "RegionEntry":
-        """Read a line of vertex_regions.csv.
+        """Read a row of vertex_regions.csv.
 
         Raises:
             KeyError: If a column is missing.
-            ValueError: If the training column is none of yes, no, uncertain.
+            ValueError: If the training column is not yes, no or uncertain.
         """
         if row["training"] not in ("yes", "no", "uncertain"):
             raise ValueError(f"training is {row['training']!r}; expected yes, no or uncertain")
@@ -129,7 +129,7 @@ class RegionEntry:
 
     @property
     def doubtful(self) -> bool:
-        """Whether the sources disagree about training with it here."""
+        """Whether the sources disagree on training with it in this region."""
         return self.training == "uncertain" or self.confidence == "uncertain"
 
 
@@ -142,15 +142,15 @@ class LegacyMachine:
     """cpu, gpu or tpu."""
     accelerator_type: str
     accelerator_count: int
-    """The GPUs inside the machine; empty and 0 when there are none."""
+    """The GPUs inside the machine; empty and 0 if it has none."""
     machine_type: str
-    """The Compute Engine type to use instead; empty where none is suggested."""
+    """The Compute Engine type to use instead; empty if none is suggested."""
     confidence: str
     note: str
 
     @classmethod
     def from_row(cls, row: Row) -> "LegacyMachine":
-        """Read a line of legacy_machine_types.csv.
+        """Read a row of legacy_machine_types.csv.
 
         Raises:
             KeyError: If a column is missing.
@@ -181,7 +181,7 @@ def _number(cell: str, column: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 < value < float("inf"):
-        raise ValueError(f"{column} is {cell!r}; expected a number above 0, or nothing")
+        raise ValueError(f"{column} is {cell!r}; expected a number above 0, or an empty cell")
     return value
 
 

@@ -7,50 +7,54 @@ from pathlib import Path
 from accelerators.catalogue.catalogue import CATALOGUE_VARIABLE, Catalogue, load_catalogue
 from userinput import cli
 from userinput.errors import UserError
-from userinput.spelling import closest, did_you_mean
+from userinput.spelling import closest, did_you_mean, listed
 
 
-def parser(name: str, description: str, epilog: str = "") -> cli.Parser:
-    """Return a parser with what every sub-command has."""
+def parser(name: str, description: str, epilog: str) -> cli.Parser:
+    """Return a parser with the options of every sub-command."""
     made = cli.Parser(f"python -m accelerators {name}", description=description, epilog=epilog)
     made.add_argument(
         "--catalogue",
         type=Path,
         metavar="DIR",
-        help=f"folder with tables of your own that replace or extend rows (also: {CATALOGUE_VARIABLE})",
+        help=f"folder with your own tables, whose rows replace or extend the packaged ones (or set {CATALOGUE_VARIABLE})",
     )
     return made
+
+
+def add_format(made: argparse.ArgumentParser) -> None:
+    """Add --format."""
+    made.add_argument("--format", choices=("text", "json"), default="text", help="json is for programs (default: text)")
 
 
 def add_today(made: argparse.ArgumentParser) -> None:
     """Add --today."""
     made.add_argument(
-        "--today", type=day, metavar="YYYY-MM-DD", help="judge end-of-support dates as of this day (default: today)"
+        "--today", type=_day, metavar="YYYY-MM-DD", help="date for end-of-support checks (default: today)"
     )
 
 
-def day(text: str) -> date:
-    """Read a date for argparse."""
+def _day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a date; write it as 2026-09-15") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a date; expected e.g. 2026-09-15") from None
 
 
 def known_region(catalogue: Catalogue, region: str | None, *, field: str = "--region") -> str:
-    """Return a region that the tables know; empty for none.
+    """Return a region that the tables contain, or "" if none is given.
 
     Args:
         catalogue: The tables.
-        region: What the user gave.
-        field: Where the user gave it.
+        region: The region as the user gave it.
+        field: The option or field that it comes from.
 
     Raises:
-        UserError: If they do not know it.
+        UserError: If the tables do not contain it.
     """
-    places = {*catalogue.training_regions, *(place for _, place in catalogue.regions)}
-    if region and region not in places:
-        raise UserError(f"{field} is {region!r}, which is no region with training{did_you_mean(region, places)}")
+    regions = {*catalogue.training_regions, *(name for _, name in catalogue.regions)}
+    if region and region not in regions:
+        raise UserError(f"{field} is {region!r}, which is not a region with training{did_you_mean(region, regions)}")
     return region or ""
 
 
@@ -58,7 +62,7 @@ def known_accelerator(catalogue: Catalogue, name: str) -> str:
     """Return the full name for NVIDIA_TESLA_T4, nvidia-tesla-t4 or T4.
 
     Raises:
-        UserError: If no accelerator, or more than one, is meant.
+        UserError: If the name matches no accelerator, or more than one.
     """
     folded = name.upper().replace("-", "_")
     if folded in catalogue.accelerators:
@@ -67,10 +71,13 @@ def known_accelerator(catalogue: Catalogue, name: str) -> str:
     matches = [full for full in catalogue.accelerators if parts <= set(full.split("_"))]
     if len(matches) == 1:
         return matches[0]
-    near = matches or closest(name, catalogue.accelerators, 3)
-    raise UserError(f"--accelerator is {name!r}; did you mean one of {', '.join(near or catalogue.accelerators)}?")
+    if matches:
+        raise UserError(f"--accelerator is {name!r}, which matches several; use {listed(matches)}")
+    near = closest(name, catalogue.accelerators, 3)
+    hint = f"did you mean {listed(near)}?" if near else f"expected {listed(catalogue.accelerators)}"
+    raise UserError(f"--accelerator is {name!r}, which is unknown; {hint}")
 
 
-def tables(arguments: argparse.Namespace) -> Catalogue:
-    """Return the catalogue that --catalogue asks for."""
-    return load_catalogue(arguments.catalogue)
+def tables(options: argparse.Namespace) -> Catalogue:
+    """Return the catalogue for --catalogue."""
+    return load_catalogue(options.catalogue)

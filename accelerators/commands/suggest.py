@@ -6,20 +6,21 @@ import math
 from dataclasses import asdict, replace
 from datetime import date
 
-from accelerators.catalogue import nearest
 from accelerators.catalogue.catalogue import Catalogue, has_ended
-from accelerators.catalogue.fallbacks import Rung, Wish, fitting, ladder
-from accelerators.catalogue.rows import MachineType
-from accelerators.columns import aligned, size
-from accelerators.commands.options import add_today, known_accelerator, known_region, parser, tables
+from accelerators.catalogue.fallbacks import Candidate, Requirements, fallbacks, fitting
+from accelerators.catalogue.nearest import SUCCESSORS
+from accelerators.catalogue.rows import Accelerator, MachineType
+from accelerators.commands.options import add_format, add_today, known_accelerator, known_region, parser, tables
+from accelerators.commands.table import aligned, as_of, size
+from userinput import cli
 from userinput.errors import UserError
 
 _DESCRIPTION = """\
-List the machine types that carry so many accelerators per replica, smallest first, and an ordered list of
+List the machine types that support a number of accelerators per replica, smallest first, and an ordered list of
 (machine, accelerator, region, scheduling strategy) to try when one is out of stock.
-There is no price data here: the order is by size and by how near the choice is to what was asked for."""
+Prices are not known: candidates are ordered by size and by similarity to the request."""
 _EPILOGUE = """\
-exit code: 0 something fits, 1 nothing fits (the nearest is printed), 2 an option is wrong
+exit codes: 0 a machine fits, 1 no machine fits (the nearest is printed), 2 an option is wrong
 
 examples:
   python -m accelerators suggest --accelerator NVIDIA_L4 --count 2
@@ -30,7 +31,7 @@ def run(arguments: list[str]) -> int:
     """Print the machines that fit and what to fall back to."""
     options = _parser().parse_args(arguments)
     catalogue = tables(options)
-    wish = Wish(
+    requirements = Requirements(
         accelerator_type=known_accelerator(catalogue, options.accelerator),
         accelerator_count=options.count,
         min_vcpus=options.vcpus,
@@ -38,32 +39,28 @@ def run(arguments: list[str]) -> int:
         region=known_region(catalogue, options.region),
         today=options.today or date.today(),
     )
-    entry = catalogue.accelerators[wish.accelerator_type]
-    if not entry.is_gpu:
-        raise UserError(f"{entry.name} is a TPU; the tables here say only which GPUs a machine takes")
-    if has_ended(entry, wish.today):
-        heirs = " or ".join(nearest.SUCCESSORS.get(entry.name, ())[:2]) or "another accelerator"
-        raise UserError(f"{entry.name} reached its end of support on {entry.end_of_support}; ask for {heirs}")
-    machines, rungs = fitting(catalogue, wish), ladder(catalogue, wish, options.limit)
+    _refuse_unusable(catalogue.accelerators[requirements.accelerator_type], requirements.today)
+    machines, candidates = fitting(catalogue, requirements), fallbacks(catalogue, requirements, options.limit)
     if options.format == "json":
         names = [machine.name for machine in machines]
-        print(json.dumps({"machines": names, "fall_back": [asdict(rung) for rung in rungs]}, indent=2))
+        print(json.dumps({"machines": names, "fall_back": [asdict(one) for one in candidates]}, indent=2))
     elif machines:
-        _print(machines, rungs, wish, catalogue)
+        _print_machines(machines, requirements)
+        _print_candidates(candidates, requirements, catalogue)
     else:
-        _print_nothing(catalogue, wish)
+        _print_nearest(catalogue, requirements)
     return 0 if machines else 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> cli.Parser:
     made = parser("suggest", _DESCRIPTION, _EPILOGUE)
     made.add_argument("--accelerator", required=True, metavar="A", help="e.g. NVIDIA_L4, nvidia-tesla-t4 or T4")
-    made.add_argument("--count", type=_count, default=1, metavar="N", help="accelerators per replica (default 1)")
-    made.add_argument("--memory-gb", type=_amount, default=0.0, metavar="N", help="at least so much memory")
-    made.add_argument("--vcpus", type=_amount, default=0.0, metavar="N", help="at least so many vCPUs")
-    made.add_argument("--region", metavar="R", help="where it should run")
-    made.add_argument("--limit", type=_count, default=12, metavar="N", help="length of the fall-back list (default 12)")
-    made.add_argument("--format", choices=("text", "json"), default="text", help="json is for machines")
+    made.add_argument("--count", type=_count, default=1, metavar="N", help="accelerators per replica (default: 1)")
+    made.add_argument("--memory-gb", type=_amount, default=0.0, metavar="N", help="minimum memory in GB (default: 0)")
+    made.add_argument("--vcpus", type=_amount, default=0.0, metavar="N", help="minimum number of vCPUs (default: 0)")
+    made.add_argument("--region", metavar="R", help="preferred region")
+    made.add_argument("--limit", type=_count, default=12, metavar="N", help="maximum number of candidates (default: 12)")
+    add_format(made)
     add_today(made)
     return made
 
@@ -84,44 +81,54 @@ def _amount(text: str) -> float:
     return value
 
 
-def _print(machines: list[MachineType], rungs: list[Rung], wish: Wish, catalogue: Catalogue) -> None:
-    print(f"machines with {wish.accelerator_count} x {wish.accelerator_type} per replica, smallest first")
+def _refuse_unusable(entry: Accelerator, today: date) -> None:
+    if not entry.is_gpu:
+        raise UserError(f"{entry.name} is a TPU; the tables only contain the GPUs of a machine type, so give a GPU")
+    if has_ended(entry, today):
+        successors = " or ".join(SUCCESSORS.get(entry.name, ())[:2]) or "another accelerator"
+        raise UserError(f"{entry.name} reached its end of support on {entry.end_of_support}; use {successors}")
+
+
+def _print_machines(machines: list[MachineType], requirements: Requirements) -> None:
+    print(f"machines with {_gpus(requirements)} per replica, smallest first")
     rows = [["machine type", "vCPUs", "GB"]]
     rows += [[machine.name, size(machine.vcpus), size(machine.memory_gb)] for machine in machines]
     print("\n".join(aligned(rows, right=frozenset({1, 2}))))
-    here = catalogue.regions.get((wish.accelerator_type, wish.region))
-    if wish.region and (here is None or here.training != "yes"):
-        print(f"\n{wish.accelerator_type} is not offered for training in {wish.region}; the list starts elsewhere")
-    capacity = catalogue.accelerators[wish.accelerator_type].capacity
+
+
+def _print_candidates(candidates: list[Candidate], requirements: Requirements, catalogue: Catalogue) -> None:
+    accelerator, region = requirements.accelerator_type, requirements.region
+    offer = catalogue.regions.get((accelerator, region))
+    if region and (offer is None or offer.training != "yes"):
+        print(f"\n{accelerator} is not offered for training in {region}; the candidates are in other regions")
+    capacity = catalogue.accelerators[accelerator].capacity
     if capacity:
-        print(f"\n{wish.accelerator_type}: {capacity}")
-    print("\nto try in this order (no price data: compare prices yourself)")
-    steps = [
-        [
-            f"{number}.",
-            rung.machine_type,
-            f"{rung.accelerator_count} x {rung.accelerator_type}",
-            rung.region,
-            rung.scheduling_strategy,
-            rung.remark,
-        ]
-        for number, rung in enumerate(rungs, start=1)
+        print(f"\n{accelerator}: {capacity}")
+    print("\ncandidates in the order to try (without prices: compare these yourself)")
+    rows = [
+        [f"{number}.", one.machine_type, _gpus(one), one.region, one.scheduling_strategy, one.remark]
+        for number, one in enumerate(candidates, start=1)
     ]
-    print("\n".join(aligned(steps, right=frozenset({0}))) if steps else "nothing is offered for training anywhere")
-    print(f"\nAs of {catalogue.newest_source}; not asked of the service. Your own quota decides.")
+    print("\n".join(aligned(rows, right=frozenset({0}))) if rows else "no region offers any of them for training")
+    print(f"\n{as_of(catalogue)}")
 
 
-def _print_nothing(catalogue: Catalogue, wish: Wish) -> None:
-    pairs = [(machine, wish.accelerator_type) for machine in catalogue.carriers(wish.accelerator_type)]
-    counts = sorted({count for pair in pairs for count in catalogue.counts[pair]})
-    if wish.accelerator_count not in counts:
+def _gpus(request: Requirements | Candidate) -> str:
+    return f"{request.accelerator_count} x {request.accelerator_type}"
+
+
+def _print_nearest(catalogue: Catalogue, requirements: Requirements) -> None:
+    accelerator = requirements.accelerator_type
+    machines = catalogue.carriers(accelerator)
+    counts = sorted({count for machine in machines for count in catalogue.counts[machine, accelerator]})
+    if requirements.accelerator_count not in counts:
         valid = ", ".join(map(str, counts)) or "none"
-        print(f"no machine takes {wish.accelerator_count} x {wish.accelerator_type}; valid counts: {valid}")
+        print(f"no machine type supports {_gpus(requirements)}; valid counts: {valid}")
         return
-    largest = fitting(catalogue, replace(wish, min_vcpus=0, min_memory_gb=0))[-1]
-    asked = [f"{size(wish.min_vcpus)} vCPUs"] * bool(wish.min_vcpus)
-    asked += [f"{size(wish.min_memory_gb)} GB"] * bool(wish.min_memory_gb)
+    largest = fitting(catalogue, replace(requirements, min_vcpus=0, min_memory_gb=0))[-1]
+    minimum = [f"{size(requirements.min_vcpus)} vCPUs"] * bool(requirements.min_vcpus)
+    minimum += [f"{size(requirements.min_memory_gb)} GB"] * bool(requirements.min_memory_gb)
     print(
-        f"no machine with {wish.accelerator_count} x {wish.accelerator_type} has {' and '.join(asked)}; "
+        f"no machine type with {_gpus(requirements)} has {' and '.join(minimum)}; "
         f"the largest is {largest.name} with {size(largest.vcpus)} vCPUs and {size(largest.memory_gb)} GB"
     )

@@ -1,64 +1,69 @@
-"""`python -m accelerators table`: what the catalogue holds, readably."""
+"""`python -m accelerators table`: the contents of the catalogue as text or JSON."""
 
 import argparse
 import json
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
 from accelerators.catalogue.catalogue import Catalogue, has_ended
 from accelerators.catalogue.rows import MachineType
-from accelerators.columns import aligned, size
-from accelerators.commands.options import add_today, known_accelerator, known_region, parser, tables
+from accelerators.commands.options import add_format, add_today, known_accelerator, known_region, parser, tables
+from userinput import cli
 from userinput.errors import UserError
 from userinput.spelling import closest
 
 _DESCRIPTION = """\
-Print which machine types custom training takes and how many of which accelerators each may have per replica.
-With --accelerator also where that accelerator is offered and its default quota; with --region only what is there."""
+Print the machine types for custom training, and how many of which accelerators each supports per replica.
+With --accelerator, also print the regions that offer it and its default quota there. With --region, print only
+accelerators that this region offers."""
 _EPILOGUE = """\
-exit code: 0, or 2 when an option is wrong
+exit codes: 0 success, 2 an option is wrong
 
 examples:
   python -m accelerators table --accelerator T4
   python -m accelerators table --machine n1-standard --region europe-west4"""
 
-_MARKS = {"!": "! its end of support has passed", "?": "? Google's own pages disagree about this region"}
+_MARKS = {"!": "! support has ended", "?": "? Google's pages disagree on this region"}
 
 
 def run(arguments: list[str]) -> int:
-    """Print the part of the catalogue that the arguments ask for."""
-    made = parser("table", _DESCRIPTION, _EPILOGUE)
-    made.add_argument("--region", metavar="R", help="only accelerators that this region offers for training")
-    made.add_argument("--accelerator", metavar="A", help="only machines for it, e.g. NVIDIA_TESLA_T4 or T4")
-    made.add_argument("--machine", metavar="M", help="a machine type, or the beginning of some, e.g. a2-")
-    made.add_argument("--format", choices=("text", "json"), default="text", help="json is for machines")
-    add_today(made)
-    options = made.parse_args(arguments)
+    """Print the part of the catalogue that the arguments select."""
+    options = _parser().parse_args(arguments)
     catalogue = tables(options)
     known_region(catalogue, options.region)
     accelerator = known_accelerator(catalogue, options.accelerator) if options.accelerator else ""
-    machines = _machines(catalogue, options)
-    rows = [_row(catalogue, machine, accelerator, options) for machine in machines]
-    rows = [row for row in rows if row["accelerators"] or not (accelerator or _asks_gpu(row, options))]
-    places = _places(catalogue, accelerator) if accelerator else []
+    rows = [_row(catalogue, machine, accelerator, options) for machine in _machines(catalogue, options.machine)]
+    rows = [row for row in rows if row["accelerators"] or not (accelerator or _lacks_gpu(row, options))]
+    regions = _regions(catalogue, accelerator) if accelerator else []
     if options.format == "json":
-        print(json.dumps({"machines": rows, "regions": places, "as_of": catalogue.newest_source}, indent=2))
+        print(json.dumps({"machines": rows, "regions": regions, "as_of": catalogue.newest_source}, indent=2))
     else:
-        _print(rows, places, accelerator, catalogue)
+        _print(rows, regions, accelerator, catalogue)
     return 0
 
 
-def _asks_gpu(row: dict[str, Any], options: argparse.Namespace) -> bool:
-    """Return whether the row is of a machine that needs an accelerator which the region lacks."""
+def _parser() -> cli.Parser:
+    made = parser("table", _DESCRIPTION, _EPILOGUE)
+    made.add_argument("--region", metavar="R", help="only accelerators that this region offers for training")
+    made.add_argument("--accelerator", metavar="A", help="only machines for it, e.g. NVIDIA_TESLA_T4 or T4")
+    made.add_argument("--machine", metavar="M", help="machine type or a prefix, e.g. a2-")
+    add_format(made)
+    add_today(made)
+    return made
+
+
+def _lacks_gpu(row: dict[str, Any], options: argparse.Namespace) -> bool:
+    """Return whether the machine needs an accelerator that the region does not offer."""
     return bool(options.region) and row["needs_accelerator"]
 
 
-def _machines(catalogue: Catalogue, options: argparse.Namespace) -> list[MachineType]:
-    wanted = options.machine or ""
+def _machines(catalogue: Catalogue, prefix: str | None) -> list[MachineType]:
+    wanted = prefix or ""
     found = [machine for name, machine in catalogue.machines.items() if name.startswith(wanted)]
     if not found:
         near = ", ".join(closest(wanted, catalogue.machines, 3)) or "a2-, a3-, c2-, e2-, g2-, n1-, n2-, n4-"
-        raise UserError(f"--machine is {wanted!r}; no machine type for training begins so; try {near}")
+        raise UserError(f"--machine is {wanted!r}, but no machine type for training starts with it; try {near}")
     return found
 
 
@@ -67,7 +72,7 @@ def _row(catalogue: Catalogue, machine: MachineType, accelerator: str, options: 
     counts = {
         name + _mark(catalogue, name, options.region, options.today or date.today()): list(valid)
         for name in carried
-        if (valid := catalogue.counts.get((machine.name, name), ())) and _there(catalogue, name, options.region)
+        if (valid := catalogue.counts.get((machine.name, name), ())) and _offered(catalogue, name, options.region)
     }
     return {
         "machine_type": machine.name,
@@ -81,18 +86,18 @@ def _row(catalogue: Catalogue, machine: MachineType, accelerator: str, options: 
     }
 
 
-def _there(catalogue: Catalogue, accelerator: str, region: str | None) -> bool:
+def _offered(catalogue: Catalogue, accelerator: str, region: str | None) -> bool:
     entry = catalogue.regions.get((accelerator, region or ""))
     return not region or (entry is not None and entry.training != "no")
 
 
 def _mark(catalogue: Catalogue, accelerator: str, region: str | None, today: date) -> str:
     entry = catalogue.regions.get((accelerator, region or ""))
-    gone = "!" if has_ended(catalogue.accelerators[accelerator], today) else ""
-    return gone + ("?" if entry is not None and entry.doubtful else "")
+    ended = "!" if has_ended(catalogue.accelerators[accelerator], today) else ""
+    return ended + ("?" if entry is not None and entry.doubtful else "")
 
 
-def _places(catalogue: Catalogue, accelerator: str) -> list[dict[str, str]]:
+def _regions(catalogue: Catalogue, accelerator: str) -> list[dict[str, str]]:
     return [
         {
             "region": entry.region,
@@ -106,7 +111,7 @@ def _places(catalogue: Catalogue, accelerator: str) -> list[dict[str, str]]:
     ]
 
 
-def _print(rows: list[dict[str, Any]], places: list[dict[str, str]], accelerator: str, catalogue: Catalogue) -> None:
+def _print(rows: list[dict[str, Any]], regions: list[dict[str, str]], accelerator: str, catalogue: Catalogue) -> None:
     lines = [["machine type", "vCPUs", "GB", "accelerators (valid counts per replica)"]]
     for row in rows:
         carried = ", ".join(f"{name} {'/'.join(map(str, counts))}" for name, counts in row["accelerators"].items())
@@ -115,11 +120,30 @@ def _print(rows: list[dict[str, Any]], places: list[dict[str, str]], accelerator
     legend = [meaning for mark, meaning in _MARKS.items() if any(mark in line[-1] for line in lines[1:])]
     if legend:
         print("\n".join(("", *legend)))
-    if places:
+    if regions:
         print(f"\n{accelerator} by region")
-        print("\n".join(aligned([["region", "training", "default quota"], *_place_rows(places)])))
-    print(f"\nAs of {catalogue.newest_source}; not asked of the service. Your own quota decides.")
+        cells = [[region["region"], region["training"], region["default_quota"] or "?"] for region in regions]
+        print("\n".join(aligned([["region", "training", "default quota"], *cells])))
+    print(f"\n{as_of(catalogue)}")
 
 
-def _place_rows(places: list[dict[str, str]]) -> list[list[str]]:
-    return [[place["region"], place["training"], place["default_quota"] or "?"] for place in places]
+def as_of(catalogue: Catalogue) -> str:
+    """Return the sentence on the age of the tables that ends every printed table."""
+    return f"As of {catalogue.newest_source}; the service was not queried. Your own quota decides."
+
+
+def aligned(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> list[str]:
+    """Return the rows as lines with columns of equal width; the columns in `right` are right-aligned."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if number in right else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def size(value: float | None) -> str:
+    """Return 14.4 as "14.4", 60.0 as "60" and None as "?"."""
+    return "?" if value is None else f"{value:g}"

@@ -5,9 +5,10 @@ import datetime
 
 import pytest
 
-from accelerators import CatalogueError, check_worker_pools, load_catalogue
+from accelerators import check_worker_pools, load_catalogue
 from accelerators.catalogue.catalogue import has_ended
 from tests.accelerators.conftest import ROOT
+from userinput.errors import UserError
 
 TABLES = ROOT / "accelerators" / "catalogue" / "data"
 V100 = {
@@ -84,17 +85,17 @@ def test_own_rows_replace_add_and_take_away(tmp_path, monkeypatch):
         ("vertex_gpu_counts.csv", COUNTS + 'n1-standard-4,"NVIDIA_L4,1\n', "cannot be read as CSV"),
         ("vertex_machine_types.csv", MACHINES + "x,-1,1,cpu-only,s,d,c\n", "vcpus is '-1'"),
         ("vertex_machine_types.csv", MACHINES + "x,1,1,big,s,d,c\n", "kind is 'big'"),
-        ("vertex_counts.csv", COUNTS, "has vertex_counts.csv; expected any of accelerators.csv"),
-        ("readme.txt", "", "has no .csv file"),
+        ("vertex_counts.csv", COUNTS, "contains vertex_counts.csv; expected any of accelerators.csv"),
+        ("readme.txt", "", "contains no .csv file"),
     ],
 )
 def test_wrong_tables_are_refused_with_file_and_line(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(CatalogueError, match=r"^[^\n]+$") as error:
+    with pytest.raises(UserError, match=r"^[^\n]+$") as error:
         load_catalogue(tmp_path)
     assert message in str(error.value)
 
 
 def test_a_folder_that_is_none(tmp_path):
-    with pytest.raises(CatalogueError, match="is not a folder"):
+    with pytest.raises(UserError, match="is not a folder"):
         load_catalogue(tmp_path / "none")
