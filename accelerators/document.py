@@ -13,13 +13,13 @@ from accelerators.pipeline.check import Examination, examine_pipeline
 from accelerators.rules.rules import check_job, check_spec, is_custom_job
 from userinput.errors import UserError
 from userinput.reading import read
-from userinput.spelling import snake
+from userinput.spelling import quoted, snake
 
 _EXPECTED = "expected a compiled pipeline, worker_pool_specs, a CustomJob or a CustomJobSpec"
-_NOT_OURS = {
+_OTHER_FILES = {
     "training_input": "is a config.yaml of AI Platform Training; run `python -m accelerators convert` on it",
-    "implementation": "is a single component; compile a pipeline that uses it and check that",
-    "api_version": f"is a Kubernetes object, perhaps an Argo workflow of kfp 1; {_EXPECTED}",
+    "implementation": "is a single component; compile a pipeline that uses it and check the pipeline",
+    "api_version": f"is a Kubernetes object, perhaps an Argo workflow from kfp 1; {_EXPECTED}",
 }
 
 
@@ -50,10 +50,10 @@ def check_file(
 def examine_file(
     path: str | Path, *, region: str | None, catalogue: Catalogue | None, today: date | None
 ) -> Examination:
-    """Check a file of any kind that is known here.
+    """Check a file of any known kind.
 
     Raises:
-        UserError: If it cannot be read or is nothing of the kind; the message is one line.
+        UserError: If the file cannot be read or is of no known kind.
     """
     return examine(read(path), str(path), region=region, catalogue=catalogue, today=today)
 
@@ -61,10 +61,10 @@ def examine_file(
 def examine(
     document: Any, name: str, *, region: str | None, catalogue: Catalogue | None, today: date | None
 ) -> Examination:
-    """Check a document that was read from a file of that name.
+    """Check a document that was read from a file.
 
     Raises:
-        UserError: If it is nothing that can be checked.
+        UserError: If the document is of no known kind.
     """
     keys = {snake(key) for key in document if isinstance(key, str)} if isinstance(document, Mapping) else set()
     if {"root", "deployment_spec"} & keys or "pipeline_spec" in keys:
@@ -82,7 +82,7 @@ def examine(
 
 
 def _kind(document: Any, keys: set[str], name: str) -> tuple[str, Any, str, str]:
-    """Return what the document is, its fields, the message they belong to and their path."""
+    """Return what the document is, its fields, the API message that they belong to, and their path."""
     if isinstance(document, list) and any(isinstance(pool, Mapping) for pool in document):
         return "worker pools", {"worker_pool_specs": document}, "CustomJobSpec", ""
     if "trial_job_spec" in keys:
@@ -92,19 +92,19 @@ def _kind(document: Any, keys: set[str], name: str) -> tuple[str, Any, str, str]
         return "custom job", document, "CustomJob", ""
     if "worker_pool_specs" in keys:
         return "custom job spec", document, "CustomJobSpec", ""
-    for key, message in _NOT_OURS.items():
+    for key, message in _OTHER_FILES.items():
         if key in keys:
             raise UserError(f"{name} {message}")
     if {"machine_spec", "container_spec"} & keys:
-        raise UserError(f"{name} is a single worker pool; put it into a list: a '- ' in front of its first line")
-    found = f"a {type(document).__name__}" if not isinstance(document, Mapping) else "a mapping"
+        raise UserError(f"{name} is a single worker pool; make it a list: put '- ' before its first line")
+    found = quoted(document)
     if isinstance(document, Mapping):
         shown = ", ".join(repr(key)[:30] for key in list(document)[:5])
-        found += f" with {shown}" if shown else " without keys"
-    raise UserError(f"{name} holds {found}; {_EXPECTED}")
+        found = f"a mapping with {shown}" if shown else "a mapping without keys"
+    raise UserError(f"{name} contains {found}; {_EXPECTED}")
 
 
 def _as_written(finding: Finding, reading: Reading, *, bare_list: bool) -> Finding:
-    """Return the finding with its path as in the file."""
-    where = reading.as_written(finding.where)
-    return replace(finding, where=where.removeprefix("worker_pool_specs") or "(the list)" if bare_list else where)
+    """Return the finding with its path spelt as in the file."""
+    path = reading.as_written(finding.where)
+    return replace(finding, where=path.removeprefix("worker_pool_specs") or "(the list)" if bare_list else path)

@@ -1,4 +1,4 @@
-"""`python -m accelerators check`: what is wrong with a job before it is queued."""
+"""`python -m accelerators check`: the findings for a job before it is queued."""
 
 import argparse
 import json
@@ -6,7 +6,7 @@ import sys
 from dataclasses import asdict
 
 from accelerators.catalogue.catalogue import Catalogue
-from accelerators.commands.options import add_today, known_region, parser, tables
+from accelerators.commands.options import add_format, add_today, known_region, parser, tables
 from accelerators.document import examine_file
 from accelerators.job.finding import Finding
 from accelerators.pipeline.check import Examination
@@ -16,10 +16,10 @@ from userinput.spelling import did_you_mean
 
 _DESCRIPTION = """\
 Check compiled pipelines, worker_pool_specs, CustomJobs and CustomJobSpecs (JSON or YAML) against what
-Vertex AI training accepts. Prints each finding with its rule, its place in the file and the nearest valid choices.
-Nothing is sent anywhere."""
+Vertex AI training accepts. Print each finding with its rule, its path in the file and the nearest valid choices.
+No data leaves this machine."""
 _EPILOGUE = """\
-exit code: 0 no errors (warnings are printed), 1 errors, 2 a file is unreadable or an option is wrong
+exit codes: 0 no errors (warnings are printed), 1 errors, 2 a file is unreadable or an option is wrong
 
 examples:
   python -m accelerators check build/image_training.json --region europe-west4
@@ -28,10 +28,10 @@ examples:
 
 
 def run(arguments: list[str]) -> int:
-    """Check the files named by the arguments and print what is wrong.
+    """Check the files in the arguments and print the findings.
 
     Returns:
-        0 without errors, 1 with errors, 2 where a file is unreadable.
+        0 without errors, 1 with errors, 2 if a file is unreadable.
     """
     options = _parser().parse_args(arguments)
     ignored = _ignored(options.ignore)
@@ -48,18 +48,18 @@ def run(arguments: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     made = parser("check", _DESCRIPTION, _EPILOGUE)
-    made.add_argument("files", nargs="+", metavar="FILE", help="file to check; - is standard input")
-    made.add_argument("--region", metavar="R", help="where it is to run; without it regions are not judged")
-    made.add_argument("--strict", action="store_true", help="warnings count as errors")
-    made.add_argument("--ignore", action="append", default=[], metavar="RULE", help="leave a rule out (repeatable)")
-    made.add_argument("--format", choices=("text", "json"), default="text", help="json is for machines")
-    made.add_argument("--list-rules", action=_ListRules, help="print every rule and what it finds, and exit")
+    made.add_argument("files", nargs="+", metavar="FILE", help="file to check; - for standard input")
+    made.add_argument("--region", metavar="R", help="region of the job; without it, regions are not checked")
+    made.add_argument("--strict", action="store_true", help="count warnings as errors")
+    made.add_argument("--ignore", action="append", default=[], metavar="RULE", help="skip this rule (repeatable)")
+    made.add_argument("--list-rules", action=_ListRules, help="print every rule and what it finds, then exit")
+    add_format(made)
     add_today(made)
     return made
 
 
 class _ListRules(argparse.Action):
-    """Prints the rules at once, so that no FILE is needed."""
+    """Prints the rules while the arguments are parsed, so that no FILE is needed."""
 
     def __init__(self, **options: object) -> None:
         super().__init__(nargs=0, default=False, **options)  # type: ignore[arg-type]
@@ -73,7 +73,7 @@ class _ListRules(argparse.Action):
 def _ignored(given: list[str]) -> set[str]:
     rules = {rule for text in given for rule in text.split(",") if rule}
     for rule in sorted(rules - set(RULES)):
-        raise UserError(f"--ignore {rule}: there is no such rule{did_you_mean(rule, RULES)} (see --list-rules)")
+        raise UserError(f"--ignore {rule}: unknown rule{did_you_mean(rule, RULES)} (see --list-rules)")
     return rules
 
 
@@ -104,7 +104,7 @@ def _as_json(path: str, result: Examination | UserError) -> dict[str, object]:
 def _print(path: str, result: Examination | UserError) -> None:
     if isinstance(result, UserError):
         sys.stdout.flush()
-        print(f"accelerators: {result}", file=sys.stderr)
+        print(f"error: {result}", file=sys.stderr)
         return
     for finding in result.findings:
         print(_as_text(finding))

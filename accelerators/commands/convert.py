@@ -15,9 +15,9 @@ from userinput.reading import read
 _DESCRIPTION = """\
 AI Platform Training was shut down on 2025-01-31. Convert a config.yaml, a command line
 (`gcloud ai-platform jobs submit training` or `gcloud ml-engine ...`), or both into a Vertex AI CustomJob.
-The job is printed as YAML on stdout; what was changed, dropped or is doubtful, and why, on stderr."""
+The job is printed as YAML on stdout, and a report of what was changed or dropped, and why, on stderr."""
 _EPILOGUE = """\
-exit code: 0 converted, 1 converted but something is yours to decide (marked "decide"), 2 the input is wrong
+exit codes: 0 converted, 1 converted but with decisions left to you (marked "decide"), 2 the input is wrong
 
 examples:
   python -m accelerators convert config.yaml > job.yaml
@@ -27,10 +27,10 @@ examples:
 
 
 def run(arguments: list[str]) -> int:
-    """Convert what the arguments name and print job and report.
+    """Convert the job in the arguments; print the result and a report.
 
     Returns:
-        0 converted, 1 something is to be decided, 2 the input is wrong.
+        0 converted, 1 converted with open decisions, 2 if the input is wrong.
     """
     own, words = _split(arguments)
     options = _parser().parse_args(own)
@@ -51,7 +51,7 @@ def run(arguments: list[str]) -> int:
         )
     except LegacyInputError as error:
         for problem in error.problems:
-            print(f"accelerators: {problem}", file=sys.stderr)
+            print(f"error: {problem}", file=sys.stderr)
         return 2
     shown, remark = conversion.job if conversion.parameters is None else conversion.parameters, ""
     if options.gcloud:
@@ -67,28 +67,28 @@ def run(arguments: list[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     made = parser("convert", _DESCRIPTION, _EPILOGUE)
     made.usage = "%(prog)s [options] [config.yaml] [-- gcloud ai-platform jobs submit training ... [-- args]]"
-    made.add_argument("config", nargs="?", metavar="config.yaml", help="the job's config file; - is standard input")
-    made.add_argument("--replace-retired", action="store_true", help="put current GPUs in place of K80 and P100")
+    made.add_argument("config", nargs="?", metavar="config.yaml", help="config file of the job; - for standard input")
+    made.add_argument("--replace-retired", action="store_true", help="replace K80 and P100 with current GPUs")
     form = made.add_mutually_exclusive_group()
     form.add_argument(
-        "--pipeline-parameters", action="store_true", help="print parameters of this project's pipeline instead"
+        "--pipeline-parameters", action="store_true", help="print parameters for this project's pipeline instead"
     )
     form.add_argument(
         "--gcloud",
         action="store_true",
-        help="print the job_spec in camelCase, as gcloud ai custom-jobs create reads it",
+        help="print the job_spec in camelCase, for gcloud ai custom-jobs create",
     )
     add_today(made)
     return made
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Split at the first "--", or at gcloud where somebody pasted the command without it."""
-    for place, word in enumerate(arguments):
+    """Split at the first "--", or at gcloud if the command was pasted without it."""
+    for index, word in enumerate(arguments):
         if word == "--":
-            return arguments[:place], arguments[place + 1 :]
+            return arguments[:index], arguments[index + 1 :]
         if word == "gcloud" or word.startswith("gcloud "):
-            return arguments[:place], arguments[place:]
+            return arguments[:index], arguments[index:]
     return arguments, []
 
 
@@ -98,26 +98,26 @@ def _document(path: str | None, command: Command | None, report: Report) -> Any:
         return None
     if path is not None:
         if named is not None and named.removeprefix("./") != path.removeprefix("./"):
-            report.add("doubtful", "--config", f"{path} was read in the place of {named}")
+            report.add("doubtful", "--config", f"{path} was read instead of {named}")
         return _yaml(path)
     try:
         return _yaml(str(named))
     except UserError as error:
-        raise LegacyInputError([f"--config: {error}; name the file before the --"]) from None
+        raise LegacyInputError([f"--config: {error}; give the config file before the --"]) from None
 
 
 def _yaml(path: str) -> Any:
     document = read(path)
     if document is None:
-        raise UserError(f"{path} holds nothing; expected trainingInput: and its fields below")
+        raise UserError(f"{path} is empty; expected trainingInput: with its fields")
     return document
 
 
 def _as_yaml(value: dict[str, Any]) -> str:
-    import yaml  # a config.yaml is YAML, so that PyYAML is there
+    import yaml  # only convert needs PyYAML to print
 
     class _Plain(yaml.SafeDumper):
-        """Writes lists that pools share once for each pool, not as anchors."""
+        """Writes a list that several pools share once per pool instead of as an alias."""
 
         def ignore_aliases(self, data: object) -> bool:
             return True
@@ -129,16 +129,16 @@ def _as_yaml(value: dict[str, Any]) -> str:
 def _print_report(conversion: Conversion) -> None:
     for remark in conversion.report.remarks:
         print(f"{remark.kind:<8}  {remark.field}: {remark.message}", file=sys.stderr)
-    places: dict[tuple[str, ...], list[str]] = {}
+    paths: dict[tuple[str, str], list[str]] = {}
     for finding in conversion.findings:
         nearest = f" (nearest: {'; '.join(finding.alternatives)})" if finding.alternatives else ""
         line = f"check     {finding.severity}: {finding.message} [{finding.rule}]"
-        places.setdefault((line, nearest), []).append(finding.where)
-    for (line, nearest), where in places.items():
-        more = f" and {len(where) - 1} more" if len(where) > 1 else ""
-        print(f"{line} at {where[0]}{more}{nearest}", file=sys.stderr)
+        paths.setdefault((line, nearest), []).append(finding.where)
+    for (line, nearest), found in paths.items():
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        print(f"{line} at {found[0]}{more}{nearest}", file=sys.stderr)
     errors = sum(finding.severity == "error" for finding in conversion.findings)
     decisions = sum(remark.kind == "decide" for remark in conversion.report.remarks)
     verdict = "passes check" if not errors else f"does not pass check ({errors} error{'s' * (errors != 1)})"
-    yours = f"; {decisions} decision{'s' * (decisions != 1)} left to you" if decisions else ""
-    print(f"converted; the job {verdict}{yours}", file=sys.stderr)
+    open_ones = f"; {decisions} decision{'s' * (decisions != 1)} left to you" if decisions else ""
+    print(f"converted; the job {verdict}{open_ones}", file=sys.stderr)

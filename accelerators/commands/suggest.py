@@ -59,7 +59,9 @@ def _parser() -> cli.Parser:
     made.add_argument("--memory-gb", type=_amount, default=0.0, metavar="N", help="minimum memory in GB (default: 0)")
     made.add_argument("--vcpus", type=_amount, default=0.0, metavar="N", help="minimum number of vCPUs (default: 0)")
     made.add_argument("--region", metavar="R", help="preferred region")
-    made.add_argument("--limit", type=_count, default=12, metavar="N", help="maximum number of candidates (default: 12)")
+    made.add_argument(
+        "--limit", type=_count, default=12, metavar="N", help="maximum number of candidates (default: 12)"
+    )
     add_format(made)
     add_today(made)
     return made

@@ -230,7 +230,7 @@ def test_an_apply_that_was_killed_is_completed(
         ({"end": "2026-01-01"}, "end is '2026-01-01'; expected a time with its offset"),
         (
             {"region": "us-centrl1"},
-            "region is 'us-centrl1', which is no region with training; did you mean us-central1?",
+            "region is 'us-centrl1', which is not a region with training; did you mean us-central1?",
         ),
     ],
 )

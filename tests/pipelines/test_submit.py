@@ -83,7 +83,7 @@ def test_a_dry_run_imports_no_cloud_sdk(repository: Path, training_file: Path) -
     [
         (
             ("--region", "us-centrl1"),
-            "--region is 'us-centrl1', which is no region with training; did you mean us-central1?",
+            "--region is 'us-centrl1', which is not a region with training; did you mean us-central1?",
         ),
         (("--region", ""), "no region is given; add --region, e.g. --region us-central1"),
         (("--endpoint", "http://127.0.0.1:abc"), "--endpoint is 'http://127.0.0.1:abc'; Port could not be cast"),
