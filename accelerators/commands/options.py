@@ -17,7 +17,7 @@ def parser(name: str, description: str, epilog: str) -> cli.Parser:
         "--catalogue",
         type=Path,
         metavar="DIR",
-        help=f"folder with your own tables, whose rows replace or extend the packaged ones (or set {CATALOGUE_VARIABLE})",
+        help=f"folder with your own tables; rows replace or extend the packaged ones (or set {CATALOGUE_VARIABLE})",
     )
     return made
 

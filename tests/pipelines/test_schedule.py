@@ -302,7 +302,7 @@ def test_what_the_machine_check_doubts_is_said(
     write({"file": "image_training.json", "parameters": {"machine_type": "n1-highmem-2"}})
     done = pipelines("schedule", "plan", "--endpoint", server.url)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("warning: nightly: n1-highmem-2 with a GPU may stop to write logs")
+    assert done.stdout.startswith("warning: nightly: n1-highmem-2 with a GPU may stop writing logs")
 
 
 def test_a_key_that_is_there_twice(pipelines: Any, tmp_path: Path) -> None:
