@@ -3,12 +3,16 @@
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
 
 from tests.support.cloud_storage.server import CloudStorage
+from tests.support.shared import locked, make_once, run_folder
+
+TRAINING_IMAGE = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64
 
 # Read by TensorFlow when it is imported, in this process and in every child.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -37,6 +41,33 @@ def repository() -> pathlib.Path:
 def python() -> str:
     """The interpreter of the environment under test."""
     return sys.executable
+
+
+@pytest.fixture
+def build_folder(repository: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
+    """The checkout's build/, for this test alone: tests that compile there wait for each other."""
+    with locked(run_folder(tmp_path_factory) / "build.lock"):
+        yield repository / "build"
+
+
+@pytest.fixture(scope="session")
+def compiled_training(repository: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The image training pipeline as `python compile.py` writes it, without an image; the YAML file is beside it."""
+    return _compile_once(repository, tmp_path_factory, "compiled")
+
+
+@pytest.fixture(scope="session")
+def compiled_training_for_image(repository: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The image training pipeline compiled for TRAINING_IMAGE."""
+    return _compile_once(repository, tmp_path_factory, "compiled-for-image", "--image", TRAINING_IMAGE)
+
+
+def _compile_once(repository: pathlib.Path, factory: pytest.TempPathFactory, name: str, *options: str) -> pathlib.Path:
+    def make(folder: pathlib.Path) -> None:
+        words = [sys.executable, "compile.py", "--output-dir", str(folder), *options]
+        subprocess.run(words, cwd=repository, check=True, capture_output=True)
+
+    return make_once(factory, name, make) / "image_training.json"
 
 
 @pytest.fixture(scope="module")

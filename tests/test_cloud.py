@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from cloud import IMAGE_FILES
+from cloud import IMAGE_FILES, main
+from tests.support.in_process import call
 
 Script = Callable[..., subprocess.CompletedProcess[str]]
 DIGEST = "sha256:" + "d" * 64
@@ -20,18 +21,18 @@ LOOKS = {"describe", "list", "get-iam-policy"}
 
 
 @pytest.fixture
-def cloud(repository: pathlib.Path, tmp_path: pathlib.Path) -> Script:
-    """Runs `python cloud.py ...` for one project with the gcloud of tests/support/gcloud.py."""
+def cloud(repository: pathlib.Path, tmp_path: pathlib.Path, build_folder: pathlib.Path) -> Script:
+    """Calls `python cloud.py ...` for one project with the gcloud of tests/support/gcloud.py."""
     gcloud = tmp_path / "bin" / "gcloud"
     gcloud.parent.mkdir()
     program = repository / "tests" / "support" / "gcloud.py"
-    gcloud.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(program))} "$@"\n')
+    gcloud.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -S {shlex.quote(str(program))} "$@"\n')
     gcloud.chmod(0o755)
 
     def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         path = {"PATH": f"{gcloud.parent}:{os.environ['PATH']}", "GCLOUD_STATE": str(tmp_path / "state.json")}
-        words = [sys.executable, "cloud.py", *arguments, "--project", "my-project"]
-        return subprocess.run(words, cwd=repository, env=os.environ | path | variables, capture_output=True, text=True)
+        words = [*arguments, "--project", "my-project"]
+        return call(main, words, cwd=repository, environment=os.environ | path | variables, program="cloud.py")
 
     return run
 
@@ -141,8 +142,8 @@ def test_the_tag_of_the_image_follows_every_file_that_goes_into_it(repository: p
 def test_a_wrong_name_is_found_before_anything_is_made(
     repository: pathlib.Path, flags: tuple[str, ...], message: str
 ) -> None:
-    words = [sys.executable, "cloud.py", "up", "--project", "my-project", *flags, "--dry-run"]
-    done = subprocess.run(words, cwd=repository, capture_output=True, text=True)
+    words = ["up", "--project", "my-project", *flags, "--dry-run"]
+    done = call(main, words, cwd=repository, program="cloud.py")
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"error: {message}")

@@ -3,17 +3,28 @@
 import json
 import pathlib
 import subprocess
+from collections.abc import Callable
 
 import pytest
 import yaml
+
+import compile
+from tests.support.in_process import call
+
+Compile = Callable[..., subprocess.CompletedProcess[str]]
 
 IMAGE = "europe-west4-docker.pkg.dev/project/images/image-training-python@sha256:" + "a" * 64
 
 
 @pytest.fixture
-def compile_pipeline(repository: pathlib.Path, python: str, tmp_path: pathlib.Path):
-    def run(*flags: str, output: str = "build") -> subprocess.CompletedProcess[str]:
-        command = [python, str(repository / "compile.py"), "--output-dir", str(tmp_path / output), *flags]
+def compile_pipeline(repository: pathlib.Path, python: str, tmp_path: pathlib.Path) -> Compile:
+    """Calls `python compile.py`, or runs it as a process of its own."""
+
+    def run(*flags: str, output: str = "build", is_process: bool = False) -> subprocess.CompletedProcess[str]:
+        words = ["--output-dir", str(tmp_path / output), *flags]
+        if not is_process:
+            return call(compile.main, words, cwd=tmp_path, program="compile.py")
+        command = [python, str(repository / "compile.py"), *words]
         return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
 
     return run
@@ -25,22 +36,22 @@ def parameters(path: pathlib.Path) -> dict[str, object]:
     return {name: field.get("defaultValue") for name, field in declared.items()}
 
 
-def test_both_files_are_byte_identical_on_every_run(compile_pipeline, tmp_path: pathlib.Path) -> None:
-    assert compile_pipeline(output="one").returncode == 0
+def test_both_files_are_byte_identical_on_every_run(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
+    assert compile_pipeline(output="one", is_process=True).returncode == 0
     assert compile_pipeline(output="two").returncode == 0
     for name in ("image_training.json", "image_training.yaml"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["image_training.json", "image_training.yaml"]
 
 
-def test_json_and_yaml_hold_the_same_spec(compile_pipeline, tmp_path: pathlib.Path) -> None:
+def test_json_and_yaml_hold_the_same_spec(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
     compile_pipeline()
     as_json = json.loads((tmp_path / "build/image_training.json").read_text())
     as_yaml = yaml.safe_load((tmp_path / "build/image_training.yaml").read_text())
     assert as_json == as_yaml
 
 
-def test_flags_override_the_defaults_of_the_parameters(compile_pipeline, tmp_path: pathlib.Path) -> None:
+def test_flags_override_the_defaults_of_the_parameters(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
     done = compile_pipeline(
         "--machine-type=g2-standard-24",
         "--accelerator-type=NVIDIA_L4",
@@ -65,7 +76,7 @@ def test_flags_override_the_defaults_of_the_parameters(compile_pipeline, tmp_pat
     assert "Without --image" not in done.stdout
 
 
-def test_without_an_image_it_says_where_the_file_runs_and_how_the_image_is_built(compile_pipeline) -> None:
+def test_without_an_image_it_says_where_the_file_runs_and_how_the_image_is_built(compile_pipeline: Compile) -> None:
     done = compile_pipeline()
     assert done.returncode == 0
     assert "Without --image the file runs only locally" in done.stdout
@@ -73,7 +84,7 @@ def test_without_an_image_it_says_where_the_file_runs_and_how_the_image_is_built
 
 
 def test_notify_takes_googles_e_mail_op_and_its_recipients_are_a_parameter(
-    compile_pipeline, tmp_path: pathlib.Path
+    compile_pipeline: Compile, tmp_path: pathlib.Path
 ) -> None:
     done = compile_pipeline("--notify", "a@example.com", "b@example.com")
     assert done.returncode == 0, done.stderr
@@ -109,7 +120,7 @@ def test_notify_takes_googles_e_mail_op_and_its_recipients_are_a_parameter(
     ],
 )
 def test_a_wrong_value_ends_with_exit_code_2_and_one_message(
-    compile_pipeline, tmp_path: pathlib.Path, flags: list[str], found: str, valid: str
+    compile_pipeline: Compile, tmp_path: pathlib.Path, flags: list[str], found: str, valid: str
 ) -> None:
     done = compile_pipeline(*flags)
     assert done.returncode == 2
@@ -120,7 +131,9 @@ def test_a_wrong_value_ends_with_exit_code_2_and_one_message(
     assert not (tmp_path / "build").exists()
 
 
-def test_an_output_directory_that_cannot_be_written_is_one_line(compile_pipeline, tmp_path: pathlib.Path) -> None:
+def test_an_output_directory_that_cannot_be_written_is_one_line(
+    compile_pipeline: Compile, tmp_path: pathlib.Path
+) -> None:
     (tmp_path / "file").write_text("")
     done = compile_pipeline("--output-dir", str(tmp_path / "file"))
     assert done.returncode == 2
@@ -128,7 +141,9 @@ def test_an_output_directory_that_cannot_be_written_is_one_line(compile_pipeline
     assert (tmp_path / "file").read_text() == ""
 
 
-def test_a_folder_in_the_place_of_a_file_leaves_everything_as_it_was(compile_pipeline, tmp_path: pathlib.Path) -> None:
+def test_a_folder_in_the_place_of_a_file_leaves_everything_as_it_was(
+    compile_pipeline: Compile, tmp_path: pathlib.Path
+) -> None:
     (tmp_path / "build" / "image_training.yaml").mkdir(parents=True)
     (tmp_path / "build" / "image_training.json").write_text("before")
     done = compile_pipeline()
@@ -138,7 +153,7 @@ def test_a_folder_in_the_place_of_a_file_leaves_everything_as_it_was(compile_pip
     assert len(list((tmp_path / "build").iterdir())) == 2
 
 
-def test_help_groups_the_flags(compile_pipeline) -> None:
+def test_help_groups_the_flags(compile_pipeline: Compile) -> None:
     done = compile_pipeline("--help")
     assert done.returncode == 0
     flags = "image serving-image region machine-type accelerator-type accelerator-count replica-count"

@@ -29,6 +29,7 @@ def run(python: str, repository: pathlib.Path, words: list[str]) -> subprocess.C
     return subprocess.run([python, *words], cwd=repository, capture_output=True, text=True)
 
 
+@pytest.mark.usefixtures("build_folder")
 def test_the_commands_of_the_pipeline_page(python: str, repository: pathlib.Path) -> None:
     page = repository / "docs" / "pipeline.md"
     exit_codes = {"python compile.py": 0, "python compile.py --accelerator-count 3": 2}
@@ -41,6 +42,7 @@ def test_the_commands_of_the_pipeline_page(python: str, repository: pathlib.Path
     assert shown.group(1) in done.stderr
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_training_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
     known = {"DATASET": str(tmp_path / "data"), "RUN": str(tmp_path / "one"), "RUN_2": str(tmp_path / "two")}
     prepare = ["-m", "trainer.prepare", "digits", known["DATASET"], "--image-size=16", "--max-examples=200"]

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.shared import locked, run_folder
+
 STEPS = {
     "prepare", "plan", "custom-training-job", "evaluate", "export", "importer", "model-upload", "record", "summary",
 }  # fmt: skip
@@ -54,21 +56,13 @@ Runner = Callable[..., Run]
 
 
 @pytest.fixture(scope="session")
-def compiled(repository: pathlib.Path, python: str, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """The compiled JSON."""
-    directory = tmp_path_factory.mktemp("build")
-    subprocess.run([python, repository / "compile.py", "--output-dir", directory], check=True, capture_output=True)
-    return directory / "image_training.json"
-
-
-@pytest.fixture(scope="session")
-def command(python: str, compiled: pathlib.Path) -> Callable[..., list[str]]:
+def command(python: str, compiled_training: pathlib.Path) -> Callable[..., list[str]]:
     """The command line of a run in a work directory."""
 
     def make(work_dir: pathlib.Path, run_id: str, **parameters: object) -> list[str]:
         given = [f"--parameter={name}={value}" for name, value in parameters.items()]
         here = ["--work-dir", str(work_dir), "--run-id", run_id]
-        return [python, "-m", "localvertex", "run", str(compiled), *here, *given]
+        return [python, "-m", "localvertex", "run", str(compiled_training), *here, *given]
 
     return make
 
@@ -94,8 +88,9 @@ def work_dir(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
-def demo(repository: pathlib.Path, work_dir: pathlib.Path) -> Run:
+def demo(repository: pathlib.Path, work_dir: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """What `make demo` does, the README's first command."""
-    done = subprocess.run(["make", "demo", f"WORK_DIR={work_dir}"], capture_output=True, text=True, cwd=repository)
+    with locked(run_folder(tmp_path_factory) / "build.lock"):
+        done = subprocess.run(["make", "demo", f"WORK_DIR={work_dir}"], capture_output=True, text=True, cwd=repository)
     (record,) = work_dir.glob("*/run.json")
     return Run(done.returncode, done.stdout + done.stderr, json.loads(record.read_text()))

@@ -82,14 +82,14 @@ NOTHING_NEW = {"prepare", "plan", "summary"}
 
 
 def test_new_pictures_train_and_nothing_new_ends_early(
-    compiled: pathlib.Path, server: Server, folder: pathlib.Path, add: Any, fire: Any, python: str,
+    compiled_training: pathlib.Path, server: Server, folder: pathlib.Path, add: Any, fire: Any, python: str,
     tmp_path: pathlib.Path,
 ) -> None:  # fmt: skip
     images, labels = load_digits(return_X_y=True)
     digits = {str(n): images[labels == n].reshape(-1, 8, 8) * 255 / 16 for n in (0, 1)}
     add({name: pictures[:60] for name, pictures in digits.items()})
     schedule = {
-        "name": "each-minute", "cron": "* * * * *", "file": str(compiled), "enabled": False,
+        "name": "each-minute", "cron": "* * * * *", "file": str(compiled_training), "enabled": False,
         "parameters": {"source": str(folder), "minimum_accuracy": MINIMUM_ACCURACY, **PARAMETERS},
     }  # fmt: skip
     (tmp_path / "schedules.yaml").write_text(yaml.safe_dump({"schedules": [schedule]}))

@@ -22,12 +22,22 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def submit(python: str, compiled: pathlib.Path, server: Server) -> Submit:
+def submit(python: str, compiled_training: pathlib.Path, server: Server) -> Submit:
     """Submits the compiled file and waits for its end."""
 
     def run(**parameters: object) -> subprocess.CompletedProcess[str]:
         given = [word for name, value in (SHORT | parameters).items() for word in ("-p", f"{name}={value}")]
-        words = [python, "-m", "pipelines", "submit", str(compiled), "--endpoint", server.url, "--wait", *given]
+        words = [
+            python,
+            "-m",
+            "pipelines",
+            "submit",
+            str(compiled_training),
+            "--endpoint",
+            server.url,
+            "--wait",
+            *given,
+        ]
         return subprocess.run(words, capture_output=True, text=True, timeout=300)
 
     return run

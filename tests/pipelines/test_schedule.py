@@ -295,11 +295,9 @@ def test_a_service_that_is_not_there_and_missing_credentials_are_one_line(pipeli
 
 
 def test_what_the_machine_check_doubts_is_said(
-    pipelines: Any, server: Server, write: Any, repository: Path, tmp_path: Path, python: str
+    pipelines: Any, server: Server, write: Any, compiled_training: Path
 ) -> None:
-    words = [python, "compile.py", "--output-dir", str(tmp_path)]
-    subprocess.run(words, cwd=repository, check=True, capture_output=True)
-    write({"file": "image_training.json", "parameters": {"machine_type": "n1-highmem-2"}})
+    write({"file": str(compiled_training), "parameters": {"machine_type": "n1-highmem-2"}})
     done = pipelines("schedule", "plan", "--endpoint", server.url)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("warning: nightly: n1-highmem-2 with a GPU may stop writing logs")

@@ -11,17 +11,7 @@ import pytest
 from accelerators import load_catalogue
 from accelerators.catalogue.quota import MachineRequest, gpu_quota_name, quota_metrics
 
-IMAGE = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64
 PLACE = ("--project", "my-project", "--pipeline-root", "gs://my-bucket/pipelines")
-
-
-@pytest.fixture(scope="module")
-def training_file(python: str, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The image training pipeline, compiled for an image."""
-    folder = tmp_path_factory.mktemp("compiled")
-    words = [python, "compile.py", "--image", IMAGE, "--output-dir", str(folder)]
-    subprocess.run(words, cwd=repository, check=True, capture_output=True)
-    return folder / "image_training.json"
 
 
 def refused(done: subprocess.CompletedProcess[str], code: int = 2) -> str:
@@ -31,7 +21,7 @@ def refused(done: subprocess.CompletedProcess[str], code: int = 2) -> str:
     return line.removeprefix("error: ")
 
 
-def test_a_dry_run_prints_the_request_and_the_plan(pipelines_process: Any, training_file: Path) -> None:
+def test_a_dry_run_prints_the_request_and_the_plan(pipelines_process: Any, compiled_training_for_image: Path) -> None:
     machines = (
         "replica_count=3",
         "machine_type=g2-standard-12",
@@ -47,7 +37,9 @@ def test_a_dry_run_prints_the_request_and_the_plan(pipelines_process: Any, train
         "--kms-key",
         "k",
     )
-    done = pipelines_process("submit", training_file, *PLACE, *job, *options, "--parameter", "epochs=3", "--dry-run")
+    done = pipelines_process(
+        "submit", compiled_training_for_image, *PLACE, *job, *options, "--parameter", "epochs=3", "--dry-run"
+    )
     assert done.returncode == 0, done.stderr
     request = json.loads(done.stdout)
     assert request["runtimeConfig"]["gcsOutputDirectory"] == "gs://my-bucket/pipelines"
@@ -67,8 +59,8 @@ def test_a_dry_run_prints_the_request_and_the_plan(pipelines_process: Any, train
     assert "POST https://us-central1-aiplatform.googleapis.com/v1/projects/my-project/" in done.stderr
 
 
-def test_a_dry_run_imports_no_cloud_sdk(repository: Path, training_file: Path) -> None:
-    words = ["submit", str(training_file), *PLACE, "--dry-run"]
+def test_a_dry_run_imports_no_cloud_sdk(repository: Path, compiled_training_for_image: Path) -> None:
+    words = ["submit", str(compiled_training_for_image), *PLACE, "--dry-run"]
     heavy = ("google.cloud.", "google.auth", "kfp", "tensorflow")
     code = (
         f"import sys; from pipelines.__main__ import main; assert main({words!r}) == 0; "
@@ -110,7 +102,7 @@ def test_bad_input_is_one_line(pipelines: Any, divide_file: Path, options: tuple
 
 
 def test_what_is_missing_is_one_line(
-    pipelines: Any, divide_file: Path, tmp_path: Path, python: str, repository: Path
+    pipelines: Any, divide_file: Path, compiled_training: Path, tmp_path: Path
 ) -> None:
     assert refused(pipelines("submit", divide_file)).startswith("no project is given; add --project")
     assert refused(pipelines("submit", *PLACE)).startswith(
@@ -118,13 +110,10 @@ def test_what_is_missing_is_one_line(
     )
     (tmp_path / "other.json").write_text('{"a": 1}')
     assert refused(pipelines("submit", "other.json", *PLACE)).startswith("other.json is no compiled pipeline")
-    subprocess.run(
-        [python, "compile.py", "--output-dir", str(tmp_path)], cwd=repository, check=True, capture_output=True
-    )
-    assert "is a placeholder" in refused(pipelines("submit", "image_training.json", *PLACE, "--dry-run"))
+    assert "is a placeholder" in refused(pipelines("submit", compiled_training, *PLACE, "--dry-run"))
     wrong = ("-p", "accelerator_count=3")
     assert "this machine type supports 1, 2 or 4" in refused(
-        pipelines("submit", "image_training.json", *PLACE, *wrong, "--dry-run")
+        pipelines("submit", compiled_training, *PLACE, *wrong, "--dry-run")
     )
 
 

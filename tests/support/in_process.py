@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -43,6 +44,7 @@ def call(
         mock.patch.dict(os.environ, environment or {}, clear=environment is not None),
         mock.patch.multiple(sys, argv=[program, *words], **streams),
         _warnings_of_a_program(),
+        _signal_handlers_kept(),
     ):
         code = _exit_code(main, words)
     return subprocess.CompletedProcess([program, *words], code, _text(streams["stdout"]), _text(streams["stderr"]))
@@ -65,6 +67,16 @@ def _warnings_of_a_program() -> Iterator[None]:
         for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
             warnings.simplefilter("ignore", category)
         yield
+
+
+@contextlib.contextmanager
+def _signal_handlers_kept() -> Iterator[None]:
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _stream(data: bytes = b"") -> io.TextIOWrapper:

@@ -1,16 +1,21 @@
-"""Programs of the product as processes: `python -m NAME`, outside any job of Vertex AI."""
+"""The trainer's programs, `python -m NAME`, outside any job of Vertex AI: as processes, or called in this one."""
 
+import functools
+import importlib
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+from tests.support.in_process import call
+from trainer import command_line
 
 
 def start_module(module: str, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
     """Start `python -m module` without the variables that Vertex AI sets."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AIP_", "TF_CONFIG", "CLUSTER_"))}
     return subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
-        env={**kept, **environment},
+        env={**_variables(), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -22,3 +27,19 @@ def run_module(module: str, *arguments: str, **environment: str) -> "subprocess.
     process = start_module(module, *arguments, **environment)
     stdout, stderr = process.communicate(timeout=300)
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+def call_module(module: str, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Call what `python -m module` runs, in this process; not for trainings, which set up TensorFlow for good."""
+    main = importlib.import_module(module).main
+    return call(
+        lambda words: command_line.run(functools.partial(main, words)),
+        arguments,
+        cwd=Path.cwd(),
+        environment={**_variables(), **environment},
+        program=module,
+    )
+
+
+def _variables() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(("AIP_", "TF_CONFIG", "CLUSTER_"))}

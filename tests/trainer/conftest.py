@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.modules import run_module
+from tests.support.shared import make_once
 from trainer.data import dataset as datasets
 from trainer.data.dataset import Dataset
 from trainer.prepare import prepare
@@ -15,26 +16,32 @@ SHORT_RUN = ["--epochs=2", "--global-batch-size=32", "--checkpoint-every-steps=5
 @pytest.fixture(scope="session")
 def digits_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A prepared dataset of 300 digits at 16x16 pixels."""
-    folder = tmp_path_factory.mktemp("digits")
-    prepare(
-        source="digits",
-        output_directory=str(folder / "dataset"),
-        report_path=str(folder / "report.html"),
-        image_size=16,
-        max_examples=300,
-    )
-    return folder / "dataset"
+
+    def make(folder: Path) -> None:
+        prepare(
+            source="digits",
+            output_directory=str(folder / "dataset"),
+            report_path=str(folder / "report.html"),
+            image_size=16,
+            max_examples=300,
+        )
+
+    return make_once(tmp_path_factory, "digits", make) / "dataset"
 
 
 @pytest.fixture(scope="session")
 def digits(digits_directory: Path) -> Dataset:
+    """That dataset, loaded."""
     return datasets.load(str(digits_directory))
 
 
 @pytest.fixture(scope="session")
 def trained_directory(digits_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The checkpoint directory of a finished short run."""
-    folder = tmp_path_factory.mktemp("trained") / "checkpoints"
-    done = run_module("trainer.task", f"--dataset={digits_directory}", f"--checkpoint-directory={folder}", *SHORT_RUN)
-    assert done.returncode == 0, done.stderr
-    return folder
+
+    def make(folder: Path) -> None:
+        words = [f"--dataset={digits_directory}", f"--checkpoint-directory={folder}/checkpoints", *SHORT_RUN]
+        done = run_module("trainer.task", *words)
+        assert done.returncode == 0, done.stderr
+
+    return make_once(tmp_path_factory, "trained", make) / "checkpoints"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.modules import run_module
+from tests.support.modules import call_module, run_module
 from trainer.errors import TrainingError
 from trainer.evaluate import evaluate, score
 from trainer.export import export
@@ -121,7 +121,7 @@ def test_predict_names_the_class_of_pictures_and_refuses_what_is_none(exported, 
     assert good.returncode == 0, good.stderr
     assert [line.split(": ")[0] for line in good.stdout.splitlines()] == pictures
     assert all("%" in line for line in good.stdout.splitlines())
-    mixed = run_module(
+    mixed = call_module(
         "trainer.predict", str(exported), str(tmp_path / "text.png"), pictures[0], str(tmp_path / "gone")
     )
     assert mixed.returncode == 2
@@ -137,27 +137,27 @@ def test_predict_reads_what_tensorflow_cannot_decode(exported, tmp_path):
 
     Image.new("CMYK", (40, 30)).save(tmp_path / "x.tiff")
     Image.fromarray(np.full((9, 9), 60_000, np.uint16)).save(tmp_path / "deep.png")
-    done = run_module("trainer.predict", str(exported), str(tmp_path / "x.tiff"), str(tmp_path / "deep.png"))
+    done = call_module("trainer.predict", str(exported), str(tmp_path / "x.tiff"), str(tmp_path / "deep.png"))
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 2
 
 
 def test_predict_refuses_a_folder_that_is_no_model(tmp_path):
-    done = run_module("trainer.predict", str(tmp_path), "x.png")
+    done = call_module("trainer.predict", str(tmp_path), "x.png")
     assert done.returncode == 2
     assert "no exported model at" in done.stderr
 
 
 @pytest.mark.slow
 def test_the_command_lines_print_what_the_functions_return(digits_directory, trained_directory, tmp_path):
-    done = run_module(
+    done = call_module(
         "trainer.evaluate", f"--dataset={digits_directory}", f"--checkpoint-directory={trained_directory}",
         f"--report={tmp_path / 'report.html'}",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "accuracy: " in done.stdout
     assert Path(tmp_path / "report.html").read_text().startswith("<!doctype html>")
-    done = run_module("trainer.evaluate", f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path}")
+    done = call_module("trainer.evaluate", f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path}")
     assert done.returncode == 2
     assert "no checkpoint in" in done.stderr
 

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.support.modules import run_module
+from tests.support.modules import call_module, run_module
 from tests.trainer.conftest import SHORT_RUN
 from trainer import models
 from trainer.checkpoints import checkpoints
@@ -32,12 +32,8 @@ def test_a_finished_run_says_so_at_once_and_without_tensorflow(digits_directory,
 
 
 def test_another_configuration_in_the_same_place_is_refused_by_naming_the_field(digits_directory, trained_directory):
-    done = task(
-        f"--dataset={digits_directory}",
-        f"--checkpoint-directory={trained_directory}",
-        *SHORT_RUN,
-        "--learning-rate=0.5",
-    )
+    directories = [f"--dataset={digits_directory}", f"--checkpoint-directory={trained_directory}"]
+    done = call_module("trainer.task", *directories, *SHORT_RUN, "--learning-rate=0.5")
     assert done.returncode == 2
     assert "learning_rate is 0.003 there and 0.5 here" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -113,7 +109,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_steps(digits_dire
 )
 def test_mistakes_exit_2_with_one_line(arguments, environment, told, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = task(*arguments, **environment)
+    done = call_module("trainer.task", *arguments, **environment)
     assert done.returncode == 2
     assert told in done.stderr
     assert "Traceback" not in done.stderr
@@ -130,10 +126,10 @@ def test_a_batch_larger_than_the_data_leaves_nothing_behind(digits_directory, tm
 
 
 def test_help_is_grouped_and_models_are_described():
-    text = task("--help").stdout
+    text = call_module("trainer.task", "--help").stdout
     assert all(group in text for group in ("places:", "what is trained", "identity:", "running (no other run"))
     assert "--checkpoint-every-seconds" in text
-    assert "resnet50" in task("--list-models").stdout
+    assert "resnet50" in call_module("trainer.task", "--list-models").stdout
 
 
 def test_events_tell_the_run(trained_directory):
