@@ -1,4 +1,4 @@
-"""Runs a compiled Kubeflow pipeline file on your own machine the way Vertex AI would."""
+"""Runs any compiled Kubeflow pipeline file on this machine as Vertex AI would; knows no pipeline of this project."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,17 @@ __all__ = ["Options", "Refused", "UserError", "prepare", "resume", "run"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the engine when it is first asked for, so that `--help` stays quick."""
+    """Import the engine on first use, so that `--help` stays quick."""
     if name in ("Options", "prepare", "resume", "run"):
         from localvertex import engine
 
         return getattr(engine, name)
-    if name in ("Refused", "UserError"):
-        from localvertex import errors
+    if name == "Refused":
+        from localvertex.errors import Refused
 
-        return getattr(errors, name)
+        return Refused
+    if name == "UserError":
+        from userinput.errors import UserError
+
+        return UserError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The command line: `python -m localvertex`."""
+"""The command line of `python -m localvertex`."""
 
 import argparse
 import sys
@@ -7,8 +7,8 @@ from pathlib import Path
 from userinput import cli
 
 DESCRIPTION = """\
-Runs a compiled Kubeflow pipeline file (the one that is uploaded to Vertex AI) on this machine: Python steps as
-processes, Google Cloud custom jobs as local jobs, model uploads into a local registry folder.
+Run a compiled Kubeflow pipeline file (the one that you upload to Vertex AI) on this machine: Python steps become
+processes, custom jobs become local jobs, and model uploads go to a local registry folder.
 """
 
 EXAMPLES = """\
@@ -20,12 +20,12 @@ examples:
   python -m localvertex logs latest train
   python -m localvertex serve --port 8700
 
-exit codes: 0 done, 1 it ran and failed, 2 the input is wrong, 130 stopped by Ctrl-C, 143 stopped by SIGTERM
+exit codes: 0 succeeded, 1 ran and failed, 2 invalid input, 130 stopped by Ctrl-C, 143 stopped by SIGTERM
 """
 
 
 def parser() -> cli.Parser:
-    """The options of all commands."""
+    """Build the parser of all commands."""
     top = cli.Parser("localvertex", description=DESCRIPTION, epilog=EXAMPLES)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_run(commands)
@@ -33,41 +33,48 @@ def parser() -> cli.Parser:
     about = {
         "list": "list the runs of the work directory",
         "show": "show one run: steps, metrics, models, error",
-        "logs": "print the log of a task, or the logs of all",
-        "clean": "remove finished runs; models, checkpoints and caches stay",
+        "logs": "print the log of one task, or of all tasks",
+        "clean": "remove finished runs, but keep models, checkpoints and caches",
     }
     for name, text in about.items():
         command = commands.add_parser(name, help=text, description=text.capitalize() + ".")
         add_work_dir(command)
         if name in ("show", "logs"):
-            command.add_argument("run", metavar="RUN", help="run id, its unique beginning, or 'latest'")
+            command.add_argument("run", metavar="RUN", help="run id, a unique prefix of it, or 'latest'")
         if name == "logs":
-            command.add_argument("task", metavar="TASK", nargs="?", help="task name or path, its unique part is enough")
+            command.add_argument("task", metavar="TASK", nargs="?", help="task name or path, or a unique part of it")
         if name == "clean":
-            command.add_argument(
-                "runs", metavar="RUN", nargs="*", help="runs to remove (default: all that are finished)"
-            )
-            command.add_argument("--cache", action="store_true", help="remove the step cache and environments as well")
+            command.add_argument("runs", metavar="RUN", nargs="*", help="runs to remove (default: all finished runs)")
+            command.add_argument("--cache", action="store_true", help="also remove the step cache and the environments")
     return top
 
 
 def add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
-    """The options of `run`."""
+    """Add the command `run`."""
     text = "run a compiled pipeline"
     run = commands.add_parser("run", help=text, description=text.capitalize() + ".")
     run.add_argument("file", metavar="FILE", type=Path, nargs="?", help="compiled pipeline, .json or .yaml")
     run.add_argument(
-        "--resume", metavar="RUN", help="instead of FILE: go on with an earlier run, finished steps are not repeated"
+        "--resume", metavar="RUN", help="resume an earlier run instead of running FILE; finished steps are not repeated"
     )
-    values = run.add_argument_group("parameters of the pipeline")
+    values = run.add_argument_group("pipeline parameters")
     values.add_argument(
-        "--parameter", "-p", metavar="NAME=VALUE", action="append", default=[],
-        help="value of one parameter; text as it is, everything else as JSON; may be repeated",
-    )  # fmt: skip
-    values.add_argument(
-        "--parameter-file", metavar="F", type=Path, help="JSON or YAML object of values; --parameter wins over it"
+        "--parameter",
+        "-p",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="value of one parameter: strings as they are, other types as JSON; repeatable",
     )
-    how = run.add_argument_group("how it runs")
+    values.add_argument(
+        "--parameter-file", metavar="F", type=Path, help="JSON or YAML object of values; --parameter overrides it"
+    )
+    _add_execution(run.add_argument_group("execution"))
+    add_custom_jobs(run)
+
+
+def _add_execution(how: "argparse._ArgumentGroup") -> None:
+    """Add the options of `run` that do not change what the pipeline computes."""
     add_work_dir(how)
     how.add_argument("--run-id", metavar="ID", help="name of the run (default: pipeline name and time)")
     how.add_argument(
@@ -75,81 +82,103 @@ def add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     )
     how.add_argument("--region", metavar="R", default="us-central1", help="region for placeholders (%(default)s)")
     how.add_argument(
-        "--image", metavar="IMAGE=COMMAND", action="append", default=[],
-        help="what stands before the command of containers with this image, for programs that are not here; repeatable",
-    )  # fmt: skip
-    how.add_argument("--no-cache", action="store_true", help="run every step, whatever the cache holds")
-    how.add_argument(
-        "--max-parallel", metavar="N", type=int, help="steps at once (default: number of cores, at least 2)"
+        "--image",
+        metavar="IMAGE=COMMAND",
+        action="append",
+        default=[],
+        help="command prefix to use instead of this container image when its program is not installed locally; "
+        "repeatable",
     )
-    how.add_argument("--fail-fast", action="store_true", help="once a step has failed, start no other; exit tasks run")
+    how.add_argument("--no-cache", action="store_true", help="run every step, even if its result is cached")
     how.add_argument(
-        "--max-backoff", metavar="SECONDS", type=float, default=10.0,
-        help="longest wait before a retry, whatever the pipeline says (%(default)s)",
-    )  # fmt: skip
+        "--max-parallel",
+        metavar="N",
+        type=int,
+        help="maximum number of steps to run in parallel (default: cores, at least 2)",
+    )
+    how.add_argument("--fail-fast", action="store_true", help="start no step after a failure, except exit tasks")
     how.add_argument(
-        "--grace", metavar="SECONDS", type=float, default=10.0,
+        "--max-backoff",
+        metavar="SECONDS",
+        type=float,
+        default=10.0,
+        help="upper limit for the wait before a retry, over the pipeline's own value (%(default)s)",
+    )
+    how.add_argument(
+        "--grace",
+        metavar="SECONDS",
+        type=float,
+        default=10.0,
         help="time between SIGTERM and SIGKILL when the run is stopped (%(default)s)",
-    )  # fmt: skip
-    add_custom_jobs(run)
+    )
 
 
 def add_custom_jobs(run: argparse.ArgumentParser) -> None:
-    """The options of `run` that concern the pipeline's custom jobs."""
-    jobs = run.add_argument_group("custom jobs: machines that go away (docs/faults.md)")
+    """Add the options of `run` for custom jobs."""
+    jobs = run.add_argument_group("fault injection in custom jobs (docs/faults.md)")
     jobs.add_argument(
-        "--fault", metavar="FAULT", action="append", default=[],
-        help="what goes wrong, and when, e.g. 'SIGKILL workerpool1-0 at step 30', 'SIGTERM workerpool0-0 at 20s grace "
-        "30s', 'preempt all every 45s'; may be repeated",
-    )  # fmt: skip
-    jobs.add_argument("--faults", choices=["random"], help="one to three faults at random moments")
+        "--fault",
+        metavar="FAULT",
+        action="append",
+        default=[],
+        help="a fault and its time, for example 'SIGKILL workerpool1-0 at step 30', "
+        "'SIGTERM workerpool0-0 at 20s grace 30s' or 'preempt all every 45s'; repeatable",
+    )
+    jobs.add_argument("--faults", choices=["random"], help="inject one to three faults at random times")
     jobs.add_argument(
-        "--seed", metavar="N", type=int, help="of the random faults (0); the same again for the same number"
+        "--seed", metavar="N", type=int, help="seed of the random faults (0); the same seed gives the same faults"
     )
     jobs.add_argument(
-        "--restart-rule", choices=["service", "strict"], default="service",
-        help="whether an ordinary non-zero exit code restarts a replica or ends the job (%(default)s)",
-    )  # fmt: skip
+        "--restart-rule",
+        choices=["service", "strict"],
+        default="service",
+        help="service: a non-zero exit code restarts the replica; strict: it ends the job (%(default)s)",
+    )
 
 
 def add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
-    """The options of `serve`."""
-    text = "answer the Vertex AI API on 127.0.0.1 and run what is asked for (docs/serve.md)"
+    """Add the command `serve`."""
+    text = "serve the Vertex AI API on 127.0.0.1 and run the jobs it receives (docs/serve.md)"
     serve = commands.add_parser("serve", help=text, description=text.capitalize() + ".")
     add_work_dir(serve)
-    serve.add_argument("--port", metavar="P", type=int, default=8700, help="0 for a free one (%(default)s)")
     serve.add_argument(
-        "--time-factor", metavar="N", type=float, default=1.0,
-        help="how fast time passes for schedules, to try a weekly one in minutes (%(default)g)",
-    )  # fmt: skip
+        "--port", metavar="P", type=int, default=8700, help="port to listen on, 0 for any free port (%(default)s)"
+    )
+    serve.add_argument(
+        "--time-factor",
+        metavar="N",
+        type=float,
+        default=1.0,
+        help="speed of the clock of schedules, to try a weekly one in minutes (%(default)g)",
+    )
 
 
 def folder(text: str) -> Path:
-    """A folder's name; an empty one would mean the current folder without saying so."""
+    """Return the path of a folder; an empty name would silently mean the current folder."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("empty; give a folder, . for the current one")
+        raise argparse.ArgumentTypeError("the name is empty; give a folder, or . for the current one")
     return Path(text)
 
 
 def add_work_dir(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
-    """Where runs are kept."""
+    """Add the option of the folder with the runs."""
     command.add_argument(
         "--work-dir",
         metavar="D",
         type=folder,
         default=Path("runs"),
-        help="folder of runs, pipeline root (./%(default)s)",
+        help="folder for runs, also the pipeline root (./%(default)s)",
     )
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a command and returns its exit code."""
+    """Run a command and return its exit code."""
     options = parser().parse_args(arguments)
     return cli.run(lambda: _command(options))
 
 
 def _command(options: argparse.Namespace) -> int:
-    # The engine is imported only now: `--help` stays quick.
+    # Imported late, so that `--help` stays quick.
     from localvertex import commands
     from localvertex.errors import Refused
 

@@ -1,4 +1,4 @@
-"""What the commands do, on top of the engine and the records."""
+"""The commands, on top of the engine and the records."""
 
 import argparse
 import shutil
@@ -9,7 +9,7 @@ from typing import Any
 from localvertex import custom_jobs
 from localvertex.custom_jobs.faults import faults
 from localvertex.engine import Options, open_pipeline, resume, run
-from localvertex.runner import container_images as images
+from localvertex.runner import container_images
 from localvertex.show import summary
 from localvertex.show.display import Display, Lines
 from localvertex.state import record
@@ -19,11 +19,11 @@ from localvertex.values import parameters
 from userinput.errors import UserError
 
 MAX_TIME_FACTOR = 100_000.0
-"""Above that a minute is shorter than the time it takes to look at the clock."""
+"""Beyond this factor, a minute is shorter than one check of the clock."""
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """`run`: 0 when the pipeline succeeded, 1 when it failed, 128 + signal when it was stopped."""
+    """Run `run`; return 0 when the pipeline succeeded, 1 when it failed, 128 + signal when it was stopped."""
     how = {
         "work_dir": options.work_dir,
         "run_id": options.run_id,
@@ -32,7 +32,7 @@ def run_command(options: argparse.Namespace) -> int:
         "use_cache": not options.no_cache,
         "max_backoff_seconds": options.max_backoff,
         "grace_seconds": options.grace,
-        "images": images.from_options(options.image),
+        "command_prefixes": container_images.from_options(options.image),
         "fail_fast": options.fail_fast,
         "custom_jobs": custom_job_options(options),
     }
@@ -46,9 +46,9 @@ def run_command(options: argparse.Namespace) -> int:
 
 
 def custom_job_options(options: argparse.Namespace) -> custom_jobs.Options:
-    """What is to go wrong in custom jobs, and what restarts them."""
+    """Read the faults and the restart rule of custom jobs."""
     if options.seed is not None and not options.faults:
-        raise UserError(f"--seed {options.seed} is for --faults random, which is not given")
+        raise UserError(f"--seed {options.seed} needs --faults random")
     return custom_jobs.Options(
         restart_rule=custom_jobs.RestartRule(options.restart_rule),
         faults=tuple(faults.parse(text) for text in options.fault),
@@ -57,10 +57,10 @@ def custom_job_options(options: argparse.Namespace) -> custom_jobs.Options:
 
 
 def started(options: argparse.Namespace, how: Options) -> dict[str, Any]:
-    """A new run of a file."""
+    """Run a file and return the record."""
     if options.file is None:
-        raise UserError("run what? name a compiled FILE, or an earlier run with --resume RUN")
-    file = open_pipeline(options.file, how.images)
+        raise UserError("nothing to run: give a compiled FILE, or --resume RUN")
+    file = open_pipeline(options.file, how.command_prefixes)
     declared = file.pipeline.root.input_parameters
     values = parameters.from_file(options.parameter_file, declared) if options.parameter_file else {}
     values |= parameters.from_options(options.parameter, declared)
@@ -68,26 +68,26 @@ def started(options: argparse.Namespace, how: Options) -> dict[str, Any]:
 
 
 def resumed(options: argparse.Namespace, how: Options) -> dict[str, Any]:
-    """An earlier run that goes on; what it computes was settled when it was started."""
-    settled = {"FILE": options.file, "--parameter": options.parameter, "--parameter-file": options.parameter_file}
-    settled |= {"--run-id": options.run_id}
-    if given := [name for name, value in settled.items() if value]:
-        raise UserError(f"--resume goes on with what the run was started with; leave out {' and '.join(given)}")
+    """Resume an earlier run and return the record; what it computes was fixed when it was started."""
+    fixed = {"FILE": options.file, "--parameter": options.parameter, "--parameter-file": options.parameter_file}
+    fixed |= {"--run-id": options.run_id}
+    if given := [name for name, value in fixed.items() if value]:
+        raise UserError(f"--resume uses the values that the run was started with; leave out {' and '.join(given)}")
     return resume(options.resume, options=how, display=display())
 
 
 def display() -> Display:
-    """A live table on a terminal, lines elsewhere."""
+    """Return a live table on a terminal, plain lines elsewhere."""
     if not sys.stdout.isatty():
-        # One write for text and line end: several threads speak, and an unbuffered print makes two writes.
+        # One write for text and line end: several threads print, and an unbuffered print makes two writes.
         return Lines(lambda text: print(text + "\n", end="", flush=True))
-    from localvertex.show.live import Live
+    from localvertex.show.display import Live
 
     return Live()
 
 
 def list_command(options: argparse.Namespace) -> int:
-    """`list`: one line a run, newest first."""
+    """Run `list`: print one line per run, newest first."""
     runs = find_all(options.work_dir)
     if not runs:
         print(f"no runs in {options.work_dir}")
@@ -100,13 +100,13 @@ def list_command(options: argparse.Namespace) -> int:
 
 
 def show_command(options: argparse.Namespace) -> int:
-    """`show`: the summary of one run."""
+    """Run `show`: print the summary of one run."""
     summary.show(find_readable(options.work_dir, options.run).content)
     return 0
 
 
 def logs_command(options: argparse.Namespace) -> int:
-    """`logs`: the log of one task, or of all tasks that have one."""
+    """Run `logs`: print the log of one task, or of all tasks that have one."""
     found = find_readable(options.work_dir, options.run)
     tasks = [find_task(found, options.task)] if options.task else [t for t in found.content["tasks"] if t["log"]]
     for task in tasks:
@@ -117,12 +117,12 @@ def logs_command(options: argparse.Namespace) -> int:
             try:
                 sys.stdout.write(log.read_text(errors="replace"))
             except OSError as error:
-                raise UserError(f"the log {log} cannot be read: {error.strerror}") from None
+                raise UserError(f"cannot read the log {log}: {error.strerror}") from None
     return 0
 
 
 def clean_command(options: argparse.Namespace) -> int:
-    """`clean`: removes runs that are not running."""
+    """Run `clean`: remove runs that are not running."""
     runs = [find(options.work_dir, each) for each in options.runs] or find_all(options.work_dir)
     busy = [each for each in runs if record.is_running(each.run_dir)]
     if options.runs and busy:
@@ -138,20 +138,20 @@ def clean_command(options: argparse.Namespace) -> int:
 
 
 def serve_command(options: argparse.Namespace) -> int:
-    """`serve`: until it is stopped."""
+    """Run `serve` until it is stopped."""
     try:
-        # The web framework is needed by no other command.
+        # No other command needs the web framework.
         from localvertex.serve.server import serve
     except ImportError as error:
         raise UserError(f"serve needs {error.name}: pip install 'vertex-gpu-training[serve]'") from None
     if not 0 < options.time_factor <= MAX_TIME_FACTOR:
-        raise UserError(f"--time-factor {options.time_factor}: more than 0, at most {MAX_TIME_FACTOR}, expected")
+        raise UserError(f"--time-factor {options.time_factor}: expected more than 0 and at most {MAX_TIME_FACTOR:g}")
     serve(options.work_dir, port=options.port, time_factor=options.time_factor)
     return 0
 
 
 def remove(found: Found) -> None:
-    """Removes the folder of a run, its record first: half a folder is no run."""
+    """Remove the folder of a run, its record first: a folder without a record is not a run."""
     (found.run_dir / record.FILE).unlink()
     shutil.rmtree(found.run_dir)
     print(f"removed {found.run_dir}")

@@ -1,10 +1,10 @@
-"""The two ways in which things go wrong: the user's input, and a task that ran."""
+"""The ways in which a run ends early: its pipeline is refused, a task fails, or the run is stopped."""
 
 from userinput.errors import UserError
 
 
 class Refused(UserError):
-    """The pipeline uses features that do not run here; `reasons` names each of them and its place."""
+    """The pipeline uses features that cannot run locally; `reasons` names each of them with its path in the file."""
 
     def __init__(self, reasons: list[str]) -> None:
         super().__init__("; ".join(reasons))
@@ -15,8 +15,8 @@ class TaskFailed(Exception):
     """A task ran and failed.
 
     Attributes:
-        exit_code: the exit code of its process, None when no process had started.
-        is_retryable: whether the task's own retry policy may try again.
+        exit_code: The exit code of its process, None when no process was started.
+        is_retryable: Whether the task's retry policy applies.
     """
 
     def __init__(self, message: str, *, exit_code: int | None = None, is_retryable: bool = True) -> None:

@@ -1,21 +1,53 @@
-"""What can execute a step. One class a file; the first that accepts an executor spec gets it."""
+"""How a step is executed, one class for each kind of executor; what is executed when is decided in `runner`."""
+
+from typing import ClassVar, Protocol
 
 from compiled.spec import Container, Importer
-from localvertex.executors.base import Executor
-from localvertex.executors.container_command import ContainerCommand
-from localvertex.executors.custom_job import CustomJob
-from localvertex.executors.importing import Importing
-from localvertex.executors.model_upload import ModelUpload
-from localvertex.executors.notification_email import NotificationEmail
-from localvertex.executors.python_step import PythonStep
+from localvertex.executors.attempt import Attempt
+from localvertex.executors.container_command import ContainerCommandExecutor
+from localvertex.executors.custom_job import CustomJobExecutor
+from localvertex.executors.importer import ImporterExecutor
+from localvertex.executors.model_upload import ModelUploadExecutor
+from localvertex.executors.notification_email import NotificationEmailExecutor
+from localvertex.executors.python_step import PythonStepExecutor
+
+
+class Executor(Protocol):
+    """Runs steps of one kind. It holds no state of a run."""
+
+    name: ClassVar[str]
+    """For messages and run.json."""
+
+    def accepts(self, executor: Container | Importer) -> bool:
+        """Return whether this executor runs the spec."""
+        ...
+
+    def refusals(self, executor: Container | Importer) -> list[str]:
+        """Return what in the spec cannot be honoured, one reason each, before anything runs."""
+        ...
+
+    def execute(self, attempt: Attempt) -> None:
+        """Run one attempt and leave the outputs where the executor input names them.
+
+        Raises:
+            TaskFailed: The attempt failed.
+            Cancelled: The run was stopped.
+        """
+        ...
+
 
 EXECUTORS: tuple[Executor, ...] = (
-    Importing(), CustomJob(), ModelUpload(), NotificationEmail(), PythonStep(), ContainerCommand(),
-)  # fmt: skip
+    ImporterExecutor(),
+    CustomJobExecutor(),
+    ModelUploadExecutor(),
+    NotificationEmailExecutor(),
+    PythonStepExecutor(),
+    ContainerCommandExecutor(),
+)
 
 
 def find(executor: Container | Importer) -> Executor | None:
-    """The one that runs this spec here, None when there is none."""
+    """Return the first executor that accepts the spec, None when no executor does."""
     return next((each for each in EXECUTORS if each.accepts(executor)), None)
 
 

@@ -1,10 +1,9 @@
-"""What an executor is given: one attempt at one step."""
+"""One attempt at one step, as an executor receives it."""
 
 import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class Attempt:
     """One attempt at one step."""
 
     label: str
@@ -30,50 +29,50 @@ class Job:
     log: Path
     context: Context
     report_exit: Callable[[int], None]
-    """Is told the exit code of the step's process."""
+    """Receives the exit code of the step's process."""
     report_custom_job: Callable[[Status], None]
-    """Is told how the step's custom job is doing."""
+    """Receives the status of the step's custom job."""
 
     @property
     def container(self) -> Container:
-        """The container spec of a step that has one."""
+        """Return the container spec of a step that has one."""
         if not isinstance(self.executor, Container):
             raise TypeError(f"{self.label} has no container")
         return self.executor
 
     def command(self) -> list[str]:
-        """The container's command, Concat and IfPresent flattened, placeholders still in."""
+        """Return the container's command with Concat and IfPresent flattened and placeholders unresolved."""
         return self.expanded(self.container.command)
 
     def arguments(self) -> list[str]:
-        """The container's args, Concat and IfPresent flattened, placeholders still in."""
+        """Return the container's args with Concat and IfPresent flattened and placeholders unresolved."""
         return self.expanded(self.container.args)
 
     def expanded(self, words: tuple[str, ...]) -> list[str]:
-        """Templates with the structures in them flattened."""
+        """Flatten the structures in these templates."""
         try:
             return expand_arguments(words, present_inputs(self.executor_input))
         except Unresolvable as error:
             raise TaskFailed(str(error), is_retryable=False) from None
 
     def resolve(self, template: str) -> str:
-        """A template with its placeholders replaced."""
+        """Return the template with its placeholders replaced."""
         try:
             return resolve_text(template, self.scope)
         except Unresolvable as error:
             raise TaskFailed(str(error), is_retryable=False) from None
 
     def run(self, command: list[str], env: dict[str, str]) -> int:
-        """Runs a command in the task's folder; its exit code.
+        """Run a command in the task's folder and return its exit code.
 
         Raises:
-            Cancelled: the run was stopped.
-            TaskFailed: it cannot be started, or took longer than its timeout.
+            Cancelled: The run was stopped.
+            TaskFailed: It cannot be started, or took longer than its timeout.
         """
         return self.wait(self.context.processes.start(command, cwd=self.folder, env=env, log=self.log))
 
     def wait(self, process: Process) -> int:
-        """Waits for a process of this attempt; its exit code. See `run`."""
+        """Wait for a process of this attempt and return its exit code, see `run`."""
         seconds, is_late = self.container.timeout_seconds, threading.Event()
 
         def stop() -> None:
@@ -92,18 +91,7 @@ class Job:
         return code
 
     def environment(self, bin_folder: Path) -> dict[str, str]:
-        """The user's environment, this interpreter's programs first in PATH, the container's variables over it."""
+        """Return the user's variables, overridden by the container's, with `bin_folder` first in PATH."""
         env = os.environ | {"PYTHONUNBUFFERED": "1"}
         env |= {name: self.resolve(value) for name, value in self.container.env.items()}
         return env | {"PATH": f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"}
-
-
-def launcher_options(arguments: list[str]) -> dict[str, str]:
-    """`--name value` pairs of a Google Cloud launcher, placeholders still in."""
-    return {name.removeprefix("--"): value for name, value in pairwise(arguments) if name.startswith("--")}
-
-
-def missing_options(executor: Container | Importer, *names: str) -> list[str]:
-    """For each option that a launcher's arguments lack, a reason to refuse it."""
-    options = launcher_options(list(executor.args)) if isinstance(executor, Container) else {}
-    return [f"{executor.place}.args: the launcher has no --{name}" for name in names if name not in options]

@@ -1,4 +1,4 @@
-"""What every task of a run shares."""
+"""What all attempts of a run share."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -14,14 +14,14 @@ from localvertex.values.placeholders import Scope
 
 @dataclass(kw_only=True)
 class Warnings:
-    """Things said once: harmless differences from the service. Safe to use from several threads."""
+    """Harmless differences from the service, each reported once. Safe to use from several threads."""
 
     listener: Callable[[str], None]
     texts: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def say(self, text: str) -> None:
-        """Says it, unless it was said before in this run."""
+    def add(self, text: str) -> None:
+        """Report a warning, unless this run has reported it before."""
         with self._lock:
             if text in self.texts:
                 return
@@ -31,7 +31,7 @@ class Warnings:
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """A run as its tasks see it."""
+    """A run as its attempts see it."""
 
     run_id: str
     pipeline_name: str
@@ -44,24 +44,24 @@ class Context:
     processes: Processes
     fork_servers: ForkServers = field(default_factory=ForkServers)
     warnings: Warnings
-    tell: Callable[[str], None]
-    """Says to whoever watches that something happened within a step."""
+    report: Callable[[str], None]
+    """Shows the user an event within a step."""
     use_cache: bool
     custom_jobs: CustomJobOptions
-    images: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    command_prefixes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Commands in place of container images, by image."""
 
     @property
     def run_dir(self) -> Path:
-        """The folder of this run."""
+        """Return the folder of this run."""
         return self.work_dir / self.run_id
 
     @property
     def private_dir(self) -> Path:
-        """Caches and environments, shared by all runs of the work directory."""
+        """Return the folder of caches and environments, shared by all runs of the work directory."""
         return self.work_dir / record.PRIVATE
 
     @property
     def scope(self) -> Scope:
-        """The placeholders that need no task."""
+        """Return the placeholders that need no task."""
         return Scope(job=self.job)

@@ -1,5 +1,6 @@
-"""Lightweight Python components: their own command, under this interpreter whatever the image."""
+"""Lightweight Python components: run their command with this interpreter, whatever their image."""
 
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -7,81 +8,109 @@ from typing import ClassVar
 
 from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
-from localvertex.executors import step_environment
-from localvertex.executors.attempt import Job
-from localvertex.processes import logs
+from localvertex.executors.attempt import Attempt
+from localvertex.processes import environments, logs
 from localvertex.processes.forked_steps import program_of
 from localvertex.processes.processes import check_arguments
 
 MODULE = "kfp.dsl.executor_main"
 
+INSTALLS = re.compile(r"python3? -m pip install|pip3? install")
+
+OWN_ENVIRONMENT = re.compile(r"^tmp=.*\npython3 -m venv .*\n\. .*/bin/activate\"?\n", re.MULTILINE)
+"""What `@dsl.component(use_venv=True)` adds (kfp 2.17, component_factory.py); the step has its own environment here."""
+
 WARNING = (
-    f"steps run in this Python ({sys.version_info.major}.{sys.version_info.minor}), not in their images; "
+    f"steps run in this Python ({sys.version_info.major}.{sys.version_info.minor}), not in their container images; "
     "CPU, memory and accelerator settings of steps have no effect here"
 )
 
 
-class PythonStep:
-    """`@dsl.component` steps. Those that install packages get an environment of their own, kept for the next run."""
+class PythonStepExecutor:
+    """Executes `@dsl.component` steps. One that installs packages gets its own environment, kept for later runs."""
 
     name: ClassVar[str] = "python step"
 
     def accepts(self, executor: Container | Importer) -> bool:
-        """A command that carries its function's source and runs it with kfp's executor."""
+        """Accept a command that contains its function's source and runs it with kfp's executor."""
         if not isinstance(executor, Container) or executor.command[:1] != ("sh",):
             return False
         return any(MODULE in part and "ephemeral_component" in part for part in executor.command)
 
     def refusals(self, executor: Container | Importer) -> list[str]:
-        """Life-cycle hooks, and an interpreter that the command would not find."""
+        """Refuse life-cycle hooks, and an interpreter that the command would not find."""
         reasons = []
         if isinstance(executor, Container) and executor.has_lifecycle:
             reasons.append(f"{executor.place}.lifecycle: life-cycle hooks do not run locally")
         if not (bin_folder() / "python3").exists():
-            reasons.append(f"{executor.place}: there is no python3 beside {sys.executable}, which steps call")
+            reasons.append(f"{executor.place}: steps call python3, and there is none next to {sys.executable}")
         return reasons
 
-    def execute(self, job: Job) -> None:
-        """Runs the command in the task's folder, its temporary files in a folder that goes afterwards."""
-        job.context.warnings.say(WARNING)
-        command = [*job.container.command, *job.arguments()]
+    def execute(self, attempt: Attempt) -> None:
+        """Run the command in the task's folder, with a temporary folder that is removed afterwards."""
+        attempt.context.warnings.add(WARNING)
+        command = [*attempt.container.command, *attempt.arguments()]
         with tempfile.TemporaryDirectory(prefix="localvertex-", ignore_cleanup_errors=True) as temporary:
-            folder, command = step_environment.for_command(command, job, bin_folder())
-            resolved = [job.resolve(part) for part in command]
-            env = job.environment(folder) | {"TMPDIR": temporary}
-            code = run(resolved, job, folder, env, Path(temporary))
-        job.report_exit(code)
+            folder, command = own_environment(command, attempt, bin_folder())
+            resolved = [attempt.resolve(part) for part in command]
+            env = attempt.environment(folder) | {"TMPDIR": temporary}
+            code = run(resolved, attempt, folder, env, Path(temporary))
+        attempt.report_exit(code)
         if code != 0:
-            raise TaskFailed(logs.failure_text(code, job.log), exit_code=code)
+            raise TaskFailed(logs.failure_text(code, attempt.log), exit_code=code)
 
 
-def run(command: list[str], job: Job, folder: Path, env: dict[str, str], temporary: Path) -> int:
-    """Runs the step's command: forked where that is the same as executing it, which takes a quarter of the time."""
-    processes = job.context.processes
+def run(command: list[str], attempt: Attempt, folder: Path, env: dict[str, str], temporary: Path) -> int:
+    """Run the step's command, forked where that makes no difference: a fork takes a quarter of the time."""
+    processes = attempt.context.processes
     check_arguments(command)
     processes.check_stopped()
     program = program_of(command)
-    # What a step sets for itself may be read while Python starts; such a step starts a Python of its own.
-    server = job.context.fork_servers.find(folder / "python3", env) if program and not job.container.env else None
+    # Python reads some variables while it starts, so a step that sets variables starts its own Python.
+    can_fork = program is not None and not attempt.container.env
+    server = attempt.context.fork_servers.find(folder / "python3", env) if can_fork else None
     process = (
         program
         and server
         and server.start(
             program,
-            cwd=job.folder,
+            cwd=attempt.folder,
             env=env,
-            log=job.log,
+            log=attempt.log,
             temporary=temporary,
             grace_seconds=processes.grace_seconds,
             hold=processes.hold,
         )
     )
     if not process:
-        return job.run(command, env)
+        return attempt.run(command, env)
     processes.add(process)
-    return job.wait(process)
+    return attempt.wait(process)
+
+
+def own_environment(command: list[str], attempt: Attempt, bin_folder: Path) -> tuple[Path, list[str]]:
+    """Return the folder of programs for a step's command, and the part of the command that remains to be run.
+
+    kfp writes `sh -c '<pip install ...> && "$0" "$@"' <the step's own command>`. The first part runs once, when the
+    environment is built. A command of another form runs as a whole in its own environment.
+    """
+    if not any(INSTALLS.search(part) for part in command[:3]):
+        return bin_folder, command
+    script = OWN_ENVIRONMENT.sub("", command[2])
+    can_split = command[:2] == ["sh", "-c"] and script.rstrip().endswith('&& "$0" "$@"')
+    install = [*command[:2], script, "true"] if can_split else []
+    environment = environments.build(
+        [script],
+        install,
+        private_dir=attempt.context.private_dir,
+        processes=attempt.context.processes,
+        cwd=attempt.folder,
+        env=attempt.environment(bin_folder),
+        log=attempt.log,
+    )
+    return environment / "bin", command[3:] if can_split else command
 
 
 def bin_folder() -> Path:
-    """Where this interpreter and its programs are; not resolved, a virtual environment's python is a link."""
+    """Return the folder of this interpreter, unresolved: the python of a virtual environment is a link."""
     return Path(sys.executable).parent

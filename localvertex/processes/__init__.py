@@ -1,1 +1,1 @@
-"""Processes, their supervisors, environments and logs; nothing here knows a pipeline."""
+"""Processes, their supervisors, environments and logs; nothing here knows about pipelines."""

@@ -1,12 +1,12 @@
-"""Forks Python steps from a process that has kfp's executor imported already, so that a step starts in milliseconds.
+"""Fork Python steps from a process that has already imported kfp's executor, so that a step starts in milliseconds.
 
-Started as `python fork_server.py CONNECTION` with the environment that the steps have. It imports, says so with one
-byte, and forks a supervisor for each request that arrives on the socket CONNECTION; the supervisor forks the step, and
-that runs `python -m kfp.dsl.executor_main` from where the imports are done. A request is a length, JSON and file
-descriptors: the step's lifeline, its log, and (see supervisor.py) what is to be held. The supervisor answers on the
+Started as `python fork_server.py CONNECTION` with the environment of the steps. It imports kfp's executor, confirms it
+with one byte, and forks a supervisor for each request on the socket CONNECTION. The supervisor forks the step, which
+runs `python -m kfp.dsl.executor_main` with the imports already done. A request is a length, JSON and file descriptors:
+the step's lifeline, its log, and the descriptor to hold open (see supervisor.py). The supervisor answers on the
 lifeline: one byte when the step has been forked, another with its exit code. End of file on CONNECTION ends the server.
 
-Standard library only, no import of this package: the step's modules have to be those of a new interpreter.
+Standard library only, no import of this package: the step's modules must be those of a new interpreter.
 """
 
 import gc
@@ -28,7 +28,7 @@ MAX_FDS = 3
 
 
 def load_supervisor() -> ModuleType:
-    """The file beside this one, without an entry in `sys.modules` that a step would find."""
+    """Load supervisor.py from this folder, without an entry in `sys.modules` that a step would find."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "supervisor.py")
     spec = importlib.util.spec_from_file_location("supervisor", path)
     if spec is None or spec.loader is None:
@@ -39,17 +39,17 @@ def load_supervisor() -> ModuleType:
 
 
 def serve(connection: socket.socket) -> dict[str, Any]:
-    """Answers requests; returns in each step's process, with what that step is to run."""
+    """Answer requests; return only in each step's process, with the request of that step."""
     supervisor = load_supervisor()
     module = importlib.import_module(MODULE)
-    # A new interpreter runs it as `__main__`, with everything it needs imported and itself not.
+    # A new interpreter runs the module as `__main__`, so all but the module itself stays imported.
     del sys.modules[MODULE], sys.modules[module.__package__ or ""].executor_main
     if len(os.listdir("/proc/self/task")) > 1:
-        # Something that Python loads by itself has started a thread, and a fork would not take it along.
+        # Something that Python loads by itself has started a thread, which a fork would not copy.
         os._exit(1)
-    # Supervisors are not waited for.
+    # Supervisors are reaped automatically.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    # Whatever is collected in a step leaves these objects, and so the memory that all share, alone.
+    # Garbage collection in a step must not touch these objects, so that their memory stays shared.
     gc.freeze()
     connection.sendall(STARTED)
     while True:
@@ -63,7 +63,7 @@ def serve(connection: socket.socket) -> dict[str, Any]:
 
 
 def receive(connection: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
-    """The next request and its file descriptors; None when the other side has gone."""
+    """Return the next request and its file descriptors; None when the client has closed the connection."""
     size, fds, _, _ = socket.recv_fds(connection, 8, MAX_FDS)
     length, text = int.from_bytes(size, "big"), bytearray()
     while len(text) < length:
@@ -75,7 +75,7 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any] | None, list[int]
 
 
 def supervise_step(supervisor: ModuleType, request: dict[str, Any], fds: list[int]) -> bool:
-    """Supervises a step to its end; comes back only in the step's own process."""
+    """Supervise a step to its end; return only in the step's own process."""
     lifeline, log = fds[0], fds[1]
     os.setsid()
     os.dup2(log, 1)
@@ -94,18 +94,18 @@ def supervise_step(supervisor: ModuleType, request: dict[str, Any], fds: list[in
 
 
 def close_all_but(kept: list[int]) -> None:
-    """Closes every file descriptor but the three standard ones and these."""
+    """Close every file descriptor except the three standard ones and these."""
     for name in os.listdir("/proc/self/fd"):
         fd = int(name)
         if fd > 2 and fd not in kept:
             try:
                 os.close(fd)
             except OSError:
-                pass  # The one that listed the folder.
+                pass  # The descriptor that listed the folder.
 
 
 def answer(lifeline: int, text: bytes) -> None:
-    """Tells the other side, if it is still there."""
+    """Send an answer to the client, if it is still connected."""
     try:
         os.write(lifeline, text)
     except OSError:
@@ -113,7 +113,7 @@ def answer(lifeline: int, text: bytes) -> None:
 
 
 def become(request: dict[str, Any]) -> None:
-    """Gives this process what a new interpreter would have: signals, folder, environment, arguments, import path."""
+    """Set up this process as a new interpreter: signals, folder, environment, arguments, import path."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -129,8 +129,8 @@ def become(request: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     if not sys.flags.safe_path:
-        # Put there for this file; `python -m` would have put the step's folder.
+        # Python added it for this file; `python -m` would have added the step's folder.
         del sys.path[0]
     become(serve(socket.socket(fileno=int(sys.argv[1]))))
-    # At the top, and in a step's process: what ends this program ends the step as it would end its own interpreter.
+    # At module level, and in a step's process: an exit ends the step exactly as in its own interpreter.
     runpy.run_module(MODULE, run_name="__main__", alter_sys=True)

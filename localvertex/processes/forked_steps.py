@@ -1,4 +1,4 @@
-"""The client of fork_server.py: starts kfp's Python steps there when that makes no difference to them."""
+"""The client of fork_server.py: start kfp's Python steps there when that makes no difference to them."""
 
 import json
 import os
@@ -34,24 +34,24 @@ class PythonProgram:
 
 
 def program_of(command: list[str]) -> PythonProgram | None:
-    """The program in a step's command, when that command does nothing else than run it."""
+    """Return the program in a step's command, when that command only runs it."""
     if len(command) < 4 or command[:2] != ["sh", "-ec"] or not SCRIPT.fullmatch(command[2]):
         return None
     return PythonProgram(source=command[3], arguments=tuple(command[4:]))
 
 
 class Forked(Process):
-    """A step that was forked by a server."""
+    """A step that a server forked."""
 
     def wait(self) -> int:
-        """Waits for its supervisor's word; a supervisor that was killed took the step with it."""
+        """Wait for the exit code from its supervisor; a supervisor that is killed ends the step too."""
         code = self._lifeline.recv(1)
         self.close()
         return code[0] if code else 137
 
 
 class ForkServer:
-    """One server: a Python of its own, with one environment."""
+    """One server: a separate Python process with one environment."""
 
     def __init__(self, python: Path, env: dict[str, str]) -> None:
         self._env = env
@@ -72,10 +72,17 @@ class ForkServer:
         self._is_usable = self._connection.recv(1) == STARTED
 
     def start(
-        self, program: PythonProgram, *, cwd: Path, env: dict[str, str], log: Path, temporary: Path,
-        grace_seconds: float, hold: int | None,
-    ) -> Forked | None:  # fmt: skip
-        """Forks a step; None when the server has gone or the step's environment is another one."""
+        self,
+        program: PythonProgram,
+        *,
+        cwd: Path,
+        env: dict[str, str],
+        log: Path,
+        temporary: Path,
+        grace_seconds: float,
+        hold: int | None,
+    ) -> Forked | None:
+        """Fork a step; return None when the server has ended or the step's environment differs."""
         own = {"TMPDIR": str(temporary)}
         if not self._is_usable or env != self._env | own:
             return None
@@ -106,13 +113,13 @@ class ForkServer:
         return Forked(ours)
 
     def close(self) -> None:
-        """Ends the server; steps that run go on."""
+        """End the server; running steps continue."""
         self._connection.close()
         self._process.wait()
 
 
 class ForkServers:
-    """The servers of a run, one for each Python that its steps use; started when first needed."""
+    """The servers of a run, one for each Python that its steps use, started on first use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -120,7 +127,7 @@ class ForkServers:
         self._is_closed = False
 
     def find(self, python: Path, env: dict[str, str]) -> ForkServer | None:
-        """The server of a Python, started with this environment when there is none yet; None where it cannot be had."""
+        """Return the server of a Python; start it with this environment if there is none; None where it cannot run."""
         if sys.platform != "linux" or depends_on_folder(env.get("PYTHONPATH", "")):
             return None
         with self._lock:
@@ -131,7 +138,7 @@ class ForkServers:
             return self._servers[python]
 
     def close(self) -> None:
-        """Ends all servers."""
+        """End all servers."""
         with self._lock:
             self._is_closed = True
             for server in self._servers.values():
@@ -139,5 +146,5 @@ class ForkServers:
 
 
 def depends_on_folder(python_path: str) -> bool:
-    """Whether an import path means another folder in each working directory."""
+    """Return whether an import path depends on the working directory."""
     return bool(python_path) and not all(os.path.isabs(part) for part in python_path.split(os.pathsep))

@@ -1,4 +1,4 @@
-"""Logs of tasks: one file a task, its attempts one after the other; replicas of custom jobs have their own."""
+"""Logs: one file per task with its attempts in order; replicas of custom jobs have their own."""
 
 import re
 from pathlib import Path
@@ -6,18 +6,18 @@ from pathlib import Path
 MAX_LINE = 500
 
 EXECUTOR = "[KFP Executor "
-"""How lines of kfp's own begin."""
+"""Prefix of the lines that kfp itself writes."""
 
 EXECUTOR_INPUT = re.compile(
     r"^\[KFP Executor [^\]\n]*\]: Got executor_input:\n\{\n.*?^\}$\n?", re.MULTILINE | re.DOTALL
 )
-"""What kfp's executor says before a step begins: its whole input, which is in executor_input.json too."""
+"""What kfp's executor prints before a step starts: its whole input, which is also in executor_input.json."""
 
 
 def tail(log: Path, num_lines: int) -> list[str]:
-    """The last lines of a log, read from its end, without the dump of the step's input.
+    """Return the last lines of a log, read from its end, without the dump of the step's input.
 
-    Progress bars count with what they showed last.
+    Of a progress bar, only its last state counts.
     """
     with log.open("rb") as file:
         size = file.seek(0, 2)
@@ -28,20 +28,20 @@ def tail(log: Path, num_lines: int) -> list[str]:
     return lines[-num_lines:] if text else []
 
 
-def last_words(log: Path) -> str:
-    """The last line of a log that is the program's own, its error when it failed; empty when there is none."""
+def last_line(log: Path) -> str:
+    """Return the last line that the program itself wrote, its error if it failed; empty when there is none."""
     lines = tail(log, 100) if log.is_file() else []
-    words = (line.strip()[:MAX_LINE] for line in reversed(lines) if not line.startswith(EXECUTOR))
-    return next(filter(None, words), "")
+    own = (line.strip()[:MAX_LINE] for line in reversed(lines) if not line.startswith(EXECUTOR))
+    return next(filter(None, own), "")
 
 
 def add(log: Path, text: str) -> None:
-    """Adds a line of our own."""
+    """Add a line by localvertex itself."""
     with log.open("a") as file:
         file.write(text + "\n")
 
 
 def failure_text(code: int, log: Path) -> str:
-    """What a process that failed is reported as: its exit code and its last words."""
-    words = last_words(log)
-    return f"exit code {code}: {words}" if words else f"exit code {code}, and nothing in its log"
+    """Describe a failed process by its exit code and the last line of its log."""
+    line = last_line(log)
+    return f"exit code {code}: {line}" if line else f"exit code {code}, and its log is empty"

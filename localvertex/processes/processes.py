@@ -1,4 +1,4 @@
-"""The processes of a run: each under a supervisor of its own, all of them stopped together."""
+"""The processes of a run: each has its own supervisor, and all are stopped together."""
 
 import socket
 import subprocess
@@ -12,7 +12,7 @@ from localvertex.errors import Cancelled, TaskFailed
 SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
 STOP = 0
-"""No signal: the supervisor is to end the command, see supervisor.py."""
+"""Not a signal: the supervisor ends the command, see supervisor.py."""
 
 MAX_ARGUMENT_BYTES = 131_072
 """Linux refuses longer single arguments (MAX_ARG_STRLEN, 32 pages)."""
@@ -27,28 +27,28 @@ class Process(ABC):
 
     @abstractmethod
     def wait(self) -> int:
-        """Waits for the end; the command's exit code, 128 + signal when a signal ended it."""
+        """Wait for the end and return the command's exit code, 128 + signal when a signal ended it."""
 
     def stop(self) -> None:
-        """SIGTERM now, SIGKILL after the grace time; returns at once."""
+        """Send SIGTERM now and SIGKILL after the grace time, without waiting."""
         self.signal(STOP)
 
     def signal(self, number: int) -> None:
-        """Passes a signal on to the command's process group."""
+        """Send a signal to the command's process group."""
         with self._lock:
             try:
                 self._lifeline.send(bytes([number]))
             except OSError:
-                pass  # It has ended already.
+                pass  # The process has already ended.
 
     def close(self) -> None:
-        """Lets go of a process that has ended."""
+        """Release a process that has ended."""
         with self._lock:
             self._lifeline.close()
 
 
 class Executed(Process):
-    """A command that a new supervisor executes."""
+    """A command under a new supervisor."""
 
     def __init__(
         self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path, grace_seconds: float, hold: int | None
@@ -70,14 +70,14 @@ class Executed(Process):
                     start_new_session=True,
                 )
         except (OSError, ValueError) as error:
-            # ValueError: a null byte in an argument, or an impossible name of an environment variable.
+            # ValueError: a null byte in an argument, or an invalid name of an environment variable.
             ours.close()
             raise TaskFailed(f"cannot start {command[0]}: {error}", is_retryable=False) from None
         finally:
             theirs.close()
 
     def wait(self) -> int:
-        """Waits for the supervisor, which ends with the command's code."""
+        """Wait for the supervisor, which exits with the command's code."""
         code = self._process.wait()
         self.close()
         return code if code >= 0 else 128 - code
@@ -89,36 +89,36 @@ class Processes:
     def __init__(self, *, grace_seconds: float) -> None:
         self.grace_seconds = grace_seconds
         self.hold: int | None = None
-        """File descriptor of the run's lock: it stays taken until the last supervisor has ended."""
+        """File descriptor of the run's lock, which the last supervisor to end releases."""
         self._lock = threading.Lock()
         self._running: set[Process] = set()
         self.stopped = threading.Event()
-        """Set when `stop` is called; to be read only."""
+        """Set when `stop` is called; read-only for callers."""
 
     def run(self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path) -> int:
-        """Runs a command to its end and returns its exit code.
+        """Run a command to its end and return its exit code.
 
         Raises:
-            Cancelled: the run was stopped before or while the command ran.
-            TaskFailed: the command cannot be started.
+            Cancelled: The run was stopped before or while the command ran.
+            TaskFailed: The command cannot be started.
         """
         code = self.wait(self.start(command, cwd=cwd, env=env, log=log))
         self.check_stopped()
         return code
 
     def wait(self, process: Process) -> int:
-        """Waits for the end of a process that `start` returned; its exit code."""
+        """Wait for the end of a process that `start` returned, and return its exit code."""
         code = process.wait()
         with self._lock:
             self._running.discard(process)
         return code
 
     def start(self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path) -> Process:
-        """Starts a command that `stop` will end.
+        """Start a command that `stop` will end.
 
         Raises:
-            Cancelled: the run is being stopped.
-            TaskFailed: an argument is too long, or the program cannot be started.
+            Cancelled: The run is being stopped.
+            TaskFailed: An argument is too long, or the program cannot be started.
         """
         check_arguments(command)
         with self._lock:
@@ -128,23 +128,23 @@ class Processes:
         return process
 
     def add(self, process: Process) -> None:
-        """Takes in a process that was started elsewhere, for `stop` to end; at once when the run is being stopped."""
+        """Add a process that was started elsewhere; stop it immediately when the run is being stopped."""
         with self._lock:
             self._running.add(process)
             if self.stopped.is_set():
                 process.stop()
 
     def check_stopped(self) -> None:
-        """For those that wait for something other than a process.
+        """Check for a stop while waiting for something other than a process.
 
         Raises:
-            Cancelled: the run is being stopped.
+            Cancelled: The run is being stopped.
         """
         if self.stopped.is_set():
             raise Cancelled
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Ends every process; with `at_once` by SIGKILL. Nothing can be started afterwards."""
+        """End every process, with `at_once` by SIGKILL. No process can be started afterwards."""
         with self._lock:
             self.stopped.set()
             for process in self._running:
@@ -154,18 +154,20 @@ class Processes:
 
 
 def check_arguments(command: list[str]) -> None:
-    """Refuses what no program can be started with.
+    """Refuse arguments that no program can be started with.
 
     Raises:
-        TaskFailed: an argument is too long, or is no text.
+        TaskFailed: An argument is too long, or cannot be encoded.
     """
     try:
         longest = max(len(argument.encode()) for argument in command)
     except UnicodeEncodeError:
-        raise TaskFailed("an argument of the command holds half a character", is_retryable=False) from None
+        raise TaskFailed(
+            "an argument of the command contains half of a surrogate pair, which cannot be encoded", is_retryable=False
+        ) from None
     if longest >= MAX_ARGUMENT_BYTES:
         raise TaskFailed(
-            f"the inputs make a command-line argument of {longest} bytes, the system allows {MAX_ARGUMENT_BYTES}; "
-            "hand large values over as artifacts",
+            f"the inputs make a command-line argument of {longest} bytes, but the system allows {MAX_ARGUMENT_BYTES}; "
+            "pass large values as artifacts",
             is_retryable=False,
         )

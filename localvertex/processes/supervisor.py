@@ -1,9 +1,9 @@
-"""Runs one command; ends it and everything it started when the line to its parent closes.
+"""Run one command; end it and everything it started when the lifeline to the parent closes.
 
 Started as `python -I -S supervisor.py LIFELINE[,HELD] GRACE_SECONDS COMMAND...`. Each byte that arrives on the file
-descriptor LIFELINE is the number of a signal to pass on to the command's process group. 0 and end of file mean: stop,
-SIGTERM first, SIGKILL after the grace time. A parent that dies, in whatever way, closes the line too, so nothing
-outlives it. The file descriptor HELD is kept open until the end, nothing more.
+descriptor LIFELINE is the number of a signal for the command's process group. 0 and end of file mean stop: SIGTERM
+first, SIGKILL after the grace time. A parent that dies, in any way, closes the lifeline too, so no process outlives
+it. The file descriptor HELD is only kept open until the end.
 Exits with the command's code, or 128 + signal as a container does. Standard library only, no import of this package.
 """
 
@@ -21,13 +21,13 @@ STOP = b"\0"
 
 
 def prctl(option: int, value: int) -> None:
-    """Linux only; elsewhere the process group alone is ended."""
+    """Call prctl on Linux; other systems end only the process group."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def fork_command(lifeline: int) -> int:
-    """Forks the process of the command, in a process group of its own; its process id, and 0 in that process."""
+    """Fork the process of the command in its own process group; return its process id, and 0 in that process."""
     child = os.fork()
     if child:
         return child
@@ -41,7 +41,7 @@ def fork_command(lifeline: int) -> int:
 
 
 def execute(command: list[str]) -> None:
-    """Becomes the command."""
+    """Replace this process by the command."""
     try:
         os.execvp(command[0], command)  # noqa: S606 - the command is the user's own, as a list
     except OSError as error:
@@ -50,7 +50,7 @@ def execute(command: list[str]) -> None:
 
 
 def descendants(parent: int) -> list[int]:
-    """Process ids of all that lives below `parent`, those in other process groups included."""
+    """Return the process ids of all descendants of `parent`, including those in other process groups."""
     found: list[int] = []
     try:
         with open(f"/proc/{parent}/task/{parent}/children") as file:
@@ -63,7 +63,7 @@ def descendants(parent: int) -> list[int]:
 
 
 def signal_all(group: int, number: int) -> None:
-    """Sends a signal to the command's process group and to every descendant outside of it."""
+    """Send a signal to the command's process group and to every descendant outside of it."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
@@ -77,7 +77,7 @@ def signal_all(group: int, number: int) -> None:
 
 
 def reap(child: int) -> int | None:
-    """Collects what has ended; the command's exit code when it is among it."""
+    """Reap the processes that have ended; return the exit code of the command if it is one of them."""
     code = None
     while True:
         try:
@@ -92,7 +92,7 @@ def reap(child: int) -> int | None:
 
 
 def received(lifeline: int) -> bytes:
-    """What has arrived on the lifeline; nothing when its other end is closed."""
+    """Return what has arrived on the lifeline; empty when its other end is closed."""
     try:
         return os.read(lifeline, 64)
     except ConnectionResetError:
@@ -100,7 +100,7 @@ def received(lifeline: int) -> bytes:
 
 
 def supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> int:
-    """Waits for the command, passes signals on, stops it when the lifeline ends; returns its exit code."""
+    """Wait for the command, forward signals, stop it when the lifeline closes, and return its exit code."""
     waiting, kill_at = [lifeline, wakeup], None
     while True:
         timeout = None if kill_at is None else max(0.0, kill_at - time.monotonic())
@@ -118,7 +118,7 @@ def supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> i
             if kill_at is None and (not numbers or STOP in numbers):
                 kill_at = time.monotonic() + grace_seconds
                 signal_all(child, signal.SIGTERM)
-                # A stopped process would not see the SIGTERM before it goes on.
+                # A stopped process does not see the SIGTERM before it continues.
                 signal_all(child, signal.SIGCONT)
         if kill_at is not None and time.monotonic() >= kill_at:
             signal_all(child, signal.SIGKILL)
@@ -126,7 +126,7 @@ def supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> i
 
 
 def prepare() -> int:
-    """Makes this process a supervisor; the file descriptor that becomes readable when a child has ended."""
+    """Make this process a supervisor; return the file descriptor that becomes readable when a child has ended."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     wakeup, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -138,7 +138,7 @@ def prepare() -> int:
 
 
 def clean_up(child: int) -> None:
-    """Ends what the command left in the background, as it would end with its container."""
+    """End the command's background processes, which would end with its container."""
     for _ in range(100):
         if not descendants(os.getpid()):
             break
@@ -148,9 +148,9 @@ def clean_up(child: int) -> None:
 
 
 def main() -> None:
-    """Runs the command of the command line."""
+    """Run the command of the command line."""
     kept, grace_seconds, command = [int(fd) for fd in sys.argv[1].split(",")], float(sys.argv[2]), sys.argv[3:]
-    # The command gets none of them: exec closes what is not inheritable.
+    # The command inherits none of them: exec closes what is not inheritable.
     for fd in kept:
         os.set_inheritable(fd, False)
     wakeup = prepare()

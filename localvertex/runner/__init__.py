@@ -1,1 +1,1 @@
-"""One run of a pipeline: scheduling tasks and resolving their inputs; how a step executes is in `executors`."""
+"""One run of a pipeline: its scheduler, inputs and outcomes of its tasks; how a step executes is in `executors`."""

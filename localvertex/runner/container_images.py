@@ -1,21 +1,21 @@
-"""What runs in place of container images: `--image IMAGE=COMMAND`."""
+"""Local commands in place of container images: `--image IMAGE=COMMAND`."""
 
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 
 from compiled.spec import Container, Pipeline
-from localvertex.executors.custom_job import CustomJob
+from localvertex.executors.custom_job import CustomJobExecutor
 from userinput.errors import UserError
 
 
 def from_options(options: list[str]) -> dict[str, tuple[str, ...]]:
-    """Commands by image; a command is split as a shell does, and no shell runs it.
+    """Return the commands by image; a command is split as a shell splits it, but no shell runs it.
 
     Raises:
-        UserError: an option has another form.
+        UserError: An option has another form.
     """
-    images = {}
+    prefixes = {}
     for option in options:
         image, _, text = option.partition("=")
         try:
@@ -25,25 +25,27 @@ def from_options(options: list[str]) -> dict[str, tuple[str, ...]]:
         if not image or not command:
             example = "--image gcr.io/my/image=/opt/tool or --image alpine='docker run --rm alpine'"
             raise UserError(f"--image {option}: expected IMAGE=COMMAND, for example {example}")
-        images[image] = command
-    return images
+        prefixes[image] = command
+    return prefixes
 
 
-def apply(pipeline: Pipeline, images: Mapping[str, tuple[str, ...]]) -> Pipeline:
-    """The pipeline with the commands put in: each stands before the command of containers with its image.
+def apply(pipeline: Pipeline, command_prefixes: Mapping[str, tuple[str, ...]]) -> Pipeline:
+    """Return the pipeline with each command as prefix of the commands of containers with its image.
 
     Raises:
-        UserError: no container has one of the images, and there are no custom jobs, whose images the run decides.
+        UserError: No container has one of the images, and there are no custom jobs, whose images only the run knows.
     """
     known = {each.image for each in pipeline.executors.values() if isinstance(each, Container)}
-    has_custom_jobs = any(CustomJob().accepts(each) for each in pipeline.executors.values())
-    for image in set() if has_custom_jobs else images.keys() - known:
-        names = ", ".join(sorted(known)) or "none"
-        raise UserError(f"--image {image}: no step has this image; images of the pipeline: {names}")
+    has_custom_jobs = any(CustomJobExecutor().accepts(each) for each in pipeline.executors.values())
+    for image in set() if has_custom_jobs else command_prefixes.keys() - known:
+        names = ", ".join(sorted(known)) or "(none)"
+        raise UserError(f"--image {image}: no step uses this container image; the pipeline uses: {names}")
     return replace(
         pipeline,
         executors={
-            name: replace(each, replacement=images.get(each.image, ())) if isinstance(each, Container) else each
+            name: replace(each, replacement=command_prefixes.get(each.image, ()))
+            if isinstance(each, Container)
+            else each
             for name, each in pipeline.executors.items()
         },
     )

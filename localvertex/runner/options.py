@@ -1,17 +1,20 @@
-"""How a run is done; none of it changes what the pipeline computes."""
+"""The options of a run, which do not change what the pipeline computes, and the job-wide placeholders."""
 
 import math
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
 from localvertex.custom_jobs import Options as CustomJobOptions
 from userinput.errors import UserError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
-"""Projects and regions: they become parts of resource names."""
+"""Valid projects and regions, which become parts of resource names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,38 +22,72 @@ class Options:
     """The options of `localvertex run` that do not belong to the pipeline.
 
     Raises:
-        UserError: a value makes no sense.
+        UserError: A value is out of range.
     """
 
     work_dir: Path = Path("runs")
     run_id: str | None = None
-    """Name of a new run; made from the pipeline's name and the time when None."""
+    """Name of a new run; None: made from the pipeline's name and the time."""
     project: str = "local-project"
     region: str = "us-central1"
     use_cache: bool = True
     max_parallel: int = field(default_factory=lambda: max(2, os.cpu_count() or 2))
-    """Steps at once."""
+    """Maximum number of steps to run in parallel."""
     max_backoff_seconds: float = 10.0
-    """Longest wait before a retry, whatever the pipeline says."""
+    """Upper limit for the wait before a retry, over the pipeline's own value."""
     grace_seconds: float = 10.0
-    """Between SIGTERM and SIGKILL when a run is stopped."""
-
-    images: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Commands in place of container images, by image; `open_pipeline` takes them for a file of its own."""
+    """Time between SIGTERM and SIGKILL when a run is stopped."""
+    command_prefixes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Local commands in place of container images, by image; `open_pipeline` takes them separately."""
     fail_fast: bool = False
-    """Whether no further step starts once one has failed; exit tasks still do."""
+    """Whether no further step starts after a failure, except exit tasks."""
     schedule_time: str = ""
-    """The instant of the schedule that fired the run, RFC 3339; empty: the run's own start."""
+    """Time for which a schedule started the run, RFC 3339; empty: the run's own creation time."""
     custom_jobs: CustomJobOptions = field(default_factory=CustomJobOptions)
-    """Restart rule and faults of its custom jobs."""
+    """Restart rule and faults of the custom jobs."""
 
     def __post_init__(self) -> None:
-        """Refuses nonsense."""
+        """Refuse values out of range."""
         if self.max_parallel < 1:
-            raise UserError(f"--max-parallel {self.max_parallel}: at least 1 expected")
+            raise UserError(f"--max-parallel {self.max_parallel}: expected at least 1")
         for name, seconds in (("--max-backoff", self.max_backoff_seconds), ("--grace", self.grace_seconds)):
             if not 0 <= seconds < math.inf:
-                raise UserError(f"{name} {seconds}: seconds, 0 or more, expected")
+                raise UserError(f"{name} {seconds}: expected 0 or more seconds")
         for name, text in (("--project", self.project), ("--region", self.region)):
             if not NAME.fullmatch(text):
-                raise UserError(f"{name} {text!r}: letters, digits, '-', '.', ':' and '_' expected")
+                raise UserError(f"{name} {text!r}: expected letters, digits, '-', '.', ':' and '_'")
+
+
+def new_job_fields(run_id: str, work_dir: Path, options: Options) -> dict[str, str]:
+    """Return the job-wide placeholders of a run that is created now."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    uuid = str(uuid4().int >> 66)
+    scheduled = options.schedule_time or now
+    return job_fields(run_id, str(work_dir), options.project, options.region, now, uuid, scheduled)
+
+
+def earlier_job_fields(record: dict[str, Any]) -> dict[str, str]:
+    """Return the job-wide placeholders of a resumed run, the same as when it was created."""
+    names = ("run_id", "work_dir", "project", "region", "create_time", "uuid")
+    schedule_time = str(record.get("schedule_time", record["create_time"]))
+    return job_fields(**{name: str(record[name]) for name in names}, schedule_time=schedule_time)
+
+
+def job_fields(
+    run_id: str, work_dir: str, project: str, region: str, create_time: str, uuid: str, schedule_time: str
+) -> dict[str, str]:
+    """Return all of placeholders.JOB_FIELDS; those without a local value are empty, as on Vertex AI when not set."""
+    return {
+        "pipeline_root": work_dir,
+        "pipeline_job_name": run_id,
+        "pipeline_job_uuid": uuid,
+        "pipeline_job_resource_name": f"projects/{project}/locations/{region}/pipelineJobs/{run_id}",
+        "pipeline_job_create_time_utc": create_time,
+        "pipeline_job_schedule_time_utc": schedule_time,
+        "pipeline_google_cloud_project_id": project,
+        "pipeline_google_cloud_location": region,
+        "pipeline_service_account": "",
+        "pipeline_network": "",
+        "pipeline_persistent_resource_id": "",
+        "pipeline_encryption_key_name": "",
+    }

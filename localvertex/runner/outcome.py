@@ -1,11 +1,11 @@
-"""One attempt at one step, from its inputs to its outputs. Runs in a thread of its own."""
+"""One attempt at one step, from its inputs to its outcome; each attempt runs in its own thread."""
 
 from dataclasses import dataclass
 
 from compiled.spec import Container, Importer
 from localvertex import executors
 from localvertex.errors import Cancelled, TaskFailed
-from localvertex.executors.attempt import Job
+from localvertex.executors.attempt import Attempt
 from localvertex.executors.context import Context
 from localvertex.state import executor_files, step_cache
 from localvertex.state.task import State, Task, Values
@@ -14,7 +14,7 @@ from localvertex.values.placeholders import Scope
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of an attempt."""
+    """The outcome of an attempt."""
 
     task: Task
     state: State
@@ -24,8 +24,8 @@ class Outcome:
     is_retryable: bool = False
 
 
-def attempt(task: Task, executor: Container | Importer, context: Context) -> Outcome:
-    """Runs a step, or takes its outputs from the cache. Never raises: whatever happens is the outcome."""
+def run_attempt(task: Task, executor: Container | Importer, context: Context) -> Outcome:
+    """Run a step, or take its outputs from the cache. Never raises: every failure becomes the outcome."""
     exit_codes: list[int] = []
     try:
         key = cache_key(task, executor, context)
@@ -45,7 +45,7 @@ def attempt(task: Task, executor: Container | Importer, context: Context) -> Out
         return Outcome(task=task, state=State.CANCELLED, outputs=Values(), error="the run was stopped")
     except OSError as error:
         code, failure, is_retryable = None, f"{type(error).__name__}: {error}", True
-    except Exception as error:  # a defect of ours must end the task, not hang the run
+    except Exception as error:  # a defect of localvertex must end the task, not hang the run
         code, failure, is_retryable = None, f"localvertex failed: {type(error).__name__}: {error}", False
     return Outcome(
         task=task, state=State.FAILED, outputs=Values(), error=failure, exit_code=code, is_retryable=is_retryable
@@ -53,25 +53,25 @@ def attempt(task: Task, executor: Container | Importer, context: Context) -> Out
 
 
 def cache_key(task: Task, executor: Container | Importer, context: Context) -> str:
-    """The step's cache key, empty when the step is not to be cached."""
+    """Return the step's cache key, empty when caching is off for it."""
     if not (context.use_cache and task.spec.enable_cache and isinstance(executor, Container)):
         return ""
     return step_cache.key_of(context.pipeline_name, task.component, executor, task.inputs, task.spec.cache_key)
 
 
 def execute(task: Task, executor: Container | Importer, context: Context, exit_codes: list[int]) -> Values:
-    """Runs the step and reads its outputs.
+    """Run the step and read its outputs.
 
     Raises:
-        TaskFailed: it failed, or an output is missing.
-        Cancelled: the run was stopped.
+        TaskFailed: It failed, or an output is missing.
+        Cancelled: The run was stopped.
     """
     parent = f"projects/{context.project}/locations/{context.region}/metadataStores/default"
     executor_input = executor_files.prepare(task.component, task.inputs, task.folder, parent)
     runner = executors.find(executor)
     if runner is None:
-        raise TypeError(f"no executor for {task.component.executor}, which the check before the run lets through")
-    job = Job(
+        raise TypeError(f"no executor for {task.component.executor}, although the check before the run accepted it")
+    attempt = Attempt(
         label=task.label,
         component=task.component,
         executor=executor,
@@ -83,5 +83,5 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
         report_exit=exit_codes.append,
         report_custom_job=lambda status: setattr(task, "custom_job", status.as_json()),
     )
-    runner.execute(job)
+    runner.execute(attempt)
     return executor_files.read_outputs(task.component, executor_input)

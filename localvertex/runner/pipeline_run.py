@@ -1,4 +1,4 @@
-"""One run: puts the parts together and keeps run.json up to date."""
+"""One run: connects scheduler, display and record, and keeps run.json up to date."""
 
 import signal
 import threading
@@ -15,7 +15,7 @@ from localvertex.executors.context import Context, Warnings
 from localvertex.processes.processes import Processes
 from localvertex.runner.options import Options
 from localvertex.runner.scheduler import Scheduler
-from localvertex.show import report
+from localvertex.show import failure, report
 from localvertex.show.display import Display
 from localvertex.state import record, run_folder
 from localvertex.state.finished_steps import FinishedSteps
@@ -23,7 +23,7 @@ from localvertex.state.task import Task, Values
 
 
 class PipelineRun:
-    """A run that was prepared. `execute` may be called once; `stop` at any time and from any thread."""
+    """A prepared run. `execute` may be called once; `stop` at any time and from any thread."""
 
     def __init__(
         self,
@@ -50,10 +50,10 @@ class PipelineRun:
             job=job,
             processes=self._processes,
             warnings=Warnings(listener=display.warned, texts=list(self._earlier.get("warnings", []))),
-            tell=display.told,
+            report=display.reported,
             use_cache=options.use_cache,
             custom_jobs=options.custom_jobs,
-            images=options.images,
+            command_prefixes=options.command_prefixes,
         )
         self._root = root_task(file, {k: v for k, v in values.items() if v is not None}, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
@@ -75,17 +75,17 @@ class PipelineRun:
 
     @property
     def run_dir(self) -> Path:
-        """The folder of this run; run.json is in it."""
+        """Return the folder of this run, which contains run.json."""
         return self._context.run_dir
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Ends every process, SIGTERM first, with `at_once` by SIGKILL; the run becomes CANCELLED. Returns at once."""
+        """End every process by SIGTERM, with `at_once` by SIGKILL, without waiting; the run becomes CANCELLED."""
         self._scheduler.stop(at_once=at_once)
 
     def execute(self) -> dict[str, Any]:
-        """Runs to the end, writes run.json and run.html, returns the record."""
+        """Run to the end, write run.json and run.html, and return the record."""
         for text in platforms.harmless(self._file.pipeline.platforms):
-            self._context.warnings.say(text)
+            self._context.warnings.add(text)
         self._display.started(self.run_dir, self._root)
         try:
             with self._stopped_by_signals():
@@ -128,12 +128,13 @@ class PipelineRun:
             "parameters": self._values,
             "stopped_by_signal": self._signals[0] if self._signals else None,
             "warnings": list(self._context.warnings.texts),
+            **failure.of_run(self._root),
             **record.summary(self._root, self.run_dir),
         }
 
     @contextmanager
     def _stopped_by_signals(self) -> Iterator[None]:
-        """SIGINT and SIGTERM stop the run, a second one without grace; only where handlers can be set."""
+        """Stop the run on SIGINT and SIGTERM, on a second one without grace; only the main thread can set handlers."""
 
         def handle(number: int, _: object) -> None:
             self.stop(at_once=bool(self._signals))
@@ -151,7 +152,7 @@ class PipelineRun:
 
 
 def root_task(file: PipelineFile, values: dict[str, Any], run_dir: Path) -> Task:
-    """The root as a task: its inputs are the pipeline's parameters."""
+    """Return the root as a task, whose inputs are the pipeline's parameters."""
     component = file.pipeline.root
     spec = TaskSpec(name="root", component="root")
     inputs = Values(parameters=values)

@@ -1,4 +1,4 @@
-"""The check before a run: everything in the pipeline that does not run here, by name and place, at once."""
+"""The check before a run: everything in the pipeline that cannot run locally, with its path in the file, at once."""
 
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -13,11 +13,11 @@ from localvertex.values.placeholders import unknown_placeholders
 MAX_TASKS = 10_000
 
 MAX_DEPTH = 50
-"""Levels of dags; each is a folder inside another one. Pipelines that people write have about five."""
+"""Levels of nested dags, each a folder inside another one. Pipelines written by hand have about five."""
 
 
 def refusals(pipeline: Pipeline) -> list[str]:
-    """What cannot be honoured, one line each; an empty list when the pipeline can run."""
+    """Return what cannot be honoured, one line each; an empty list when the pipeline can run."""
     reasons = [*pipeline.unsupported, *platforms.refusals(pipeline.platforms)]
     reached = reachable(pipeline, reasons)
     for component in reached:
@@ -29,7 +29,7 @@ def refusals(pipeline: Pipeline) -> list[str]:
 
 
 def reachable(pipeline: Pipeline, reasons: list[str]) -> list[Component]:
-    """The components that can run, root first; adds to `reasons` what refers to nothing, or to itself."""
+    """Return the components that can run, root first; add to `reasons` what refers to nothing, or to itself."""
     found: dict[str, Component] = {}
     graph: dict[str, list[str]] = {}
     waiting = [pipeline.root]
@@ -50,12 +50,12 @@ def reachable(pipeline: Pipeline, reasons: list[str]) -> list[Component]:
     except CycleError as error:
         reasons.append(f"components contain each other: {shown_circle(error.args[1])}")
     if pipeline.root.name in pipeline.components:
-        reasons.append(f"components.{pipeline.root.name}: this name is the root's own")
+        reasons.append(f"components.{pipeline.root.name}: this name is reserved for the root")
     return list(found.values())
 
 
 def size_refusals(components: dict[str, Component], order: list[str]) -> list[str]:
-    """A pipeline that would unfold without end; in `order` each component comes after those that its tasks use."""
+    """Refuse a pipeline that unfolds too far; in `order` each component follows those that its tasks use."""
     depths: dict[str, int] = {}
     num_tasks: dict[str, int] = {}
     for name in order:
@@ -67,14 +67,12 @@ def size_refusals(components: dict[str, Component], order: list[str]) -> list[st
             for task in tasks
         )
     deepest, most = max(depths.values()), max(num_tasks.values())
-    reasons = [f"root: {deepest} levels of dags inside each other; at most {MAX_DEPTH} run here"] * (
-        deepest > MAX_DEPTH
-    )
-    return reasons + [f"root: it unfolds to {most} tasks; at most {MAX_TASKS} run here"] * (most > MAX_TASKS)
+    reasons = [f"root: {deepest} levels of nested dags; at most {MAX_DEPTH} can run locally"] * (deepest > MAX_DEPTH)
+    return reasons + [f"root: it unfolds to {most} tasks; at most {MAX_TASKS} can run locally"] * (most > MAX_TASKS)
 
 
 def dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[str]:
-    """References inside a dag that lead nowhere, dependencies in a circle, conditions that are no CEL."""
+    """Refuse references inside a dag that lead nowhere, circular dependencies, and conditions that are not CEL."""
     reasons: list[str] = []
     known = {name: pipeline.components.get(task.component) for name, task in dag.tasks.items()}
     for task in dag.tasks.values():
@@ -91,8 +89,8 @@ def dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[str
                     producer.output_parameters if kind == "Parameters" else producer.output_artifacts
                 )
                 if not declared or source.key not in declared:
-                    place = f"{component.place}.dag.outputs.{kind.lower()}.{name}"
-                    reasons.append(f"{place}: {source.producer!r} has no output {source.key!r}")
+                    path = f"{component.place}.dag.outputs.{kind.lower()}.{name}"
+                    reasons.append(f"{path}: {source.producer!r} has no output {source.key!r}")
     graph = {name: [each for each in task.dependencies if each in dag.tasks] for name, task in dag.tasks.items()}
     try:
         TopologicalSorter(graph).prepare()
@@ -102,7 +100,7 @@ def dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[str
 
 
 def source_refusals(task: TaskSpec, parent: Component, known: dict[str, Component | None]) -> list[str]:
-    """Inputs of a task that come from nowhere."""
+    """Refuse inputs of a task whose source does not exist."""
     reasons = []
     groups: list[tuple[dict[str, Any], str, str]] = [
         (task.parameters, "input_parameters", "output_parameters"),
@@ -110,17 +108,17 @@ def source_refusals(task: TaskSpec, parent: Component, known: dict[str, Componen
     ]
     for sources, inputs, outputs in groups:
         for name, source in sources.items():
-            place = f"{task.place}.inputs.{name}"
+            path = f"{task.place}.inputs.{name}"
             if source.input is not None and source.input not in getattr(parent, inputs):
-                reasons.append(f"{place}: the surrounding dag has no input {source.input!r}")
+                reasons.append(f"{path}: the surrounding dag has no input {source.input!r}")
             producer = known.get(source.producer or "")
             if source.producer is not None and producer and source.output not in getattr(producer, outputs):
-                reasons.append(f"{place}: {source.producer!r} has no output {source.output!r}")
+                reasons.append(f"{path}: {source.producer!r} has no output {source.output!r}")
     return reasons
 
 
 def expression_refusals(task: TaskSpec) -> list[str]:
-    """Conditions, selectors and placeholders of a task that mean nothing here."""
+    """Refuse conditions, selectors and placeholders of a task that cannot be evaluated."""
     reasons = []
     try:
         if task.condition:
@@ -128,33 +126,35 @@ def expression_refusals(task: TaskSpec) -> list[str]:
     except conditions.ConditionError as error:
         reasons.append(f"{task.place}.triggerPolicy.condition: {describe(task.condition, 300)} {error}")
     for name, source in task.parameters.items():
-        place = f"{task.place}.inputs.parameters.{name}"
+        path = f"{task.place}.inputs.parameters.{name}"
         try:
             if source.selector:
                 conditions.check_selector(source.selector)
         except conditions.ConditionError as error:
-            reasons.append(f"{place}.parameterExpressionSelector: {describe(source.selector, 300)} {error}")
-        reasons += [f"{place}: the placeholder {text} is not known" for text in placeholders_in(source.constant)]
+            reasons.append(f"{path}.parameterExpressionSelector: {describe(source.selector, 300)} {error}")
+        reasons += [f"{path}: the placeholder {text} is unknown" for text in placeholders_in(source.constant)]
     return reasons
 
 
 def loop_refusals(task: TaskSpec, component: Component | None) -> list[str]:
-    """Loops over something that is not there."""
+    """Refuse loops over inputs that do not exist."""
     loop = task.iterator
     if loop is None or component is None:
         return []
     reasons = []
     if loop.item_input not in {**component.input_parameters, **component.input_artifacts}:
-        reasons.append(f"{task.place}: the loop's item {loop.item_input!r} is no input of {component.name!r}")
+        reasons.append(f"{task.place}: the loop's item {loop.item_input!r} is not an input of {component.name!r}")
     missing_parameter = loop.input_parameter is not None and loop.input_parameter not in task.parameters
     missing_artifact = loop.input_artifact is not None and loop.input_artifact not in task.artifacts
     if missing_parameter or missing_artifact:
-        reasons.append(f"{task.place}: the loop's items {loop.input_parameter or loop.input_artifact!r} are no input")
+        reasons.append(
+            f"{task.place}: the loop's items {loop.input_parameter or loop.input_artifact!r} are not an input"
+        )
     return reasons
 
 
 def step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
-    """Steps that nothing here can execute."""
+    """Refuse steps that no executor can run."""
     executor = pipeline.executors.get(component.executor)
     if executor is None:
         if any(text.startswith(f"deploymentSpec.executors.{component.executor}:") for text in pipeline.unsupported):
@@ -162,7 +162,7 @@ def step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
         return [f"{component.place}: there is no executor {component.executor!r}"]
     runner = executors.find(executor)
     if runner is None:
-        return [f"{executor.place}: nothing here runs this"]
+        return [f"{executor.place}: no executor can run this locally"]
     reasons = runner.refusals(executor)
     names = [name for name, each in component.input_parameters.items() if each.type is ParameterType.TASK_CONFIG]
     reasons += [f"{component.place}: the input {name!r} is a TaskConfig, a Kubernetes feature" for name in names]
@@ -174,11 +174,11 @@ def step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
     else:
         texts += [executor.uri, executor.metadata]
     unknown = [name for text in texts for name in placeholders_in(text)]
-    return reasons + [f"{executor.place}: the placeholder {name} is not known" for name in unknown]
+    return reasons + [f"{executor.place}: the placeholder {name} is unknown" for name in unknown]
 
 
 def placeholders_in(value: Any) -> list[str]:
-    """Unknown placeholders in a value of whatever shape."""
+    """Return the unknown placeholders in a value of any shape."""
     if isinstance(value, str):
         return unknown_placeholders(value)
     if isinstance(value, list):
@@ -189,5 +189,5 @@ def placeholders_in(value: Any) -> list[str]:
 
 
 def shown_circle(names: list[str]) -> str:
-    """Names in a circle, the middle left out when there are many."""
+    """Join names that refer to each other in a circle; of many, leave out the middle."""
     return " -> ".join(names if len(names) <= 8 else [*names[:4], "...", *names[-3:]])

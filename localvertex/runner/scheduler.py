@@ -1,4 +1,4 @@
-"""The scheduler: one loop in one thread decides everything; steps run in threads that only report back."""
+"""The scheduler: one loop in one thread makes all decisions; steps run in threads that only report back."""
 
 import threading
 import time
@@ -9,10 +9,9 @@ from queue import Empty, SimpleQueue
 from compiled.spec import Container, Importer, Pipeline
 from localvertex.executors.context import Context
 from localvertex.processes import logs
-from localvertex.runner.outcome import Outcome, attempt
+from localvertex.runner.outcome import Outcome, run_attempt
 from localvertex.runner.task_inputs import InputError, complete_inputs, explanations, resolve_inputs
-from localvertex.runner.task_outputs import collect_dag, collect_loop, tolerated
-from localvertex.runner.task_tree import iterations, tasks_of
+from localvertex.runner.task_tree import collect_dag, collect_loop, iterations, tasks_of, tolerated
 from localvertex.state import executor_files
 from localvertex.state.finished_steps import FinishedSteps
 from localvertex.state.task import State, Task, Values
@@ -22,7 +21,7 @@ from localvertex.values.placeholders import Scope
 
 @dataclass(frozen=True, kw_only=True)
 class Stop:
-    """Somebody wants the run to stop."""
+    """A request to stop the run."""
 
     at_once: bool = False
 
@@ -56,26 +55,26 @@ class Scheduler:
         self._is_stopping = False
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Asks the run to stop; may be called from any thread and from signal handlers."""
+        """Request the run to stop; may be called from any thread and from signal handlers."""
         self._events.put(Stop(at_once=at_once))
 
     def run(self, root: Task) -> None:
-        """Runs the root task to its end.
+        """Run the root task to its end.
 
-        The loop: settle whatever can be decided without waiting (conditions, dags, tasks whose upstream is done), then
-        wait for one event: a step's outcome, a retry that is due, or the wish to stop.
+        The loop settles all that can be decided without waiting (conditions, dags, tasks whose upstream is final).
+        Then it waits for one event: a step's outcome, a retry that is due, or a request to stop.
         """
         self.open(root)
         while True:
             self.settle_children(root)
-            # The record shows what has ended before anything that builds on it begins.
+            # The record shows what has ended before anything that depends on it starts.
             self._on_settled()
             self.launch()
             if root.state.is_final:
                 return
             wait_seconds = self.seconds_to_next_retry(root)
             if wait_seconds is None and self._num_running == 0:
-                raise RuntimeError("no task can go on; the check before the run should have refused this pipeline")
+                raise RuntimeError("no task can continue; the check before the run should have refused this pipeline")
             for event in self.events(wait_seconds):
                 if isinstance(event, Stop):
                     self._is_stopping = True
@@ -85,7 +84,7 @@ class Scheduler:
                     self.accept(event)
 
     def events(self, wait_seconds: float | None) -> list[Outcome | Stop]:
-        """All that has happened, at least one event unless the time is over first."""
+        """Return all pending events; wait for the first one, `wait_seconds` at most."""
         found: list[Outcome | Stop] = []
         try:
             found.append(self._events.get(timeout=wait_seconds))
@@ -95,12 +94,12 @@ class Scheduler:
             return found
 
     def seconds_to_next_retry(self, root: Task) -> float | None:
-        """How long to wait at most; None when no retry is pending."""
+        """Return the seconds until the next retry is due, None when no retry is pending."""
         due = [task.retry_at for task in root.walk() if task.retry_at is not None]
         return max(0.0, min(due) - time.monotonic()) if due and not self._is_stopping else None
 
     def settle_children(self, parent: Task) -> None:
-        """Moves the tasks of an open dag or loop as far as they go, then the dag itself when all are final."""
+        """Advance the tasks of an open dag or loop as far as possible, and close it when all are final."""
         for child in parent.children.values():
             if child.state is State.PENDING and has_room(parent):
                 self.settle_pending(child, parent)
@@ -110,14 +109,16 @@ class Scheduler:
             self.close(parent)
 
     def settle_pending(self, task: Task, parent: Task) -> None:
-        """Starts a task, or ends it when it will not run."""
+        """Start a task, or finish it when it will not run."""
         siblings, upstream = parent.children, task.upstream
         if self._is_stopping:
             return self.finish(task, State.CANCELLED, note="the run was stopped")
         if not all(each.state.is_final for each in upstream) or self.waits_for_retry(task):
             return None
         if self._first_failed and task.attempts == 0 and not task.runs_after_failure:
-            return self.finish(task, State.NOT_TRIGGERED, note=f"{self._first_failed} failed; the policy is fail fast")
+            return self.finish(
+                task, State.NOT_TRIGGERED, note=f"not started after {self._first_failed} failed (fail fast)"
+            )
         blocked = [each for each in upstream if not each.state.has_outputs]
         if blocked and not task.spec.runs_after_failure:
             reasons = ", ".join(f"{each.name} is {each.state}" for each in blocked)
@@ -131,11 +132,11 @@ class Scheduler:
         return self._on_change(task) if self._finished.restore(task, upstream) else self.start(task)
 
     def waits_for_retry(self, task: Task) -> bool:
-        """Whether the next attempt is not due yet."""
+        """Return whether the next attempt is not due yet."""
         return task.retry_at is not None and time.monotonic() < task.retry_at
 
     def take_inputs(self, task: Task, siblings: dict[str, Task]) -> bool:
-        """Resolves inputs and condition; false when that ended the task."""
+        """Resolve inputs and condition; return false when that finished the task."""
         if task.iteration is not None:
             return True
         scope = Scope(job=self._context.job, task=task.placeholders)
@@ -154,14 +155,14 @@ class Scheduler:
         return True
 
     def is_triggered(self, task: Task, values: Values) -> bool:
-        """Whether the task's condition holds; inputs without a value are null in it."""
+        """Return whether the task's condition holds; inputs without a value are null in it."""
         try:
             return conditions.holds(task.spec.condition, values.parameters)
         except conditions.ConditionError as error:
             raise conditions.ConditionError(f"the condition {task.spec.condition!r} {error}") from None
 
     def open(self, task: Task) -> None:
-        """Opens a dag or a loop: its tasks become pending."""
+        """Open a dag or a loop: its tasks become pending."""
         task.state, task.started_at = State.RUNNING, task.started_at or time.time()
         if task.is_loop:
             try:
@@ -173,14 +174,14 @@ class Scheduler:
         return self._on_change(task)
 
     def start(self, task: Task) -> None:
-        """Makes an attempt at a step ready for `launch`."""
+        """Prepare an attempt at a step for `launch`."""
         task.attempts += 1
         task.state, task.retry_at, task.note = State.RUNNING, None, ""
         task.started_at = task.started_at or time.time()
         try:
             task.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            return self.finish(task, State.FAILED, error=f"its folder cannot be made: {error.strerror}")
+            return self.finish(task, State.FAILED, error=f"cannot create its folder: {error.strerror}")
         task.log = task.folder / executor_files.LOG
         if task.attempts > 1:
             logs.add(task.log, f"--- attempt {task.attempts} of {task.spec.retry.max_retries + 1} ---")
@@ -189,44 +190,44 @@ class Scheduler:
         return self._on_change(task)
 
     def launch(self) -> None:
-        """Starts the attempts that are ready, each in a thread."""
+        """Start the prepared attempts, each in a thread."""
         for task in self._starting:
             executor = self._pipeline.executors[task.component.executor]
             # Daemon threads: each ends with its process, and processes are ended by their supervisors.
-            threading.Thread(target=self.attempt, args=(task, executor), name=task.label, daemon=True).start()
+            threading.Thread(target=self.run_attempt, args=(task, executor), name=task.label, daemon=True).start()
         self._starting.clear()
 
-    def attempt(self, task: Task, executor: Container | Importer) -> None:
-        """One attempt at a step, in a thread of its own."""
-        self._events.put(attempt(task, executor, self._context))
+    def run_attempt(self, task: Task, executor: Container | Importer) -> None:
+        """Run one attempt at a step; called in its own thread."""
+        self._events.put(run_attempt(task, executor, self._context))
 
     def accept(self, outcome: Outcome) -> None:
-        """Takes the outcome of an attempt: the task's final state, or its next attempt."""
+        """Process the outcome of an attempt: the task's final state, or its next attempt."""
         task, policy = outcome.task, outcome.task.spec.retry
         task.exit_code, task.outputs = outcome.exit_code, outcome.outputs
         may_retry = outcome.state is State.FAILED and outcome.is_retryable and not self._is_stopping
         if not may_retry or task.attempts > policy.max_retries:
             return self.finish(task, outcome.state, error=outcome.error)
-        # Local rule: nobody at a desk waits the service's minutes; the order of attempts is what matters.
+        # Local rule: waits are shorter than the service's minutes; only the order of attempts matters.
         delay = policy.delay_seconds(task.attempts, longest_seconds=self._max_backoff_seconds)
         task.state, task.error, task.retry_at = State.PENDING, outcome.error, time.monotonic() + delay
-        task.note = f"attempt {task.attempts} of {policy.max_retries + 1} failed, next in {delay:g} s"
+        task.note = f"attempt {task.attempts} of {policy.max_retries + 1} failed, retry in {delay:g} s"
         return self._on_change(task)
 
     def close(self, task: Task) -> None:
-        """Ends a dag or loop whose tasks are all final."""
-        # Whoever wants to fail fast tolerates nothing: the tasks that did not start would be missing in silence.
+        """Finish a dag or loop whose tasks are all final."""
+        # Fail fast tolerates no failure: otherwise the tasks that did not start would be missing silently.
         states = {child.state for child in task.children.values() if self._fail_fast or not tolerated(child, task)}
         if State.CANCELLED in states:
             return self.finish(task, State.CANCELLED, note="the run was stopped")
         if State.FAILED in states:
             failed = [child.name for child in task.children.values() if child.state is State.FAILED]
-            return self.finish(task, State.FAILED, error=f"failed in it: {', '.join(failed)}")
+            return self.finish(task, State.FAILED, error=f"failed tasks: {', '.join(failed)}")
         task.outputs = collect_loop(task) if task.is_loop else collect_dag(task)
         return self.finish(task, State.SUCCEEDED)
 
     def finish(self, task: Task, state: State, *, error: str = "", note: str = "") -> None:
-        """Moves a task to a final state and tells about it."""
+        """Move a task to a final state and report the change."""
         if state is State.FAILED and self._fail_fast:
             self._first_failed = self._first_failed or task.label
         task.finish(state, error=error, note=note)
@@ -234,6 +235,6 @@ class Scheduler:
 
 
 def has_room(parent: Task) -> bool:
-    """Whether another child may start: the iterations of a loop that run at once may be limited."""
+    """Return whether another child may start: a loop may limit its parallel iterations."""
     limit = parent.spec.iterator.max_parallel if parent.is_loop and parent.spec.iterator else 0
     return not limit or sum(each.state is State.RUNNING for each in parent.children.values()) < limit

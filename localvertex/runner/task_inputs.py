@@ -1,8 +1,9 @@
-"""What goes into a task: the values of its inputs from the dag around it, and from its siblings' outputs."""
+"""The inputs of a task: their values from the surrounding dag and from the outputs of sibling tasks."""
 
 from typing import Any
 
 from compiled.spec import Component, ParameterSource, ParameterType
+from localvertex.show import failure
 from localvertex.state.task import State, Task, Values
 from localvertex.values import conditions
 from localvertex.values.placeholders import Scope, Unresolvable, resolve_structure
@@ -10,14 +11,14 @@ from localvertex.values.values import as_text, convert
 
 
 class InputError(Exception):
-    """An input has no value, or one of the wrong type; the text is for the user."""
+    """An input has no value, or one of the wrong type; the text is shown to the user."""
 
 
 def resolve_inputs(task: Task, siblings: dict[str, Task], scope: Scope, resource_name: str) -> Values:
-    """Values of all inputs of a task whose upstream tasks are final.
+    """Return the values of all inputs of a task whose upstream tasks are final.
 
     Raises:
-        InputError: a required input has no value or a wrong one.
+        InputError: A required input has no value or an invalid one.
     """
     around = task.parent.inputs if task.parent else Values()
     values = Values()
@@ -33,7 +34,7 @@ def resolve_inputs(task: Task, siblings: dict[str, Task], scope: Scope, resource
             constants[name] = source
             continue
         values.parameters[name] = selected(source, value, name, task.component)
-    # Constants last: an f-string refers to the other inputs of the same task.
+    # Constants come last: an f-string refers to other inputs of the same task.
     known = Scope(job=scope.job, task=scope.task, executor_input={"inputs": {"parameterValues": values.parameters}})
     resolved = {
         name: selected(source, resolve(source.constant, known, name), name, task.component)
@@ -51,7 +52,7 @@ def resolve_inputs(task: Task, siblings: dict[str, Task], scope: Scope, resource
 
 
 def resolve(constant: Any, scope: Scope, name: str) -> Any:
-    """A constant with its placeholders replaced, those of a wrapped custom job's command left for the job."""
+    """Return a constant with its placeholders replaced, except those that a wrapped custom job resolves itself."""
     try:
         return resolve_structure(constant, scope, is_final=False)
     except Unresolvable as error:
@@ -59,9 +60,9 @@ def resolve(constant: Any, scope: Scope, name: str) -> Any:
 
 
 def selected(source: ParameterSource, value: Any, name: str, component: Component) -> Any:
-    """The value, or the part of it that the source selects, as text where text is declared.
+    """Return the value, or the part of it that the source selects, as text where text is declared.
 
-    kfp declares a field of a loop's item as STRING, whatever is in it.
+    kfp declares a field of a loop's item as STRING, whatever its type.
     """
     if source.selector is None or value is None:
         return value
@@ -75,19 +76,19 @@ def selected(source: ParameterSource, value: Any, name: str, component: Componen
 
 
 def complete_inputs(values: Values, component: Component, scope: Scope, explain: dict[str, str]) -> Values:
-    """The values with defaults filled in and every parameter as its declared type.
+    """Return the values with defaults filled in and every parameter converted to its declared type.
 
-    `explain` says, for inputs that have no value, where it should have come from.
+    `explain` describes, for inputs without a value, where it should have come from.
 
     Raises:
-        InputError: a required input is missing, or a value is not of its type.
+        InputError: A required input is missing, or a value is not of its type.
     """
     parameters = {name: value for name, value in values.parameters.items() if value is not None}
     for name, declared in component.input_parameters.items():
         if name not in parameters and declared.default is not None:
             parameters[name] = resolve(declared.default, scope, name)
         if name not in parameters:
-            # A dag hands on what it was not given; the step that cannot do without says so.
+            # A dag may lack an input that none of its steps requires; a step that does require it reports it.
             if declared.is_required and component.dag is None:
                 raise InputError(f"input {name!r} has no value{explain.get(name, '')}")
             continue
@@ -104,25 +105,25 @@ def complete_inputs(values: Values, component: Component, scope: Scope, explain:
 
 
 def explanations(task: Task, siblings: dict[str, Task]) -> dict[str, str]:
-    """For each input that a sibling should have given: what became of that sibling."""
+    """Return, for each input from a sibling, what became of that sibling."""
     sources: dict[str, Any] = {**task.spec.parameters, **task.spec.artifacts}
     result = {}
     for name, source in sources.items():
         if source.producer is not None:
             producer = siblings[source.producer]
-            result[name] = f": its producer {producer.name!r} is {producer.state} and gave no {source.output!r}"
+            result[name] = f": its producer {producer.name!r} is {producer.state} and has no output {source.output!r}"
     return result
 
 
 def final_status(task: Task, resource_name: str) -> dict[str, Any]:
-    """PipelineTaskFinalStatus of a task, in the JSON form that kfp's executor reads."""
+    """Return the PipelineTaskFinalStatus of a task, in the JSON form that kfp's executor reads."""
     failed = [each for each in task.walk() if each.state is State.FAILED and each.error]
-    # The deepest failure has the real text; a dag's own is only about its children.
-    message = next((f"{each.title}: {each.error}" for each in failed if each.is_step), task.error)
+    # The deepest failure has the real text; a dag's own only names its children.
+    message = next((failure.sentence(each) for each in failed if each.is_step), task.error)
     status: dict[str, Any] = {
         "state": "SUCCEEDED" if task.state.has_outputs else str(task.state),
         "pipelineJobResourceName": resource_name,
         "pipelineTaskName": task.spec.name,
     }
-    # Code 9 is FAILED_PRECONDITION, what the service reports for a failed user container.
+    # Code 9 is FAILED_PRECONDITION, which the service reports for a failed user container.
     return status | ({"error": {"code": 9, "message": message}} if message else {})

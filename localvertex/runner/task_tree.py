@@ -1,16 +1,22 @@
-"""The tasks that appear when a dag or a loop is opened."""
+"""Dags and loops: the tasks that they open into, and the outputs that they collect when all of these are final."""
 
 from graphlib import TopologicalSorter
+from typing import Any
 
-from compiled.spec import Dag, Pipeline, TaskSpec
-from localvertex.runner.task_inputs import complete_inputs
-from localvertex.runner.task_outputs import loop_items
-from localvertex.state.task import Task
-from localvertex.values.placeholders import Scope
+from compiled.spec import Dag, OutputSource, ParameterType, Pipeline, TaskSpec
+from localvertex.runner.task_inputs import InputError, complete_inputs
+from localvertex.state.task import State, Task, Values
+from localvertex.values.json_text import parse_json
+from localvertex.values.placeholders import Scope, Unresolvable, resolve_structure
+from localvertex.values.values import as_text
+from userinput.errors import UserError
+
+MAX_ITEMS = 10_000
+"""Most iterations of one ParallelFor: each is a task with a folder, a log and an entry in run.json."""
 
 
 def tasks_of(parent: Task, dag: Dag, pipeline: Pipeline) -> dict[str, Task]:
-    """The tasks of a dag by name, each after those it depends on."""
+    """Return the tasks of a dag by name, each after those it depends on."""
     return {
         spec.name: Task(
             spec=spec,
@@ -25,16 +31,16 @@ def tasks_of(parent: Task, dag: Dag, pipeline: Pipeline) -> dict[str, Task]:
 
 
 def in_order(dag: Dag) -> list[TaskSpec]:
-    """The tasks of a dag, each after those it depends on."""
+    """Return the specs of a dag's tasks, each after those it depends on."""
     graph = {name: [each for each in task.dependencies if each in dag.tasks] for name, task in dag.tasks.items()}
     return [dag.tasks[name] for name in TopologicalSorter(graph).static_order()]
 
 
 def iterations(loop: Task, scope: Scope) -> dict[str, Task]:
-    """The iterations of a ParallelFor by index, their inputs complete.
+    """Return the iterations of a ParallelFor by index, with complete inputs.
 
     Raises:
-        InputError: what is iterated over is not a list, or an item is not of its type.
+        InputError: The items are not a list, or an item is not of its type.
     """
     return {
         str(index): Task(
@@ -49,3 +55,102 @@ def iterations(loop: Task, scope: Scope) -> dict[str, Task]:
         )
         for index, values in enumerate(loop_items(loop, scope))
     }
+
+
+def loop_items(loop: Task, scope: Scope) -> list[Values]:
+    """Return the inputs of each iteration of a ParallelFor.
+
+    Raises:
+        InputError: The items are not a list.
+    """
+    iterator = loop.spec.iterator
+    if iterator is None:
+        raise TypeError(f"{loop.label} is not a loop")
+    if iterator.input_artifact is not None:
+        artifacts = loop.inputs.artifacts.get(iterator.input_artifact, [])
+        return [
+            Values(parameters=loop.inputs.parameters, artifacts=loop.inputs.artifacts | {iterator.item_input: [each]})
+            for each in artifacts
+        ]
+    items: Any = None
+    if iterator.items is not None:
+        try:
+            items = resolve_structure(list(iterator.items), scope)
+        except Unresolvable as error:
+            raise InputError(str(error)) from None
+    elif iterator.input_parameter is not None:
+        items = loop.inputs.parameters.get(iterator.input_parameter)
+    if isinstance(items, str):
+        try:
+            items = parse_json(items, "items")
+        except UserError as error:
+            raise InputError(str(error)) from None
+    if not isinstance(items, list):
+        raise InputError(f"items of the loop: expected a list, found {items!r}")
+    if len(items) > MAX_ITEMS:
+        raise InputError(f"the loop has {len(items)} items; at most {MAX_ITEMS} can run locally")
+    declared = loop.component.input_parameters.get(iterator.item_input)
+    if declared is not None and declared.type is ParameterType.STRING:
+        # kfp declares the items of a list without an item type as STRING, and writes its conditions accordingly.
+        items = [as_text(item) for item in items]
+    return [
+        Values(parameters=loop.inputs.parameters | {iterator.item_input: item}, artifacts=loop.inputs.artifacts)
+        for item in items
+    ]
+
+
+def collect_dag(dag_task: Task) -> Values:
+    """Return the outputs of a dag whose tasks are all final; an output whose producer did not run is left out.
+
+    Their types were checked when steps wrote them. The dag's declarations cannot be used: for outputs that a Collected
+    takes, kfp's compiler declares LIST already in the dags inside the loop.
+    """
+    dag = dag_task.component.dag or Dag(tasks={})
+    values = Values()
+    for name, sources in dag.parameters.items():
+        found = first([(dag_task.children[each.producer].outputs.parameters, each) for each in sources])
+        if found is not None:
+            values.parameters[name] = found
+    for name, sources in dag.artifacts.items():
+        found = first([(dag_task.children[each.producer].outputs.artifacts, each) for each in sources])
+        if found is not None:
+            values.artifacts[name] = found
+    return values
+
+
+def first(candidates: list[tuple[dict[str, Any], OutputSource]]) -> Any:
+    """Return the first output that exists: for a OneOf, that of the branch that ran."""
+    return next((outputs[source.key] for outputs, source in candidates if outputs.get(source.key) is not None), None)
+
+
+def collect_loop(loop: Task) -> Values:
+    """Return the outputs of a ParallelFor, for Collected: by name, the iterations' values in order."""
+    dag = loop.component.dag or Dag(tasks={})
+    iterations = list(loop.children.values())
+    return Values(
+        parameters={
+            name: [each.outputs.parameters[name] for each in iterations if name in each.outputs.parameters]
+            for name in dag.parameters
+        },
+        artifacts={
+            name: [artifact for each in iterations for artifact in each.outputs.artifacts.get(name, [])]
+            for name in dag.artifacts
+        },
+    )
+
+
+def tolerated(child: Task, parent: Task) -> bool:
+    """Return whether a later task makes up for a task's failure, because it ignores upstream failures and succeeded.
+
+    An exit task has the same trigger rule, but reports a failure rather than making up for it. It follows an
+    `exit-handler-N` dag, or takes the final status.
+    """
+    if child.state is not State.FAILED or child.name.startswith("exit-handler-"):
+        return False
+    return any(
+        child.name in task.spec.dependencies
+        and task.spec.runs_after_failure
+        and task.state.has_outputs
+        and not any(source.final_status_of for source in task.spec.parameters.values())
+        for task in parent.children.values()
+    )

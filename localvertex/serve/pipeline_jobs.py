@@ -19,7 +19,7 @@ from localvertex.serve.api.listing import page
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
 from localvertex.serve.pipeline_job_view import FIELDS, pipeline_job, pipeline_name, searchable
-from localvertex.state import record, run_ids
+from localvertex.state import record, run_folder
 from userinput.errors import UserError
 
 COLLECTION = "pipelineJobs"
@@ -64,7 +64,7 @@ class PipelineJobs:
         if not spec:
             raise invalid("pipelineSpec is missing; templates are read by the SDK, which sends the pipeline itself")
         with self._store.lock, tempfile.TemporaryDirectory() as folder:
-            job_id = job_id or run_ids.new_run_id(pipeline_name(spec), self._work_dir)
+            job_id = job_id or run_folder.new_run_id(pipeline_name(spec), self._work_dir)
             self._check_id(location, job_id)
             path = Path(folder) / "pipeline.json"
             path.write_text(json.dumps(spec))
@@ -91,7 +91,7 @@ class PipelineJobs:
         return engine.Options(work_dir=self._work_dir, run_id=job_id, project=location.project, region=location.region)
 
     def _check_id(self, location: Location, job_id: str) -> None:
-        if not run_ids.RUN_ID.fullmatch(job_id) or job_id in run_ids.RESERVED:
+        if not run_folder.RUN_ID.fullmatch(job_id) or job_id in run_folder.RESERVED:
             raise invalid(
                 f"pipelineJobId {job_id[:140]!r}: lower-case letters, digits and '-', a letter first, 128 at most"
             )

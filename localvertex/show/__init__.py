@@ -1,1 +1,1 @@
-"""Every page and every line that a user sees of a run; nothing is decided here."""
+"""Everything that a user sees of a run: progress, summary, failure and report; no decisions are made here."""

@@ -1,32 +1,32 @@
-"""The part of `run.html` about custom jobs: what went wrong, and what the time of each replica went into."""
+"""The part of `run.html` about custom jobs: failures, and how each replica spent its time."""
 
 from typing import Any
 
 MEANING = {
-    "productive": "steps that count",
-    "lost": "steps trained twice, and what a failure cut off",
-    "saving": "checkpoints",
-    "restoring": "taking up a checkpoint",
-    "starting": "from the start of a process to its first step",
-    "evaluating": "on validation pictures",
-    "waiting": "no process, or between events",
-    "running": "a program that tells of no steps",
+    "productive": "training steps whose result is kept",
+    "lost": "steps trained twice, and steps interrupted by a failure",
+    "saving": "writing checkpoints",
+    "restoring": "reading a checkpoint",
+    "starting": "from process start to the first step",
+    "evaluating": "on the validation split",
+    "waiting": "no process running, or between events",
+    "running": "a program that logs no steps",
 }
-"""Kinds of localvertex/custom_jobs/goodput/timeline.py in words, in the order of the legend."""
+"""Meaning of the kinds of localvertex/custom_jobs/goodput/timeline.py, in the order of the legend."""
 
 
 def sections(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One section for each custom job that has ended."""
+    """Return one section for each custom job that has ended."""
     jobs = [task for task in tasks if (task.get("custom_job") or {}).get("goodput")]
     return [section(task["title"], task["log"].rpartition("/")[0], task["custom_job"]) for task in jobs]
 
 
 def section(title: str, folder: str, job: dict[str, Any]) -> dict[str, Any]:
-    """What the template shows of a job; `folder` holds its logs, relative to the page."""
+    """Return what the template shows of a job; `folder` is the folder of its logs, relative to the page."""
     goodput = job["goodput"]
     total = goodput["total_seconds"]
     seconds = goodput["seconds"]
-    # What only other replicas did, such as running, has a colour but no seconds of the primary.
+    # A kind that occurs only in other replicas, such as running, has a colour but no seconds of the primary.
     used = {kind for segments in goodput["timeline"].values() for kind, _, _ in segments}
     return {
         "title": title,
@@ -50,7 +50,7 @@ def section(title: str, folder: str, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def bars(segments: list[list[Any]], total: float) -> list[dict[str, Any]]:
-    """Segments with their place in percent of the job."""
+    """Return the segments with their position in percent of the job."""
     return [
         {
             "kind": kind,
@@ -63,35 +63,35 @@ def bars(segments: list[list[Any]], total: float) -> list[dict[str, Any]]:
 
 
 def sentences(job: dict[str, Any]) -> list[str]:
-    """The job in words."""
+    """Describe the job in sentences."""
     goodput = job["goodput"]
-    said = []
+    texts = []
     if goodput["fraction"] is None:
-        said.append(
-            f"{goodput['total_seconds']:.1f} s; no replica told of steps (docs/events.md), so there is no goodput."
+        texts.append(
+            f"{goodput['total_seconds']:.1f} s; no replica logged steps (docs/events.md), so there is no goodput."
         )
     else:
-        said.append(
+        texts.append(
             f"Goodput {goodput['fraction']:.0%}: {goodput['seconds']['productive']:.1f} s of "
-            f"{goodput['total_seconds']:.1f} s went into the {counted(goodput['num_steps'], 'step')} that count."
+            f"{goodput['total_seconds']:.1f} s were spent on the {counted(goodput['num_steps'], 'step')} that count."
         )
     if goodput["num_lost_steps"]:
-        said.append(f"{counted(goodput['num_lost_steps'], 'step')} had to be trained again.")
+        texts.append(f"{counted(goodput['num_lost_steps'], 'step')} had to be repeated.")
     if job["num_restarts"]:
-        said.append(
+        texts.append(
             f"{counted(job['num_restarts'], 'restart')}, {job['num_preemptions']} of them after a preemption: "
-            f"one failure in {goodput['mean_seconds_between_failures']:.1f} s."
+            f"one failure per {goodput['mean_seconds_between_failures']:.1f} s."
         )
     if goodput["best_seconds_between_saves"] is not None:
         between = goodput["mean_seconds_between_saves"]
-        now = f"; it saved every {between:.2g} s" if between else ""
-        said.append(
-            f"At this rate of failures, and {1000 * goodput['mean_save_seconds']:.3g} ms a save, a checkpoint every "
-            f"{goodput['best_seconds_between_saves']:.2g} s loses least (Young and Daly){now}."
+        now = f" The job saved one every {between:.2g} s." if between else ""
+        texts.append(
+            f"At this failure rate, and {1000 * goodput['mean_save_seconds']:.3g} ms per save, a checkpoint every "
+            f"{goodput['best_seconds_between_saves']:.2g} s loses the least time (Young and Daly).{now}"
         )
-    return said
+    return texts
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 step`, `2 steps`."""
+    """Return `1 step`, `2 steps`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,11 +1,10 @@
-"""`run.html`: the page that a run leaves behind, also when it failed."""
+"""`run.html`: the page of a run, written also when the run failed."""
 
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from localvertex.processes import logs
-from localvertex.show import job_report
+from localvertex.show import failure, job_report
 from localvertex.state import record
 from localvertex.state.task import State
 from localvertex.values.placeholders import local_path
@@ -14,12 +13,12 @@ from userinput import files
 FILE, TEMPLATE = "run.html", "run.html.j2"
 
 MAX_EMBEDDED_BYTES = 30 * 1024 * 1024
-"""All embedded pages together; what goes beyond is linked."""
+"""Limit for all embedded pages together; further pages are linked."""
 
 
 def write(run_dir: Path, content: dict[str, Any]) -> Path:
-    """Writes the page in one piece and returns its path."""
-    # Imported here: a run that is refused needs no template engine.
+    """Write the page by one rename and return its path."""
+    # Imported late: a run that is refused needs no template engine.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     folder = Path(__file__).parent
@@ -29,7 +28,7 @@ def write(run_dir: Path, content: dict[str, Any]) -> Path:
         steps=[step_row(task, content) for task in content["tasks"] if is_shown(task)],
         custom_jobs=job_report.sections(content["tasks"]),
         pages=embedded_pages(run_dir, content["tasks"]),
-        failure=failure(run_dir, content),
+        failure=failed_step(run_dir, content),
         models=[{**each, "link": link(run_dir, each["uri"])} for each in content["models"]],
         style=(folder / "run.css").read_text(),
     )
@@ -38,12 +37,12 @@ def write(run_dir: Path, content: dict[str, Any]) -> Path:
 
 
 def is_shown(task: dict[str, Any]) -> bool:
-    """Steps, and dags that were not entered."""
+    """Return whether a task has a row: steps, and dags that were not triggered."""
     return bool(task["kind"] == "step" or task["state"] == State.NOT_TRIGGERED)
 
 
 def step_row(task: dict[str, Any], content: dict[str, Any]) -> dict[str, Any]:
-    """A task with its place on the time line, in percent of the run."""
+    """Return a task with its position on the timeline, in percent of the run."""
     total = max(content["seconds"], 0.001)
     begin, start = moment(content["start_time"]), moment(task["start_time"])
     left = (start - begin).total_seconds() / total * 100 if begin and start else 0.0
@@ -52,12 +51,12 @@ def step_row(task: dict[str, Any], content: dict[str, Any]) -> dict[str, Any]:
 
 
 def moment(text: str | None) -> datetime | None:
-    """A time of the record."""
+    """Parse a time of the record."""
     return datetime.fromisoformat(text) if text else None
 
 
 def embedded_pages(run_dir: Path, tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every system.HTML artifact: its text, or only a link when there is too much of it."""
+    """Return every system.HTML artifact: its text, or only a link beyond the limit."""
     left = MAX_EMBEDDED_BYTES
     pages = []
     for path, name, artifact in record.artifacts_of_type(tasks, "system.HTML"):
@@ -69,23 +68,16 @@ def embedded_pages(run_dir: Path, tasks: list[dict[str, Any]]) -> list[dict[str,
     return pages
 
 
-def failure(run_dir: Path, content: dict[str, Any]) -> dict[str, Any] | None:
-    """The error of a run and the end of the log that belongs to it."""
+def failed_step(run_dir: Path, content: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the error of a run with the end of the log that explains it."""
     if not content["error"]:
         return None
-    from localvertex.show import summary
-
-    task = next((each for each in content["tasks"] if each["path"] == content["failed_task"]), None)
-    log = summary.log_of(task, run_dir) if task else None
-    return {
-        "text": content["error"],
-        "lines": logs.tail(log, summary.NUM_LOG_LINES) if log else [],
-        "log": str(log.relative_to(run_dir)) if log else None,
-    }
+    log, lines = failure.log_of(content, run_dir)
+    return {"text": content["error"], "lines": lines, "log": str(log.relative_to(run_dir)) if log else None}
 
 
 def link(run_dir: Path, uri: str) -> str:
-    """A link that works from the run's folder: relative where the file is in it."""
+    """Return a link that works from the run's folder, relative for files inside it."""
     path = Path(uri)
     if "://" in uri or not path.is_absolute():
         return uri if uri.startswith(("https://", "http://")) else ""

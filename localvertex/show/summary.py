@@ -1,4 +1,4 @@
-"""The end of a run on the terminal: steps, metrics, models, the error, where to look further."""
+"""The summary of a run on the terminal: steps, metrics, models, error and report."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from localvertex.processes import logs
+from localvertex.show import failure
 from localvertex.show.job_report import sentences
 from localvertex.state.task import State
 
@@ -22,26 +22,24 @@ COLOURS = {
     State.PENDING: "dim",
 }
 
-NUM_LOG_LINES = 20
-
 
 def console() -> Console:
-    """Standard output; wide enough not to break paths where there is no terminal."""
+    """Return standard output; without a terminal, wide enough not to break paths."""
     return Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 200)
 
 
 def state_text(state: str, note: str | None = None) -> Text:
-    """A state in its colour."""
+    """Return a state in its colour."""
     return Text(state + (f" ({note})" if note else ""), style=COLOURS.get(State(state), ""))
 
 
 def show(content: dict[str, Any]) -> None:
-    """Prints the summary of a record."""
+    """Print the summary of a record."""
     out = console()
     run_dir = Path(content["work_dir"]) / content["run_id"]
     out.print(table_of_steps(content))
     for task in content["tasks"]:
-        # Runs of an earlier version have no such field.
+        # Runs of an earlier version do not have this field.
         if (task.get("custom_job") or {}).get("goodput"):
             out.print(f"  {task['title']}: {sentences(task['custom_job'])[0]}", markup=False)
     for metric in content["metrics"]:
@@ -51,7 +49,7 @@ def show(content: dict[str, Any]) -> None:
             markup=False,
         )
     for model in content["models"]:
-        out.print(f"  model: {place_of_model(content, model)}", markup=False)
+        out.print(f"  model: {location_of_model(content, model)}", markup=False)
     if content["state"] == State.FAILED:
         show_failure(content, run_dir, out)
     text = f"{content['run_id']}: {content['state']} after {content['seconds']:.1f} s"
@@ -60,8 +58,8 @@ def show(content: dict[str, Any]) -> None:
         out.print(f"report: {run_dir / 'run.html'}", markup=False)
 
 
-def place_of_model(content: dict[str, Any], model: dict[str, Any]) -> str:
-    """The folder of a model, for a registered one that of its version in the local registry."""
+def location_of_model(content: dict[str, Any], model: dict[str, Any]) -> str:
+    """Return the URI of a model, for a registered one the resource name and its folder in the local registry."""
     if not model["resource_name"]:
         return str(model["uri"])
     model_id, _, version = model["resource_name"].rpartition("/")[2].partition("@")
@@ -70,7 +68,7 @@ def place_of_model(content: dict[str, Any], model: dict[str, Any]) -> str:
 
 
 def table_of_steps(content: dict[str, Any]) -> Table:
-    """Steps and what did not run, with state and seconds."""
+    """Return the table of steps, and of dags that were not triggered, with state and seconds."""
     table = Table(box=None, pad_edge=False)
     table.add_column("step")
     table.add_column("state")
@@ -86,13 +84,11 @@ def table_of_steps(content: dict[str, Any]) -> Table:
 
 
 def show_failure(content: dict[str, Any], run_dir: Path, out: Console) -> None:
-    """The failed task: its error, the end of its own log, and where the log is."""
+    """Print the error of the failed task, the end of its log, and the path of the log."""
     out.print(Text(f"failed: {content['error']}", style="bold red"))
-    task = next((each for each in content["tasks"] if each["path"] == content["failed_task"]), None)
-    log = log_of(task, run_dir) if task else None
+    log, lines = failure.log_of(content, run_dir)
     if log is None:
         return
-    lines = logs.tail(log, NUM_LOG_LINES)
     for line in lines[:-1]:
         out.print(f"  | {line}", markup=False)
     for line in lines[-1:]:
@@ -100,17 +96,8 @@ def show_failure(content: dict[str, Any], run_dir: Path, out: Console) -> None:
     out.print(f"log: {log}", markup=False)
 
 
-def log_of(task: dict[str, Any], run_dir: Path) -> Path | None:
-    """The log that tells why a task failed: that of its replica where there is one."""
-    if not task["log"]:
-        return None
-    log = run_dir / task["log"]
-    replicas = sorted(log.parent.glob("workerpool*.log"))
-    return next((each for each in replicas if each.stat().st_size), log if log.is_file() else None)
-
-
 def table_of_runs(records: list[dict[str, Any]]) -> None:
-    """Prints one line a run."""
+    """Print one line per run."""
     table = Table(box=None, pad_edge=False)
     for name in ("run", "state", "seconds", "started", "pipeline"):
         table.add_column(name, justify="right" if name == "seconds" else "left")

@@ -1,1 +1,1 @@
-"""What a run keeps on disk and in memory: tasks, records, folders and the cache; nothing is executed here."""
+"""The state of runs in memory and on disk: tasks, records, folders, registry and caches; nothing is executed here."""

@@ -1,4 +1,4 @@
-"""`executor_input.json` and `executor_output.json`: what a step is told, and what it says when done."""
+"""The files between localvertex and a step: `executor_input.json` and `executor_output.json`."""
 
 import json
 import shutil
@@ -18,9 +18,9 @@ INPUT, OUTPUT, LOG = "executor_input.json", "executor_output.json", "log.txt"
 
 
 def prepare(component: Component, inputs: Values, folder: Path, artifact_parent: str) -> dict[str, Any]:
-    """Makes the task's folder ready for an attempt and returns the executor input.
+    """Prepare the task's folder for an attempt and return the executor input.
 
-    What an earlier attempt left is removed. `artifact_parent` is the resource name that artifact names start with.
+    Files of an earlier attempt are removed. `artifact_parent` is the resource name that artifact names start with.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name in [*component.output_artifacts, *component.output_parameters, OUTPUT]:
@@ -44,12 +44,12 @@ def prepare(component: Component, inputs: Values, folder: Path, artifact_parent:
 
 
 def new_artifact(kind: dict[str, str], path: Path, parent: str) -> Artifact:
-    """An artifact that does not exist yet; the name is its identity, as in Vertex ML Metadata."""
+    """Return an artifact that does not exist yet; its name is its identity, as in Vertex ML Metadata."""
     return {"name": f"{parent}/artifacts/{uuid4().int >> 66}", "type": kind, "uri": str(path), "metadata": {}}
 
 
 def remove(path: Path) -> None:
-    """Removes a file or a folder, if there is one."""
+    """Remove a file or a folder, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -57,16 +57,16 @@ def remove(path: Path) -> None:
 
 
 def read_outputs(component: Component, executor_input: dict[str, Any]) -> Values:
-    """The outputs of a step that has ended well.
+    """Return the outputs of a step that has succeeded.
 
     Raises:
-        TaskFailed: an output is missing, of the wrong type, or the file is broken.
+        TaskFailed: An output is missing or of the wrong type, or the file is broken.
     """
     written = read_output_file(Path(executor_input["outputs"]["outputFile"]))
     values = Values()
     for name, declared in component.output_parameters.items():
         path = Path(executor_input["outputs"]["parameters"][name]["outputFile"])
-        # Like the service: a file at the parameter's own place counts more than the executor output.
+        # As in the service, a file at the parameter's own path takes precedence over the executor output.
         value = read_parameter_file(path, name, declared.type) if path.is_file() else written[0].get(name)
         if value is None:
             if declared.is_optional:
@@ -84,7 +84,7 @@ def read_outputs(component: Component, executor_input: dict[str, Any]) -> Values
 
 
 def read_output_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Parameters and artifacts of an executor output; both empty when the step wrote none."""
+    """Return parameters and artifacts of an executor output; both empty when the step wrote none."""
     if not path.is_file():
         return {}, {}
     try:
@@ -96,7 +96,7 @@ def read_output_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def read_parameter_file(path: Path, name: str, kind: ParameterType) -> Any:
-    """An output parameter written to its own file (OutputPath): text for STRING, else JSON."""
+    """Read an output parameter from its own file (OutputPath): text for STRING, else JSON."""
     text = path.read_text()
     if kind is ParameterType.STRING:
         return text
@@ -107,10 +107,10 @@ def read_parameter_file(path: Path, name: str, kind: ParameterType) -> Any:
 
 
 def bring_from_custom_path(planned: Artifact, written: Any, folder: Path) -> None:
-    """Moves an artifact that the step wrote elsewhere (`artifact.custom_path`) to its place, as the launcher would.
+    """Move an artifact that the step wrote elsewhere (`artifact.custom_path`) to its URI, as the launcher would.
 
     Raises:
-        TaskFailed: there is nothing at that path.
+        TaskFailed: The path does not exist.
     """
     first = written["artifacts"][0] if isinstance(written, dict) and written.get("artifacts") else {}
     custom = first.get("custom_path") if isinstance(first, dict) else None
@@ -118,13 +118,13 @@ def bring_from_custom_path(planned: Artifact, written: Any, folder: Path) -> Non
         return
     source = folder / str(custom)
     if not source.exists():
-        raise TaskFailed(f"there is nothing at the artifact's custom_path {custom!r}")
+        raise TaskFailed(f"the artifact's custom_path {custom!r} does not exist")
     remove(Path(planned["uri"]))
     shutil.move(source, planned["uri"])
 
 
 def merge_artifacts(planned: list[Artifact], written: Any) -> list[Artifact]:
-    """The artifacts as the step left them: its uri and metadata, the type and the name as planned."""
+    """Return the artifacts with what the step wrote; missing names, types and URIs are as planned."""
     if not isinstance(written, dict) or not written.get("artifacts"):
         return planned
     kind, name = planned[0]["type"], planned[0]["name"]
@@ -140,13 +140,13 @@ def merge_artifacts(planned: list[Artifact], written: Any) -> list[Artifact]:
 
 
 def write_output(executor_input: dict[str, Any], artifacts: dict[str, Artifact]) -> None:
-    """Writes an executor output with these artifacts, for the steps that localvertex does itself."""
+    """Write an executor output with these artifacts, for steps that localvertex executes itself."""
     content = {"artifacts": {name: {"artifacts": [artifact]} for name, artifact in artifacts.items()}}
     Path(executor_input["outputs"]["outputFile"]).write_text(json.dumps(content))
 
 
 def exists(artifact: Artifact) -> bool:
-    """Whether a local artifact is still there; what is not on this machine counts as there."""
+    """Return whether a local artifact still exists; a remote one counts as existing."""
     uri = str(artifact["uri"])
     if "://" in uri:
         return True

@@ -1,4 +1,4 @@
-"""Steps of an earlier life of a run: what had finished is taken from its record, the rest starts anew."""
+"""The finished steps of a resumed run: their outputs come from the record, all other steps start again."""
 
 import json
 from pathlib import Path
@@ -19,10 +19,10 @@ class FinishedSteps:
         self._run_dir = run_dir
 
     def restore(self, task: Task, upstream: list[Task]) -> bool:
-        """Gives a step the state and outputs it had; false when it has to run.
+        """Restore the state and outputs of a step; return false when it has to run again.
 
-        It has to when something before it runs again, as an exit task after a failure that is now repaired, or when
-        its inputs are no longer the same.
+        It has to when a step before it runs again, as for an exit task after a failure that is now repaired, or when
+        its inputs have changed.
         """
         entry = self._entries.get(task.label)
         if entry is None or not is_undisturbed(task, upstream):
@@ -40,14 +40,14 @@ class FinishedSteps:
 
 
 def is_undisturbed(task: Task, upstream: list[Task]) -> bool:
-    """Whether nothing that this task follows, here or in the dags around it, ran in this life of the run."""
+    """Return whether no upstream task, in this dag or in the surrounding ones, has run since the resume."""
     if not all(was_restored(each) for each in upstream):
         return False
     return task.parent is None or is_undisturbed(task.parent, task.parent.upstream)
 
 
 def was_restored(task: Task) -> bool:
-    """Whether a final task, with all below it, is as it was before."""
+    """Return whether a final task and all tasks below it are unchanged since the resume."""
     if task.is_step:
         return task.is_restored or task.state is State.NOT_TRIGGERED
     return all(was_restored(child) for child in task.children.values())

@@ -1,4 +1,4 @@
-"""`run.json`: the whole record of a run, rewritten in one piece at every change (format in docs/localvertex.md)."""
+"""`run.json`: the record of a run, replaced as a whole at every change (format in docs/localvertex.md)."""
 
 import fcntl
 import json
@@ -18,31 +18,38 @@ PRIVATE = ".localvertex"
 FORMAT = 1
 
 FIELDS: dict[str, type | tuple[type, ...]] = {
-    "run_id": str, "state": str, "create_time": str, "pipeline_name": str, "work_dir": str,
-    "seconds": (int, float), "tasks": list, "metrics": list, "models": list,
-}  # fmt: skip
-"""What every record has, and what the commands rely on."""
+    "run_id": str,
+    "state": str,
+    "create_time": str,
+    "pipeline_name": str,
+    "work_dir": str,
+    "seconds": (int, float),
+    "tasks": list,
+    "metrics": list,
+    "models": list,
+}
+"""Fields that every record has and the commands rely on."""
 
 
 def timestamp(seconds: float | None) -> str | None:
-    """Seconds since the epoch as RFC 3339 in UTC."""
+    """Format seconds since the epoch as RFC 3339 in UTC."""
     if seconds is None:
         return None
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def now() -> str:
-    """The present moment, as the record writes times."""
+    """Return the current time in the format of the record."""
     return str(timestamp(time.time()))
 
 
 def seconds_of(text: str | None) -> float | None:
-    """Seconds since the epoch of a time of the record."""
+    """Parse a time of the record into seconds since the epoch."""
     return datetime.fromisoformat(text).timestamp() if text else None
 
 
 def of_task(task: Task, run_dir: Path) -> dict[str, Any]:
-    """One task; `log` is relative to the run's folder."""
+    """Return the entry of one task; `log` is relative to the run's folder."""
     if task.final_entry is not None:
         return task.final_entry
     kind = "step" if task.is_step else "loop" if task.is_loop else "iteration" if task.iteration is not None else "dag"
@@ -73,22 +80,18 @@ def of_task(task: Task, run_dir: Path) -> dict[str, Any]:
 
 
 def of_values(values: Values) -> dict[str, Any]:
-    """Parameters and artifacts, artifacts with type, uri and metadata."""
+    """Return parameters and artifacts, artifacts with type, URI and metadata."""
     return {"parameters": values.parameters, "artifacts": values.artifacts}
 
 
 def summary(root: Task, run_dir: Path) -> dict[str, Any]:
-    """The part of the record that changes: state, times, tasks, results."""
+    """Return the part of the record that changes: state, times, tasks, results."""
     tasks = [of_task(task, run_dir) for task in root.walk()[1:]]
-    first = next((task for task in root.walk()[1:] if task.is_step and task.state is State.FAILED), None)
-    first = first or next((task for task in root.walk()[1:] if task.state is State.FAILED), None)
     return {
         "state": str(root.state),
         "start_time": timestamp(root.started_at),
         "end_time": timestamp(root.ended_at),
         "seconds": round(root.seconds, 3),
-        "failed_task": first.label if first else None,
-        "error": f"{first.title}: {first.error}" if first else root.error or None,
         "outputs": of_values(root.outputs),
         "metrics": metrics(tasks),
         "models": models(tasks),
@@ -97,7 +100,7 @@ def summary(root: Task, run_dir: Path) -> dict[str, Any]:
 
 
 def artifacts_of_type(tasks: list[dict[str, Any]], *titles: str) -> list[tuple[str, str, dict[str, Any]]]:
-    """Output artifacts of steps with one of these schema titles: task path, output name, artifact."""
+    """Return the output artifacts of steps with these schema titles, as task path, output name and artifact."""
     return [
         (task["path"], name, artifact)
         for task in tasks
@@ -109,7 +112,7 @@ def artifacts_of_type(tasks: list[dict[str, Any]], *titles: str) -> list[tuple[s
 
 
 def metrics(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Scalar metrics of all system.Metrics artifacts."""
+    """Return the scalar metrics of all system.Metrics artifacts."""
     return [
         {"task": path, "artifact": name, "name": key, "value": value}
         for path, name, artifact in artifacts_of_type(tasks, "system.Metrics")
@@ -119,7 +122,7 @@ def metrics(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def models(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Models that steps wrote, and registered ones by resource name."""
+    """Return the models that steps wrote, and registered ones with their resource name."""
     found = artifacts_of_type(tasks, "system.Model", "google.VertexModel")
     return [
         {
@@ -133,31 +136,32 @@ def models(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def write(run_dir: Path, content: dict[str, Any], *, is_final: bool = False) -> None:
-    """Replaces run.json by one rename; indented only at the end, the plain form is written twenty times as fast."""
+    """Replace run.json by one rename; indent it only at the end: the plain form is written twenty times as fast."""
     files.write_text(run_dir / FILE, json.dumps(content, indent=1 if is_final else None, default=str))
 
 
 def read(run_dir: Path) -> dict[str, Any]:
-    """The record of a run; one that says RUNNING while nobody runs it any more is FAILED.
+    """Read the record of a run; one in state RUNNING that no process runs any more is FAILED.
 
     Raises:
-        OSError, ValueError: there is no readable record.
+        OSError: There is no readable record.
+        ValueError: The record is damaged.
     """
     content = json.loads((run_dir / FILE).read_text())
     if not isinstance(content, dict):
-        raise ValueError("an object expected")
+        raise ValueError(f"expected an object, found {type(content).__name__}")
     for name, kind in FIELDS.items():
         if not isinstance(content.get(name), kind):
-            raise ValueError(f"the field {name!r} is missing or of another type")
+            raise ValueError(f"the field {name!r} is missing or of the wrong type")
     if content["state"] not in set(State):
         raise ValueError(f"unknown state {content['state']!r}")
     if content["state"] in (State.RUNNING, State.PENDING) and not is_running(run_dir):
-        content |= {"state": str(State.FAILED), "error": content.get("error") or "the program that ran it was killed"}
+        content |= {"state": str(State.FAILED), "error": content.get("error") or "the process that ran it was killed"}
     return content
 
 
 def is_running(run_dir: Path) -> bool:
-    """Whether some process runs this run right now."""
+    """Return whether a process is running this run."""
     try:
         with (run_dir / LOCK).open("r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,6 +1,6 @@
 """The local model registry: `<work-dir>/models/<model id>/<version>/model.json`.
 
-A model is known by its display name or by its parent model; each upload is its next version.
+The display name or the parent model identifies a model; each upload is its next version.
 """
 
 import json
@@ -18,7 +18,7 @@ RESOURCE = re.compile(r"(?:.*/)?models/(?P<id>[A-Za-z0-9_-]+)(?:@(?P<version>[A-
 
 @dataclass(frozen=True, kw_only=True)
 class Version:
-    """One version of a model and the folder that holds its model.json."""
+    """One version of a model and the folder with its model.json."""
 
     model_id: str
     number: int
@@ -26,10 +26,10 @@ class Version:
 
 
 def add(work_dir: Path, model: dict[str, Any], parent: str = "") -> Version:
-    """Adds a model, or the next version of `parent` (a resource name), or of the model of the same display name.
+    """Add a model, or the next version of `parent` (a resource name) or of the model with the same display name.
 
     Raises:
-        ValueError: no display name, or the parent is not in the registry.
+        ValueError: The display name is missing, or the parent is not in the registry.
     """
     name = model.get("display_name")
     if not isinstance(name, str) or not name:
@@ -39,7 +39,7 @@ def add(work_dir: Path, model: dict[str, Any], parent: str = "") -> Version:
 
 
 def add_version(work_dir: Path, model_id: str, model: dict[str, Any]) -> Version:
-    """Adds the next version of a model, the first when there is none."""
+    """Add the next version of a model, the first when there is none."""
     folder = work_dir / "models" / model_id
     folder.mkdir(parents=True, exist_ok=True)
     while True:
@@ -49,7 +49,7 @@ def add_version(work_dir: Path, model_id: str, model: dict[str, Any]) -> Version
 
 
 def commit(folder: Path, number: int, content: dict[str, Any]) -> bool:
-    """Makes a version visible by one rename; false when another process took the number."""
+    """Make a version visible by one rename; return false when another process took the number."""
     staged = Path(tempfile.mkdtemp(prefix=".staged-", dir=folder))
     stamped = content | {"create_time": datetime.now(UTC).isoformat(timespec="seconds")}
     (staged / "model.json").write_text(json.dumps(stamped, indent=1))
@@ -64,13 +64,13 @@ def commit(folder: Path, number: int, content: dict[str, Any]) -> bool:
 
 
 def id_of_name(display_name: str) -> str:
-    """A readable id that differs between display names that differ."""
+    """Return a readable id, different for different display names."""
     readable = re.sub(r"[^a-z0-9]+", "-", display_name.lower()).strip("-")[:40] or "model"
     return readable if readable == display_name else f"{readable}-{crc32(display_name.encode()):08x}"
 
 
 def id_of_parent(models: Path, parent: str) -> str:
-    """The id in a resource name `projects/.../models/ID[@VERSION]`."""
+    """Return the id in a resource name `projects/.../models/ID[@VERSION]`."""
     match = RESOURCE.fullmatch(parent)
     if not match or not (models / match["id"]).is_dir():
         raise ValueError(f"the parent model {parent!r} is not in {models}")
@@ -78,7 +78,7 @@ def id_of_parent(models: Path, parent: str) -> str:
 
 
 def exists(work_dir: Path, resource_name: str) -> bool:
-    """Whether the version that a resource name stands for is there."""
+    """Return whether the version with this resource name exists."""
     match = RESOURCE.fullmatch(resource_name)
     return (
         match is not None and (work_dir / "models" / match["id"] / (match["version"] or "1") / "model.json").is_file()

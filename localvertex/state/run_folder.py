@@ -1,10 +1,12 @@
-"""The folder of a run: it appears complete, and it is held by a lock for as long as anything of the run lives."""
+"""The folder of a run: its name, its creation in one piece, and its lock while any process of the run lives."""
 
 import fcntl
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 from uuid import uuid4
@@ -13,19 +15,59 @@ from compiled.load import PipelineFile
 from localvertex.state import record
 from userinput.errors import UserError
 
+RUN_ID = re.compile(r"[a-z][a-z0-9-]{0,127}")
+"""Ids that Vertex AI accepts for a pipeline job."""
+
+RESERVED = ("models", "training", "api", "buckets")
+"""Folders of the work directory that are not runs."""
+
 LOCK_POLL_SECONDS = 0.05
 
 MARGIN_SECONDS = 10.0
-"""For the supervisors of a killed run to end what they watch over, beyond the grace time."""
+"""Time beyond the grace time for the supervisors of a killed run to end their processes."""
+
+
+def readable_id(pipeline_name: str, ending: str) -> str:
+    """Return an id made from the pipeline's name, whatever its characters."""
+    name = re.sub(r"[^a-z0-9-]+", "-", pipeline_name.lower()).strip("-")[:100] or "pipeline"
+    stem = f"{name}-{ending}"
+    return stem if stem[0].isalpha() else f"p-{stem}"
+
+
+def new_run_id(pipeline_name: str, work_dir: Path) -> str:
+    """Return a free id as the SDK does: the pipeline's name and the time, numbered within one second."""
+    stem = readable_id(pipeline_name, f"{datetime.now(UTC):%Y%m%d%H%M%S}")
+    number, run_id = 1, stem
+    while (work_dir / run_id).exists():
+        number += 1
+        run_id = f"{stem}-{number}"
+    return run_id
+
+
+def check_run_id(run_id: str, work_dir: Path) -> str:
+    """Check a run id that the user gave, and return it.
+
+    Raises:
+        UserError: It is not a valid id, or it is in use.
+    """
+    if not RUN_ID.fullmatch(run_id):
+        raise UserError(f"--run-id {run_id!r}: expected at most 128 lower-case letters, digits and '-', a letter first")
+    if run_id in RESERVED:
+        raise UserError(
+            f"--run-id {run_id!r} is reserved for another folder of the work directory; choose a different one"
+        )
+    if (work_dir / run_id).exists():
+        raise UserError(f"--run-id {run_id!r}: {work_dir / run_id} already exists; choose another id or clean it first")
+    return run_id
 
 
 def create(run_dir: Path, file: PipelineFile, write_record: Callable[[Path], None]) -> IO[str]:
-    """Makes the folder with a copy of the compiled file and a first record, and holds it.
+    """Create the folder with a copy of the compiled file and a first record, and return its lock.
 
-    It is put together aside and renamed, so that a folder of a run always has a record.
+    The folder is built under another name and renamed, so that a folder of a run always has a record.
 
     Raises:
-        UserError: it cannot be created, or another run took the name.
+        UserError: It cannot be created, or another run took the name.
     """
     staged = run_dir.parent / record.PRIVATE / f"new-{uuid4().hex}"
     try:
@@ -38,27 +80,27 @@ def create(run_dir: Path, file: PipelineFile, write_record: Callable[[Path], Non
     except OSError as error:
         shutil.rmtree(staged, ignore_errors=True)
         if run_dir.exists():
-            raise UserError(f"{run_dir} exists already; choose another --run-id") from None
-        raise UserError(f"the work directory {run_dir.parent} cannot be used: {error.strerror}") from None
+            raise UserError(f"{run_dir} already exists; choose another --run-id") from None
+        raise UserError(f"cannot use the work directory {run_dir.parent}: {error.strerror}") from None
 
 
 def pipeline_copy(run_dir: Path) -> Path:
-    """The compiled file that the run was started with.
+    """Return the path of the compiled file that the run was started with.
 
     Raises:
-        UserError: it is gone.
+        UserError: The file is missing.
     """
     for name in ("pipeline.json", "pipeline.yaml"):
         if (run_dir / name).is_file():
             return run_dir / name
-    raise UserError(f"{run_dir} holds no copy of its compiled pipeline; it cannot go on")
+    raise UserError(f"{run_dir} has no copy of its compiled pipeline and cannot be resumed; start a new run")
 
 
 def lock(folder: Path) -> IO[str]:
-    """Takes the run's lock: held until the file is closed here and in every supervisor that was given it.
+    """Take the run's lock, which is held until the file is closed here and in every supervisor that inherits it.
 
     Raises:
-        BlockingIOError: somebody holds it.
+        BlockingIOError: Another process holds it.
     """
     file = (folder / record.LOCK).open("w")
     try:
@@ -70,10 +112,10 @@ def lock(folder: Path) -> IO[str]:
 
 
 def hold_when_free(run_dir: Path, *, timeout_seconds: float) -> IO[str]:
-    """Takes the lock of an earlier run; waits for what a killed run has left to end.
+    """Take the lock of an earlier run; wait until the remaining processes of a killed run have ended.
 
     Raises:
-        UserError: it is still running.
+        UserError: It is still running.
     """
     deadline = time.monotonic() + timeout_seconds
     while True:
@@ -84,4 +126,4 @@ def hold_when_free(run_dir: Path, *, timeout_seconds: float) -> IO[str]:
                 raise UserError(f"{run_dir.name} is still running; stop it first") from None
             time.sleep(LOCK_POLL_SECONDS)
         except OSError as error:
-            raise UserError(f"{run_dir} cannot be used: {error.strerror}") from None
+            raise UserError(f"cannot use {run_dir}: {error.strerror}") from None

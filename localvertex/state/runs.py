@@ -1,4 +1,4 @@
-"""The runs in a work directory, found by id, by its beginning, or as the latest."""
+"""The runs in a work directory: find them by id, by a prefix of it, or as the latest."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +15,11 @@ class Found:
     run_dir: Path
     content: dict[str, Any]
     problem: str = ""
-    """Why its record cannot be read; empty when it can."""
+    """Why its record cannot be read; empty if it can."""
 
 
 def find_all(work_dir: Path) -> list[Found]:
-    """All runs, newest first; one whose record cannot be read comes last, with the reason."""
+    """Return all runs, newest first; those with an unreadable record come last, with the reason."""
     runs = []
     for folder in sorted(work_dir.iterdir()) if work_dir.is_dir() else []:
         if folder.is_dir() and not folder.is_symlink() and (folder / record.FILE).is_file():
@@ -32,14 +32,14 @@ def find_all(work_dir: Path) -> list[Found]:
 
 
 def find(work_dir: Path, name: str) -> Found:
-    """The run of this name.
+    """Return the run with this id or unique prefix, or the latest.
 
     Raises:
-        UserError: there is none, or several begin like this.
+        UserError: No run matches, or several do.
     """
     runs = find_all(work_dir)
     if not runs:
-        raise UserError(f"there are no runs in {work_dir}")
+        raise UserError(f"no runs in {work_dir}")
     if name == "latest":
         return runs[0]
     matches = [each for each in runs if each.run_dir.name == name] or [
@@ -48,14 +48,14 @@ def find(work_dir: Path, name: str) -> Found:
     if len(matches) == 1:
         return matches[0]
     names = ", ".join(each.run_dir.name for each in (matches or runs)[:8])
-    raise UserError(f"{len(matches) or 'no'} runs begin with {name!r}; there are: {names}")
+    raise UserError(f"{len(matches) or 'no'} runs match {name!r}; choose one of: {names}")
 
 
 def find_readable(work_dir: Path, name: str) -> Found:
-    """The run of this name, with paths as they are now: the work directory may have been moved.
+    """Return the run as `find` does, with its present paths: the work directory may have been moved.
 
     Raises:
-        UserError: there is none, several begin like this, or its record cannot be read.
+        UserError: No run matches, several do, or its record cannot be read.
     """
     found = find(work_dir, name)
     if found.problem:
@@ -64,10 +64,10 @@ def find_readable(work_dir: Path, name: str) -> Found:
 
 
 def find_task(found: Found, name: str) -> dict[str, Any]:
-    """The task of a run with this path or name, or whose path holds it.
+    """Return the task with this path or name, or whose path contains it.
 
     Raises:
-        UserError: none or several.
+        UserError: No task matches, or several do.
     """
     tasks: list[dict[str, Any]] = found.content["tasks"]
     for matches in (
@@ -78,6 +78,6 @@ def find_task(found: Found, name: str) -> dict[str, Any]:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise UserError(f"{name!r} fits several tasks: {', '.join(task['path'] for task in matches)}")
+            raise UserError(f"{name!r} matches several tasks: {', '.join(task['path'] for task in matches)}")
     known = ", ".join(task["path"] for task in tasks if task["log"])
     raise UserError(f"the run has no task {name!r}; tasks with a log: {known}")

@@ -1,8 +1,8 @@
-"""The step cache, keyed as Vertex keys it.
+"""The step cache, with the same key as on Vertex AI.
 
 The key (cloud.google.com/vertex-ai/docs/pipelines/configure-caching): the pipeline's name, the step's inputs (values of
 parameters, identities of artifacts), its output definition, and its image, command, arguments and environment.
-A folder's content is not in it, here as there.
+As there, the content of a folder is not part of it.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from userinput import files
 
 
 def key_of(pipeline_name: str, component: Component, container: Container, inputs: Values, own_key: str = "") -> str:
-    """The cache key of a step; `own_key` is the one that the author set with `set_caching_options(cache_key=...)`."""
+    """Return the cache key of a step; `own_key` is the author's own one, from `set_caching_options(cache_key=...)`."""
     parts: dict[str, Any] = {
         "pipeline": pipeline_name,
         "parameters": inputs.parameters,
@@ -38,7 +38,7 @@ def key_of(pipeline_name: str, component: Component, container: Container, input
 
 
 def look_up(work_dir: Path, key: str) -> Values | None:
-    """The outputs kept under a key; None when there are none, or when an artifact of them is gone."""
+    """Return the outputs under a key; None when there are none, or when one of their artifacts is missing."""
     try:
         content = json.loads(entry(work_dir, key).read_text())
         values = Values(parameters=content["parameters"], artifacts=content["artifacts"])
@@ -49,14 +49,14 @@ def look_up(work_dir: Path, key: str) -> Values | None:
 
 
 def is_there(work_dir: Path, artifact: Artifact) -> bool:
-    """Whether an artifact can still be used: a local path, or a version in the local registry."""
+    """Return whether an artifact still exists: a local path, or a version in the local registry."""
     if artifact["type"].get("schemaTitle") == "google.VertexModel":
         return registry.exists(work_dir, str(artifact.get("metadata", {}).get("resourceName", "")))
     return executor_files.exists(artifact)
 
 
 def keep(work_dir: Path, key: str, outputs: Values, origin: str) -> None:
-    """Keeps the outputs of a step that succeeded; `origin` names its run and task."""
+    """Store the outputs of a step that succeeded; `origin` names its run and task."""
     path = entry(work_dir, key)
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"origin": origin, "parameters": outputs.parameters, "artifacts": outputs.artifacts}
@@ -64,5 +64,5 @@ def keep(work_dir: Path, key: str, outputs: Values, origin: str) -> None:
 
 
 def entry(work_dir: Path, key: str) -> Path:
-    """The file of a key."""
+    """Return the file of a key."""
     return work_dir / ".localvertex" / "cache" / f"{key}.json"

@@ -1,4 +1,4 @@
-"""A task while it runs: its state, what went in, what came out."""
+"""A task of a run: its state, inputs, outputs and children."""
 
 import re
 import time
@@ -26,18 +26,18 @@ class State(StrEnum):
     CANCELLED = "CANCELLED"
     FAILED = "FAILED"
     SKIPPED = "SKIPPED"
-    """Not run, its outputs come from the cache."""
+    """Not run; its outputs come from the cache."""
     NOT_TRIGGERED = "NOT_TRIGGERED"
-    """Not run, its condition is false or an upstream task gave nothing."""
+    """Not run; its condition is false, or an upstream task has no outputs."""
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing more will happen."""
+        """Return whether this state does not change any more."""
         return self not in (State.PENDING, State.RUNNING)
 
     @property
     def has_outputs(self) -> bool:
-        """Whether downstream tasks can go on."""
+        """Return whether downstream tasks can use the outputs."""
         return self in (State.SUCCEEDED, State.SKIPPED)
 
 
@@ -51,7 +51,7 @@ class Values:
 
 @dataclass(kw_only=True, eq=False)
 class Task:
-    """One task of a run: a step, or a dag with tasks in it. Changed by the scheduler's thread only."""
+    """One task of a run: a step, or a dag of further tasks. Only the scheduler's thread changes it."""
 
     spec: TaskSpec
     component: Component
@@ -61,7 +61,7 @@ class Task:
     folder: Path
     parent: "Task | None" = None
     iteration: int | None = None
-    """Index within a ParallelFor, None outside of one."""
+    """Index within a ParallelFor, None outside."""
     state: State = State.PENDING
     inputs: Values = field(default_factory=Values)
     outputs: Values = field(default_factory=Values)
@@ -77,65 +77,65 @@ class Task:
     uuid: str = field(default_factory=lambda: str(uuid4().int >> 66))
     """`{{$.pipeline_task_uuid}}`."""
     is_restored: bool = False
-    """Finished in an earlier life of a resumed run."""
+    """Whether it had finished before the run was resumed."""
     custom_job: dict[str, Any] | None = None
-    """How the step's custom job is doing; put here as a whole by the step's own thread."""
+    """Status of the step's custom job; the step's own thread replaces it as a whole."""
     final_entry: dict[str, Any] | None = None
-    """Its entry of the record, which does not change any more."""
+    """Its final entry in the record."""
     error: str = ""
     note: str = ""
-    """Why it did not run, or what it waits for."""
+    """Why it did not run, or what it is waiting for."""
 
     @property
     def label(self) -> str:
-        """The path as text."""
+        """Return the path as text."""
         return "/".join(self.path)
 
     @property
     def title(self) -> str:
-        """The path as a person reads it: display names, without the groups that kfp names itself."""
+        """Return the path for display: display names, without the groups that kfp names."""
         own = [name for name in self.path[:-1] if not GENERATED_GROUP.fullmatch(name)]
         return "/".join([*own, self.spec.display_name if self.iteration is None else self.name])
 
     @property
     def placeholders(self) -> dict[str, str]:
-        """Values of the placeholders that differ from task to task."""
+        """Return the placeholders of this task."""
         return {"pipeline_task_name": self.spec.display_name, "pipeline_task_uuid": self.uuid}
 
     @property
     def upstream(self) -> list["Task"]:
-        """The siblings that this task follows; an iteration of a loop follows none."""
+        """Return the siblings that this task depends on; an iteration of a loop depends on none."""
         siblings = self.parent.children if self.parent and not self.parent.is_loop else {}
         return [siblings[name] for name in self.spec.dependencies if name in siblings]
 
     @property
     def runs_after_failure(self) -> bool:
-        """Whether this, or what it is part of, is there to run after a failure."""
+        """Return whether this task, or one that contains it, also runs after a failure."""
         return self.spec.runs_after_failure or (self.parent is not None and self.parent.runs_after_failure)
 
     @property
     def is_loop(self) -> bool:
-        """Whether this is a ParallelFor, whose children are its iterations."""
+        """Return whether this is a ParallelFor, whose children are its iterations."""
         return self.spec.iterator is not None and self.iteration is None
 
     @property
     def is_step(self) -> bool:
-        """Whether this is executed, rather than holding tasks."""
+        """Return whether this is executed, rather than a container of tasks."""
         return self.component.dag is None and not self.is_loop
 
     @property
     def seconds(self) -> float:
-        """How long it has run, 0 when it has not."""
+        """Return how long it has run in seconds, 0 if it has not started."""
         if self.started_at is None:
             return 0.0
         return (self.ended_at or time.time()) - self.started_at
 
     def walk(self) -> list["Task"]:
-        """This task and all below it, parents first."""
+        """Return this task and all tasks below it, parents first."""
         return [self, *(task for child in self.children.values() for task in child.walk())]
 
     def finish(self, state: State, *, error: str = "", note: str = "") -> None:
-        """Moves to a final state."""
+        """Move to a final state."""
         self.state, self.error, self.note, self.retry_at = state, error, note, None
         if self.started_at is not None:
             self.ended_at = time.time()

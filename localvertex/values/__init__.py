@@ -1,1 +1,1 @@
-"""What the inputs of a task become: types, placeholders, arguments and conditions; nothing is run here."""
+"""Values of parameters: types, placeholders, arguments and conditions; nothing here runs a task."""

@@ -1,4 +1,4 @@
-"""Commands whose arguments depend on which inputs are there: Concat and IfPresent, written as JSON in a string."""
+"""Commands whose arguments depend on which inputs are set: Concat and IfPresent, written as JSON in a string."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from userinput.errors import UserError
 
 
 def present_inputs(executor_input: dict[str, Any]) -> set[str]:
-    """Names of the inputs that have a value, for IfPresent."""
+    """Return the names of the inputs that have a value, for IfPresent."""
     inputs = executor_input.get("inputs", {})
     return {name for name, value in inputs.get("parameterValues", {}).items() if value is not None} | {
         name for name, value in inputs.get("artifacts", {}).items() if value.get("artifacts")
@@ -18,12 +18,12 @@ def present_inputs(executor_input: dict[str, Any]) -> set[str]:
 
 
 def mentioned_inputs(arguments: tuple[str, ...]) -> set[str]:
-    """Names of the inputs that a command's IfPresent structures ask for."""
+    """Return the names of the inputs that a command's IfPresent structures test."""
     return {name for argument in arguments for name in re.findall(r'"InputName":\s*"([^"]*)"', argument)}
 
 
 def expand_arguments(arguments: tuple[str, ...], present: set[str]) -> list[str]:
-    """A command with its Concat and IfPresent structures (JSON in a string) flattened to plain templates."""
+    """Flatten the Concat and IfPresent structures (JSON in a string) of a command to plain templates."""
     result: list[str] = []
     for argument in arguments:
         if argument.startswith(('{"Concat":', '{"IfPresent":')):
@@ -34,7 +34,7 @@ def expand_arguments(arguments: tuple[str, ...], present: set[str]) -> list[str]
 
 
 def expand(node: Any, present: set[str]) -> list[str]:
-    """One node of a Concat or IfPresent structure as a list of templates."""
+    """Return one node of a Concat or IfPresent structure as a list of templates."""
     if isinstance(node, str):
         return [node]
     if isinstance(node, list):
@@ -49,7 +49,7 @@ def expand(node: Any, present: set[str]) -> list[str]:
 
 
 def decoded(argument: str) -> Any:
-    """A structure of an argument."""
+    """Decode the structure of an argument."""
     try:
         return parse_json(argument, "argument")
     except UserError as error:
@@ -57,7 +57,7 @@ def decoded(argument: str) -> Any:
 
 
 def check(arguments: tuple[str, ...]) -> list[str]:
-    """What is wrong with the structures in a command, whichever inputs are there; an empty list when nothing is."""
+    """Return the errors in the structures of a command, whichever inputs are set; an empty list when there are none."""
     reasons = []
     for argument in arguments:
         try:

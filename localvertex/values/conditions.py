@@ -7,41 +7,41 @@ from typing import Any
 import cel
 
 FUNCTIONS = {"int", "double", "uint", "string", "bool", "size", "contains", "startsWith", "endsWith", "matches", "type"}
-"""Named functions that a condition may call; operators are named like `_==_` or `@in` by the compiler."""
+"""Named functions that a condition may call; the compiler names operators like `_==_` or `@in`."""
 
 MAX_CHARACTERS = 4096
-"""kfp's are below 500. The library recurses, without a guard, where names and operators are strung together."""
+"""kfp's expressions are below 500. The library recurses without limit along chains of names and operators."""
 
 REFERENCE = re.compile(r"inputs\.parameter_values\[(['\"])(.*?)\1\]")
 
 
 class ConditionError(Exception):
-    """An expression cannot be compiled or evaluated; the text says why, in one line."""
+    """An expression cannot be compiled or evaluated; the text gives the reason in one line."""
 
 
 def check(expression: str, *, variables: set[str], functions: set[str]) -> None:
-    """Compiles an expression and checks what it refers to.
+    """Compile an expression and check what it refers to.
 
     Raises:
-        ConditionError: it is not CEL, or it uses a name that there will not be.
+        ConditionError: It is not CEL, or it uses a name that does not exist.
     """
     if len(expression) > MAX_CHARACTERS:
         raise ConditionError(f"is longer than {MAX_CHARACTERS} characters")
     try:
         references = cel.compile(expression).references()
     except (ValueError, RuntimeError, TypeError) as error:
-        raise ConditionError(f"not valid in CEL: {one_line(error)}") from None
+        raise ConditionError(f"is not valid CEL: {one_line(error)}") from None
     unknown = [name for name in references["variables"] if name not in variables]
     unknown += [name for name in references["functions"] if name.isidentifier() and name not in functions]
     if unknown:
-        raise ConditionError(f"uses {', '.join(map(repr, unknown))}, which the service does not offer")
+        raise ConditionError(f"uses {', '.join(map(repr, unknown))}, which the service does not support")
 
 
 def check_condition(expression: str, inputs: set[str]) -> None:
-    """Checks a trigger condition of a task with these input parameters.
+    """Check the trigger condition of a task with these input parameters.
 
     Raises:
-        ConditionError: see `check`; or it refers to an input that the task does not have.
+        ConditionError: See `check`; or it refers to an input that the task does not have.
     """
     check(expression, variables={"inputs"}, functions=FUNCTIONS)
     for _, name in REFERENCE.findall(expression):
@@ -50,31 +50,31 @@ def check_condition(expression: str, inputs: set[str]) -> None:
 
 
 def check_selector(expression: str) -> None:
-    """Checks a parameterExpressionSelector.
+    """Check a parameterExpressionSelector.
 
     Raises:
-        ConditionError: see `check`.
+        ConditionError: See `check`.
     """
     check(expression, variables={"string_value"}, functions={*FUNCTIONS, "parseJson"})
 
 
 def holds(expression: str, parameters: dict[str, Any]) -> bool:
-    """Whether a condition is true for a task's input parameters.
+    """Return whether a condition is true for a task's input parameters.
 
     Raises:
-        ConditionError: it cannot be evaluated with these values, or gives no truth value.
+        ConditionError: It cannot be evaluated with these values, or its result is not a boolean.
     """
     result = evaluate(expression, cel.Context(variables={"inputs": {"parameter_values": parameters}}))
     if not isinstance(result, bool):
-        raise ConditionError(f"gave {result!r}, expected true or false")
+        raise ConditionError(f"evaluates to {result!r}; expected true or false")
     return result
 
 
 def select(expression: str, value: Any) -> Any:
-    """The part of a value that a selector names, for instance one field of a ParallelFor item.
+    """Return the part of a value that a selector names, for example one field of a ParallelFor item.
 
     Raises:
-        ConditionError: the value has no such part.
+        ConditionError: The value has no such part.
     """
     text = value if isinstance(value, str) else json.dumps(value)
     context = cel.Context(variables={"string_value": text}, functions={"parseJson": json.loads})
@@ -82,7 +82,7 @@ def select(expression: str, value: Any) -> Any:
 
 
 def evaluate(expression: str, context: cel.Context) -> Any:
-    """The value of an expression."""
+    """Evaluate an expression."""
     try:
         return cel.compile(expression).execute(context)
     except (ValueError, RuntimeError, TypeError, KeyError) as error:
@@ -90,6 +90,6 @@ def evaluate(expression: str, context: cel.Context) -> Any:
 
 
 def one_line(error: BaseException) -> str:
-    """The first sentence of a library error, without line breaks."""
+    """Return the text of a library error without line breaks, 200 characters at most."""
     text = " ".join(str(error).split())
     return text if len(text) <= 200 else text[:197] + "..."

@@ -1,7 +1,7 @@
-r"""`{{$...}}` placeholders: in commands, in constants of the spec, and inside JSON that stands in a string.
+r"""Resolution of `{{$...}}` placeholders: in commands, in constants of the spec, and in JSON inside a string.
 
-Names after kfp 2.17 (`kfp.dsl`, `kfp.dsl.placeholders`) and google-cloud-pipeline-components 2.22 (`_placeholders`).
-Substitution is done once: what a value itself contains is never read as a placeholder again.
+Names follow kfp 2.17 (`kfp.dsl`, `kfp.dsl.placeholders`) and google-cloud-pipeline-components 2.22 (`_placeholders`).
+Values are substituted once: a placeholder inside a value is never resolved again.
 """
 
 import json
@@ -38,12 +38,12 @@ OUTPUT_FILES = ("outputs.output_file", "outputMetadataUri")
 
 
 class Unresolvable(Exception):
-    """A placeholder has no value here; the text says which and why."""
+    """A placeholder has no value; the text names it and gives the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """What placeholders can refer to: the job, the task, and its executor input (empty before there is one)."""
+    """What placeholders can refer to: the job, the task, and its executor input (empty until it exists)."""
 
     job: dict[str, str]
     """Values of JOB_FIELDS."""
@@ -53,19 +53,19 @@ class Scope:
 
 
 def resolve_text(template: str, scope: Scope) -> str:
-    """The string with its placeholders replaced.
+    """Return the string with its placeholders replaced.
 
     Raises:
-        Unresolvable: a placeholder has no value.
+        Unresolvable: A placeholder has no value.
     """
     return PLACEHOLDER.sub(lambda match: as_text(value_of(match[1], scope)), template)
 
 
 def resolve_json_template(template: str, scope: Scope, on_escape: Callable[[str], None] = lambda _: None) -> str:
-    """A string that holds JSON, with its placeholders replaced so that it stays JSON.
+    """Replace the placeholders in a string of JSON so that it stays valid JSON.
 
-    Inside a JSON string the value is escaped; elsewhere it is written as JSON. `on_escape` is told the names of the
-    placeholders for which that made a difference: the service puts the text in as it is.
+    Inside a JSON string the value is escaped; elsewhere it is written as JSON. `on_escape` receives the names of the
+    placeholders for which the escaping matters: the service inserts the text unescaped.
     """
     parts: list[str] = []
     position, is_in_string = 0, False
@@ -85,7 +85,7 @@ def resolve_json_template(template: str, scope: Scope, on_escape: Callable[[str]
 
 
 def ends_in_string(text: str, is_in_string: bool) -> bool:
-    """Whether a JSON string is open after this piece of text."""
+    """Return whether a JSON string is open after this piece of text."""
     is_escaped = False
     for character in text:
         if is_escaped:
@@ -98,10 +98,10 @@ def ends_in_string(text: str, is_in_string: bool) -> bool:
 
 
 def resolve_structure(value: Any, scope: Scope, *, is_final: bool = True) -> Any:
-    """Lists and objects with the placeholders in all their strings replaced, keys included.
+    """Replace the placeholders in all strings of lists and objects, keys included.
 
-    With `is_final` off, placeholders that need the executor input as a whole, or an output's place, are left: a
-    component wrapped as a custom job carries them in its worker pools, for the job's own command.
+    With `is_final` off, placeholders for the whole executor input or an output's path are kept: a component wrapped as
+    a custom job has them in its worker pools, for the job's own command.
     """
     if isinstance(value, str):
         return PLACEHOLDER.sub(lambda match: late_or_text(match, scope, is_final), value)
@@ -116,16 +116,16 @@ def resolve_structure(value: Any, scope: Scope, *, is_final: bool = True) -> Any
 
 
 def late_or_text(match: re.Match[str], scope: Scope, is_final: bool) -> str:
-    """The value of one placeholder of a structure; the placeholder itself when it is resolved later."""
+    """Return the value of one placeholder of a structure; the placeholder itself when it is resolved later."""
     body = ESCAPE.sub("", match[1])
     if not is_final and (body == "" or body != match[1] or body.startswith(".output")):
         return match[0]
-    # In a structure the text is a JSON string already, `json_escape` stands for the escaping that json.dumps does.
+    # In a structure the text is already a JSON string; json.dumps does the escaping of `json_escape`.
     return as_text(value_of(body, scope))
 
 
 def value_of(body: str, scope: Scope) -> Any:
-    """The value of the placeholder `{{$<body>}}`."""
+    """Return the value of the placeholder `{{$<body>}}`."""
     escape = ESCAPE.search(body)
     if escape:
         text = as_text(value_of(body[: escape.start()], scope))
@@ -141,27 +141,27 @@ def value_of(body: str, scope: Scope) -> Any:
         return scope.executor_input["outputs"]["outputFile"]
     keyed = KEYED.fullmatch(body)
     if not keyed:
-        raise Unresolvable(f"the placeholder {{{{${body}}}}} is not known")
+        raise Unresolvable(f"the placeholder {{{{${body}}}}} is unknown")
     return keyed_value(keyed, scope.executor_input)
 
 
 def keyed_value(match: re.Match[str], executor_input: dict[str, Any]) -> Any:
-    """The value of an `inputs` or `outputs` placeholder."""
+    """Return the value of an `inputs` or `outputs` placeholder."""
     side, kind, name, rest = match["side"], match["kind"], match["name"], match["rest"]
     here = executor_input.get(side, {})
     if kind == "artifacts":
         return artifact_value(here.get("artifacts", {}).get(name, {}).get("artifacts", []), name, rest)
     if side == "outputs":
         if name not in here.get("parameters", {}) or rest != ".output_file":
-            raise Unresolvable(f"the placeholder {{{{${match[0]}}}}} names no declared output")
+            raise Unresolvable(f"the placeholder {{{{${match[0]}}}}} does not name a declared output")
         return here["parameters"][name]["outputFile"]
     return here.get("parameterValues", {}).get(name)
 
 
 def artifact_value(artifacts: list[dict[str, Any]], name: str, rest: str) -> Any:
-    """`uri`, `path`, `name`, `metadata` or one key of `metadata` of an artifact; the whole list without any."""
+    """Return `uri`, `path`, `name`, `metadata` or one key of `metadata` of an artifact; by default the whole list."""
     if not artifacts:
-        raise Unresolvable(f"there is no artifact {name!r} for a placeholder that asks for it")
+        raise Unresolvable(f"a placeholder needs the artifact {name!r}, which is missing")
     artifact = artifacts[0]
     if rest == "":
         return artifacts
@@ -180,12 +180,12 @@ def artifact_value(artifacts: list[dict[str, Any]], name: str, rest: str) -> Any
 
 
 def local_path(uri: str) -> str:
-    """Where kfp's `Artifact.path` finds the URI: buckets are mounted at /gcs on Vertex."""
+    """Return the path for a URI, as kfp's `Artifact.path` does: on Vertex AI, buckets are mounted at /gcs."""
     return "/gcs/" + uri.removeprefix("gs://") if uri.startswith("gs://") else uri
 
 
 def unknown_placeholders(text: str) -> list[str]:
-    """The placeholders of a template that this module does not know, for the check before a run."""
+    """Return the placeholders of a template that this module does not know, for the check before a run."""
     unknown = []
     for match in PLACEHOLDER.finditer(text):
         body = ESCAPE.sub("", match[1])

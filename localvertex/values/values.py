@@ -1,6 +1,6 @@
 """Parameter values: their types, and integers that stay integers.
 
-The compiled file and the service carry numbers as doubles (protobuf Struct), `replica_count` arrives as `1.0`.
+The compiled file and the service store numbers as doubles (protobuf Struct), so `replica_count` arrives as `1.0`.
 """
 
 import json
@@ -10,11 +10,11 @@ from typing import Any
 from compiled.spec import ParameterType
 
 MAX_EXACT = 2**53
-"""Above this a double is not an exact integer any more."""
+"""Largest range in which a double is an exact integer."""
 
 
 def restore_integers(value: Any) -> Any:
-    """The value with integral floats in it turned back into integers, at any depth."""
+    """Return the value with integral floats turned back into integers, at any depth."""
     if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_EXACT:
         return int(value)
     if isinstance(value, list):
@@ -25,10 +25,10 @@ def restore_integers(value: Any) -> Any:
 
 
 def convert(value: Any, kind: ParameterType) -> Any:
-    """A value as its declared type has it: NUMBER_INTEGER an int, NUMBER_DOUBLE a float, the rest unchanged.
+    """Convert a value to its declared type: NUMBER_INTEGER to int, NUMBER_DOUBLE to float, others unchanged.
 
     Raises:
-        ValueError: the value is not of the type; the text says what was found.
+        ValueError: The value is not of the type; the text contains what was found.
     """
     if value is None or kind in (ParameterType.TASK_FINAL_STATUS, ParameterType.TASK_CONFIG):
         return value
@@ -41,7 +41,7 @@ def convert(value: Any, kind: ParameterType) -> Any:
         ParameterType.STRUCT: dict,
     }[kind]
     if not isinstance(value, expected):
-        # A Dict parameter may be given a list and the other way round: kfp maps several Python types to STRUCT.
+        # A Dict parameter accepts a list and vice versa: kfp maps several Python types to STRUCT.
         if {type(value), expected} == {list, dict}:
             return restore_integers(value)
         raise ValueError(f"found {shown(value)}")
@@ -49,7 +49,7 @@ def convert(value: Any, kind: ParameterType) -> Any:
 
 
 def convert_number(value: Any, kind: ParameterType) -> int | float:
-    """A number of the declared type; a string of digits, as placeholders leave it, is read."""
+    """Convert to a number of the declared type; parse a string, which placeholders may produce."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -65,11 +65,11 @@ def convert_number(value: Any, kind: ParameterType) -> int | float:
 
 
 def as_text(value: Any) -> str:
-    """A value as it stands in a command: strings as they are, everything else as JSON."""
+    """Return a value as text for a command: strings as they are, other types as JSON."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def shown(value: Any, limit: int = 80) -> str:
-    """A value for messages and tables, shortened."""
+    """Return a value for messages and tables, shortened to `limit` characters."""
     text = json.dumps(value, default=str)
     return text if len(text) <= limit else text[: limit - 3] + "..."

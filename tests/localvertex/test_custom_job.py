@@ -15,7 +15,7 @@ from kfp.dsl import Model, Output
 from localvertex import custom_jobs
 from localvertex.custom_jobs.faults.faults import parse
 from localvertex.show import summary
-from localvertex.show.live import replica_state
+from localvertex.show.display import replica_state
 
 STEP = {"base_image": "python:3.11", "install_kfp_package": False}
 
@@ -223,11 +223,11 @@ def test_the_image_of_a_worker_pool_is_mapped_to_a_command_of_this_machine(execu
     told, words = tmp_path / "told.json", "import json, sys; json.dump(sys.argv[1:], open(sys.argv[1], 'w'))"
     closed = pool("", "--epochs=3", image_uri="gcr.io/x/closed:1", command=[])
     images = {"gcr.io/x/closed:1": (sys.executable, "-c", words, str(told))}
-    record = execute(job, {"pools": [closed]}, images=images)
+    record = execute(job, {"pools": [closed]}, command_prefixes=images)
     assert record["state"] == "SUCCEEDED", record["error"]
     assert json.loads(told.read_text()) == [str(told), "--epochs=3"]
     execute(
-        job, {"pools": [closed | {"container_spec": closed["container_spec"] | {"command": ["train"]}}]}, images=images
+        job, {"pools": [closed | {"container_spec": closed["container_spec"] | {"command": ["train"]}}]}, command_prefixes=images
     )
     assert json.loads(told.read_text()) == [str(told), "train", "--epochs=3"]
     record = execute(job, {"pools": [closed]}, use_cache=False)

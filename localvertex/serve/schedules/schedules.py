@@ -19,7 +19,7 @@ from localvertex.serve.schedules import firing
 from localvertex.serve.schedules.clock import Clock
 from localvertex.serve.schedules.cron import Cron
 from localvertex.serve.schedules.firing import Schedule, time_text
-from localvertex.state import run_ids
+from localvertex.state import run_folder
 
 COLLECTION = "schedules"
 
@@ -191,7 +191,7 @@ class Schedules:
 def scheduled_job_id(schedule: dict[str, Any], instant: datetime) -> str:
     """The id of the run of one instant, the same whenever it is asked for: no instant is run twice."""
     spec = schedule["createPipelineJobRequest"]["pipelineJob"]["pipelineSpec"]
-    return run_ids.readable_id(pipeline_name(spec), f"{instant:%Y%m%d%H%M%S}-{schedule['name'][-6:]}")
+    return run_folder.readable_id(pipeline_name(spec), f"{instant:%Y%m%d%H%M%S}-{schedule['name'][-6:]}")
 
 
 def check(schedule: dict[str, Any]) -> None:

@@ -1,0 +1,64 @@
+"""The arguments of Google's launchers, above all `--payload`: JSON in a string, with placeholders in it."""
+
+import json
+from itertools import pairwise
+from typing import Any
+
+from compiled.spec import Container, Importer
+from localvertex.errors import TaskFailed
+from localvertex.executors.attempt import Attempt
+from localvertex.values.placeholders import Unresolvable, resolve_json_template, resolve_structure
+from localvertex.values.values import restore_integers
+
+
+def launcher_options(arguments: list[str]) -> dict[str, str]:
+    """Return the `--name value` pairs of a Google Cloud launcher, placeholders unresolved."""
+    return {name.removeprefix("--"): value for name, value in pairwise(arguments) if name.startswith("--")}
+
+
+def missing_options(executor: Container | Importer, *names: str) -> list[str]:
+    """Return one reason to refuse a launcher for each of these options that its arguments lack."""
+    options = launcher_options(list(executor.args)) if isinstance(executor, Container) else {}
+    return [f"{executor.place}.args: the launcher has no --{name}" for name in names if name not in options]
+
+
+def launcher_payload(template: str, attempt: Attempt) -> dict[str, Any]:
+    """Return the payload as the launcher decodes it, with integers restored.
+
+    Raises:
+        TaskFailed: It is not a JSON object.
+    """
+
+    def warn(placeholder: str) -> None:
+        attempt.context.warnings.add(
+            f"{attempt.label}: the value of {placeholder.removeprefix('.')} contains a quote or a backslash; "
+            "Vertex AI inserts it into the payload unescaped, and the launcher there cannot read it"
+        )
+
+    try:
+        text = resolve_json_template(template, attempt.scope, warn)
+        # The launchers read with strict=False: line feeds inside strings are accepted.
+        payload = json.loads(text, strict=False)
+        payload = resolve_structure(payload, attempt.scope)
+    except json.JSONDecodeError as error:
+        raise TaskFailed(f"the payload is not JSON: {error}", is_retryable=False) from None
+    except Unresolvable as error:
+        raise TaskFailed(str(error), is_retryable=False) from None
+    if not isinstance(payload, dict):
+        raise TaskFailed("the payload is not a JSON object", is_retryable=False)
+    return {key: restore_integers(value) for key, value in payload.items()}
+
+
+def without_empty(value: Any) -> Any:
+    """Drop what the launchers do not send: fields with an empty value, at any depth, and empty objects in lists.
+
+    After `recursive_remove_empty` of google-cloud-pipeline-components 2.22: inside lists, plain values stay even when
+    empty; in objects `0`, `false` and `''` are dropped too.
+    """
+    if isinstance(value, dict):
+        cleaned = {key: without_empty(item) for key, item in value.items()}
+        return {key: item for key, item in cleaned.items() if item}
+    if isinstance(value, list):
+        cleaned_items = [without_empty(item) for item in value]
+        return [item for item in cleaned_items if isinstance(item, int | float | str) or item]
+    return value

@@ -1,0 +1,36 @@
+"""A failed step as a sentence: which task failed and why, and the end of the log that explains it.
+
+The reason is written where the step fails: `TaskFailed` in the executors, or `logs.failure_text` for a process.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from localvertex.processes import logs
+from localvertex.state.task import State, Task
+
+NUM_LOG_LINES = 20
+
+
+def of_run(root: Task) -> dict[str, str | None]:
+    """Return the fields `failed_task` and `error` of the record: the first failed step, else the first failed dag."""
+    failed = [task for task in root.walk()[1:] if task.state is State.FAILED]
+    first = next((task for task in failed if task.is_step), failed[0] if failed else None)
+    return {"failed_task": first.label if first else None, "error": sentence(first) if first else root.error or None}
+
+
+def sentence(task: Task) -> str:
+    """Return the sentence about a failed task."""
+    return f"{task.title}: {task.error}"
+
+
+def log_of(content: dict[str, Any], run_dir: Path) -> tuple[Path | None, list[str]]:
+    """Return the log of a record's failed task and its last lines; None and no lines when there is no log."""
+    task = next((each for each in content["tasks"] if each["path"] == content["failed_task"]), None)
+    if task is None or not task["log"]:
+        return None, []
+    log = run_dir / task["log"]
+    # The log of a custom job only names its replica; the replica's own log has the error.
+    replicas = [each for each in sorted(log.parent.glob("workerpool*.log")) if each.stat().st_size]
+    log = replicas[0] if replicas else log
+    return (log, logs.tail(log, NUM_LOG_LINES)) if log.is_file() else (None, [])
