@@ -98,15 +98,15 @@ def test_a_failed_run_shows_the_end_of_the_log_and_where_it_is(compiled, command
         (["run", "pipeline.json", "--parameter", "times=two"], "parameter 'times': expected NUMBER_INTEGER"),
         (["run", "pipeline.json", "--parameter-file", "absent.yaml"], "absent.yaml does not exist"),
         (["run", "pipeline.json", "--run-id", "../evil"], "--run-id '../evil'"),
-        (["run", "pipeline.json", "--run-id", "models"], "--run-id 'models' is the name of another folder"),
-        (["run", "pipeline.json", "--max-parallel", "0"], "--max-parallel 0: at least 1 expected"),
-        (["run", "pipeline.json", "--grace", "-1"], "--grace -1.0: seconds, 0 or more, expected"),
-        (["run", "pipeline.json", "--grace", "nan"], "--grace nan: seconds, 0 or more, expected"),
+        (["run", "pipeline.json", "--run-id", "models"], "--run-id 'models' is reserved for another folder"),
+        (["run", "pipeline.json", "--max-parallel", "0"], "--max-parallel 0: expected at least 1"),
+        (["run", "pipeline.json", "--grace", "-1"], "--grace -1.0: expected 0 or more seconds"),
+        (["run", "pipeline.json", "--grace", "nan"], "--grace nan: expected 0 or more seconds"),
         (["run", "pipeline.json", "--region", "a/b"], "--region 'a/b'"),
         (["run", "pipeline.json", "--work-dir", "pipeline.json"], "the work directory"),
-        (["show", "latest"], "there are no runs in runs"),
-        (["logs", "x"], "there are no runs in runs"),
-        (["clean", "../.."], "there are no runs in runs"),
+        (["show", "latest"], "no runs in runs"),
+        (["logs", "x"], "no runs in runs"),
+        (["clean", "../.."], "no runs in runs"),
     ],
 )
 def test_wrong_input_ends_with_2_and_one_line(compiled, command, tmp_path, words, message):
@@ -122,10 +122,10 @@ def test_runs_and_tasks_are_found_by_unique_parts_only(compiled, command):
     compiled(greeting)
     for name in ("alpha-1", "alpha-2"):
         assert command("run", "pipeline.json", "--run-id", name).returncode == 0
-    assert "2 runs begin with 'alpha'; there are: alpha-2, alpha-1" in command("show", "alpha").stderr
-    assert "no runs begin with 'beta'" in command("show", "beta").stderr
+    assert "2 runs match 'alpha'; choose one of: alpha-2, alpha-1" in command("show", "alpha").stderr
+    assert "no runs match 'beta'" in command("show", "beta").stderr
     assert "the run has no task 'x'; tasks with a log: greet, measure" in command("logs", "alpha-1", "x").stderr
-    assert "'e' fits several tasks: greet, measure" in command("logs", "alpha-1", "e").stderr
+    assert "'e' matches several tasks: greet, measure" in command("logs", "alpha-1", "e").stderr
 
 
 def newly_imported(code: str) -> set[str]:

@@ -129,16 +129,16 @@ def test_containers_that_are_not_here_are_refused_by_name_all_at_once(compiled, 
     with pytest.raises(localvertex.Refused) as refused:
         localvertex.run(compiled(foreigners), options=localvertex.Options(work_dir=work_dir))
     expected = {
-        "containerized": ("a containerized Python component: its code is in the image", "gcr.io/x/target"),
-        "foreign": ("the program 'no-such-program-here' is not on this machine", "gcr.io/x/tool:1"),
-        "inside": ("the program './run.sh' is not on this machine", "gcr.io/x/inside"),
+        "containerized": ("this is a containerized Python component, whose code is in the image", "gcr.io/x/target"),
+        "foreign": ("the program 'no-such-program-here' is not installed locally", "gcr.io/x/tool:1"),
+        "inside": ("the program './run.sh' is not installed locally", "gcr.io/x/inside"),
         "nameless": (
-            "it has no command, and the entry point of its image is not known here", "gcr.io/x/nameless@sha256:00",
+            "the container has no command, and the entry point of its image is not known locally", "gcr.io/x/nameless@sha256:00",
         ),
     }  # fmt: skip
     assert sorted(refused.value.reasons) == [
         f"deploymentSpec.executors.exec-{name}.container: {reason} (image {image!r}); "
-        f"say what runs instead with --image {image}=COMMAND"
+        f"give a local command with --image {image}=COMMAND"
         for name, (reason, image) in expected.items()
     ]
     assert not work_dir.exists()
@@ -170,7 +170,7 @@ def test_images_can_be_replaced_by_commands(command, compiled, tmp_path):
         ("gcr.io/x/tool:1=", "expected IMAGE=COMMAND"),
         ("=true", "expected IMAGE=COMMAND"),
         ("gcr.io/x/tool:1='open", "No closing quotation"),
-        ("other=true", "no step has this image; images of the pipeline: gcr.io/x/nameless@sha256:00, gcr.io/x/tool:1"),
+        ("other=true", "no step uses this container image; the pipeline uses: gcr.io/x/nameless@sha256:00, gcr.io/x/tool:1"),
     ],
 )
 def test_an_image_option_that_says_nothing_is_refused(command, compiled, option, message):

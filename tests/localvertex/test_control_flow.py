@@ -71,7 +71,7 @@ def bad_condition(text: str = "x"):
 
 def test_a_condition_that_is_not_cel_is_refused_by_name_before_anything_runs(compiled, work_dir):
     # kfp 2.17 writes the quote into the expression as it is.
-    with pytest.raises(localvertex.Refused, match=r"tasks\.condition-1\.triggerPolicy\.condition: .*not valid in CEL"):
+    with pytest.raises(localvertex.Refused, match=r"tasks\.condition-1\.triggerPolicy\.condition: .*is not valid CEL"):
         localvertex.run(compiled(bad_condition), options=localvertex.Options(work_dir=work_dir))
     assert not work_dir.exists()
 

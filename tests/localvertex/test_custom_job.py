@@ -83,7 +83,7 @@ def test_quotes_and_line_feeds_in_values_reach_the_job_and_the_quote_is_warned_o
     assert record["state"] == "SUCCEEDED", record["error"]
     warned = [text for text in record["warnings"] if "display_name" in text]
     assert len(warned) == 1
-    assert "Vertex puts it into the payload as it is" in warned[0]
+    assert "Vertex AI inserts it into the payload unescaped" in warned[0]
 
 
 COUNT = "import pathlib, sys; p = pathlib.Path(sys.argv[1]); p.write_text(p.read_text() + 'x' if p.exists() else 'x'); "
@@ -122,7 +122,7 @@ def test_the_error_of_a_failed_job_is_the_last_line_of_its_replica(execute):
         ([pool("1") | {"replicas": 2}], "WorkerPoolSpec has no field 'replicas'; did you mean replica_count?"),
         ([pool("1") | {"replica_count": "many"}], "found 'many'; expected a whole number"),
         ([pool("1", command=[])], "worker_pool_specs[0].container_spec.command is empty"),
-        ([pool("1"), {}, pool("1")], "an empty pool stands before a filled one"),
+        ([pool("1"), {}, pool("1")], "an empty pool precedes a filled one"),
         (
             [pool("1") | {"machine_spec": {"machine_type": "n1-standard-4", "accelerator_type": "NVIDIA_TESLA_T4"}}],
             "Vertex would refuse this job",
@@ -170,7 +170,7 @@ def misplaced(pools: list):
 
 def test_settings_that_reach_only_the_launcher_are_warned_of(execute):
     record = execute(misplaced, {"pools": [pool("print(1)")]})
-    assert [text for text in record["warnings"] if "reach the launcher, not the job" in text]
+    assert [text for text in record["warnings"] if "apply to the launcher, not to the job" in text]
 
 
 TRAINER = (Path(__file__).parent / "custom_jobs" / "trainer.py").read_text()
@@ -197,7 +197,7 @@ def test_a_job_of_several_machines_survives_faults_and_the_page_shows_its_goodpu
     assert [text for _, text in found["goodput"]["marks"] if text.startswith("fault: SIGKILL workerpool1-1 at step 12")]
     page = (work_dir / "machines" / "run.html").read_text()
     assert page.count('class="lane"') == 3
-    assert "went into the 30 steps that count" in page
+    assert "were spent on the 30 steps that count" in page
     assert 'title="fault: SIGKILL workerpool1-1 at step 12"' in page
     summary.show(record)
     assert "custom-training-job: Goodput" in capsys.readouterr().out

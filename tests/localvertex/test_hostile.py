@@ -195,8 +195,8 @@ def chain(num: int) -> dict[str, Any]:
 LONG = "inputs.parameter_values['x']" + ".a" * 20_000
 
 HOSTILE: dict[str, tuple[Any, str]] = {
-    "dags in each other": (whole(**nested(300, 1)), "301 levels of dags inside each other"),
-    "a bomb of dags": (whole(**nested(40, 10)), "tasks; at most 10000 run here"),
+    "dags in each other": (whole(**nested(300, 1)), "301 levels of nested dags"),
+    "a bomb of dags": (whole(**nested(40, 10)), "tasks; at most 10000 can run locally"),
     "a bomb of loops": (
         whole(
             components={
@@ -230,8 +230,8 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "an absolute path as a name": (tasks(**{"/tmp/x": {}}), "is not a usable name"),
     "a null byte in a name": (tasks(**{"a\0b": {}}), "is not a usable name"),
     "a line feed in a name": (tasks(**{"a\nb": {}}), "is not a usable name"),
-    "a null byte in a program": (command("true\0"), "is not on this machine"),
-    "a program in its image": (command("./run", "a\nb"), "the program './run' is not on this machine"),
+    "a null byte in a program": (command("true\0"), "is not installed locally"),
+    "a program in its image": (command("./run", "a\nb"), "the program './run' is not installed locally"),
 }  # fmt: skip
 
 
@@ -253,7 +253,7 @@ def test_a_folder_that_cannot_be_made_is_the_failure_of_its_step(tmp_path, execu
     (tmp_path / "p.json").write_text(text)
     record = execute(tmp_path / "p.json")
     assert record["state"] == "FAILED"
-    assert "its folder cannot be made: File name too long" in record["error"]
+    assert "cannot create its folder: File name too long" in record["error"]
 
 
 def test_a_loop_over_too_many_items_fails_by_name(tmp_path, execute):
@@ -267,4 +267,4 @@ def test_a_loop_over_too_many_items_fails_by_name(tmp_path, execute):
     document = whole(components={"c": component}, root={"dag": {"tasks": {"t": loop}}, "inputDefinitions": inputs})
     (tmp_path / "p.json").write_text(json.dumps(document))
     record = execute(tmp_path / "p.json", {"all": list(range(10_001))})
-    assert record["error"] == "t: the loop has 10001 items; at most 10000 run here"
+    assert record["error"] == "t: the loop has 10001 items; at most 10000 can run locally"

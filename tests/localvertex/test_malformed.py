@@ -145,13 +145,13 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
         "root dag tasks condition-1 inputs parameters pipelinechannel--echo-Output",
         {"taskOutputParameter": {"producerTask": "echo", "outputParameterKey": "x"}}, "'echo' has no output 'x'",
     ),
-    "condition syntax": ("root dag tasks condition-1 triggerPolicy condition", "1 +", "not valid in CEL"),
+    "condition syntax": ("root dag tasks condition-1 triggerPolicy condition", "1 +", "is not valid CEL"),
     "condition function": ("root dag tasks condition-1 triggerPolicy condition", "open('x')", "uses 'open'"),
     "condition variable": ("root dag tasks condition-1 triggerPolicy condition", "secret == 1", "uses 'secret'"),
     "condition input": (
         "root dag tasks condition-1 triggerPolicy condition", "inputs.parameter_values['y'] == 1", "the input 'y'",
     ),
-    "condition depth": ("root dag tasks condition-1 triggerPolicy condition", "(" * 4000, "not valid in CEL"),
+    "condition depth": ("root dag tasks condition-1 triggerPolicy condition", "(" * 4000, "is not valid CEL"),
     "trigger rule": ("root dag tasks echo triggerPolicy strategy", "SOMETIMES", "'SOMETIMES' is not known"),
     "retry": ("root dag tasks echo retryPolicy", {"backoffDuration": "soon"}, "'soon' is not a duration"),
     "negative retry": ("root dag tasks echo retryPolicy", {"maxRetryCount": -1}, "maxRetryCount: 0 or more expected"),
@@ -162,11 +162,11 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
         "deploymentSpec executors exec-echo", {"resolver": {}}, "exec-echo: executors of the kind 'resolver' do not",
     ),
     "lifecycle": (f"{EXECUTOR} lifecycle", {"preCacheCheck": {}}, "life-cycle hooks do not run locally"),
-    "foreign container": (f"{EXECUTOR} command", ["no-java", "-jar"], "the program 'no-java' is not on this machine"),
-    "no command": (f"{EXECUTOR} command", [], "it has no command, and the entry point of its image is not known here"),
+    "foreign container": (f"{EXECUTOR} command", ["no-java", "-jar"], "the program 'no-java' is not installed locally"),
+    "no command": (f"{EXECUTOR} command", [], "has no command, and the entry point of its image is not known locally"),
     "command is text": (f"{EXECUTOR} command", "sh -c true", "command: expected a list, found 'sh -c true'"),
     "env": (f"{EXECUTOR} env", [{"value": "x"}], "env[0]: the field 'name' is missing"),
-    "placeholder": (f"{EXECUTOR} args", ["{{$.pipeline_secret}}"], "placeholder {{$.pipeline_secret}} is not known"),
+    "placeholder": (f"{EXECUTOR} args", ["{{$.pipeline_secret}}"], "placeholder {{$.pipeline_secret}} is unknown"),
     "placeholder in constant": (
         INPUT, {"runtimeValue": {"constant": {"a": ["{{$.nope}}"]}}}, "{{$.nope}}",
     ),
@@ -179,7 +179,7 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
         "root dag tasks echo parameterIterator", {"itemInput": "text", "items": {"raw": "1"}}, "expected a JSON list",
     ),
     "iterator input": (
-        "root dag tasks echo parameterIterator", {"itemInput": "x", "items": {"raw": "[1]"}}, "item 'x' is no input",
+        "root dag tasks echo parameterIterator", {"itemInput": "x", "items": {"raw": "[1]"}}, "item 'x' is not an input",
     ),
     "workspace": (
         "deploymentSpec executors exec-echo",
@@ -287,6 +287,6 @@ def test_everything_that_is_refused_is_named_at_once_on_the_command_line(good, t
     done = command("run", "p.json")
     assert done.returncode == 2
     assert "triggerPolicy.condition" in done.stderr
-    assert "the program 'no-java' is not on this machine" in done.stderr
+    assert "the program 'no-java' is not installed locally" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "runs").exists()

@@ -130,10 +130,10 @@ def test_what_follows_a_step_that_runs_again_runs_again(execute, task, work_dir,
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "run what? name a compiled FILE, or an earlier run with --resume RUN"),
+        ((), "nothing to run: give a compiled FILE, or --resume RUN"),
         (("p.json", "--resume", "x"), "leave out FILE"),
         (("--resume", "x", "--parameter", "a=1", "--run-id", "y"), "leave out --parameter and --run-id"),
-        (("--resume", "x"), "there are no runs in runs"),
+        (("--resume", "x"), "no runs in runs"),
     ],
 )
 def test_what_makes_no_sense_with_resume_is_refused(command, tmp_path, options, message):
@@ -160,7 +160,7 @@ def test_a_run_that_is_running_changed_or_moved_is_not_resumed(execute, work_dir
     with pytest.raises(localvertex.UserError, match="is not the file that one was started with"):
         localvertex.resume("one", options=how)
     copy.unlink()
-    with pytest.raises(localvertex.UserError, match="holds no copy of its compiled pipeline"):
+    with pytest.raises(localvertex.UserError, match="has no copy of its compiled pipeline"):
         localvertex.resume("one", options=how)
 
 

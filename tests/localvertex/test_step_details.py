@@ -106,7 +106,7 @@ def dumps():
 def test_the_dump_of_the_inputs_is_left_out_of_what_is_shown_of_a_log(execute, task, command, compiled, log_text):
     record = execute(dumps)
     assert "Got executor_input" in log_text(record, task(record, "quit-silently"))
-    assert record["error"] == "quit-silently: exit code 3, and nothing in its log"
+    assert record["error"] == "quit-silently: exit code 3, and its log is empty"
     page = (Path(record["work_dir"]) / record["run_id"] / "run.html").read_text()
     done = command("run", compiled(dumps))
     for text in (page, done.stdout):

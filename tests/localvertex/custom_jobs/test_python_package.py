@@ -103,5 +103,5 @@ def test_a_package_that_is_missing_or_does_not_install_fails_the_job(job: Messag
     with pytest.raises(TaskFailed, match=r"gs://b/x\.tar\.gz is not on this machine"):
         run(job("gs://b/x.tar.gz"))
     (tmp_path / "broken.tar.gz").write_text("no archive")
-    with pytest.raises(TaskFailed, match="installing the packages failed, exit code 2"):
+    with pytest.raises(TaskFailed, match="installing the packages failed with exit code 2"):
         run(job(str(tmp_path / "broken.tar.gz")))

@@ -36,7 +36,7 @@ def test_a_run_that_died_with_the_server_is_failed_and_can_be_run_again(
     wait_until(lambda: state(again) == "PIPELINE_STATE_FAILED")
     assert not [each for each in left if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
     error = again.call("GET", "pipelineJobs/long").json()["error"]
-    assert error["message"] == "the program that ran it was killed"
+    assert error["message"] == "the process that ran it was killed"
     # The same id once more, after the failed run has been deleted.
     assert again.call("DELETE", "pipelineJobs/long").json()["done"] is True
     job = new_job(again, job_id="long")

@@ -46,5 +46,5 @@ def test_selectors_take_a_part_of_a_value():
     assert conditions.select('parseJson(string_value)["a"]', '{"a": "text"}') == "text"
     with pytest.raises(conditions.ConditionError):
         conditions.select('parseJson(string_value)["z"]', {"a": 1})
-    with pytest.raises(conditions.ConditionError, match="does not offer"):
+    with pytest.raises(conditions.ConditionError, match="does not support"):
         conditions.check_selector("open(string_value)")

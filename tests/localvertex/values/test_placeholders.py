@@ -75,10 +75,10 @@ def test_what_a_value_contains_is_not_a_placeholder():
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("{{$.nothing}}", "is not known"),
-        ("{{$.inputs.artifacts['absent'].uri}}", "there is no artifact 'absent'"),
+        ("{{$.nothing}}", "is unknown"),
+        ("{{$.inputs.artifacts['absent'].uri}}", "the artifact 'absent', which is missing"),
         ("{{$.inputs.artifacts['data'].metadata['absent']}}", "has no metadata 'absent'"),
-        ("{{$.outputs.parameters['absent'].output_file}}", "names no declared output"),
+        ("{{$.outputs.parameters['absent'].output_file}}", "does not name a declared output"),
     ],
 )
 def test_a_placeholder_without_a_value_is_an_error_that_names_it(template, message):
