@@ -133,9 +133,10 @@ def test_containers_that_are_not_here_are_refused_by_name_all_at_once(compiled, 
         "foreign": ("the program 'no-such-program-here' is not installed locally", "gcr.io/x/tool:1"),
         "inside": ("the program './run.sh' is not installed locally", "gcr.io/x/inside"),
         "nameless": (
-            "the container has no command, and the entry point of its image is not known locally", "gcr.io/x/nameless@sha256:00",
+            "the container has no command, and the entry point of its image is not known locally",
+            "gcr.io/x/nameless@sha256:00",
         ),
-    }  # fmt: skip
+    }
     assert sorted(refused.value.reasons) == [
         f"deploymentSpec.executors.exec-{name}.container: {reason} (image {image!r}); "
         f"give a local command with --image {image}=COMMAND"
@@ -170,7 +171,10 @@ def test_images_can_be_replaced_by_commands(command, compiled, tmp_path):
         ("gcr.io/x/tool:1=", "expected IMAGE=COMMAND"),
         ("=true", "expected IMAGE=COMMAND"),
         ("gcr.io/x/tool:1='open", "No closing quotation"),
-        ("other=true", "no step uses this container image; the pipeline uses: gcr.io/x/nameless@sha256:00, gcr.io/x/tool:1"),
+        (
+            "other=true",
+            "no step uses this container image; the pipeline uses: gcr.io/x/nameless@sha256:00, gcr.io/x/tool:1",
+        ),
     ],
 )
 def test_an_image_option_that_says_nothing_is_refused(command, compiled, option, message):

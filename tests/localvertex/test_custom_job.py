@@ -227,7 +227,9 @@ def test_the_image_of_a_worker_pool_is_mapped_to_a_command_of_this_machine(execu
     assert record["state"] == "SUCCEEDED", record["error"]
     assert json.loads(told.read_text()) == [str(told), "--epochs=3"]
     execute(
-        job, {"pools": [closed | {"container_spec": closed["container_spec"] | {"command": ["train"]}}]}, command_prefixes=images
+        job,
+        {"pools": [closed | {"container_spec": closed["container_spec"] | {"command": ["train"]}}]},
+        command_prefixes=images,
     )
     assert json.loads(told.read_text()) == [str(told), "train", "--epochs=3"]
     record = execute(job, {"pools": [closed]}, use_cache=False)

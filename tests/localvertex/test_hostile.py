@@ -83,10 +83,42 @@ def reasons_of(path: Path) -> list[str]:
 
 
 VALUES: list[Any] = [
-    None, 0, -1, 1.5, 1e308, 10**30, True, "", "x", "../..", "/etc/passwd", "{{$.x}}", "{{$", "\ud800", "\0", "a\nb",
-    "9" * 5000, "a." * 30_000 + "b", "(" * 5000, '{"Concat": 3}', '{"IfPresent": {"InputName": 1}}', '{"Concat": ["',
-    "root", "-1s", "1e999s", [], [1], [None], [[]], {}, {"a": 1}, {"": ""}, {"../x": {}}, ["\0"], [{}],
-]  # fmt: skip
+    None,
+    0,
+    -1,
+    1.5,
+    1e308,
+    10**30,
+    True,
+    "",
+    "x",
+    "../..",
+    "/etc/passwd",
+    "{{$.x}}",
+    "{{$",
+    "\ud800",
+    "\0",
+    "a\nb",
+    "9" * 5000,
+    "a." * 30_000 + "b",
+    "(" * 5000,
+    '{"Concat": 3}',
+    '{"IfPresent": {"InputName": 1}}',
+    '{"Concat": ["',
+    "root",
+    "-1s",
+    "1e999s",
+    [],
+    [1],
+    [None],
+    [[]],
+    {},
+    {"a": 1},
+    {"": ""},
+    {"../x": {}},
+    ["\0"],
+    [{}],
+]
 
 
 def places(node: Any) -> list[tuple[Any, Any]]:
@@ -200,8 +232,19 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "a bomb of loops": (
         whole(
             components={
-                "a": {"dag": {"tasks": {"t": {"componentRef": {"name": "b"}, "parameterIterator": {
-                    "itemInput": "x", "items": {"raw": json.dumps(list(range(5000)))}}}}}},
+                "a": {
+                    "dag": {
+                        "tasks": {
+                            "t": {
+                                "componentRef": {"name": "b"},
+                                "parameterIterator": {
+                                    "itemInput": "x",
+                                    "items": {"raw": json.dumps(list(range(5000)))},
+                                },
+                            }
+                        }
+                    }
+                },
                 "b": {"executorLabel": "e", "inputDefinitions": {"parameters": {"x": {"parameterType": "STRING"}}}},
             },
             root={"dag": {"tasks": {f"t{n}": {"componentRef": {"name": "a"}} for n in range(5)}}},
@@ -217,11 +260,22 @@ HOSTILE: dict[str, tuple[Any, str]] = {
         "components",
     ),
     "a condition that overflows the stack of a parser": (
-        tasks(t={"triggerPolicy": {"condition": LONG}}), "longer than 4096 characters",
+        tasks(t={"triggerPolicy": {"condition": LONG}}),
+        "longer than 4096 characters",
     ),
     "a selector that overflows the stack of a parser": (
-        tasks(t={"inputs": {"parameters": {"x": {
-            "runtimeValue": {"constant": "1"}, "parameterExpressionSelector": "string_value" + ".a" * 20_000}}}}),
+        tasks(
+            t={
+                "inputs": {
+                    "parameters": {
+                        "x": {
+                            "runtimeValue": {"constant": "1"},
+                            "parameterExpressionSelector": "string_value" + ".a" * 20_000,
+                        }
+                    }
+                }
+            }
+        ),
         "longer than 4096 characters",
     ),
     "retries without end": (tasks(t={"retryPolicy": {"maxRetryCount": 1e400}}), "Infinity is not a number in JSON"),
@@ -232,7 +286,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "a line feed in a name": (tasks(**{"a\nb": {}}), "is not a usable name"),
     "a null byte in a program": (command("true\0"), "is not installed locally"),
     "a program in its image": (command("./run", "a\nb"), "the program './run' is not installed locally"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -123,7 +123,9 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
     "path in output": ("components comp-echo outputDefinitions parameters ../x", {}, "'../x' is not a usable name"),
     "long name": ("root dag tasks " + "x" * 300, {}, "is not a usable name"),
     "empty producer": (
-        INPUT, {"taskOutputParameter": {"producerTask": "", "outputParameterKey": "x"}}, "'producerTask' is missing",
+        INPUT,
+        {"taskOutputParameter": {"producerTask": "", "outputParameterKey": "x"}},
+        "'producerTask' is missing",
     ),
     "launcher without options": (
         EXECUTOR,
@@ -138,18 +140,23 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
     "unknown dependency": ("root dag tasks echo dependentTasks", ["x"], "depends on 'x', which is not a task"),
     "dependency number": ("root dag tasks echo dependentTasks", [1], "dependentTasks[0]: expected a string"),
     "unknown input": (
-        f"{INPUT} componentInputParameter", "x", "the surrounding dag has no input 'x'",
+        f"{INPUT} componentInputParameter",
+        "x",
+        "the surrounding dag has no input 'x'",
     ),
     "input from nowhere": (INPUT, {}, "'taskOutputParameter' is missing or empty"),
     "unknown output": (
         "root dag tasks condition-1 inputs parameters pipelinechannel--echo-Output",
-        {"taskOutputParameter": {"producerTask": "echo", "outputParameterKey": "x"}}, "'echo' has no output 'x'",
+        {"taskOutputParameter": {"producerTask": "echo", "outputParameterKey": "x"}},
+        "'echo' has no output 'x'",
     ),
     "condition syntax": ("root dag tasks condition-1 triggerPolicy condition", "1 +", "is not valid CEL"),
     "condition function": ("root dag tasks condition-1 triggerPolicy condition", "open('x')", "uses 'open'"),
     "condition variable": ("root dag tasks condition-1 triggerPolicy condition", "secret == 1", "uses 'secret'"),
     "condition input": (
-        "root dag tasks condition-1 triggerPolicy condition", "inputs.parameter_values['y'] == 1", "the input 'y'",
+        "root dag tasks condition-1 triggerPolicy condition",
+        "inputs.parameter_values['y'] == 1",
+        "the input 'y'",
     ),
     "condition depth": ("root dag tasks condition-1 triggerPolicy condition", "(" * 4000, "is not valid CEL"),
     "trigger rule": ("root dag tasks echo triggerPolicy strategy", "SOMETIMES", "'SOMETIMES' is not known"),
@@ -159,7 +166,9 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
     "infinite wait": ("root dag tasks echo retryPolicy", {"backoffDuration": "infs"}, "'infs' is not a duration"),
     "no executor": ("components comp-echo executorLabel", "exec-x", "there is no executor 'exec-x'"),
     "resolver": (
-        "deploymentSpec executors exec-echo", {"resolver": {}}, "exec-echo: executors of the kind 'resolver' do not",
+        "deploymentSpec executors exec-echo",
+        {"resolver": {}},
+        "exec-echo: executors of the kind 'resolver' do not",
     ),
     "lifecycle": (f"{EXECUTOR} lifecycle", {"preCacheCheck": {}}, "life-cycle hooks do not run locally"),
     "foreign container": (f"{EXECUTOR} command", ["no-java", "-jar"], "the program 'no-java' is not installed locally"),
@@ -168,25 +177,33 @@ CHANGES: dict[str, tuple[str, Any, str]] = {
     "env": (f"{EXECUTOR} env", [{"value": "x"}], "env[0]: the field 'name' is missing"),
     "placeholder": (f"{EXECUTOR} args", ["{{$.pipeline_secret}}"], "placeholder {{$.pipeline_secret}} is unknown"),
     "placeholder in constant": (
-        INPUT, {"runtimeValue": {"constant": {"a": ["{{$.nope}}"]}}}, "{{$.nope}}",
+        INPUT,
+        {"runtimeValue": {"constant": {"a": ["{{$.nope}}"]}}},
+        "{{$.nope}}",
     ),
     "argument structure": (f"{EXECUTOR} args", ['{"Concat": ["'], "container.args: argument: broken JSON"),
     "argument condition": (f"{EXECUTOR} args", ['{"IfPresent": {}}'], "neither a Concat nor an IfPresent"),
     "iterator": (
-        "root dag tasks echo parameterIterator", {"itemInput": "text", "items": {"raw": "[1"}}, "raw: broken JSON",
+        "root dag tasks echo parameterIterator",
+        {"itemInput": "text", "items": {"raw": "[1"}},
+        "raw: broken JSON",
     ),
     "iterator of no list": (
-        "root dag tasks echo parameterIterator", {"itemInput": "text", "items": {"raw": "1"}}, "expected a JSON list",
+        "root dag tasks echo parameterIterator",
+        {"itemInput": "text", "items": {"raw": "1"}},
+        "expected a JSON list",
     ),
     "iterator input": (
-        "root dag tasks echo parameterIterator", {"itemInput": "x", "items": {"raw": "[1]"}}, "item 'x' is not an input",
+        "root dag tasks echo parameterIterator",
+        {"itemInput": "x", "items": {"raw": "[1]"}},
+        "item 'x' is not an input",
     ),
     "workspace": (
         "deploymentSpec executors exec-echo",
         {"importer": {"artifactUri": {"constant": "x"}, "typeSchema": SCHEMA, "downloadToWorkspace": True}},
         "downloadToWorkspace needs a Kubernetes volume",
     ),
-}  # fmt: skip
+}
 
 
 def changed(document: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
@@ -220,9 +237,31 @@ def test_the_unchanged_file_is_accepted(good, tmp_path, work_dir):
 
 
 HOSTILE: list[Any] = [
-    None, 0, -1, 1.5, 1e308, True, "", "x", "../..", "{{$.x}}", "{{$", "\ud800", "\0", "9" * 400,
-    '{"Concat": 3}', '{"IfPresent": {}}', '{"Concat": ["', [], [1], [None], [[]], {}, {"a": 1}, {"": ""},
-]  # fmt: skip
+    None,
+    0,
+    -1,
+    1.5,
+    1e308,
+    True,
+    "",
+    "x",
+    "../..",
+    "{{$.x}}",
+    "{{$",
+    "\ud800",
+    "\0",
+    "9" * 400,
+    '{"Concat": 3}',
+    '{"IfPresent": {}}',
+    '{"Concat": ["',
+    [],
+    [1],
+    [None],
+    [[]],
+    {},
+    {"a": 1},
+    {"": ""},
+]
 
 
 def places(node: Any) -> list[tuple[Any, Any]]:

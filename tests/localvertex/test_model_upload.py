@@ -81,4 +81,6 @@ def notifies(folder: str, recipients: list = ["a@example.org", "b@example.org"])
 def test_googles_email_is_said_and_not_sent(execute, tmp_path):
     record = execute(notifies, {"folder": str(tmp_path)})
     assert record["state"] == "SUCCEEDED", record["error"]
-    assert [text for text in record["warnings"] if "Vertex AI would notify a@example.org, b@example.org: SUCCEEDED" in text]
+    assert [
+        text for text in record["warnings"] if "Vertex AI would notify a@example.org, b@example.org: SUCCEEDED" in text
+    ]

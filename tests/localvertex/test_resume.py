@@ -96,8 +96,10 @@ def test_a_failed_run_goes_on_with_what_had_not_succeeded(execute, task, work_di
     assert task(record, "tell")["outputs"]["parameters"]["Output"] == "SUCCEEDED"
     states = {each["path"]: each["restored"] for each in record["tasks"] if each["kind"] == "step"}
     assert {path for path, restored in states.items() if not restored} == {
-        "exit-handler-1/fail-unless", "exit-handler-1/work-4", "tell",
-    }  # fmt: skip
+        "exit-handler-1/fail-unless",
+        "exit-handler-1/work-4",
+        "tell",
+    }
     before, after = (task(each, "exit-handler-1/work") for each in (failed, record))
     kept = ("outputs", "start_time", "end_time", "log", "attempts", "exit_code")
     assert [before[name] for name in kept] == [after[name] for name in kept]

@@ -263,11 +263,14 @@ SHAPES: list[tuple[Any, dict[str, Any], dict[str, Any], bool]] = [
     (collected_through_a_pipeline, {}, {"Output": 36}, False),
     (several_outputs, {}, {"low": 3, "share": 3.5, "sum": 7}, True),
     (artifacts, {}, {"Output": "some text/9 more/4"}, False),
-    (text_in_text, {}, {"Output": "3 0.5 it's {n} \"%s\" {{x}} {braces} %s"}, False),  # kfp.local: 3.0
+    (text_in_text, {}, {"Output": '3 0.5 it\'s {n} "%s" {{x}} {braces} %s'}, False),  # kfp.local: 3.0
     (
-        structures, {"name": 'a "b"'},
-        {"Output": "{'deep': {'list': [1, 2.5, 'a', True]}, 'n': 1, 'name': 'a \"b\"'} "
-                   "[1, {'a': '3'}, ['a \"b\"', 'b']]"},
+        structures,
+        {"name": 'a "b"'},
+        {
+            "Output": "{'deep': {'list': [1, 2.5, 'a', True]}, 'n': 1, 'name': 'a \"b\"'} "
+            "[1, {'a': '3'}, ['a \"b\"', 'b']]"
+        },
         False,
     ),  # kfp.local: floats, and no placeholders in lists
     (quotes, {}, {"Output": 'it\'s "x"'}, False),  # kfp.local: neither branch
@@ -275,11 +278,13 @@ SHAPES: list[tuple[Any, dict[str, Any], dict[str, Any], bool]] = [
     (one_of_artifacts, {"n": 3}, {"Output": "many/4"}, False),
     (types, {}, {"Output": "(3, 2.0, '', False, [], {}, None, 1.0, None)"}, False),
     (
-        types, {"i": -1, "f": 1e300, "s": "ü\n", "b": True, "xs": [1], "d": {"a": 1}, "ss": "x"},
-        {"Output": "(-1, 1e+300, 'ü\\n', True, [1], {'a': 1}, None, 1.0, 'x')"}, False,
+        types,
+        {"i": -1, "f": 1e300, "s": "ü\n", "b": True, "xs": [1], "d": {"a": 1}, "ss": "x"},
+        {"Output": "(-1, 1e+300, 'ü\\n', True, [1], {'a': 1}, None, 1.0, 'x')"},
+        False,
     ),  # kfp.local: [1.0]
     (metadata, {}, {"Output": "0.5 none"}, True),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape[0].name}-{len(shape[1])}")

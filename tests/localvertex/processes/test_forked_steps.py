@@ -192,8 +192,12 @@ def test_no_server_outlives_its_run(execute):
 
 def test_a_relative_import_path_needs_an_interpreter_started_in_the_steps_folder():
     assert [forked_steps.depends_on_folder(path) for path in ("", "/a:/b", "/a:", ".", "/a:b")] == [
-        False, False, True, True, True,
-    ]  # fmt: skip
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
 
 
 @pytest.mark.parametrize("extra", ["echo first\n", "\nrm -rf /tmp/x"])

@@ -27,7 +27,11 @@ SCOPE = Scope(
     executor_input={
         "inputs": {
             "parameterValues": {
-                "text": 'say "hi"\n\\ {{$.pipeline_root}}', "n": 3, "x": 0.5, "flag": True, "names": ["a", {"b": 'q"'}],
+                "text": 'say "hi"\n\\ {{$.pipeline_root}}',
+                "n": 3,
+                "x": 0.5,
+                "flag": True,
+                "names": ["a", {"b": 'q"'}],
             },
             "artifacts": {"data": {"artifacts": [ARTIFACT]}},
         },
@@ -37,7 +41,7 @@ SCOPE = Scope(
             "outputFile": "/run/executor_output.json",
         },
     },
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def greets() -> None:
     [
         (["--fault", "SIGKILL everything"], "--fault 'SIGKILL everything': expected ACTION REPLICA WHEN"),
         (["--fault", "SIGSTOP workerpool1-0 at 5s grace 3s"], "SIGSTOP has no grace time; leave it out"),
-        (["--seed", "7"], "--seed 7 is for --faults random, which is not given"),
+        (["--seed", "7"], "--seed 7 needs --faults random"),
     ],
 )
 def test_wrong_options_leave_nothing_behind(
