@@ -1,29 +1,31 @@
-# Every target works on a fresh clone: `venv` is made when it is missing and made again when a lock changes.
+# Every target works on a fresh clone: .venv is created when it is missing and again when the lock changes.
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 PY := .venv/bin/python
-# Asked for only where .venv has to be made.
+# Evaluated only when .venv has to be created.
 BASE_PYTHON = $(shell PYTHON='$(PYTHON)' sh requirements/find-python.sh)
-# Exported, not pasted into the recipe: a folder name may hold spaces and quotes.
+# Exported, not pasted into the recipe: a folder name may contain spaces and quotes.
 export SOURCE ?= digits
 export WORK_DIR ?= runs
+# Test processes; more than 2 pay off on more cores.
+TEST_PROCESSES ?= 2
 
 .PHONY: help venv demo test test-slow check compile clean
 
-help: ## Show this list
+help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-venv: .venv/ready ## Make .venv with the pinned packages (Python 3.11 to 3.13)
+venv: .venv/ready ## Create .venv with the pinned packages (Python 3.11 to 3.13)
 
 .venv/ready: requirements/cpu.txt
-	$(if $(BASE_PYTHON),,$(error found no Python 3.11, 3.12 or 3.13 with venv and pip; install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12))
-	@echo "Making .venv with $$($(BASE_PYTHON) --version); the pinned packages take a minute or two."
+	$(if $(BASE_PYTHON),,$(error found no Python 3.11, 3.12 or 3.13 with venv and pip; install one or give its path: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12))
+	@echo "Creating .venv with $$($(BASE_PYTHON) --version); installing the pinned packages takes a minute or two."
 	@$(BASE_PYTHON) -m venv --clear .venv
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/cpu.txt
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: .venv/ready ## Compile the pipeline and run that file here; SOURCE=my/photos takes your own pictures
+demo: .venv/ready ## Compile the pipeline and run it locally; SOURCE=my/photos uses your own images
 	@$(PY) compile.py
 	@echo
 	@if [ "$$SOURCE" = digits ]; then set -- minimum_accuracy=0.95; \
@@ -32,13 +34,13 @@ demo: .venv/ready ## Compile the pipeline and run that file here; SOURCE=my/phot
 	$(PY) -m localvertex run build/image_training.json --work-dir "$$WORK_DIR" \
 	    --parameter "source=$$SOURCE" $$(printf -- '--parameter %s ' "$$@")
 
-test: .venv/ready ## Run the tests (a few minutes)
-	@$(PY) -m pytest -m "not slow"
+test: .venv/ready ## Run the tests, in about 3 minutes on 2 cores
+	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not slow"
 
-test-slow: .venv/ready ## Run the long proofs: whole runs, killed and resumed
-	@$(PY) -m pytest -m slow
+test-slow: .venv/ready ## Run the slow tests: whole runs, killed and resumed
+	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile -m slow
 
-check: .venv/ready ## Lint, format and types
+check: .venv/ready ## Check lint, format and types
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
@@ -46,5 +48,5 @@ check: .venv/ready ## Lint, format and types
 compile: .venv/ready ## Write build/image_training.json and .yaml
 	@$(PY) compile.py
 
-clean: ## Remove .venv, build and caches; runs/ stays
+clean: ## Remove .venv, build and caches; keep runs/
 	@rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
