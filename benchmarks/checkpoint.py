@@ -23,7 +23,7 @@ ROUNDS = 3
 BUILD = """
 import tensorflow as tf
 import keras
-from trainer import models
+from trainer.models import models
 with tf.device("CPU:0"):
     models.build({model!r}, image_size=32, num_classes=10, weights="none")
 """

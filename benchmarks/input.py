@@ -26,7 +26,7 @@ from trainer.data import dataset as datasets
 from trainer.data.batches import training_batches
 from trainer.data.examples import Examples, ExamplesInMemory, ExamplesOnDisk
 from trainer.data.record_reader import RecordReader
-from trainer.data.sampler import Order
+from trainer.data.sampler import Sampler
 from trainer.prepare import prepare
 
 SIZE = 300
@@ -66,7 +66,7 @@ def codelab(folder: Path) -> tf.data.Dataset:
 
 def ours(examples: Examples) -> tf.data.Dataset:
     """The trainer's batches of a split, which never end."""
-    order = Order(num_examples=examples.num_examples, global_batch_size=BATCH_SIZE, seed=0)
+    order = Sampler(num_examples=examples.num_examples, global_batch_size=BATCH_SIZE, seed=0)
     return training_batches(examples, order, start_step=0, stop_step=10**9)
 
 

@@ -20,8 +20,8 @@ def main(directory: str, name: str, batch_size: int, steps_per_epoch: int, amoun
     """Prints the steps per second of `fit` without its first two epochs."""
     import tensorflow as tf
 
-    from trainer import models
     from trainer.data import dataset
+    from trainer.models import models
 
     # Before any operation: it opens the connections.
     chosen = tf.distribute.MultiWorkerMirroredStrategy() if IS_CLUSTER else tf.distribute.get_strategy()

@@ -10,7 +10,7 @@ import json
 import math
 from typing import Any
 
-from trainer import models
+from trainer.models import models
 from userinput.errors import UserError
 
 

@@ -1,6 +1,4 @@
-"""Best checkpoint -> SavedModel that takes image files; reloaded and compared with the live model before it appears."""
-
-from __future__ import annotations
+"""Export the best checkpoint as a SavedModel that takes image files; it is reloaded and compared before it appears."""
 
 import pathlib
 import sys
@@ -14,30 +12,31 @@ from userinput import cli
 from userinput.errors import UserError
 
 _NUM_COMPARED = 64
-"""Test images that the exported model is compared on."""
+"""Number of test images on which the exported model is compared with the live one."""
 _TOLERANCE = 1e-4
 """Largest difference of a probability: the exported graph is optimised differently, the mathematics are the same."""
 
 
 def export(*, checkpoint_directory: str, dataset_directory: str, output_directory: str) -> dict[str, str | int | float]:
-    """Export the checkpoint that did best on the validation split.
+    """Export the checkpoint that was best on the validation split.
 
     Args:
-        checkpoint_directory: of the run.
-        dataset_directory: the dataset that the run was trained on.
-        output_directory: a new or empty folder, local or gs://.
+        checkpoint_directory: Of the run.
+        dataset_directory: The dataset that the run was trained on.
+        output_directory: A new or empty folder, local or gs://.
 
     Returns:
         Metadata: run_id, step, model, num_classes, image_size, num_bytes, largest_difference.
 
     Raises:
-        UserError: no validated checkpoint, another dataset, or the folder is not empty.
-        TrainingError: the exported model does not answer as the live one does.
+        UserError: There is no validated checkpoint, the dataset is another one, or the folder is not empty.
+        TrainingError: The exported model gives other probabilities than the live one.
     """
     command_line.set_environment()
     import numpy as np
 
     from trainer.checkpoints import restored
+    from trainer.data import staging
     from trainer.results import saved_model
 
     if storage.is_occupied(output_directory, last="saved_model.pb"):
@@ -49,7 +48,8 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
         "step": trained.checkpoint.step,
         "model": trained.config.model,
     }
-    records = list(data.records("test", list(range(min(_NUM_COMPARED, data.num_examples["test"])))))
+    indices = list(range(min(_NUM_COMPARED, data.num_examples["test"])))
+    records = list(staging.stage(data, "test").records("test", indices))
     images = np.stack([record.pixels() for record in records])
     with storage.committed_directory(output_directory, last="saved_model.pb") as aside:
         saved_model.write(
@@ -59,10 +59,11 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
         loaded = saved_model.load(str(aside))
         answers = (loaded.predict_images(images), loaded.predict_files([record.image_bytes for record in records]))
         difference = max(float(np.abs(answer - expected).max()) for answer in answers)
-        # Also false for a NaN.
+        # Also false for NaN.
         if not difference <= _TOLERANCE:
             raise TrainingError(
-                f"the exported model differs from the live one by {difference:g} on {len(images)} images"
+                f"the exported model differs from the live one by {difference:g} on {len(images)} images, more than"
+                f" {_TOLERANCE:g}; it was not exported"
             )
         num_bytes = sum(path.stat().st_size for path in pathlib.Path(aside).rglob("*") if path.is_file())
     return {
@@ -75,16 +76,17 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line of export."""
+    """Run the command line and return the exit code."""
     parser = cli.Parser("python -m trainer.export", description=__doc__)
     parser.add_argument("--checkpoint-directory", required=True, metavar="DIR", help="the run's checkpoints")
-    parser.add_argument("--dataset", required=True, metavar="DIR", help="the dataset of the run")
+    parser.add_argument("--dataset", required=True, metavar="DIR", help="the dataset that the run was trained on")
     parser.add_argument("output_directory", help="a new folder for the SavedModel")
     options = parser.parse_args(arguments)
     metadata = export(
-        checkpoint_directory=options.checkpoint_directory, dataset_directory=options.dataset,
+        checkpoint_directory=options.checkpoint_directory,
+        dataset_directory=options.dataset,
         output_directory=options.output_directory,
-    )  # fmt: skip
+    )
     for name, value in metadata.items():
         print(f"{name}: {value}")
     return 0

@@ -1,6 +1,4 @@
-"""Try an exported model on pictures: `python -m trainer.predict MODEL_DIR IMAGE...`."""
-
-from __future__ import annotations
+"""Classify image files with an exported model: `python -m trainer.predict MODEL_DIR IMAGE...`."""
 
 import io
 import os
@@ -20,11 +18,11 @@ if TYPE_CHECKING:
     from trainer.results.saved_model import LoadedModel
 
 
-def predict(model: LoadedModel, path: str) -> npt.NDArray[np.float32]:
-    """Probabilities float32 [K] of one image file.
+def predict(model: "LoadedModel", path: str) -> npt.NDArray[np.float32]:
+    """Return the probabilities float32 [K] of one image file.
 
     Raises:
-        UserError: there is no such file, or it is not an image.
+        UserError: The file does not exist, or is not an image.
     """
     try:
         with open(path, "rb") as file:
@@ -32,33 +30,33 @@ def predict(model: LoadedModel, path: str) -> npt.NDArray[np.float32]:
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); relative paths start at {os.getcwd()}") from error
     try:
-        picture = images.decode(data)
+        decoded = images.decode(data)
     except images.BadImage as error:
         raise UserError(f"{path}: {error}; expected an image such as JPEG or PNG") from error
-    probabilities: npt.NDArray[np.float32] = model.predict_files([_servable(data, picture)])[0]
+    probabilities: npt.NDArray[np.float32] = model.predict_files([_servable(data, decoded)])[0]
     return probabilities
 
 
-def _servable(data: bytes, picture: Image.Image) -> bytes:
-    """The file itself where TensorFlow can decode it, else (TIFF, CMYK, 16-bit grey ...) its pixels as PNG."""
+def _servable(data: bytes, decoded: Image.Image) -> bytes:
+    """Return the file where TensorFlow can decode it, otherwise (TIFF, CMYK, 16-bit grey ...) its pixels as PNG."""
     with Image.open(io.BytesIO(data)) as original:
         if original.format in ("JPEG", "PNG", "BMP", "GIF") and original.mode in ("RGB", "L", "RGBA", "LA", "1"):
             return data
     buffer = io.BytesIO()
-    picture.save(buffer, "PNG")
+    decoded.save(buffer, "PNG")
     return buffer.getvalue()
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line of predict."""
+    """Run the command line and return the exit code."""
     parser = cli.Parser("python -m trainer.predict", description=__doc__)
-    parser.add_argument("model_directory", metavar="MODEL_DIR", help="folder that the export step made")
-    parser.add_argument("images", metavar="IMAGE", nargs="+", help="picture files")
-    parser.add_argument("--top", type=int, default=3, metavar="N", help="classes to show for each image [%(default)s]")
+    parser.add_argument("model_directory", metavar="MODEL_DIR", help="folder that `python -m trainer.export` wrote")
+    parser.add_argument("images", metavar="IMAGE", nargs="+", help="image files")
+    parser.add_argument("--top", type=int, default=3, metavar="N", help="classes to print per image [%(default)s]")
     options = parser.parse_args(arguments)
     if options.top < 1:
-        raise UserError(f"--top={options.top} is too small; expected at least 1")
-    # For a few pictures oneDNN gains nothing, and its start-up notes would stand before the answer.
+        raise UserError(f"--top={options.top} is too small; give at least 1")
+    # For a few images oneDNN gains nothing, and its start-up messages would precede the answer.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     from trainer.results import saved_model
 
@@ -71,8 +69,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"error: {error}", file=sys.stderr)
             num_refused += 1
             continue
-        order = np.argsort(-probabilities, kind="stable")[: options.top]
-        print(f"{path}: " + ", ".join(f"{model.class_names[k]} {probabilities[k]:.1%}" for k in order))
+        best = np.argsort(-probabilities, kind="stable")[: options.top]
+        print(f"{path}: " + ", ".join(f"{model.class_names[k]} {probabilities[k]:.1%}" for k in best))
     return 2 if num_refused else 0
 
 

@@ -1,6 +1,4 @@
-"""Source images -> prepared dataset and its report: read once, checked, resized, split, written."""
-
-from __future__ import annotations
+"""Prepare a dataset from source images: read, check, resize, split and write them, with a report."""
 
 import hashlib
 import os
@@ -15,7 +13,8 @@ from trainer import command_line
 from trainer.command_line import reported as reported
 from trainer.data import dataset, dataset_files, images, splits
 from trainer.data.dataset_files import Prepared
-from trainer.data.sources import Source, SourceImage, open_source
+from trainer.data.sources.factory import open_source
+from trainer.data.sources.source import Source, SourceImage
 from trainer.data.statistics import Statistics
 from trainer.files import storage
 from userinput import cli
@@ -23,7 +22,7 @@ from userinput.errors import UserError
 
 MAX_BAD_FRACTION = 0.1
 _CHUNK = 512
-"""Images in flight at a time: bounds the memory."""
+"""Number of images in flight, which bounds the memory."""
 
 
 def prepare(
@@ -36,26 +35,26 @@ def prepare(
     seed: int = 0,
     max_bad_fraction: float = MAX_BAD_FRACTION,
 ) -> dict[str, str | int | float]:
-    """Make the prepared dataset; it appears whole or not at all.
+    """Make the prepared dataset; it appears complete or not at all.
 
     Args:
         source: digits, a folder with a sub-folder per class (local or gs://), or tfds:NAME.
-        output_directory: a folder that does not exist yet or is empty, local or gs://.
-        report_path: where the HTML report goes.
-        image_size: height and width of the prepared images in pixels.
-        max_examples: take about so many images, classes evenly; 0: all.
-        seed: decides the splits and the sample.
-        max_bad_fraction: the share of images that may be unreadable; they are skipped, counted and named.
+        output_directory: A folder that does not exist yet or is empty, local or gs://.
+        report_path: File for the HTML report.
+        image_size: Height and width of the prepared images in pixels.
+        max_examples: Sample about this many images, evenly over the classes; 0: all.
+        seed: Decides the splits and the sample.
+        max_bad_fraction: Fraction of images that may be unreadable; they are skipped, counted and named.
 
     Returns:
         Metadata: fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size,
         num_bad_files.
 
     Raises:
-        UserError: the source cannot be used, or too much of it is bad.
+        UserError: The source cannot be used, or too many of its images are bad.
     """
     _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
-    from trainer.data import report as data_report
+    from trainer.results.report import dataset as report
 
     with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
         opened = open_source(source, scratch)
@@ -74,9 +73,9 @@ def prepare(
             dataset_files.write(
                 directory, prepared, assigned, spill, statistics=statistics, image_size=image_size, source=source
             )
-            # Before the dataset appears: one without its report would have to be removed by hand.
+            # Before the dataset appears, because one without its report would have to be removed by hand.
             made = dataset.load(str(directory))
-            storage.write_text(report_path, data_report.render(made, source=source))
+            storage.write_text(report_path, report.render(made, source=source))
     return {
         "fingerprint": made.fingerprint,
         "num_examples": sum(made.num_examples.values()),
@@ -89,19 +88,19 @@ def prepare(
 
 def _check_arguments(output_directory: str, image_size: int, max_examples: int, max_bad_fraction: float) -> None:
     if not 8 <= image_size <= 2048:
-        raise UserError(f"image_size={image_size} is out of range; expected 8 to 2048 pixels")
+        raise UserError(f"image_size={image_size} is out of range; give 8 to 2048 pixels")
     if max_examples < 0:
-        raise UserError(f"max_examples={max_examples} is negative; expected 0 (all) or a number of images")
+        raise UserError(f"max_examples={max_examples} is negative; give 0 (all) or a number of images")
     if not 0 <= max_bad_fraction < 1:
-        raise UserError(f"max_bad_fraction={max_bad_fraction} is out of range; expected 0 to below 1, such as 0.1")
+        raise UserError(f"max_bad_fraction={max_bad_fraction} is out of range; give 0 or more, below 1, such as 0.1")
     if storage.is_remote(output_directory) and not output_directory.startswith("gs://"):
-        raise UserError(f"output directory {output_directory!r} is of no kind known here; give a local one or gs://...")
+        raise UserError(f"output directory {output_directory!r} is not supported; give a local folder or gs://...")
     if storage.is_occupied(output_directory, last=dataset.METADATA_FILE):
         raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")
 
 
 def _sample(source: Source, max_examples: int, seed: int) -> Iterable[SourceImage]:
-    """All images, or a sample that takes the classes in turn: the same names whatever else the folder holds."""
+    """Return all images, or a sample over the classes in turn that does not depend on what else the folder contains."""
     if not max_examples:
         return source.images()
     by_class: dict[int, list[tuple[str, str]]] = {}
@@ -116,9 +115,9 @@ def _sample(source: Source, max_examples: int, seed: int) -> Iterable[SourceImag
 def _read_all(
     source_images: Iterable[SourceImage], image_size: int, spill: dataset_files.Spill, statistics: Statistics
 ) -> Iterator[Prepared]:
-    """Decode and resize on all cores; put the results into the spill file in the source's order."""
+    """Decode and resize on all cores, and write the results into the spill file in the source's order."""
     remaining = iter(source_images)
-    # Pillow's decoders and filters release the interpreter's lock, so threads are enough; a bucket makes them wait.
+    # Threads are enough, because Pillow's decoders and filters release the interpreter's lock. With a bucket they wait.
     with ThreadPoolExecutor(max(16, os.cpu_count() or 1)) as pool:
         while chunk := list(islice(remaining, _CHUNK)):
             for image, outcome in zip(chunk, pool.map(lambda image: _read_one(image, image_size), chunk), strict=True):
@@ -130,13 +129,18 @@ def _read_all(
                 offset = spill.tell()
                 spill.write(data)
                 yield Prepared(
-                    name=image.name, label=image.label, split=image.split, content_hash=content_hash, offset=offset,
-                    num_bytes=len(data), stored_hash=hashlib.sha256(data).hexdigest(),
-                )  # fmt: skip
+                    name=image.name,
+                    label=image.label,
+                    split=image.split,
+                    content_hash=content_hash,
+                    stored_hash=hashlib.sha256(data).hexdigest(),
+                    offset=offset,
+                    num_bytes=len(data),
+                )
 
 
 def _read_one(image: SourceImage, image_size: int) -> str | tuple[str, tuple[int, int], images.Pixels, bytes]:
-    """Hash of the original, its width and height, prepared pixels and bytes; or, for a bad image, the reason."""
+    """Return hash, width and height of the original, prepared pixels and bytes; for a bad image, the reason."""
     try:
         data = image.read()
         decoded = images.decode(data)
@@ -154,7 +158,7 @@ def _refuse_bad_source(
         named = "; ".join(f"{name}: {reason}" for name, reason in statistics.bad_files[:3])
         raise UserError(
             f"{statistics.num_bad_files} of {num_all} images of {source!r} are bad, more than max_bad_fraction="
-            f"{max_bad_fraction:g} allows ({named}); repair or remove them, or allow more"
+            f"{max_bad_fraction:g} allows ({named}); repair or remove them, or raise max_bad_fraction"
         )
     counts = Counter(p.label for p in prepared)
     if missing := [name for label, name in enumerate(class_names) if not counts[label]]:
@@ -166,33 +170,37 @@ def _refuse_bad_source(
 
 def _refuse_empty_train(source: str, assigned: dict[str, str]) -> None:
     present = set(assigned.values())
-    if missing := [split for split in ("train", "validation", "test") if split not in present]:
+    if missing := [split for split in splits.SPLITS if split not in present]:
         raise UserError(
-            f"{source!r} has {len(assigned)} different images, too few for a {missing[0]} split; give 3"
-            " or more for a class"
+            f"{source!r} has {len(assigned)} different images, too few for a {missing[0]} split; give 3 or"
+            " more per class"
         )
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line of prepare."""
+    """Run the command line and return the exit code."""
     parser = cli.Parser("python -m trainer.prepare", description=__doc__)
-    parser.add_argument("source", help="digits, a folder with a sub-folder per class, or tfds:NAME")
+    parser.add_argument("source", help="digits, a folder (local or gs://) with one sub-folder per class, or tfds:NAME")
     parser.add_argument("output_directory", help="a new folder for the dataset")
     parser.add_argument("--report", default="", metavar="FILE", help="HTML report [OUTPUT_DIRECTORY.html]")
     parser.add_argument("--image-size", type=int, default=32, metavar="PIXELS", help="height and width [%(default)s]")
-    parser.add_argument("--max-examples", type=int, default=0, metavar="N", help="take a sample; 0: all [%(default)s]")
-    parser.add_argument("--seed", type=int, default=0, help="decides splits and sample [%(default)s]")
     parser.add_argument(
-        "--max-bad-fraction", type=float, default=MAX_BAD_FRACTION, metavar="SHARE",
-        help="share of images that may be unreadable [%(default)s]",
-    )  # fmt: skip
+        "--max-examples", type=int, default=0, metavar="N", help="sample about N images; 0: all [%(default)s]"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="decides the splits and the sample [%(default)s]")
+    allowed = "fraction of images that may be unreadable [%(default)s]"
+    parser.add_argument("--max-bad-fraction", type=float, default=MAX_BAD_FRACTION, metavar="FRACTION", help=allowed)
     options = parser.parse_args(arguments)
     report_path = options.report or options.output_directory.rstrip("/") + ".html"
     metadata = prepare(
-        source=options.source, output_directory=options.output_directory, report_path=report_path,
-        image_size=options.image_size, max_examples=options.max_examples, seed=options.seed,
+        source=options.source,
+        output_directory=options.output_directory,
+        report_path=report_path,
+        image_size=options.image_size,
+        max_examples=options.max_examples,
+        seed=options.seed,
         max_bad_fraction=options.max_bad_fraction,
-    )  # fmt: skip
+    )
     for name, value in metadata.items():
         print(f"{name}: {value}")
     print(f"report: {report_path}")

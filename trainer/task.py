@@ -12,7 +12,7 @@ import os
 import sys
 from typing import Any
 
-from trainer import command_line, config, flags, models
+from trainer import command_line, config, flags
 from trainer.checkpoints import identity as run_identity
 from trainer.checkpoints.checkpoints import refuse_other_run
 from trainer.cluster import cluster as clusters
@@ -21,6 +21,7 @@ from trainer.cluster.signals import StopRequest
 from trainer.config import TrainConfig
 from trainer.data import dataset
 from trainer.files import storage
+from trainer.models import models
 from userinput.errors import UserError
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from kfp.dsl import PipelineTaskFinalStatus
 
 import accelerators
-from trainer.results import report
+from trainer.results.report import page
 from training_job.machines import Machines
 
 _ROLES = ("chief", "workers", "parameter servers")
@@ -39,24 +39,24 @@ def plan_page(
         for index, (role, pool) in enumerate(zip(_ROLES, worker_pool_specs, strict=False))
     ]
     fields = [[name, str(value)] for name, value in configuration.items()]
-    blocks: list[report.Block] = [
-        report.Figures(figures=figures),
-        report.Table(
+    blocks: list[page.Block] = [
+        page.Figures(figures=figures),
+        page.Table(
             title="Worker pools", columns=["pool", "replicas", "machine", "GPU", "GPUs per machine"], rows=pools
         ),
         _findings(findings),
-        report.Table(title="Configuration", columns=["field", "value"], rows=fields),
+        page.Table(title="Configuration", columns=["field", "value"], rows=fields),
     ]
-    return report.page(title="Machine plan", subtitle=f"Run {run_id}: {state}.", blocks=blocks)
+    return page.render(title="Machine plan", subtitle=f"Run {run_id}: {state}.", blocks=blocks)
 
 
-def _findings(findings: list[accelerators.Finding]) -> report.Block:
+def _findings(findings: list[accelerators.Finding]) -> page.Block:
     title = "Machine check"
     if not findings:
-        return report.Text(
+        return page.Text(
             title=title, text="No findings: machine, GPUs and region are in the catalogue and go together."
         )
-    return report.Table(
+    return page.Table(
         title=title,
         columns=["rule", "finding", "nearest alternatives"],
         rows=[[finding.rule, finding.message, ", ".join(finding.alternatives)] for finding in findings],

@@ -40,9 +40,9 @@ def test_every_field_has_a_flag_with_help() -> None:
         ({"model": "EfficientNetV2B0"}, "did you mean efficientnetv2-b0"),
         ({"model": "my-models:build"}, "is not of the form package.module:function"),
         ({"trainable": "some"}, "trainable='some' is not known; choose one of: default, head, all"),
-        ({"trainable": "head"}, "trainable='head' does not go with model 'convnet'"),
+        ({"trainable": "head"}, "trainable='head' does not work with model 'convnet'"),
         ({"model": "a.b:c", "trainable": "head"}, "freeze layers in the function itself"),
-        ({"model": "resnet50", "weights": "none", "trainable": "head"}, "would keep a base of random numbers"),
+        ({"model": "resnet50", "weights": "none", "trainable": "head"}, "would freeze a base of random numbers"),
         ({"epochs": 0}, "epochs=0 is out of range; expected a value from 1"),
         ({"epochs": 2.5}, "epochs=2.5 is a float; expected int"),
         ({"epochs": True}, "epochs=True is a bool"),
@@ -91,7 +91,7 @@ def test_unknown_fields_are_refused_by_name() -> None:
 def test_configuration_and_identity_need_no_tensorflow() -> None:
     code = (
         "import sys; import trainer.config, trainer.checkpoints.identity, trainer.data.dataset, trainer.prepare;"
-        "import trainer.results.report;"
+        "import trainer.results.report.page;"
         "sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -11,9 +11,10 @@ import pytest
 
 from tests.support.modules import call_module, run_module
 from trainer.errors import TrainingError
-from trainer.evaluate import evaluate, score
+from trainer.evaluate import evaluate
 from trainer.export import export
 from trainer.prepare import prepare
+from trainer.results.evaluation import score
 from userinput.errors import UserError
 
 FRESH = """

@@ -75,7 +75,7 @@ def test_tensorflow_datasets_reads_the_result(tmp_path):
         assert len(theirs) == count
         total += count
         for index in range(count):
-            record = ours.record(split, index)
+            (record,) = ours.records(split, [index])
             assert np.array_equal(theirs[index]["image"], record.pixels())
             assert theirs[index]["label"] == record.label
             assert theirs[index]["file_name"].decode() == record.file_name

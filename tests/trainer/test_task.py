@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.modules import call_module, run_module
 from tests.trainer.conftest import SHORT_RUN
-from trainer import models
 from trainer.checkpoints import checkpoints
 from trainer.files import event_log as events
+from trainer.models import models
 
 
 def task(*arguments, **environment):

@@ -8,7 +8,7 @@ from typing import Any
 
 from trainer.config import TrainConfig
 from trainer.files import storage
-from trainer.models import own_source
+from trainer.models import user_model
 
 TRAINER_VERSION = "3"
 """Raise this when a change makes an equal configuration compute something else: old runs then start anew."""
@@ -24,7 +24,7 @@ def identity(config: TrainConfig, dataset_fingerprint: str, run_label: str) -> d
     return {
         **config.to_dict(),
         # A network of the user's own is known by its source: with other code it is another run.
-        **({"model_source": own_source.digest(config.model)} if ":" in config.model else {}),
+        **({"model_source": user_model.digest(config.model)} if ":" in config.model else {}),
         "dataset_fingerprint": dataset_fingerprint,
         "trainer_version": TRAINER_VERSION,
         "run_label": run_label,

@@ -6,12 +6,12 @@ from dataclasses import dataclass, fields
 
 import keras
 
-from trainer import config, models
+from trainer import config
 from trainer.checkpoints import checkpoints, variables
 from trainer.checkpoints.checkpoints import Checkpoint
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
-from trainer.models import applications, own_source
+from trainer.models import applications, models, user_model
 from userinput.errors import UserError
 
 
@@ -54,7 +54,7 @@ def best_model(checkpoint_directory: str, dataset: Dataset) -> TrainedModel:
 
 def _refuse_other_source(checkpoint: Checkpoint, name: str, directory: str) -> None:
     """Weights are assigned by position: another network of the same shapes would take them without a word."""
-    if ":" in name and checkpoint.identity.get("model_source") != own_source.digest(name):
+    if ":" in name and checkpoint.identity.get("model_source") != user_model.digest(name):
         raise UserError(
             f"the run in {directory!r} was trained with another source of {name!r} than the one here; use the code (the"
             " image) of that run"

@@ -1,1 +1,1 @@
-"""From source images to batches; nothing here knows a model."""
+"""From source images to batches: sources, the prepared dataset and its input pipeline. Knows no model and no page."""

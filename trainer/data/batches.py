@@ -1,9 +1,7 @@
-"""The batches of training and of evaluation: pure functions of (seed, step), so there is nothing to save.
+"""The batches of training and evaluation: pure functions of (seed, step), so there is no state to save.
 
-Legend: G global batch, B batch of this replica or worker, N examples of the split, S image size.
+Legend: G global batch, B batch of this replica or worker, N examples of the split, S image size, K classes.
 """
-
-from __future__ import annotations
 
 import dataclasses
 
@@ -13,12 +11,12 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from trainer.data.examples import Examples
-from trainer.data.sampler import Order
+from trainer.data.sampler import Sampler
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Share:
-    """Which part of each global batch an input pipeline makes: one pipeline a worker, for its replicas."""
+class Shard:
+    """The part of each global batch that one input pipeline makes: one pipeline per worker, for its replicas."""
 
     pipeline: int = 0
     num_pipelines: int = 1
@@ -26,78 +24,82 @@ class Share:
 
     @property
     def num_replicas(self) -> int:
-        """Of all pipelines together."""
+        """Replicas of all pipelines together."""
         return self.num_pipelines * self.replicas_per_pipeline
 
-    def turn(self, number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The global batch and the replica that the pipeline's element of a number is for; its replicas take turns."""
-        replica = self.pipeline * self.replicas_per_pipeline + number % self.replicas_per_pipeline
-        return number // self.replicas_per_pipeline, replica
+    def batch_and_replica(self, element: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return the number of the global batch and the replica that an element of the pipeline is for."""
+        replica = self.pipeline * self.replicas_per_pipeline + element % self.replicas_per_pipeline
+        return element // self.replicas_per_pipeline, replica
+
+
+_WHOLE = Shard()
 
 
 def training_batches(
-    examples: Examples, order: Order, *, start_step: int, stop_step: int, share: Share | None = None
+    examples: Examples, sampler: Sampler, *, start_step: int, stop_step: int, shard: Shard = _WHOLE
 ) -> tf.data.Dataset:
-    """Batches from `start_step` up to but without `stop_step`.
+    """Make the batches of the steps from `start_step` to `stop_step`, the latter excluded.
 
     Args:
-        examples: the training split.
-        order: decides which are in which step.
-        start_step: first step; any number, nothing before it is computed.
-        stop_step: end.
-        share: the part of this pipeline; all of it if not given. The G examples of a step are dealt out in order, as
-            evenly as G allows.
+        examples: The training split.
+        sampler: Decides which examples each step trains on.
+        start_step: First step; nothing before it is computed.
+        stop_step: Step after the last one.
+        shard: This pipeline's part; by default everything. The G examples of a step are dealt out in order, as evenly
+            as G allows.
 
     Returns:
-        A dataset with an element for each step and replica of the share: (images uint8 [B, S, S, 3], labels int32 [B],
-        draws float32 [B, NUM_DRAWS], indices int64 [B] in the split, places int64 [B] in the global batch).
+        A dataset with one element per step and replica of the shard: (images uint8 [B, S, S, 3], labels int32 [B],
+        random numbers float32 [B, NUM_RANDOM_NUMBERS], indices int64 [B] in the split, positions int64 [B] in the
+        global batch).
     """
-    mine = share or Share()
-    size, num_replicas = order.global_batch_size, mine.num_replicas
-    # One shape for all where that is possible: XLA compiles for each shape anew.
+    size, num_replicas = sampler.global_batch_size, shard.num_replicas
+    # One shape for all batches where possible, because XLA compiles again for each shape.
     batch_size = size // num_replicas if size % num_replicas == 0 else None
 
-    def batch(number: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        step, replica = mine.turn(number)
-        places = tf.range(replica * size // num_replicas, (replica + 1) * size // num_replicas)
-        places = tf.ensure_shape(places, (batch_size,))
-        indices = tf.gather(order.indices(step), places)
-        draws = tf.gather(order.draws(step), places)
-        images, labels = examples.gather(indices, draws, order.upcoming(step))
-        return images, labels, draws, indices, places
+    def batch(element: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        step, replica = shard.batch_and_replica(element)
+        positions = tf.range(replica * size // num_replicas, (replica + 1) * size // num_replicas)
+        positions = tf.ensure_shape(positions, (batch_size,))
+        indices = tf.gather(sampler.indices(step), positions)
+        random_numbers = tf.gather(sampler.random_numbers(step), positions)
+        images, labels = examples.gather(indices, random_numbers, sampler.upcoming(step))
+        return images, labels, random_numbers, indices, positions
 
-    turns = mine.replicas_per_pipeline
-    numbers = tf.data.Dataset.range(start_step * turns, stop_step * turns)
+    per_step = shard.replicas_per_pipeline
+    elements = tf.data.Dataset.range(start_step * per_step, stop_step * per_step)
     options = tf.data.Options()
     options.deterministic = True
-    return numbers.map(batch, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE).with_options(options)
+    return elements.map(batch, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE).with_options(options)
 
 
-def evaluation_batches(examples: Examples, batch_size: int, share: Share | None = None) -> tuple[tf.data.Dataset, int]:
-    """All examples once, in the stored order; batches are filled up with the first example at weight 0.
+def evaluation_batches(examples: Examples, batch_size: int, shard: Shard = _WHOLE) -> tuple[tf.data.Dataset, int]:
+    """Make batches of all examples, each once, in the stored order.
+
+    Batches are filled up with the first example at weight 0.
 
     Returns:
-        A dataset of (images uint8 [B, S, S, 3], labels int32 [B], weights float32 [B]), and its number of rounds: in a
-        round each replica of the share gets one element.
+        A dataset of (images uint8 [B, S, S, 3], labels int32 [B], weights float32 [B]), and its number of rounds. In a
+        round each replica of the shard gets one element.
     """
-    mine = share or Share()
     count = examples.num_examples
-    num_rounds = -(-count // (batch_size * mine.num_replicas))
+    num_rounds = -(-count // (batch_size * shard.num_replicas))
 
-    def batch(number: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        turn, replica = mine.turn(number)
-        start = (turn * mine.num_replicas + replica) * batch_size
-        positions = start + tf.range(batch_size, dtype=tf.int64)
-        inside = positions < count
-        images, labels = examples.gather(tf.where(inside, positions, 0))
+    def batch(element: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        number, replica = shard.batch_and_replica(element)
+        start = (number * shard.num_replicas + replica) * batch_size
+        indices = start + tf.range(batch_size, dtype=tf.int64)
+        inside = indices < count
+        images, labels = examples.gather(tf.where(inside, indices, 0))
         return images, labels, tf.cast(inside, tf.float32)
 
-    numbers = tf.data.Dataset.range(num_rounds * mine.replicas_per_pipeline)
-    return numbers.map(batch, num_parallel_calls=tf.data.AUTOTUNE).prefetch(2), num_rounds
+    elements = tf.data.Dataset.range(num_rounds * shard.replicas_per_pipeline)
+    return elements.map(batch, num_parallel_calls=tf.data.AUTOTUNE).prefetch(2), num_rounds
 
 
 def predict(model: keras.Model, examples: Examples, batch_size: int = 256) -> npt.NDArray[np.float32]:
-    """Probabilities float32 [N, K] of all examples, in the stored order."""
+    """Return the probabilities float32 [N, K] of all examples, in the stored order."""
     call = tf.function(lambda images: model(images, training=False))
     batches, _ = evaluation_batches(examples, min(batch_size, max(1, examples.num_examples)))
     return np.concatenate([call(images).numpy() for images, _, _ in batches])[: examples.num_examples]

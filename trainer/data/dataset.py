@@ -1,10 +1,8 @@
-"""The prepared dataset: what its files are called, how one record looks, and reading it back. Needs no TensorFlow.
+"""The prepared dataset: the names of its files, the layout of a record, and reading it back. Needs no TensorFlow.
 
-A dataset is a folder with ArrayRecord shards and TensorFlow Datasets' metadata, so that
-`tfds.builder_from_directory(folder).as_data_source(split)` reads it too, and `dataset.json` beside them.
+A dataset is a folder with ArrayRecord shards, TensorFlow Datasets' metadata and `dataset.json`.
+`tfds.builder_from_directory(folder).as_data_source(split)` reads it too.
 """
-
-from __future__ import annotations
 
 import dataclasses
 import io
@@ -16,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from trainer.data.images import Pixels
-from trainer.data.sources import SPLITS
+from trainer.data.splits import SPLITS
 from trainer.files import storage
 from userinput.errors import UserError
 
@@ -24,6 +22,7 @@ METADATA_FILE = "dataset.json"
 FORMAT_VERSION = 1
 NAME = "images"
 """Name of the dataset in TensorFlow Datasets' metadata and in the names of the shards."""
+_CHUNK = 256
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,17 +34,17 @@ class Record:
     label: int
     """Index into class_names."""
     file_name: str
-    """Where the source had it."""
+    """Name of the image in the source."""
 
     def pixels(self) -> Pixels:
-        """uint8 [image_size, image_size, 3]."""
+        """Return uint8 [image_size, image_size, 3]."""
         with Image.open(io.BytesIO(self.image_bytes)) as image:
             return np.asarray(image.convert("RGB"))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """A prepared dataset on disk; records are read when asked for."""
+    """A prepared dataset; its records are read on demand."""
 
     directory: str
     class_names: tuple[str, ...]
@@ -66,34 +65,25 @@ class Dataset:
         return len(self.class_names)
 
     def shard_paths(self, split: str) -> list[str]:
-        """Where a split's shards are, in order.
+        """Return the paths of a split's shards, in order.
 
         Raises:
-            UserError: one is missing here; in a bucket it is not looked for.
+            UserError: A shard is missing on this machine; in a bucket, nothing is checked.
         """
         paths = [os.path.join(self.directory, name) for name in self.shards[split]]
         for path in paths:
             if "://" not in path and not os.path.exists(path):
-                raise UserError(f"shard {path} is missing: {self.directory} is not whole; run the prepare step again")
+                raise missing_shard(path, self.directory)
         return paths
 
-    def record(self, split: str, index: int) -> Record:
-        """The record at an index of a split."""
-        return next(self.records(split, [index]))
-
     def records(self, split: str, indices: list[int] | None = None) -> Iterator[Record]:
-        """Records of a split at the given indices, or all of them in the stored order.
+        """Yield the records of a split at the given indices, or all of them in the stored order.
 
-        Of a dataset in a bucket the split's shards are copied to this machine first.
+        The shards must be on this machine: `trainer.data.staging.stage` copies those of a bucket.
 
         Raises:
-            UserError: a shard is missing.
+            UserError: A shard is missing.
         """
-        if storage.is_object_store(self.directory):
-            from trainer.data import staging
-
-            yield from staging.stage(self, split).records(split, indices)
-            return
         from array_record.python.array_record_data_source import ArrayRecordDataSource
 
         paths = self.shard_paths(split)
@@ -101,16 +91,16 @@ class Dataset:
             return
         wanted = range(self.num_examples[split]) if indices is None else indices
         with ArrayRecordDataSource(paths) as source:
-            for start in range(0, len(wanted), 256):
-                for data in source.__getitems__(list(wanted[start : start + 256])):
-                    yield parse(data)
+            for start in range(0, len(wanted), _CHUNK):
+                for data in source.__getitems__(list(wanted[start : start + _CHUNK])):
+                    yield _parse(data)
 
 
 def load(directory: str) -> Dataset:
     """Open a prepared dataset.
 
     Raises:
-        UserError: the folder is not a dataset that `prepare` made, or of a format of another time.
+        UserError: The folder is not a dataset that `prepare` made, or one of another format version.
     """
     content = storage.read_json(storage.join(directory, METADATA_FILE))
     if not isinstance(content, dict):
@@ -134,8 +124,13 @@ def load(directory: str) -> Dataset:
     )
 
 
+def missing_shard(path: str, directory: str) -> UserError:
+    """Return the error for a dataset that lacks one of its shards."""
+    return UserError(f"shard {path} is missing: {directory} is incomplete; run prepare again")
+
+
 def serialize(record: Record) -> bytes:
-    """A record as a `tf.train.Example`, laid out as TensorFlow Datasets lays out the features of `prepare`."""
+    """Return a record as a `tf.train.Example`, in the layout of TensorFlow Datasets for `prepare`'s features."""
     from tensorflow_datasets.proto import tf_example_pb2
 
     example = tf_example_pb2.Example()
@@ -146,8 +141,8 @@ def serialize(record: Record) -> bytes:
     return bytes(example.SerializeToString(deterministic=True))
 
 
-def parse(data: bytes) -> Record:
-    """The reverse of `serialize`."""
+def _parse(data: bytes) -> Record:
+    """Return the record that `serialize` wrote."""
     from tensorflow_datasets.proto import tf_example_pb2
 
     feature = tf_example_pb2.Example.FromString(data).features.feature

@@ -1,6 +1,4 @@
-"""Writes the files of a prepared dataset: shards, TensorFlow Datasets' metadata, dataset.json."""
-
-from __future__ import annotations
+"""Writes the files of a prepared dataset: shards, TensorFlow Datasets' metadata and dataset.json."""
 
 import dataclasses
 import hashlib
@@ -11,15 +9,15 @@ from collections.abc import Sequence
 from typing import BinaryIO
 
 from trainer.data import dataset, images
-from trainer.data.sources import SPLITS
+from trainer.data.splits import SPLITS
 from trainer.data.statistics import Statistics
 from trainer.files import storage
 from userinput.errors import UserError
 
 SHARD_BYTES = 256 * 2**20
-"""A shard is closed when it has grown to this size: big enough to read fast, small enough to stage in parallel."""
+"""A shard is closed when it reaches this size: large enough to read fast, small enough to copy in parallel."""
 Spill = BinaryIO
-"""Temporary file with the prepared images in the source's order; memory holds only where each lies."""
+"""Temporary file with the prepared images in the source's order; only their offsets are kept in memory."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,12 +27,13 @@ class Prepared:
     name: str
     label: int
     split: str
-    """The source's own split, or empty."""
+    """The split that the source assigned, or empty."""
     content_hash: str
     """SHA-256 of the encoded original."""
     stored_hash: str
     """SHA-256 of the prepared image as stored."""
     offset: int
+    """Position in the spill file, in bytes."""
     num_bytes: int
 
 
@@ -48,19 +47,19 @@ def write(
     image_size: int,
     source: str,
 ) -> None:
-    """Write all files into a folder that the caller publishes when this returns.
+    """Write all files into a folder that the caller publishes afterwards.
 
     Args:
-        directory: an empty folder.
-        prepared: the images, in any order.
-        assigned: content hash -> split.
-        spill: where the images' bytes lie.
-        statistics: of all images; the counts per class and split are added here.
-        image_size: height and width in pixels.
-        source: as the user wrote it; only for a person to read, not part of the fingerprint.
+        directory: An empty folder.
+        prepared: The images, in any order.
+        assigned: Content hash -> split.
+        spill: The file with the bytes of the images.
+        statistics: Of all images; the counts per class and split are added here.
+        image_size: Height and width in pixels.
+        source: As the user wrote it; recorded for information, not part of the fingerprint.
 
     Raises:
-        UserError: a class name cannot stand in TensorFlow Datasets' metadata.
+        UserError: TensorFlow Datasets' metadata cannot hold a class name.
     """
     digest = hashlib.sha256(json.dumps([dataset.FORMAT_VERSION, image_size, statistics.class_names]).encode())
     shards: dict[str, list[str]] = {}
@@ -75,7 +74,7 @@ def write(
             statistics.count(split, row.label)
         shards[split] = _write_shards(directory, split, rows, spill)
         num_examples[split] = len(rows)
-    _write_tfds_metadata(directory, statistics.class_names, image_size, shards, num_examples)
+    _write_tfds_metadata(directory, statistics.class_names, image_size, shards)
     storage.write_json(
         os.path.join(directory, dataset.METADATA_FILE),
         {
@@ -114,7 +113,7 @@ def _write_shards(directory: os.PathLike[str], split: str, rows: Sequence[Prepar
     names = []
     for number, (start, end) in enumerate(itertools.pairwise(cuts)):
         name = f"{dataset.NAME}-{split}.array_record-{number:05d}-of-{len(cuts) - 1:05d}"
-        # One record a group: records are read one by one in random order. Images are compressed already.
+        # One record per group, because records are read one by one in random order. Images are compressed already.
         writer = ArrayRecordWriter(os.path.join(directory, name), "group_size:1,uncompressed")
         for row in rows[start:end]:
             spill.seek(row.offset)
@@ -126,33 +125,14 @@ def _write_shards(directory: os.PathLike[str], split: str, rows: Sequence[Prepar
 
 
 def _write_tfds_metadata(
-    directory: os.PathLike[str],
-    class_names: list[str],
-    image_size: int,
-    shards: dict[str, list[str]],
-    num_examples: dict[str, int],
+    directory: os.PathLike[str], class_names: list[str], image_size: int, shards: dict[str, list[str]]
 ) -> None:
     import tensorflow_datasets as tfds
-    from array_record.python.array_record_module import ArrayRecordReader
 
-    template = tfds.core.ShardedFileTemplate(
-        data_dir=directory, dataset_name=dataset.NAME, split="train", filetype_suffix="array_record"
-    )
-    infos = []
-    for split, names in shards.items():
-        paths = [os.path.join(directory, name) for name in names]
-        infos.append(
-            tfds.core.SplitInfo(
-                name=split,
-                shard_lengths=[ArrayRecordReader(path).num_records() for path in paths],
-                num_bytes=sum(os.path.getsize(path) for path in paths),
-                filename_template=template.replace(split=split),
-            )
-        )
     try:
         labels = tfds.features.ClassLabel(names=class_names)
     except ValueError as error:
-        raise UserError(f"class names cannot be stored: {error}") from error
+        raise UserError(f"class names cannot be stored ({error}); rename the classes") from error
     encoding = images.encoding_format(image_size)
     tfds.folder_dataset.write_metadata(
         data_dir=directory,
@@ -163,8 +143,29 @@ def _write_tfds_metadata(
                 "file_name": tfds.features.Text(),
             }
         ),
-        split_infos=infos,
+        split_infos=_split_infos(directory, shards),
         version="1.0.0",
         check_data=False,
         supervised_keys=("image", "label"),
     )
+
+
+def _split_infos(directory: os.PathLike[str], shards: dict[str, list[str]]) -> list[object]:
+    import tensorflow_datasets as tfds
+    from array_record.python.array_record_module import ArrayRecordReader
+
+    template = tfds.core.ShardedFileTemplate(
+        data_dir=directory, dataset_name=dataset.NAME, split="train", filetype_suffix="array_record"
+    )
+    infos: list[object] = []
+    for split, names in shards.items():
+        paths = [os.path.join(directory, name) for name in names]
+        infos.append(
+            tfds.core.SplitInfo(
+                name=split,
+                shard_lengths=[ArrayRecordReader(path).num_records() for path in paths],
+                num_bytes=sum(os.path.getsize(path) for path in paths),
+                filename_template=template.replace(split=split),
+            )
+        )
+    return infos

@@ -1,6 +1,4 @@
-"""One image file of any make -> uint8 RGB of a fixed size. trainer.results.serving does the same in TensorFlow."""
-
-from __future__ import annotations
+"""Decodes any image file to uint8 RGB of a fixed size. trainer.results.serving does the same in TensorFlow."""
 
 import io
 import warnings
@@ -14,32 +12,32 @@ MAX_PIXELS = 178_956_970
 EXTENSIONS = frozenset(
     {".bmp", ".gif", ".jpeg", ".jpg", ".jfif", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"}
 )
-"""File names that are taken for images, in lower case."""
+"""Endings of file names that count as images, in lower case."""
 LARGEST_LOSSLESS_SIZE = 64
-"""Edge in pixels up to which prepared images are stored as PNG; above it JPEG artefacts are small against the image."""
+"""Largest edge in pixels that is stored as PNG; above it, JPEG artefacts are small compared with the image."""
 JPEG_QUALITY = 95
 
 Pixels = npt.NDArray[np.uint8]
 
 
 class BadImage(Exception):
-    """Bytes that are no image, or an image that cannot or must not be unpacked; the text says why."""
+    """Bytes that are not an image, or an image that must not be decoded; the message gives the reason."""
 
 
 def decode(data: bytes) -> Image.Image:
-    """Unpack an image: the first frame, turned as its EXIF orientation says, transparency laid on white.
+    """Decode an image: the first frame, rotated as its EXIF orientation says, transparency composited on white.
 
     Returns:
-        An RGB image of 8 bits a channel.
+        An RGB image of 8 bits per channel.
 
     Raises:
-        BadImage: the bytes are empty, damaged, cut short, not an image, or larger than `MAX_PIXELS`.
+        BadImage: The bytes are empty, damaged, truncated, not an image, or larger than `MAX_PIXELS`.
     """
     if not data:
         raise BadImage("the file is empty")
     try:
         with warnings.catch_warnings():
-            # Pillow warns above half the size at which it refuses; also about odd but harmless metadata.
+            # Pillow warns above half the size that it refuses, and about odd but harmless metadata.
             warnings.simplefilter("ignore")
             with Image.open(io.BytesIO(data)) as image:
                 if image.width * image.height > MAX_PIXELS:
@@ -48,7 +46,7 @@ def decode(data: bytes) -> Image.Image:
                 return _to_rgb(ImageOps.exif_transpose(image))
     except BadImage:
         raise
-    # Damaged files reach far into Pillow's decoders, which raise nearly anything.
+    # Damaged files reach deep into Pillow's decoders, which raise almost anything.
     except Exception as error:
         raise BadImage(_reason(error)) from error
 
@@ -63,7 +61,7 @@ def resize(image: Image.Image, image_size: int) -> Pixels:
 
 
 def encode(pixels: Pixels) -> bytes:
-    """Pack prepared pixels: PNG up to `LARGEST_LOSSLESS_SIZE`, JPEG above."""
+    """Encode prepared pixels: PNG up to `LARGEST_LOSSLESS_SIZE`, JPEG above."""
     buffer = io.BytesIO()
     image = Image.fromarray(pixels)
     if encoding_format(pixels.shape[0]) == "png":
@@ -74,7 +72,7 @@ def encode(pixels: Pixels) -> bytes:
 
 
 def encoding_format(image_size: int) -> str:
-    """`png` or `jpeg`: how images of this size are stored."""
+    """Return how images of this size are stored: `png` or `jpeg`."""
     return "png" if image_size <= LARGEST_LOSSLESS_SIZE else "jpeg"
 
 

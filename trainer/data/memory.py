@@ -1,25 +1,30 @@
-"""How much memory this process may still take."""
-
-from __future__ import annotations
+"""How much memory this process may still use."""
 
 import pathlib
 
-CGROUPS = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
-"""Limit and use of a container, in version 2 and 1 of Linux' control groups."""
+import psutil
+
+_CGROUPS = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
+"""Limit and usage of a container, in versions 2 and 1 of Linux control groups."""
 
 
-def available_bytes(proc: pathlib.Path = pathlib.Path("/proc"), cgroup: pathlib.Path = pathlib.Path("/sys/fs/cgroup")) -> int:  # fmt: skip  # noqa: E501
-    """What the machine has free or could free, or less where a container's limit is nearer.
+def available_bytes(cgroup: pathlib.Path = pathlib.Path("/sys/fs/cgroup")) -> int:
+    """Return the memory that the machine has free or can reclaim, or less where a container's limit is nearer.
 
-    Sources: proc(5), MemAvailable; the Linux kernel's cgroup-v2 and cgroup-v1 memory documentation.
+    Where the machine does not report its memory it is 0: data is then read from the disk, which is slower but works.
+
+    Sources: psutil's `virtual_memory().available`; the Linux kernel's cgroup-v2 and cgroup-v1 memory documentation.
     """
-    fields = dict(line.split(":", 1) for line in (proc / "meminfo").read_text().splitlines() if ":" in line)
-    available = int(fields["MemAvailable"].split()[0]) * 1024
-    for limit_file, use_file in CGROUPS:
-        limit, use = _number(cgroup / limit_file), _number(cgroup / use_file)
-        if limit is not None and use is not None:
-            # Cached file pages count as used, but the kernel gives them back before it refuses memory.
-            free = limit - use + _inactive_file_bytes(cgroup / use_file)
+    try:
+        available = int(psutil.virtual_memory().available)
+    except (OSError, RuntimeError):
+        # Not the user's mistake: some sandboxes hide /proc.
+        return 0
+    for limit_file, usage_file in _CGROUPS:
+        limit, usage = _number(cgroup / limit_file), _number(cgroup / usage_file)
+        if limit is not None and usage is not None:
+            # Cached file pages count as used, but the kernel reclaims them before it refuses memory.
+            free = limit - usage + _inactive_file_bytes(cgroup / usage_file)
             available = min(available, max(0, free))
     return available
 
@@ -28,14 +33,14 @@ def _number(path: pathlib.Path) -> int | None:
     try:
         return int(path.read_text())
     except (OSError, ValueError):
-        # No such file, or "max": no limit.
+        # There is no such file, or it contains "max": there is no limit.
         return None
 
 
-def _inactive_file_bytes(use_file: pathlib.Path) -> int:
+def _inactive_file_bytes(usage_file: pathlib.Path) -> int:
     try:
-        lines = (use_file.parent / "memory.stat").read_text().splitlines()
-    except OSError:
+        lines = (usage_file.parent / "memory.stat").read_text().splitlines()
+        values = {name: int(value) for name, value in (line.split() for line in lines)}
+    except (OSError, ValueError):
         return 0
-    values = dict(line.split() for line in lines)
-    return int(values.get("total_inactive_file", values.get("inactive_file", 0)))
+    return values.get("total_inactive_file", values.get("inactive_file", 0))

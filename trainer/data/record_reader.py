@@ -1,7 +1,5 @@
 """Records of a split by index, from the shards on this machine's disk."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -12,20 +10,20 @@ import numpy.typing as npt
 
 from trainer.data.sampler import NUM_WINDOW_BLOCKS
 
-Indices = npt.NDArray[np.int64]
+_Indices = npt.NDArray[np.int64]
 _NUM_THREADS = 4
 
 
 class RecordReader:
-    """Reads records, block by block where the order of examples is made of blocks. Safe for several threads."""
+    """Reads single records, or whole blocks where the examples are shuffled by blocks. Safe for several threads."""
 
     def __init__(self, paths: Sequence[str], *, num_records: int, block_size: int) -> None:
         """Open the shards.
 
         Args:
             paths: ArrayRecord files, in order.
-            num_records: of all files together.
-            block_size: records that are read together and kept for a while; 0: each is read alone.
+            num_records: Records in all files together.
+            block_size: Number of records that are read together and cached; 0: each is read alone.
         """
         from array_record.python.array_record_data_source import ArrayRecordDataSource
 
@@ -34,16 +32,16 @@ class RecordReader:
         self._block_size = block_size
         self._pool = ThreadPoolExecutor(_NUM_THREADS, thread_name_prefix="records")
         self._lock = threading.Lock()
-        # The window in use and the one that is read ahead, each with a block that is cut at its ends.
+        # The current window and the one that is read ahead, each with one more block at both ends.
         self._capacity = 2 * (NUM_WINDOW_BLOCKS + 2)
         self._blocks: OrderedDict[int, Future[list[bytes]]] = OrderedDict()
 
-    def read(self, indices: Indices, upcoming: Indices) -> npt.NDArray[np.object_]:
-        """Records, bytes [B], at indices [B]; the blocks of the upcoming ones are read in the background."""
+    def read(self, indices: _Indices, upcoming: _Indices) -> npt.NDArray[np.object_]:
+        """Return the records, bytes [B], at indices [B]; load the blocks of `upcoming` in the background."""
         if not self._block_size:
             return np.array(self._source.__getitems__(indices.tolist()), dtype=object)
-        wanted = np.unique(indices // self._block_size).tolist()
-        blocks = {number: self._block(number) for number in wanted}
+        needed = np.unique(indices // self._block_size).tolist()
+        blocks = {number: self._block(number) for number in needed}
         for number in np.unique(upcoming // self._block_size).tolist():
             self._block(number)
         records = [blocks[index // self._block_size].result()[index % self._block_size] for index in indices.tolist()]

@@ -1,9 +1,7 @@
-"""Which examples a step sees, and the random numbers for their changes: pure functions of (seed, step).
+"""Which examples a step trains on, and their random numbers: pure functions of (seed, step).
 
 Legend: G global batch, N examples of the split.
 """
-
-from __future__ import annotations
 
 import dataclasses
 
@@ -11,27 +9,27 @@ import tensorflow as tf
 
 from userinput.errors import UserError
 
-NUM_DRAWS = 7
-"""Random numbers an example gets for its changes: shift down, shift right, mirror; area, shape and place of a crop."""
+NUM_RANDOM_NUMBERS = 7
+"""Random numbers of an example: shift down, shift right, mirror; area, shape, top and left of a crop."""
 WHOLE_SHUFFLE_BYTES = 32 * 2**30
-"""Splits up to about this size are shuffled whole, larger ones by blocks, unless the configuration says which."""
+"""Splits up to about this size are shuffled whole, larger ones by blocks, unless the configuration decides."""
 BLOCK_BYTES = 8 * 2**20
-"""What one read takes from the disk: large enough that seeking does not count."""
+"""Size of one read from the disk: large enough that seeking does not matter."""
 NUM_WINDOW_BLOCKS = 64
-"""Blocks that are mixed with each other: about 512 MiB, of which two are in memory at a time."""
-# Keep what is drawn independent of each other, and all of the order of a whole shuffle, which takes the seed as it is.
-_DRAWS_STREAM, _WINDOW_STREAM, _BLOCK_STREAM, _REST_STREAM = 0x5EED, 0x1A2B3C, 0x2B3C4D, 0x3C4D5E
+"""Blocks that are shuffled together: about 512 MiB, of which two are in memory at a time."""
+# These keep the random numbers independent of each other and of a whole shuffle, which uses the seed unchanged.
+_RANDOM_NUMBERS_STREAM, _WINDOW_STREAM, _BLOCK_STREAM, _REST_STREAM = 0x5EED, 0x1A2B3C, 0x2B3C4D, 0x3C4D5E
 
 
 def block_size(shuffle: str, *, num_examples: int, image_size: int) -> int:
-    """Examples of a block; 0: the split is shuffled whole.
+    """Return the number of examples in a block; 0: the split is shuffled whole.
 
-    From the data alone, never from the machine: a run that goes on with less memory must see the same order.
+    It depends on the data alone, never on the machine: a run that resumes with less memory must see the same order.
 
     Args:
-        shuffle: whole, blocks or default, as in the configuration.
+        shuffle: `whole`, `blocks` or `default`, as in the configuration.
         num_examples: N of the training split.
-        image_size: height and width in pixels; a stored image takes about a byte a pixel.
+        image_size: Height and width in pixels; a stored image takes about one byte per pixel.
     """
     stored = image_size * image_size
     if shuffle == "whole" or (shuffle == "default" and num_examples * stored <= WHOLE_SHUFFLE_BYTES):
@@ -40,8 +38,8 @@ def block_size(shuffle: str, *, num_examples: int, image_size: int) -> int:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Order:
-    """The order of the training examples: each epoch a permutation, the rest below a whole batch left out."""
+class Sampler:
+    """The order of the training examples: a permutation per epoch, without the examples that fill no whole batch."""
 
     num_examples: int
     """N of the training split."""
@@ -60,11 +58,11 @@ class Order:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Whole batches in an epoch."""
+        """Number of whole batches in an epoch."""
         return self.num_examples // self.global_batch_size
 
     def indices(self, step: tf.Tensor) -> tf.Tensor:
-        """Indices int64 [G] of the examples of a step (0 is the first), for any number of workers."""
+        """Return the indices int64 [G] of a step's examples (the first step is 0), for any number of workers."""
         step = tf.cast(step, tf.int64)
         epoch = step // self.steps_per_epoch
         positions = (step % self.steps_per_epoch) * self.global_batch_size + tf.range(
@@ -75,46 +73,46 @@ class Order:
         return self._from_blocks(self._within_windows(positions, epoch), epoch)
 
     def upcoming(self, step: tf.Tensor) -> tf.Tensor:
-        """Indices int64 [G] of half a window later, to be read ahead; int64 [0] where the split is shuffled whole."""
+        """Return the indices int64 [G] to read ahead, half a window later; [0] where the split is shuffled whole."""
         if not self.block_size:
             return tf.zeros([0], tf.int64)
         ahead = max(1, self.block_size * NUM_WINDOW_BLOCKS // (2 * self.global_batch_size))
         return self.indices(tf.cast(step, tf.int64) + ahead)
 
-    def draws(self, step: tf.Tensor) -> tf.Tensor:
-        """Random numbers float32 [G, NUM_DRAWS] in [0, 1) for the changes of a step's examples."""
-        seed = tf.stack([tf.constant(self.seed ^ _DRAWS_STREAM, tf.int64), tf.cast(step, tf.int64)])
-        return tf.random.stateless_uniform([self.global_batch_size, NUM_DRAWS], seed=seed)
+    def random_numbers(self, step: tf.Tensor) -> tf.Tensor:
+        """Return float32 [G, NUM_RANDOM_NUMBERS] in [0, 1) for the augmentation of a step's examples."""
+        seed = tf.stack([tf.constant(self.seed ^ _RANDOM_NUMBERS_STREAM, tf.int64), tf.cast(step, tf.int64)])
+        return tf.random.stateless_uniform([self.global_batch_size, NUM_RANDOM_NUMBERS], seed=seed)
 
     def _within_windows(self, positions: tf.Tensor, epoch: tf.Tensor) -> tf.Tensor:
-        """Shuffle the places of an epoch inside windows of so many blocks."""
+        """Shuffle the positions of an epoch within windows of NUM_WINDOW_BLOCKS blocks."""
         window_size = self.block_size * NUM_WINDOW_BLOCKS
         window = positions // window_size
         start = window * window_size
         num_windows = -(-self.num_examples // window_size)
         stream = tf.fill(tf.shape(window), tf.constant(self.seed ^ _WINDOW_STREAM, tf.int64))
-        # The operation itself: tf.random.experimental.index_shuffle takes one seed, its own for each index fails.
+        # The raw operation, because tf.random.experimental.index_shuffle fails with one seed per index.
         seeds = tf.stack([stream, epoch * num_windows + window, tf.zeros_like(window)], axis=1)
         last = tf.minimum(tf.constant(window_size, tf.int64), self.num_examples - start) - 1
         return start + tf.raw_ops.RandomIndexShuffle(index=positions - start, seed=seeds, max_index=last, rounds=4)
 
-    def _from_blocks(self, places: tf.Tensor, epoch: tf.Tensor) -> tf.Tensor:
-        """The examples at the places of an epoch that takes the blocks in random order.
+    def _from_blocks(self, positions: tf.Tensor, epoch: tf.Tensor) -> tf.Tensor:
+        """Return the examples at positions of an epoch that visits the blocks in random order.
 
-        The rest that fills no block stands between two blocks, elsewhere in each epoch: at a fixed place at the end it
-        would be left out again and again.
+        The remainder that fills no block is put between two blocks, at another place in each epoch: always at the
+        end, it would be left out again and again.
         """
         num_blocks, rest = divmod(self.num_examples, self.block_size)
         rest_start = self.block_size * _shuffle(0, self.seed ^ _REST_STREAM, epoch, num_blocks + 1)
-        in_rest = (places >= rest_start) & (places < rest_start + rest)
-        packed = tf.where(places < rest_start, places, places - rest)
+        in_rest = (positions >= rest_start) & (positions < rest_start + rest)
+        packed = tf.where(positions < rest_start, positions, positions - rest)
         block = tf.clip_by_value(packed // self.block_size, 0, num_blocks - 1)
         block = _shuffle(block, self.seed ^ _BLOCK_STREAM, epoch, num_blocks)
         in_block = block * self.block_size + packed % self.block_size
-        return tf.where(in_rest, num_blocks * self.block_size + places - rest_start, in_block)
+        return tf.where(in_rest, num_blocks * self.block_size + positions - rest_start, in_block)
 
 
 def _shuffle(index: tf.Tensor | int, seed: int, epoch: tf.Tensor, count: int) -> tf.Tensor:
-    """Where a permutation of `count` numbers puts an index."""
+    """Return where a permutation of `count` numbers puts an index."""
     seeds = tf.stack([tf.constant(seed, tf.int64), epoch])
     return tf.random.experimental.index_shuffle(tf.cast(index, tf.int64), seed=seeds, max_index=count - 1)

@@ -1,6 +1,4 @@
-"""A dataset that lies in a bucket, copied to this machine's disk once: records are then read by index from there."""
-
-from __future__ import annotations
+"""Copies a dataset in a bucket to this machine's disk once; its records are then read by index from there."""
 
 import contextlib
 import dataclasses
@@ -14,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import tensorflow as tf
 
-from trainer.data.dataset import Dataset
+from trainer.data.dataset import Dataset, missing_shard
 from trainer.errors import TrainingError
 from trainer.files import bucket, storage
 from userinput.errors import UserError
@@ -24,14 +22,14 @@ _NUM_THREADS = 8
 
 
 def stage(dataset: Dataset, split: str) -> Dataset:
-    """The dataset with the split's shards on a local disk; itself if it is there already.
+    """Return the dataset with the split's shards on a local disk; a local dataset is returned unchanged.
 
-    Shards appear whole, under a lock that the replicas of a machine share: the first one copies, the others wait and
-    find them. What was copied before stays; a shard that was broken off is continued.
+    Shards appear complete or not at all, under a lock that the replicas of a machine share: the first one copies, the
+    others wait. A finished copy is reused and an interrupted one is continued.
 
     Raises:
-        UserError: a shard is missing in the bucket, or the disk is too small.
-        TrainingError: reading failed, or the disk became full meanwhile.
+        UserError: A shard is missing in the bucket, or the disk is too small.
+        TrainingError: Reading failed, or the disk filled up during the copy.
     """
     if not storage.is_object_store(dataset.directory):
         return dataset
@@ -48,8 +46,8 @@ def stage(dataset: Dataset, split: str) -> Dataset:
             if error.errno != errno.ENOSPC:
                 raise
             raise TrainingError(
-                f"the disk of {folder} became full while {dataset.directory} was copied there; make room and start"
-                " again, it goes on there"
+                f"the disk of {folder} filled up while {dataset.directory} was copied to it; free some space and run"
+                " again, the copy resumes"
             ) from error
         except tf.errors.OpError as error:
             raise TrainingError(
@@ -59,7 +57,7 @@ def stage(dataset: Dataset, split: str) -> Dataset:
 
 
 def directory(fingerprint: str) -> pathlib.Path:
-    """Where a dataset is staged: below $XDG_CACHE_HOME, or ~/.cache."""
+    """Return the folder a dataset is staged in: below $XDG_CACHE_HOME, or ~/.cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return pathlib.Path(cache) / "vertex-gpu-training" / "datasets" / fingerprint[:32]
 
@@ -69,47 +67,47 @@ def _size(path: str, directory: str) -> int:
         with bucket.errors_of(path):
             return int(tf.io.gfile.stat(path).length)
     except FileNotFoundError as error:
-        raise UserError(f"shard {path} is missing: {directory} is not whole; run the prepare step again") from error
+        raise missing_shard(path, directory) from error
 
 
 def _refuse_small_disk(folder: pathlib.Path, missing: dict[str, int]) -> None:
-    wanted = sum(size - min(size, _length(_aside(folder, path))) for path, size in missing.items())
+    needed = sum(size - min(size, _length(_partial(folder, path))) for path, size in missing.items())
     free = shutil.disk_usage(folder).free
-    if wanted > free:
+    if needed > free:
         raise UserError(
-            f"{folder} has {free / 2**30:.1f} GiB free, the dataset needs {wanted / 2**30:.1f} GiB more there; give the"
-            " machine a larger boot disk, or name a folder on a larger one in XDG_CACHE_HOME"
+            f"{folder} has {free / 2**30:.1f} GiB free, the dataset needs {needed / 2**30:.1f} GiB more; give the"
+            " machine a larger boot disk, or set XDG_CACHE_HOME to a folder on a larger disk"
         )
 
 
 def _copy(path: str, folder: pathlib.Path, size: int) -> None:
-    aside = _aside(folder, path)
-    if _length(aside) > size:
-        aside.unlink()
-    with tf.io.gfile.GFile(path, "rb") as source, aside.open("ab") as target:
+    partial = _partial(folder, path)
+    if _length(partial) > size:
+        partial.unlink()
+    with tf.io.gfile.GFile(path, "rb") as source, partial.open("ab") as target:
         source.seek(target.tell())
         while data := source.read(_CHUNK_BYTES):
             target.write(data)
         target.flush()
         os.fsync(target.fileno())
-    if (length := _length(aside)) != size:
-        aside.unlink()
-        raise TrainingError(f"{path} has {size} bytes, {length} were read; start again")
-    os.replace(aside, folder / os.path.basename(path))
+    if (length := _length(partial)) != size:
+        partial.unlink()
+        raise TrainingError(f"{path} has {size} bytes, but {length} were read; run again")
+    os.replace(partial, folder / os.path.basename(path))
 
 
-def _aside(folder: pathlib.Path, path: str) -> pathlib.Path:
+def _partial(folder: pathlib.Path, path: str) -> pathlib.Path:
     return folder / f".{os.path.basename(path)}.partial"
 
 
 def _length(path: pathlib.Path) -> int:
-    """Size in bytes; 0 where there is no such file."""
+    """Return the size in bytes; 0 where the file does not exist."""
     return path.stat().st_size if path.exists() else 0
 
 
 @contextlib.contextmanager
 def _lock(folder: pathlib.Path) -> Iterator[None]:
-    # The kernel releases it with the process, however that ends.
+    # The kernel releases the lock when the process ends, however that happens.
     with (folder / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,22 +1,20 @@
-"""What is known about a dataset's images: counted while prepare reads them, stored beside the records."""
-
-from __future__ import annotations
+"""Statistics of a dataset's images, collected while prepare reads them and stored next to the records."""
 
 from typing import Any
 
 import numpy as np
 
 from trainer.data.images import Pixels
-from trainer.data.sources import SPLITS
+from trainer.data.splits import SPLITS
 
-MAX_NAMED_BAD_FILES = 200
-"""So many bad files are named; all are counted."""
-SIZE_EDGES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-"""Bounds in pixels of the histogram of the originals' longer edge."""
+_MAX_NAMED_BAD_FILES = 200
+"""Number of bad files that are named; all of them are counted."""
+_SIZE_EDGES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+"""Upper bounds in pixels of the histogram of the originals' longer edge."""
 
 
 class Statistics:
-    """Grows image by image."""
+    """Counts and sums that grow image by image."""
 
     def __init__(self, class_names: list[str]) -> None:
         self.class_names = class_names
@@ -24,10 +22,10 @@ class Statistics:
         self.num_bad_files = 0
         self.bad_files: list[tuple[str, str]] = []
         self._num_pixels = 0
-        # Integers: sums are exact, so they do not depend on the order.
+        # Integer sums are exact, so they do not depend on the order.
         self._sum = np.zeros(3, np.uint64)
         self._sum_of_squares = np.zeros(3, np.uint64)
-        self._longer_edges = [0] * (len(SIZE_EDGES) + 1)
+        self._longer_edges = [0] * (len(_SIZE_EDGES) + 1)
         self._smallest = [0, 0]
         self._largest = [0, 0]
         self._counts = {name: dict.fromkeys(SPLITS, 0) for name in class_names}
@@ -36,14 +34,14 @@ class Statistics:
         """Count one good image.
 
         Args:
-            original_size: width and height in pixels before resizing.
+            original_size: Width and height in pixels before resizing.
             pixels: uint8 [S, S, 3] after resizing.
         """
         flat = pixels.reshape(-1, 3).astype(np.uint64)
         self._num_pixels += len(flat)
         self._sum += flat.sum(axis=0)
         self._sum_of_squares += (flat * flat).sum(axis=0)
-        self._longer_edges[int(np.searchsorted(SIZE_EDGES, max(original_size), side="left"))] += 1
+        self._longer_edges[int(np.searchsorted(_SIZE_EDGES, max(original_size), side="left"))] += 1
         size = list(original_size)
         if not any(self._smallest) or size[0] * size[1] < self._smallest[0] * self._smallest[1]:
             self._smallest = size
@@ -53,7 +51,7 @@ class Statistics:
     def add_bad_file(self, name: str, reason: str) -> None:
         """Count one image that could not be used."""
         self.num_bad_files += 1
-        if len(self.bad_files) < MAX_NAMED_BAD_FILES:
+        if len(self.bad_files) < _MAX_NAMED_BAD_FILES:
             self.bad_files.append((name, reason))
 
     def count(self, split: str, label: int) -> None:
@@ -61,14 +59,14 @@ class Statistics:
         self._counts[self.class_names[label]][split] += 1
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures, ready for JSON; mean and standard deviation are of the red, green and blue values 0..255."""
+        """Return the figures, ready for JSON; mean and standard deviation are of red, green and blue in 0 to 255."""
         mean = self._sum / max(self._num_pixels, 1)
         variance = self._sum_of_squares / max(self._num_pixels, 1) - mean**2
         return {
             "counts": self._counts,
             "mean_rgb": [round(float(value), 4) for value in mean],
             "stddev_rgb": [round(float(value), 4) for value in np.sqrt(np.maximum(variance, 0))],
-            "original_longer_edge": {"upper_bounds_pixels": list(SIZE_EDGES), "counts": self._longer_edges},
+            "original_longer_edge": {"upper_bounds_pixels": list(_SIZE_EDGES), "counts": self._longer_edges},
             "smallest_original": self._smallest,
             "largest_original": self._largest,
             "num_bad_files": self.num_bad_files,

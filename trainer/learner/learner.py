@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from trainer import models
 from trainer.config import TrainConfig
-from trainer.data.batches import Share, evaluation_batches, training_batches
+from trainer.data.batches import Shard, evaluation_batches, training_batches
 from trainer.data.examples import Examples
-from trainer.data.sampler import Order
+from trainer.data.sampler import Sampler
 from trainer.learner import batch_digest, batch_normalization, optimizers, replica_step
 from trainer.learner.replica_step import ReplicaStep
+from trainer.models import models
 
 EVALUATION_BATCH_SIZE = 256
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
@@ -119,11 +119,11 @@ class Learner:
         self._evaluate = tf.function(self._evaluate_rounds, reduce_retracing=True)
         self._sum = tf.function(self._sum_over_replicas)
 
-    def batches(self, examples: Examples, order: Order, stop_step: int) -> Any:
+    def batches(self, examples: Examples, order: Sampler, stop_step: int) -> Any:
         """Iterator over the batches from the present step on, distributed to the replicas."""
         start_step = self.step
         return self._distributed(
-            lambda share: training_batches(examples, order, start_step=start_step, stop_step=stop_step, share=share)
+            lambda shard: training_batches(examples, order, start_step=start_step, stop_step=stop_step, shard=shard)
         )
 
     def train(self, iterator: Any, num_steps: int) -> Steps:
@@ -188,8 +188,8 @@ class Learner:
             The score, or None if it was stopped.
         """
         batch_size = min(EVALUATION_BATCH_SIZE, -(-examples.num_examples // self.num_replicas))
-        num_rounds = evaluation_batches(examples, batch_size, Share(num_pipelines=self.num_replicas))[1]
-        iterator = self._distributed(lambda share: evaluation_batches(examples, batch_size, share)[0])
+        num_rounds = evaluation_batches(examples, batch_size, Shard(num_pipelines=self.num_replicas))[1]
+        iterator = self._distributed(lambda shard: evaluation_batches(examples, batch_size, shard)[0])
         rows: list[npt.NDArray[np.float32]] = []
         while (left := num_rounds - sum(len(part) for part in rows)) > 0:
             if not (rounds := next_rounds(left)):
@@ -230,16 +230,16 @@ class Learner:
         own = self.distribution_strategy.run(tf.identity, args=(values,))
         return self.distribution_strategy.reduce("SUM", own, axis=None)
 
-    def _distributed(self, dataset: Callable[[Share], tf.data.Dataset]) -> Any:
+    def _distributed(self, dataset: Callable[[Shard], tf.data.Dataset]) -> Any:
         def pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
-            share = Share(
+            shard = Shard(
                 pipeline=context.input_pipeline_id, num_pipelines=context.num_input_pipelines,
                 replicas_per_pipeline=self.num_replicas // context.num_input_pipelines,
             )  # fmt: skip
             if self.num_replicas == 1:
-                return dataset(share)
+                return dataset(shard)
             # Of a dataset that ends, the workers would ask each other before each batch whether anyone has one left.
-            return dataset(share).repeat()
+            return dataset(shard).repeat()
 
         return iter(self.distribution_strategy.distribute_datasets_from_function(pipeline))
 

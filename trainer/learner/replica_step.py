@@ -16,8 +16,8 @@ import keras
 import tensorflow as tf
 
 from trainer.config import TrainConfig
+from trainer.data.augmentation import AUGMENTATIONS
 from trainer.learner import batch_digest
-from trainer.learner.augmentation import AUGMENTATIONS
 
 _DRAWS_PER_STEP = 4096
 """A seed generator may be asked so often in a step (layers that share one) before steps would share numbers."""

@@ -17,7 +17,7 @@ from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.checkpoints.lease import OWNER_FILE, Owner
 from trainer.checkpoints.writer import CheckpointWriter, NoCheckpoints
 from trainer.data.examples import Examples
-from trainer.data.sampler import Order
+from trainer.data.sampler import Sampler
 from trainer.errors import TrainingError
 from trainer.files import storage
 from trainer.files.observers import Observer
@@ -50,7 +50,7 @@ class Run:
 
 
 def train(
-    run: Run, learner: Learner, training: Examples, validation: Examples, order: Order, *, agreement: Agreement,
+    run: Run, learner: Learner, training: Examples, validation: Examples, order: Sampler, *, agreement: Agreement,
     observe: Observer, warmed_up: Callable[[float], None] = lambda step_seconds: None,
 ) -> bool:  # fmt: skip
     """Train to the end, from wherever the newest checkpoint is. On several workers each calls this.
@@ -200,7 +200,7 @@ def _writer(run: Run, owner: Owner | None, restored: Checkpoint, observe: Observ
 
 
 def _validate(
-    learner: Learner, validation: Examples, best: Best, order: Order, agreement: Agreement, observe: Observer
+    learner: Learner, validation: Examples, best: Best, order: Sampler, agreement: Agreement, observe: Observer
 ) -> Best | None:
     """The score of the present step; None if a stop was asked for."""
     started = time.monotonic()
@@ -243,7 +243,7 @@ def _refuse_infinite(steps: Steps, step: int, learner: Learner, writer: NoCheckp
 
 
 def _tell_steps(
-    steps: Steps, step: int, seconds: float, run: Run, learner: Learner, order: Order, observe: Observer
+    steps: Steps, step: int, seconds: float, run: Run, learner: Learner, order: Sampler, observe: Observer
 ) -> None:
     num_steps = len(steps.losses)
     observe(
@@ -254,7 +254,7 @@ def _tell_steps(
     )  # fmt: skip
 
 
-def _steps_to_next(run: Run, order: Order, step: int) -> int:
+def _steps_to_next(run: Run, order: Sampler, step: int) -> int:
     """Steps to the next place where something else comes: the end of the epoch or of the run, or a save by steps."""
     every = run.checkpoint_every_steps or run.num_steps
     ends = (run.num_steps, (step // order.steps_per_epoch + 1) * order.steps_per_epoch, (step // every + 1) * every)

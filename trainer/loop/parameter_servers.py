@@ -19,7 +19,7 @@ from trainer.checkpoints import variables
 from trainer.cluster import distribution
 from trainer.cluster.watchdog import Watchdog
 from trainer.data.examples import Examples, ExamplesInMemory
-from trainer.data.sampler import Order
+from trainer.data.sampler import Sampler
 from trainer.files.observers import Observer
 from trainer.learner.learner import Learner, Score, Steps
 from trainer.loop import loop
@@ -101,7 +101,7 @@ class AsynchronousLearner(Learner):
         self._local = Learner(training.config, tf.distribute.get_strategy(), **fields)
         self._take_step = tf.function(self._one_step)
 
-    def batches(self, examples: Examples, order: Order, stop_step: int) -> Any:
+    def batches(self, examples: Examples, order: Sampler, stop_step: int) -> Any:
         """Iterators on the workers, each of which gives the whole split again and again, without copying it."""
         del stop_step
         num_bytes = examples.num_bytes
@@ -139,7 +139,7 @@ class AsynchronousLearner(Learner):
         images, labels = next(iterator)
         with tf.device("CPU:0"):
             indices = self._order.indices(step)
-            whole, draws = self._examples, self._order.draws(step)
+            whole, draws = self._examples, self._order.random_numbers(step)
             here = ExamplesInMemory(images=images, labels=labels, image_size=whole.image_size, crop=whole.crop)
             pixels, classes = here.gather(indices, draws)
             batch = (pixels, classes, draws, indices, tf.range(self._order.global_batch_size, dtype=tf.int64))

@@ -7,9 +7,9 @@ import time
 
 import tensorflow as tf
 
-from trainer.data.batches import Share, training_batches
+from trainer.data.batches import Shard, training_batches
 from trainer.data.examples import Examples
-from trainer.data.sampler import Order
+from trainer.data.sampler import Sampler
 from trainer.files.observers import Observer
 from trainer.learner.learner import Learner
 
@@ -23,7 +23,7 @@ class FirstSteps:
     """Called once with the seconds of a step when they have settled."""
 
     def __init__(
-        self, learner: Learner, training: Examples, order: Order, *, num_steps: int, try_xla: bool, observe: Observer
+        self, learner: Learner, training: Examples, order: Sampler, *, num_steps: int, try_xla: bool, observe: Observer
     ) -> None:
         self._learner, self._training, self._order = learner, training, order
         self._num_steps, self._try_xla, self._observe = num_steps, try_xla, observe
@@ -54,8 +54,8 @@ class FirstSteps:
     def _input_rate(self, seconds: float = 0.3) -> float:
         """Images a second of the input pipelines of all workers by themselves."""
         num_workers = max(1, self._learner.num_replicas // self._learner.replicas_per_worker)
-        share = Share(num_pipelines=num_workers, replicas_per_pipeline=self._learner.replicas_per_worker)
-        batches = training_batches(self._training, self._order, start_step=0, stop_step=10**9, share=share)
+        shard = Shard(num_pipelines=num_workers, replicas_per_pipeline=self._learner.replicas_per_worker)
+        batches = training_batches(self._training, self._order, start_step=0, stop_step=10**9, shard=shard)
         count, started = 0, 0.0
         for images, *_ in batches:
             count += int(tf.shape(images)[0])

@@ -21,7 +21,7 @@ from trainer.cluster.watchdog import Watchdog, abort
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.data.examples import Examples, load_split
-from trainer.data.sampler import Order, block_size
+from trainer.data.sampler import Sampler, block_size
 from trainer.files import event_log as events
 from trainer.files import observers, storage
 from trainer.files.observers import Observer
@@ -123,10 +123,10 @@ class Training:
         if result := run_identity.read_result(self.directory):
             print(f"run {self.run_id} is finished: {run_identity.summary(result)}")
 
-    def order(self) -> Order:
+    def order(self) -> Sampler:
         """Of the training examples."""
         num_examples = self.data.num_examples["train"]
-        return Order(
+        return Sampler(
             num_examples=num_examples, global_batch_size=self.config.global_batch_size, seed=self.config.seed,
             block_size=block_size(self.config.shuffle, num_examples=num_examples, image_size=self.data.image_size),
         )  # fmt: skip

@@ -1,55 +1,53 @@
-"""The networks of `keras.applications` with a new head; resnet50's is that of Google's multi-worker codelab."""
-
-from __future__ import annotations
+"""The networks of `keras.applications` with a new head, which for resnet50 is that of Google's codelab."""
 
 import keras
 from keras import layers
 
-from trainer.models import weights as weight_files
 from trainer.models.table import Application
+from trainer.models.weights import load_weights
 from userinput.errors import UserError
 
-DROPOUT = 0.2
-"""Before the classes, where the head has no hidden layer."""
+_DROPOUT = 0.2
+"""Rate before the classes, where the head has no hidden layer."""
 
 
 @keras.saving.register_keras_serializable(package="trainer")
 class Preprocessing(layers.Layer):  # type: ignore[misc]
-    """A network's own preprocessing, such as blue-green-red order and ImageNet's mean taken off."""
+    """A network's own preprocessing, such as blue-green-red order and subtracting ImageNet's mean."""
 
     def __init__(self, module: str, **options: object) -> None:
-        """Take the preprocess_input of a module of `keras.applications`."""
+        """Use the preprocess_input of a module of `keras.applications`."""
         super().__init__(**options)
         self.module = module
 
     def call(self, images: keras.KerasTensor) -> keras.KerasTensor:
-        """Images uint8 [B, S, S, 3] -> float32 [B, S, S, 3]."""
-        # A mean such as 103.939 does not fit 16 bits well: subtract in float32, whatever the policy.
+        """Convert images uint8 [B, S, S, 3] to float32 [B, S, S, 3]."""
+        # Subtract in float32 under every policy, because 16 bits are too few for a mean such as 103.939.
         return getattr(keras.applications, self.module).preprocess_input(keras.ops.cast(images, "float32"))
 
     def get_config(self) -> dict[str, object]:
-        """The arguments."""
+        """Return the arguments of the constructor."""
         return {**super().get_config(), "module": self.module}
 
 
 def build(application: Application, *, image_size: int, num_classes: int, weights: str, is_frozen: bool) -> keras.Model:
-    """The base without its top, the mean over the image, and a head.
+    """Build the base without its top, the mean over the image, and a head.
 
-    The batch normalisation of a base with pretrained weights stays as it came, frozen or not: small batches of other
-    images would spoil its statistics faster than the weights could follow. A frozen base drops nothing out either.
+    The batch normalisation of a pretrained base is never trained, even if the base is: small batches of other images
+    would spoil its statistics faster than the weights could adapt. A frozen base has no dropout either.
 
     Args:
-        application: which.
+        application: The network.
         image_size: S.
         num_classes: K.
-        weights: imagenet, none, or a path to weights of the base (the application without its top).
-        is_frozen: whether only the head is trained.
+        weights: `imagenet`, `none`, or a path to weights of the base (the application without its top).
+        is_frozen: Whether only the head is trained.
 
     Returns:
         A Keras model, uint8 [B, S, S, 3] -> float32 [B, K].
 
     Raises:
-        UserError: the images are too small, or the weights cannot be had.
+        UserError: The images are too small, or the weights are not available.
     """
     if image_size < (smallest := application.smallest_image_size):
         raise UserError(
@@ -67,9 +65,9 @@ def build(application: Application, *, image_size: int, num_classes: int, weight
     if application.head_units:
         hidden = layers.Dense(application.head_units, activation="relu", name="head")(hidden)
     else:
-        hidden = layers.Dropout(DROPOUT, name="dropout")(hidden)
+        hidden = layers.Dropout(_DROPOUT, name="dropout")(hidden)
     hidden = layers.Dense(num_classes, name="logits")(hidden)
-    # In float32 also under a mixed precision policy: probabilities of 16 bits do not add up to one.
+    # float32 even under a mixed precision policy, because probabilities of 16 bits do not add up to one.
     outputs = layers.Softmax(dtype="float32", name="probabilities")(hidden)
     return keras.Model(images, outputs, name=f"{application.name.replace('-', '_')}_classifier")
 
@@ -77,7 +75,7 @@ def build(application: Application, *, image_size: int, num_classes: int, weight
 def _base(application: Application, image_size: int, weights: str) -> keras.Model:
     make = getattr(keras.applications, application.function)
     shape = (image_size, image_size, 3)
-    # Always made without weights: with weights="imagenet" Keras gives some families another graph.
+    # Always built without weights, because with weights="imagenet" Keras gives some families another graph.
     base = make(weights=None, include_top=False, input_shape=shape)
     if weights == "imagenet":
         try:
@@ -85,19 +83,19 @@ def _base(application: Application, image_size: int, weights: str) -> keras.Mode
         except Exception as error:
             reason = " ".join(str(error).split())[:300]
             raise UserError(
-                f"{application.name}'s imagenet weights could not be downloaded ({reason}); allow the host, or fetch"
-                " the file (..._notop.h5) elsewhere and give its path as weights, or say weights=none to train from"
+                f"{application.name}'s imagenet weights could not be downloaded ({reason}); allow access to the host,"
+                " give the path of a downloaded file (..._notop.h5) as weights, or give weights=none to start from"
                 " random weights"
             ) from error
     elif weights != "none":
-        weight_files.load(base, weights)
+        load_weights(base, weights)
     if weights != "none" and application.preprocessing == "efficientnet":
         _square_the_variance(base)
     return base
 
 
 def _keep_statistics(base: keras.Model, is_frozen: bool) -> None:
-    # Layer by layer: base(images, training=False) is overridden by the training=True of the whole model's call.
+    # Layer by layer, because the whole model's training=True overrides base(images, training=False).
     for layer in base.layers:
         if isinstance(layer, layers.BatchNormalization):
             layer.trainable = False
@@ -106,10 +104,9 @@ def _keep_statistics(base: keras.Model, is_frozen: bool) -> None:
 
 
 def _square_the_variance(base: keras.Model) -> None:
-    """Give EfficientNet's normalisation the variance that its published weights lack.
+    """Set the variance of EfficientNet's normalisation, for which its published weights have the standard deviation.
 
-    They hold the standard deviation in its place. Keras makes up for it with one layer more (Rescaling by
-    1 / sqrt(stddev)), but only with weights="imagenet".
+    Keras compensates with one more layer (Rescaling by 1 / sqrt(stddev)), but only with weights="imagenet".
     """
     normalization = base.get_layer(index=2)
     normalization.adapt_variance.assign(normalization.adapt_variance**2)
@@ -117,7 +114,7 @@ def _square_the_variance(base: keras.Model) -> None:
 
 
 def refresh(model: keras.Model) -> None:
-    """After values were assigned to a model's variables: renew what its layers compute from them beforehand."""
+    """Recompute what a model's layers derive from its variables, after values were assigned to these."""
     for layer in model.layers:
         if isinstance(layer, keras.Model):
             refresh(layer)

@@ -1,30 +1,30 @@
-"""A small network for small images: the demo's, and the one that is quick enough for tests."""
-
-from __future__ import annotations
+"""A small network for small images, which the demo and the tests use."""
 
 import keras
 from keras import layers
 
-from trainer.models import weights as weight_files
+from trainer.models.weights import load_weights
 from userinput.errors import UserError
 
 
 def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:
-    """Three blocks of convolution, batch normalisation and pooling; global average; dropout.
+    """Build three blocks of convolution, batch normalisation and pooling, then dropout and the classes.
 
     Args:
         image_size: S, at least 8 pixels.
         num_classes: K.
-        weights: none, or a path.
+        weights: `none`, or a path.
 
     Returns:
         A Keras model, uint8 [B, S, S, 3] -> float32 [B, K].
 
     Raises:
-        UserError: the images are too small, or the weights cannot be had.
+        UserError: The images are too small, or the weights are not available.
     """
     if image_size < 8:
-        raise UserError(f"convnet needs images of at least 8x8 pixels, the dataset has {image_size}x{image_size}")
+        raise UserError(
+            f"convnet needs images of at least 8x8 pixels, the dataset has {image_size}x{image_size}; prepare it again"
+        )
     images = keras.Input((image_size, image_size, 3), dtype="uint8", name="images")
     hidden = layers.Rescaling(1 / 127.5, offset=-1.0, name="rescaling")(images)
     for block, filters in enumerate((16, 32, 64), start=1):
@@ -39,9 +39,9 @@ def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:
     )
     hidden = layers.Dropout(0.3, name="dropout")(hidden)
     hidden = layers.Dense(num_classes, name="logits")(hidden)
-    # In float32 also under a mixed precision policy: probabilities of 16 bits do not add up to one.
+    # float32 even under a mixed precision policy, because probabilities of 16 bits do not add up to one.
     outputs = layers.Softmax(dtype="float32", name="probabilities")(hidden)
     model = keras.Model(images, outputs, name="convnet")
     if weights != "none":
-        weight_files.load(model, weights)
+        load_weights(model, weights)
     return model

@@ -1,39 +1,40 @@
-"""The network of a 2018 article that trained MNIST on several GPUs of the AI Platform (five convolutions of 128)."""
-
-from __future__ import annotations
+"""The network of a 2018 article that trained MNIST on several GPUs of AI Platform: five convolutions of 128."""
 
 import keras
 from keras import layers, ops
 
-from trainer.models import weights as weight_files
+from trainer.models.weights import load_weights
 from userinput.errors import UserError
 
 
 @keras.saving.register_keras_serializable(package="trainer")
 class Grey(layers.Layer):  # type: ignore[misc]
-    """Colour to one grey channel in 0..1, as MNIST is stored."""
+    """Converts colour to one grey channel in 0 to 1, as MNIST is stored."""
 
     def call(self, images: keras.KerasTensor) -> keras.KerasTensor:
-        """Images uint8 [B, S, S, 3] -> float32 [B, S, S, 1]."""
+        """Convert images uint8 [B, S, S, 3] to float32 [B, S, S, 1]."""
         return ops.mean(ops.cast(images, self.compute_dtype), axis=-1, keepdims=True) / 255.0
 
 
 def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:
-    """Conv, conv, pool, conv, conv, conv, flatten, dense: all 128 wide, no padding.
+    """Build conv, conv, pool, conv, conv, conv, flatten, dense: all with 128 channels and without padding.
 
     Args:
         image_size: S, at least 18 pixels (28 in the article).
         num_classes: K.
-        weights: none, or a path.
+        weights: `none`, or a path.
 
     Returns:
         A Keras model, uint8 [B, S, S, 3] -> float32 [B, K].
 
     Raises:
-        UserError: the images are too small, or the weights cannot be had.
+        UserError: The images are too small, or the weights are not available.
     """
     if image_size < 18:
-        raise UserError(f"mnist-cnn needs images of at least 18x18 pixels, the dataset has {image_size}x{image_size}")
+        raise UserError(
+            f"mnist-cnn needs images of at least 18x18 pixels, the dataset has {image_size}x{image_size};"
+            " prepare it with image_size=28"
+        )
     images = keras.Input((image_size, image_size, 3), dtype="uint8", name="images")
     hidden = Grey(name="grey")(images)
     for layer in (1, 2):
@@ -47,5 +48,5 @@ def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:
     outputs = layers.Softmax(dtype="float32", name="probabilities")(hidden)
     model = keras.Model(images, outputs, name="mnist_cnn")
     if weights != "none":
-        weight_files.load(model, weights)
+        load_weights(model, weights)
     return model

@@ -1,6 +1,4 @@
-"""The networks of `keras.applications`, from applications.csv. Needs no Keras."""
-
-from __future__ import annotations
+"""The table of the networks of `keras.applications`, from applications.csv. Needs no Keras."""
 
 import csv
 import dataclasses
@@ -9,24 +7,24 @@ import pathlib
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Application:
-    """One row: a network of `keras.applications`. A test compares the rows with the installed Keras."""
+    """One row: a network of `keras.applications`. A test compares the table with the installed Keras."""
 
     name: str
     """Keras' name in lower case, with a dash before the size of a family, e.g. efficientnetv2-b0."""
     function: str
     """Name in `keras.applications`."""
     preprocessing: str
-    """Module of `keras.applications` whose preprocess_input belongs to the network."""
+    """Module of `keras.applications` with the preprocess_input of the network."""
     smallest_image_size: int
-    """Pixels; the network refuses less."""
+    """Minimum height and width that the network accepts, in pixels."""
     usual_image_size: int
-    """Pixels; what the imagenet weights were trained on."""
+    """Height and width that the imagenet weights were trained on, in pixels."""
     head_units: int
-    """Width of the hidden layer between base and classes; 0: none."""
+    """Units of the hidden layer between base and classes; 0: no such layer."""
 
     @property
     def description(self) -> str:
-        """One line for a person."""
+        """One line of text."""
         head = f" and a head of {self.head_units} units" if self.head_units else ""
         return (
             f"keras.applications.{self.function}{head}; images from {self.smallest_image_size} pixels, usually"

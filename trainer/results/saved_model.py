@@ -1,11 +1,9 @@
-"""The exported model: what its folder holds, its signatures, and reading it back.
+"""The exported model: the content of its folder, its signatures, and reading it back.
 
 Legend: B batch, S image size, K classes.
 `serving_default`: image_bytes string [B] -> probabilities float32 [B, K], label string [B].
 `images`: images uint8 [B, S, S, 3] -> the same.
 """
-
-from __future__ import annotations
 
 import os
 from dataclasses import dataclass
@@ -20,8 +18,8 @@ from trainer.files import storage
 from trainer.results import serving
 from userinput.errors import UserError
 
-METADATA_FILE = os.path.join("assets.extra", "model.json")
-"""TensorFlow Serving leaves assets.extra alone: it is the place for files of one's own."""
+_METADATA_FILE = os.path.join("assets.extra", "model.json")
+"""TensorFlow Serving ignores assets.extra, which is meant for additional files."""
 
 
 def write(
@@ -31,10 +29,10 @@ def write(
 
     Args:
         model: uint8 [B, S, S, 3] -> float32 [B, K].
-        directory: local, empty.
+        directory: Local and empty.
         class_names: K names.
         image_size: S.
-        metadata: more to put beside class names and image size, ready for JSON.
+        metadata: Stored with the class names and the image size, ready for JSON.
     """
     names = tf.constant(class_names)
 
@@ -55,24 +53,24 @@ def write(
     archive.add_endpoint("images", images, input_signature=[tf.TensorSpec(shape, tf.uint8, name="images")])
     archive.write_out(directory, verbose=False)
     content = {"class_names": class_names, "image_size": image_size, **metadata}
-    storage.write_json(os.path.join(directory, METADATA_FILE), content)
+    storage.write_json(os.path.join(directory, _METADATA_FILE), content)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedModel:
-    """A SavedModel that `write` made."""
+    """A SavedModel that `write` wrote."""
 
     class_names: list[str]
     image_size: int
     signatures: Any
 
     def predict_files(self, image_bytes: list[bytes]) -> npt.NDArray[np.float32]:
-        """Probabilities float32 [B, K] of encoded images, through the signature that is served."""
+        """Return the probabilities float32 [B, K] of encoded images, through the signature that is served."""
         result = self.signatures["serving_default"](image_bytes=tf.constant(image_bytes, tf.string))
         return np.asarray(result["probabilities"])
 
     def predict_images(self, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
-        """Probabilities float32 [B, K] of prepared images uint8 [B, S, S, 3]."""
+        """Return the probabilities float32 [B, K] of prepared images uint8 [B, S, S, 3]."""
         return np.asarray(self.signatures["images"](images=tf.constant(images))["probabilities"])
 
 
@@ -80,12 +78,13 @@ def load(directory: str) -> LoadedModel:
     """Open an exported model.
 
     Raises:
-        UserError: the folder is not a model that `write` made.
+        UserError: The folder is not a model that `write` wrote.
     """
-    metadata = storage.read_json(os.path.join(directory, METADATA_FILE))
+    metadata = storage.read_json(os.path.join(directory, _METADATA_FILE))
     if not isinstance(metadata, dict) or not tf.io.gfile.exists(os.path.join(directory, "saved_model.pb")):
         raise UserError(
-            f"no exported model at {directory!r}: expected saved_model.pb and {METADATA_FILE}; export one first"
+            f"no exported model at {directory!r}: expected saved_model.pb and {_METADATA_FILE}; make one with"
+            " `python -m trainer.export`"
         )
     try:
         loaded = tf.saved_model.load(directory)
@@ -95,7 +94,7 @@ def load(directory: str) -> LoadedModel:
 
 
 class _Keep:
-    """Signatures that keep their model alive: they hold its variables only weakly."""
+    """The signatures of a model, which they keep alive: they only hold weak references to its variables."""
 
     def __init__(self, loaded: Any) -> None:
         self._loaded = loaded

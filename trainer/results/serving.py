@@ -1,14 +1,12 @@
-"""Encoded images -> what the network was trained on, as TensorFlow operations: the twin of trainer.data.images.
+"""Decodes and resizes images for serving, as TensorFlow operations: the counterpart of trainer.data.images.
 
 Legend: B batch, H and W of the original, S image size.
 """
 
-from __future__ import annotations
-
 import tensorflow as tf
 
 _EXIF_BYTES = 65_536
-"""An EXIF block lies in the first segment of a JPEG, which cannot be longer."""
+"""Maximum length of the first segment of a JPEG, which contains the EXIF block."""
 
 
 def decode_and_resize(image_bytes: tf.Tensor, image_size: int) -> tf.Tensor:
@@ -25,7 +23,7 @@ def decode_and_resize(image_bytes: tf.Tensor, image_size: int) -> tf.Tensor:
 
 
 def _decode(data: tf.Tensor) -> tf.Tensor:
-    """uint8 [H, W, 3] of one file."""
+    """Return the pixels uint8 [H, W, 3] of one file."""
     is_jpeg = tf.strings.substr(data, 0, 2) == b"\xff\xd8"
     is_png = tf.strings.substr(data, 0, 4) == b"\x89PNG"
     pixels = tf.case([(is_jpeg, lambda: _jpeg(data)), (is_png, lambda: _png(data))], default=lambda: _other(data))
@@ -33,9 +31,9 @@ def _decode(data: tf.Tensor) -> tf.Tensor:
 
 
 def _jpeg(data: tf.Tensor) -> tf.Tensor:
-    # The accurate transform is the one that Pillow uses: equal pixels. The default differs by several levels.
+    # Pillow uses the accurate transform, too, so the pixels are equal. The default differs by several levels.
     pixels = tf.io.decode_jpeg(data, channels=3, dct_method="INTEGER_ACCURATE")
-    return _turn(pixels, exif_orientation(data))
+    return _reorient(pixels, exif_orientation(data))
 
 
 def _png(data: tf.Tensor) -> tf.Tensor:
@@ -46,7 +44,7 @@ def _png(data: tf.Tensor) -> tf.Tensor:
 
 def _other(data: tf.Tensor) -> tf.Tensor:
     pixels = tf.io.decode_image(data, channels=3, expand_animations=False)
-    # WebP comes with a dimension for its frames.
+    # WebP images have a dimension for their frames.
     pixels = tf.cond(tf.rank(pixels) == 4, lambda: pixels[0], lambda: pixels)
     return tf.reshape(pixels, tf.concat([tf.shape(pixels)[:2], [3]], 0))
 
@@ -57,21 +55,21 @@ def _resize(pixels: tf.Tensor, image_size: int) -> tf.Tensor:
 
 
 def exif_orientation(data: tf.Tensor) -> tf.Tensor:
-    """Orientation 1 to 8 from a JPEG file's EXIF block, 1 if it has none: int32 scalar.
+    """Return the orientation 1 to 8 from a JPEG file's EXIF block, 1 if it has none: int32 scalar.
 
-    Looks for the entry's own bytes (tag 0x0112, type 3, count 1, in either byte order) behind the word Exif. The first
-    is the photograph's; a thumbnail's comes later.
+    Searches for the bytes of the entry (tag 0x0112, type 3, count 1, in either byte order) after the word Exif. The
+    first entry is the photograph's; that of a thumbnail follows later.
     """
     head = tf.strings.substr(data, 0, tf.minimum(tf.strings.length(data), _EXIF_BYTES))
     values = tf.cast(tf.io.decode_raw(head, tf.uint8), tf.int32)
     little = _value_after(values, (0x12, 0x01, 0x03, 0x00, 0x01, 0x00, 0x00, 0x00), 0)
     big = _value_after(values, (0x01, 0x12, 0x00, 0x03, 0x00, 0x00, 0x00, 0x01), 1)
-    found = tf.where(_place(values, (0x45, 0x78, 0x69, 0x66, 0x00, 0x00)) >= 0, tf.maximum(little, big), 1)
+    found = tf.where(_find(values, (0x45, 0x78, 0x69, 0x66, 0x00, 0x00)) >= 0, tf.maximum(little, big), 1)
     return tf.where((found >= 1) & (found <= 8), found, 1)
 
 
-def _place(values: tf.Tensor, pattern: tuple[int, ...]) -> tf.Tensor:
-    """Index of the first occurrence of a pattern, -1 if there is none: int32 scalar."""
+def _find(values: tf.Tensor, pattern: tuple[int, ...]) -> tf.Tensor:
+    """Return the index of the first occurrence of a pattern, -1 if there is none: int32 scalar."""
     length = tf.maximum(tf.size(values) - len(pattern) + 1, 0)
     hits = tf.ones([length], tf.bool)
     for offset, wanted in enumerate(pattern):
@@ -84,16 +82,16 @@ def _place(values: tf.Tensor, pattern: tuple[int, ...]) -> tf.Tensor:
 
 
 def _value_after(values: tf.Tensor, pattern: tuple[int, ...], distance: int) -> tf.Tensor:
-    """The value `distance` behind the first occurrence of a pattern, 0 if there is none."""
-    place = _place(values, pattern)
-    index = place + len(pattern) + distance
-    return tf.cond((place >= 0) & (index < tf.size(values)), lambda: values[index], lambda: tf.constant(0))
+    """Return the value `distance` after the first occurrence of a pattern, 0 if there is none."""
+    start = _find(values, pattern)
+    index = start + len(pattern) + distance
+    return tf.cond((start >= 0) & (index < tf.size(values)), lambda: values[index], lambda: tf.constant(0))
 
 
-def _turn(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
-    """Undo an EXIF orientation (EXIF 2.3, tag 0x0112): 2 to 4 mirror or turn, 5 to 8 also swap the axes."""
-    turned = tf.cond(orientation >= 5, lambda: tf.transpose(pixels, [1, 0, 2]), lambda: pixels)
+def _reorient(pixels: tf.Tensor, orientation: tf.Tensor) -> tf.Tensor:
+    """Undo an EXIF orientation (EXIF 2.3, tag 0x0112): 2 to 4 mirror or rotate, 5 to 8 also swap the axes."""
+    result = tf.cond(orientation >= 5, lambda: tf.transpose(pixels, [1, 0, 2]), lambda: pixels)
     upside_down = (orientation == 3) | (orientation == 4) | (orientation == 7) | (orientation == 8)
     mirrored = (orientation == 2) | (orientation == 3) | (orientation == 6) | (orientation == 7)
-    turned = tf.cond(upside_down, lambda: turned[::-1], lambda: turned)
-    return tf.cond(mirrored, lambda: turned[:, ::-1], lambda: turned)
+    result = tf.cond(upside_down, lambda: result[::-1], lambda: result)
+    return tf.cond(mirrored, lambda: result[:, ::-1], lambda: result)

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from trainer.data.batches import Share, evaluation_batches, training_batches
+from trainer.data.augmentation import AUGMENTATIONS
+from trainer.data.batches import Shard, evaluation_batches, training_batches
 from trainer.data.examples import ExamplesInMemory
-from trainer.data.sampler import Order
-from trainer.learner.augmentation import AUGMENTATIONS
+from trainer.data.sampler import Sampler
 from userinput.errors import UserError
 
 
@@ -32,11 +32,11 @@ def reference_indices(order, step):
 def collect(order, start, stop, **options):
     return [
         tuple(np.asarray(part) for part in batch)
-        for batch in training_batches(examples(), order, start_step=start, stop_step=stop, share=Share(**options))
+        for batch in training_batches(examples(), order, start_step=start, stop_step=stop, shard=Shard(**options))
     ]
 
 
-ORDER = Order(num_examples=37, global_batch_size=8, seed=11)
+ORDER = Sampler(num_examples=37, global_batch_size=8, seed=11)
 
 
 def test_order_agrees_with_the_reference():
@@ -88,7 +88,7 @@ def test_batches_hold_the_images_of_their_indices():
 
 def test_a_batch_larger_than_the_split_is_refused():
     with pytest.raises(UserError, match=r"global_batch_size=38 is more than the 37 images .* give at most 37"):
-        Order(num_examples=37, global_batch_size=38, seed=0)
+        Sampler(num_examples=37, global_batch_size=38, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_batch_larger_than_the_split_is_refused():
 def test_evaluation_sees_each_example_once(num_pipelines, replicas, rounds):
     seen = []
     for number in range(num_pipelines):
-        share = Share(pipeline=number, num_pipelines=num_pipelines, replicas_per_pipeline=replicas)
+        share = Shard(pipeline=number, num_pipelines=num_pipelines, replicas_per_pipeline=replicas)
         batches, num_rounds = evaluation_batches(examples(), 8, share)
         assert num_rounds == rounds
         elements = list(batches)
@@ -111,8 +111,8 @@ def test_evaluation_sees_each_example_once(num_pipelines, replicas, rounds):
 @pytest.mark.parametrize("name", ["shift", "flip-and-shift"])
 def test_random_changes_follow_from_the_draws_alone(name):
     images = examples().images[:16]
-    draws = ORDER.draws(tf.constant(5))
-    draws = tf.concat([draws, ORDER.draws(tf.constant(6))], axis=0)
+    draws = ORDER.random_numbers(tf.constant(5))
+    draws = tf.concat([draws, ORDER.random_numbers(tf.constant(6))], axis=0)
     changed = AUGMENTATIONS[name](images, draws)
     assert np.array_equal(changed, AUGMENTATIONS[name](images, draws))
     assert not np.array_equal(changed, images)

@@ -9,11 +9,11 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from trainer.data import crops, dataset, examples
-from trainer.data.batches import Share, training_batches
+from trainer.data import augmentation, dataset, examples
+from trainer.data.batches import Shard, training_batches
 from trainer.data.examples import ExamplesInMemory, ExamplesOnDisk, load_split
 from trainer.data.record_reader import RecordReader
-from trainer.data.sampler import NUM_DRAWS, Order
+from trainer.data.sampler import NUM_RANDOM_NUMBERS, Sampler
 from trainer.prepare import prepare
 
 
@@ -55,7 +55,7 @@ def test_the_memory_that_is_there_decides(photos, monkeypatch):
     kinds = []
     for wanted in (2 * pixels, 2 * pixels - 2, 2 * encoded, 2 * encoded - 2):
         monkeypatch.setattr(
-            "trainer.data.memory.available_bytes", lambda free=wanted: free / examples.MEMORY_SHARE + 0.5
+            "trainer.data.memory.available_bytes", lambda free=wanted: free / examples.MEMORY_FRACTION + 0.5
         )
         loaded = load_split(photos, "train")
         kinds.append(loaded.images.dtype.name if isinstance(loaded, ExamplesInMemory) else "disk")
@@ -81,7 +81,7 @@ def test_all_forms_give_the_pixels_that_pillow_gives(data, monkeypatch):
 def test_all_forms_give_the_same_crops(data, monkeypatch):
     made = forms(data, monkeypatch, crop=True)
     indices = tf.range(made[0].num_examples, dtype=tf.int64)
-    draws = tf.random.stateless_uniform([made[0].num_examples, NUM_DRAWS], seed=[3, 4])
+    draws = tf.random.stateless_uniform([made[0].num_examples, NUM_RANDOM_NUMBERS], seed=[3, 4])
     first = made[0].gather(indices, draws)[0]
     assert not np.array_equal(first, made[0].gather(indices)[0])
     for one in made[1:]:
@@ -91,10 +91,10 @@ def test_all_forms_give_the_same_crops(data, monkeypatch):
 @pytest.mark.parametrize("block", [0, 7])
 def test_batches_from_disk_are_those_from_memory_for_any_number_of_pipelines(photos, monkeypatch, block):
     in_memory, *_, on_disk = forms(photos, monkeypatch, crop=True)
-    order = Order(num_examples=in_memory.num_examples, global_batch_size=8, seed=1, block_size=block)
+    order = Sampler(num_examples=in_memory.num_examples, global_batch_size=8, seed=1, block_size=block)
     wanted = list(training_batches(in_memory, order, start_step=3, stop_step=20))
     halves = [
-        list(training_batches(on_disk, order, start_step=3, stop_step=20, share=Share(pipeline=n, num_pipelines=2)))
+        list(training_batches(on_disk, order, start_step=3, stop_step=20, shard=Shard(pipeline=n, num_pipelines=2)))
         for n in (0, 1)
     ]
     for whole, *parts in zip(wanted, *halves, strict=True):
@@ -103,8 +103,8 @@ def test_batches_from_disk_are_those_from_memory_for_any_number_of_pipelines(pho
 
 
 def test_crops_lie_inside_and_cover_all_sizes():
-    draws = tf.random.stateless_uniform([4000, NUM_DRAWS], seed=[1, 2])
-    top, left, height, width = np.asarray(crops.boxes(draws, 100)).T
+    draws = tf.random.stateless_uniform([4000, NUM_RANDOM_NUMBERS], seed=[1, 2])
+    top, left, height, width = np.asarray(augmentation.crop_boxes(draws, 100)).T
     assert min(top.min(), left.min()) == 0
     assert (top + height).max() == (left + width).max() == 100
     assert min(height.min(), width.min()) >= 20
@@ -112,13 +112,13 @@ def test_crops_lie_inside_and_cover_all_sizes():
     assert areas.min() < 0.1
     assert areas.max() > 0.9
     whole = tf.constant([[0, 0, 0, 0.999999, 0.5, 0.5, 0.5]], tf.float32)
-    assert np.asarray(crops.boxes(whole, 64)).tolist() == [[0, 0, 64, 64]]
+    assert np.asarray(augmentation.crop_boxes(whole, 64)).tolist() == [[0, 0, 64, 64]]
 
 
 def test_a_whole_crop_is_the_image_itself(photos):
-    record = photos.record("train", 0)
+    record = next(photos.records("train"))
     image = tf.io.decode_and_crop_jpeg(record.image_bytes, [0, 0, 80, 80], channels=3, dct_method="INTEGER_ACCURATE")
-    assert np.array_equal(crops.enlarge(image, 80), np.asarray(Image.open(io.BytesIO(record.image_bytes))))
+    assert np.array_equal(augmentation.enlarge(image, 80), np.asarray(Image.open(io.BytesIO(record.image_bytes))))
 
 
 def test_blocks_are_read_once_while_they_are_wanted_by_several_threads(photos):

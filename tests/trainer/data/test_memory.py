@@ -1,39 +1,68 @@
+"""How much memory this process may use, with and without the limit of a container."""
+
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
 import pytest
 
 from trainer.data.memory import available_bytes
 
 MIB = 2**20
+Machine = Callable[[dict[str, str]], int]
 
 
 @pytest.fixture
-def machine(tmp_path):
-    (tmp_path / "meminfo").write_text("MemTotal:  9000000 kB\nMemAvailable:  1048576 kB\n")
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine with 1 GiB available; the argument is the content of its control group's files."""
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: types.SimpleNamespace(available=1024 * MIB))
 
-    def with_container(**files):
+    def available(files: dict[str, str]) -> int:
         for name, text in files.items():
-            path = tmp_path / name.replace("__", "/").replace("--", ".")
+            path = tmp_path / name
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
-        return available_bytes(tmp_path, tmp_path)
+        return available_bytes(tmp_path)
 
-    return with_container
-
-
-def test_without_a_container_it_is_what_the_machine_has(machine):
-    assert machine() == 1024 * MIB
-    assert machine(**{"memory--max": "max\n", "memory--current": "5\n"}) == 1024 * MIB
+    return available
 
 
-def test_a_containers_limit_counts_and_cached_files_are_given_back(machine):
-    files = {"memory--max": f"{500 * MIB}", "memory--current": f"{400 * MIB}", "memory--stat": f"anon 1\ninactive_file {50 * MIB}\n"}  # noqa: E501  # fmt: skip
-    assert machine(**files) == 150 * MIB
-    assert machine(**files | {"memory--current": f"{600 * MIB}"}) == 0
+def test_without_a_limit_it_is_what_the_machine_has(machine: Machine) -> None:
+    assert machine({}) == 1024 * MIB
+    assert machine({"memory.max": "max\n", "memory.current": "5\n"}) == 1024 * MIB
 
 
-def test_the_older_control_groups(machine):
-    files = {"memory__memory--limit_in_bytes": f"{300 * MIB}", "memory__memory--usage_in_bytes": f"{100 * MIB}", "memory__memory--stat": f"total_inactive_file {10 * MIB}"}  # noqa: E501  # fmt: skip
-    assert machine(**files) == 210 * MIB
+def test_a_containers_limit_counts_and_cached_files_are_reclaimed(machine: Machine) -> None:
+    stat = f"anon 1\ninactive_file {50 * MIB}\n"
+    files = {"memory.max": f"{500 * MIB}", "memory.current": f"{400 * MIB}", "memory.stat": stat}
+    assert machine(files) == 150 * MIB
+    assert machine(files | {"memory.current": f"{600 * MIB}"}) == 0
 
 
-def test_this_machine_has_some():
-    assert available_bytes() > 0
+def test_version_1_of_the_control_groups(machine: Machine) -> None:
+    files = {
+        "memory/memory.limit_in_bytes": f"{300 * MIB}",
+        "memory/memory.usage_in_bytes": f"{100 * MIB}",
+        "memory/memory.stat": f"total_inactive_file {10 * MIB}",
+    }
+    assert machine(files) == 210 * MIB
+
+
+@pytest.mark.parametrize("text", ["inactive_file", "inactive_file many", "a b c"])
+def test_damaged_statistics_of_a_container_are_ignored(machine: Machine, text: str) -> None:
+    assert machine({"memory.max": f"{500 * MIB}", "memory.current": f"{400 * MIB}", "memory.stat": text}) == 100 * MIB
+
+
+def test_a_machine_that_hides_its_memory_is_not_the_users_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hidden() -> None:
+        raise FileNotFoundError(2, "No such file or directory", "/proc/meminfo")
+
+    monkeypatch.setattr(psutil, "virtual_memory", hidden)
+    assert available_bytes(tmp_path) == 0
+
+
+def test_this_machine_reports_its_memory() -> None:
+    assert 0 < available_bytes() <= psutil.virtual_memory().total

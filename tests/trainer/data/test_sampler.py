@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from trainer.config import TrainConfig
 from trainer.data import sampler as orders
-from trainer.data.sampler import Order, block_size
+from trainer.data.sampler import Sampler, block_size
 
 
 def epoch_of(order, epoch):
@@ -24,7 +24,7 @@ def epoch_of(order, epoch):
 def test_an_epoch_is_a_permutation(num_examples, block, seed, epoch, window):
     before, orders.NUM_WINDOW_BLOCKS = orders.NUM_WINDOW_BLOCKS, window
     try:
-        order = Order(num_examples=num_examples, global_batch_size=num_examples, seed=seed, block_size=block)
+        order = Sampler(num_examples=num_examples, global_batch_size=num_examples, seed=seed, block_size=block)
         assert sorted(epoch_of(order, epoch)) == list(range(num_examples))
     finally:
         orders.NUM_WINDOW_BLOCKS = before
@@ -34,15 +34,15 @@ def test_an_epoch_is_a_permutation(num_examples, block, seed, epoch, window):
 @given(batch=st.integers(8, 60), block=st.sampled_from([0, 1, 7, 32]), seed=st.integers(0, 1000))
 def test_the_batch_size_cuts_the_same_order_differently(batch, block, seed):
     """What stands at a place of an epoch does not depend on who asks for it."""
-    whole = Order(num_examples=200, global_batch_size=200, seed=seed, block_size=block)
-    cut = Order(num_examples=200, global_batch_size=batch, seed=seed, block_size=block)
+    whole = Sampler(num_examples=200, global_batch_size=200, seed=seed, block_size=block)
+    cut = Sampler(num_examples=200, global_batch_size=batch, seed=seed, block_size=block)
     assert epoch_of(cut, 3).tolist() == epoch_of(whole, 3)[: 200 // batch * batch].tolist()
 
 
 @pytest.mark.parametrize("block", [0, 10])
 def test_epochs_and_seeds_differ(block):
     seen = {
-        tuple(epoch_of(Order(num_examples=103, global_batch_size=103, seed=seed, block_size=block), epoch))
+        tuple(epoch_of(Sampler(num_examples=103, global_batch_size=103, seed=seed, block_size=block), epoch))
         for seed in (0, 1)
         for epoch in (0, 1)
     }
@@ -52,7 +52,7 @@ def test_epochs_and_seeds_differ(block):
 def test_a_window_touches_few_blocks_and_mixes_them(monkeypatch):
     """So the disk is read block by block: 4 of 100 at a time, not from everywhere."""
     monkeypatch.setattr(orders, "NUM_WINDOW_BLOCKS", 4)
-    order = Order(num_examples=1003, global_batch_size=40, seed=5, block_size=10)
+    order = Sampler(num_examples=1003, global_batch_size=40, seed=5, block_size=10)
     for step in range(25):
         indices = np.asarray(order.indices(tf.constant(step)))
         # A window may begin and end inside a block, because the rest stands somewhere between them.
@@ -61,16 +61,16 @@ def test_a_window_touches_few_blocks_and_mixes_them(monkeypatch):
 
 
 def test_every_example_is_seen_although_the_rest_of_a_batch_is_left_out():
-    order = Order(num_examples=53, global_batch_size=25, seed=0, block_size=10)
+    order = Sampler(num_examples=53, global_batch_size=25, seed=0, block_size=10)
     seen = {int(index) for epoch in range(40) for index in epoch_of(order, epoch)}
     assert seen == set(range(53))
 
 
 def test_upcoming_examples_are_those_of_half_a_window_later(monkeypatch):
     monkeypatch.setattr(orders, "NUM_WINDOW_BLOCKS", 4)
-    order = Order(num_examples=1000, global_batch_size=5, seed=5, block_size=10)
+    order = Sampler(num_examples=1000, global_batch_size=5, seed=5, block_size=10)
     assert np.array_equal(order.upcoming(tf.constant(3)), order.indices(tf.constant(7)))
-    assert Order(num_examples=10, global_batch_size=5, seed=5).upcoming(tf.constant(0)).shape == (0,)
+    assert Sampler(num_examples=10, global_batch_size=5, seed=5).upcoming(tf.constant(0)).shape == (0,)
 
 
 def test_blocks_follow_from_the_data_and_the_configuration_alone():

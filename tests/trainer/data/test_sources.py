@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from trainer.data.sources import open_source
+from trainer.data.sources.factory import open_source
 from trainer.data.sources.folder import FolderSource
 from userinput.errors import UserError
 
@@ -65,7 +65,7 @@ def test_a_class_that_is_only_tested_is_refused(tmp_path):
     picture(tmp_path / "train" / "a" / "1.png")
     picture(tmp_path / "train" / "b" / "1.png")
     picture(tmp_path / "test" / "c" / "1.png")
-    with pytest.raises(UserError, match=r"class 'c' .* has no images under train"):
+    with pytest.raises(UserError, match=r"class 'c' .* has no images in train"):
         FolderSource(str(tmp_path))
 
 
@@ -90,7 +90,7 @@ def test_mistakes_are_told_in_one_line(tmp_path, monkeypatch):
         ("single", "only one class"),
         ("", "source is empty"),
         ("s3://bucket/images", "give digits, tfds:NAME, a folder, or gs://BUCKET/FOLDER"),
-        ("tfds:no_such_data_set", "is not a data set of TensorFlow Datasets"),
+        ("tfds:no_such_data_set", "is not a dataset of TensorFlow Datasets"),
     ]:
         with pytest.raises(UserError) as caught:
             open_source(source, str(tmp_path))

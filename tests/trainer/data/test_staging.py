@@ -73,7 +73,7 @@ def test_replicas_of_one_machine_share_a_copy(remote, digits):
 
 def test_a_missing_shard_and_a_small_disk_are_one_line(remote, tmp_path, monkeypatch):
     missing = dataclasses.replace(remote, shards={**remote.shards, "train": ("no.array_record",)})
-    with pytest.raises(UserError, match=r"no\.array_record is missing: .* is not whole; run the prepare step again"):
+    with pytest.raises(UserError, match=r"no\.array_record is missing: .* is incomplete; run prepare again"):
         staging.stage(missing, "train")
     usage = shutil.disk_usage(tmp_path)._replace(free=10)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
@@ -87,6 +87,6 @@ def test_a_disk_that_becomes_full_is_said_and_leaves_no_shard(remote, digits, tm
     folder = staging.directory(digits.fingerprint)
     folder.mkdir(parents=True)
     os.symlink("/dev/full", folder / f".{name}.partial")
-    with pytest.raises(TrainingError, match=r"became full while .* was copied there; make room and start again"):
+    with pytest.raises(TrainingError, match=r"filled up while .* was copied to it; free some space and run again"):
         staging.stage(remote, "train")
     assert not (folder / name).exists()

@@ -7,9 +7,9 @@ import tensorflow as tf
 
 from trainer.checkpoints import checkpoints, variables
 from trainer.config import TrainConfig
+from trainer.data.augmentation import AUGMENTATIONS
 from trainer.data.examples import load_split
-from trainer.data.sampler import Order
-from trainer.learner.augmentation import AUGMENTATIONS
+from trainer.data.sampler import Sampler
 from trainer.learner.learner import Learner
 from trainer.loop import speed
 
@@ -23,7 +23,7 @@ def training(digits):
 
 @pytest.fixture(scope="module")
 def order(training):
-    return Order(num_examples=training.num_examples, global_batch_size=32, seed=0)
+    return Sampler(num_examples=training.num_examples, global_batch_size=32, seed=0)
 
 
 def make(precision="float32", **changes):
@@ -91,7 +91,7 @@ def test_the_digest_tells_pixels_examples_and_their_places(training, order):
     for step in range(4):
         indices = order.indices(tf.constant(step))
         images, _ = training.gather(indices)
-        images = AUGMENTATIONS["flip-and-shift"](images, order.draws(tf.constant(step))).numpy()
+        images = AUGMENTATIONS["flip-and-shift"](images, order.random_numbers(tf.constant(step))).numpy()
         assert int(steps.digests[step]) == reference_digest(images, indices.numpy())
     other = images.copy()
     other[3, 2, 1, 0] ^= 1

@@ -1,6 +1,4 @@
-"""scikit-learn's handwritten digits (they ship inside the package) as PNG files, one sub-folder per class."""
-
-from __future__ import annotations
+"""Writes scikit-learn's handwritten digits, which are part of its package, as PNG files, one folder per class."""
 
 import os
 

@@ -1,13 +1,11 @@
-"""A folder with a sub-folder per class, and on top, if there are any, folders train, validation and test."""
-
-from __future__ import annotations
+"""A folder with one sub-folder per class, optionally below folders train, validation and test."""
 
 import functools
 import os
 from collections.abc import Iterator
 
 from trainer.data.images import EXTENSIONS
-from trainer.data.sources import SourceImage
+from trainer.data.sources.source import SourceImage
 from userinput.errors import UserError
 
 SPLIT_FOLDERS = {
@@ -20,17 +18,17 @@ SPLIT_FOLDERS = {
     "test": "test",
     "testing": "test",
 }
-"""Names of folders on top that mean a split, in lower case."""
+"""Names of top-level folders that mean a split, in lower case."""
 
 
 class FolderSource:
-    """Images in `<directory>/<class>/...` or `<directory>/<split>/<class>/...`; hidden files are passed over."""
+    """Images in `<directory>/<class>/...` or `<directory>/<split>/<class>/...`; hidden files are skipped."""
 
     def __init__(self, directory: str) -> None:
         """List the folder.
 
         Raises:
-            UserError: it does not exist, or holds no images, or one class only.
+            UserError: It does not exist, contains no images, or only one class.
         """
         self.directory = os.path.abspath(os.path.expanduser(directory))
         self.num_ignored_files = 0
@@ -41,10 +39,10 @@ class FolderSource:
             )
         self._files = self._list()
         self.class_names = sorted({class_name for _, class_name, _ in self._files})
-        refuse_what_cannot_be_trained(self.directory, self._files, self.num_ignored_files)
+        refuse_untrainable(self.directory, self._files, self.num_ignored_files)
 
     def images(self) -> Iterator[SourceImage]:
-        """All images, sorted by path."""
+        """Yield all images, sorted by path."""
         labels = {name: label for label, name in enumerate(self.class_names)}
         for split, class_name, path in self._files:
             yield SourceImage(
@@ -55,10 +53,10 @@ class FolderSource:
             )
 
     def _list(self) -> list[tuple[str, str, str]]:
-        """Split (or empty), class name and path of each image."""
+        """Return the split (or empty), class name and path of each image."""
         folders = _sub_folders(self.directory)
         splits = {name: SPLIT_FOLDERS.get(name.lower(), "") for name in folders}
-        # Only if every folder on top is a split: a class may well be called "test".
+        # Only if every top-level folder is a split, because a class may be called "test".
         if not ("train" in splits.values() and all(splits.values())):
             return self._classes("", self.directory)
         return [row for name in folders for row in self._classes(splits[name], os.path.join(self.directory, name))]
@@ -71,7 +69,7 @@ class FolderSource:
         ]
 
     def _walk(self, directory: str) -> list[str]:
-        """Image files below a folder, links followed, each real folder entered once (links may form a circle)."""
+        """Return the image files below a folder. Links are followed, each real folder once: links may form a cycle."""
         found: list[str] = []
         entered: set[str] = set()
         for folder, names, files in os.walk(directory, followlinks=True):
@@ -87,29 +85,29 @@ class FolderSource:
         return found
 
 
-def refuse_what_cannot_be_trained(directory: str, files: list[tuple[str, str, str]], num_ignored_files: int) -> None:
-    """Refuse a folder without images, with one class, or with a class that has none to train on.
+def refuse_untrainable(directory: str, files: list[tuple[str, str, str]], num_ignored_files: int) -> None:
+    """Refuse a folder without images, with one class, or with a class that has no images to train on.
 
     Args:
-        directory: for the message.
-        files: split (or empty), class name and path of each image.
-        num_ignored_files: for the message.
+        directory: For the message.
+        files: Split (or empty), class name and path of each image.
+        num_ignored_files: For the message.
 
     Raises:
-        UserError: it is one of these.
+        UserError: The folder is one of these.
     """
     class_names = sorted({class_name for _, class_name, _ in files})
     if not files:
         raise UserError(
             f"no images in {directory}: expected one sub-folder per class with files such as .jpg or .png"
-            f" ({num_ignored_files} other files found in sub-folders)"
+            f" (its sub-folders contain {num_ignored_files} other files)"
         )
     if len(class_names) < 2:
         raise UserError(
-            f"only one class in {directory}: {class_names[0]!r}; expected a sub-folder for each of two or more classes"
+            f"only one class in {directory}: {class_names[0]!r}; expected two or more sub-folders, one per class"
         )
     if missing := sorted({*class_names} - {name for split, name, _ in files if split in ("", "train")}):
-        raise UserError(f"class {missing[0]!r} of {directory} has no images under train; add some or remove the class")
+        raise UserError(f"class {missing[0]!r} of {directory} has no images in train; add some or remove the class")
 
 
 def _sub_folders(directory: str) -> list[str]:
@@ -118,12 +116,12 @@ def _sub_folders(directory: str) -> list[str]:
 
 
 def is_image_name(name: str) -> bool:
-    """Whether the name is one of a visible image file."""
+    """Return whether the name is that of a visible image file."""
     return not name.startswith(".") and os.path.splitext(name)[1].lower() in EXTENSIONS
 
 
 def _printable(name: str) -> str:
-    """A name that UTF-8 can hold: Linux allows any bytes in file names."""
+    """Return a name that UTF-8 can hold, because Linux allows any bytes in file names."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

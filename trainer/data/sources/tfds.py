@@ -1,6 +1,4 @@
-"""A data set of TensorFlow Datasets, by name: the codelab's cassava, the blog's mnist, and hundreds more."""
-
-from __future__ import annotations
+"""A dataset of TensorFlow Datasets, by name, such as cassava or mnist."""
 
 import functools
 import os
@@ -9,39 +7,42 @@ from typing import Any
 
 import numpy as np
 
-from trainer.data.sources import SPLITS, SourceImage
+from trainer.data.sources.source import SourceImage
+from trainer.data.splits import SPLITS
 from userinput.errors import UserError
 
 
 class TfdsSource:
-    """A classification data set, downloaded and prepared by TensorFlow Datasets on first use.
+    """A classification dataset that TensorFlow Datasets downloads and prepares on first use.
 
-    The environment variable TFDS_DATA_DIR says where prepared data lies (default ~/tensorflow_datasets).
+    The environment variable TFDS_DATA_DIR names the folder of prepared data (default ~/tensorflow_datasets).
     """
 
     num_ignored_files = 0
 
     def __init__(self, name: str) -> None:
-        """Find the data set, and prepare it if it is not there.
+        """Find the dataset, and prepare it if necessary.
 
         Args:
-            name: as TensorFlow Datasets writes it: `cassava`, `cifar10:3.0.2`, `dataset/config`.
+            name: As TensorFlow Datasets writes it: `cassava`, `cifar10:3.0.2`, `dataset/config`.
 
         Raises:
-            UserError: unknown name, no images with one label each, or it cannot be downloaded.
+            UserError: The name is unknown, the examples do not have one image and one label each, or the download
+                fails.
         """
         self._builder = _prepared_builder(name)
         self._image_key, self._label_key = _keys(name, self._builder.info)
         self.class_names = list(self._builder.info.features[self._label_key].names)
         self._splits = [split for split in SPLITS if split in self._builder.info.splits]
         if "train" not in self._splits:
-            raise UserError(f"tfds:{name} has no split train (found: {', '.join(sorted(self._builder.info.splits))})")
+            found = ", ".join(sorted(self._builder.info.splits))
+            raise UserError(f"tfds:{name} has no split train (it has {found}); give a dataset that has one")
         if len(self.class_names) < 2:
-            raise UserError(f"tfds:{name} has only one class: {self.class_names[0]!r}; expected two or more")
+            raise UserError(f"tfds:{name} has only one class, {self.class_names[0]!r}; expected two or more")
 
     def images(self) -> Iterator[SourceImage]:
-        """All images, split by split, in the stored order."""
-        # Only a data set with a test split decides itself what may be trained on; else all is divided by content.
+        """Yield all images, split by split, in the stored order."""
+        # The splits are kept only if one of them is test; otherwise all images are divided by content.
         fixed = "test" in self._splits
         for split in self._splits:
             for index, example in enumerate(self._examples(split)):
@@ -57,7 +58,7 @@ class TfdsSource:
         from tensorflow_datasets.core import file_adapters
 
         decoders = {self._image_key: tfds.decode.SkipDecoding()}
-        # Each of the two ways of reading refuses the other's file formats.
+        # Each of the two readers refuses the file formats of the other.
         if self._builder.info.file_format in file_adapters.FileFormat.with_random_access():
             source = self._builder.as_data_source(split=split, decoders=decoders)
             return (source[index] for index in range(len(source)))
@@ -65,7 +66,7 @@ class TfdsSource:
 
 
 def _encoded(image: Any) -> bytes:
-    """The stored bytes; a feature that is not stored encoded comes as an array."""
+    """Return the stored bytes; a feature that is not stored encoded is an array."""
     if isinstance(image, np.ndarray) and image.ndim >= 2:
         from PIL import Image
 
@@ -81,7 +82,7 @@ def _prepared_builder(name: str) -> Any:
     try:
         builder = tfds.builder(name, try_gcs=False)
     except Exception as error:
-        raise UserError(f"tfds:{name} is not a data set of TensorFlow Datasets: {_first_line(error)}") from error
+        raise UserError(f"tfds:{name} is not a dataset of TensorFlow Datasets: {_first_line(error)}") from error
     try:
         builder.download_and_prepare()
     except Exception as error:
@@ -93,7 +94,7 @@ def _prepared_builder(name: str) -> Any:
 
 
 def _keys(name: str, info: Any) -> tuple[str, str]:
-    """The names of the image and of the label in each example."""
+    """Return the names of the image and the label in each example."""
     import tensorflow_datasets as tfds
 
     images = [key for key, feature in info.features.items() if isinstance(feature, tfds.features.Image)]
@@ -103,7 +104,7 @@ def _keys(name: str, info: Any) -> tuple[str, str]:
     if len(images) != 1 or len(labels) != 1:
         raise UserError(
             f"tfds:{name} has {len(images)} image and {len(labels)} class features; expected one of each"
-            f" (its features: {', '.join(info.features)})"
+            f" (features: {', '.join(info.features)})"
         )
     return images[0], labels[0]
 

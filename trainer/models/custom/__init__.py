@@ -1,1 +1,1 @@
-"""Networks of your own: `--model own_models.FILE:FUNCTION`. The image takes this folder along; see docs/models.md."""
+"""The user's own networks, `--model trainer.models.custom.FILE:FUNCTION`. The trainer's own are one level up."""

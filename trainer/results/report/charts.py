@@ -1,6 +1,4 @@
-"""Charts as inline SVG: texts and axes take the page's colour, so they are legible in light and dark."""
-
-from __future__ import annotations
+"""Charts as inline SVG: texts and axes use the page's text colour, so they are legible in light and dark."""
 
 import io
 import re
@@ -10,27 +8,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-ACCENT, SECOND = "#1a73e8", "#e8710a"
+_ACCENT, _SECOND, _WRONG = "#1a73e8", "#e8710a", "#c5221f"
 _INK = "#010203"
-"""Stands for the page's text colour while drawing; replaced by currentColor afterwards."""
+"""Placeholder for the page's text colour while drawing; replaced by currentColor afterwards."""
 
 
 def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]], *, x_label: str, y_label: str) -> str:
-    """Lines over a common axis.
+    """Draw lines over a common axis.
 
     Args:
-        title: above the chart.
-        series: name -> points (x, y); empty series are left out.
-        x_label: under the axis, with unit.
-        y_label: beside the axis, with unit.
+        title: Above the chart.
+        series: Name -> points (x, y), at most two; empty series are left out.
+        x_label: Below the axis, with unit.
+        y_label: Next to the axis, with unit.
     """
     figure, axes = _axes(title, 5.2, 3.1)
     drawn = [(name, points) for name, points in series.items() if points]
-    for (name, points), colour, style in zip(drawn, (ACCENT, SECOND), ("-", "-"), strict=False):
+    for (name, points), colour in zip(drawn, (_ACCENT, _SECOND), strict=False):
         xs, ys = zip(*points, strict=True)
-        axes.plot(
-            xs, ys, style, color=colour, label=name, linewidth=1.6, marker="o" if len(xs) < 40 else "", markersize=3
-        )
+        marker = "o" if len(xs) < 40 else ""
+        axes.plot(xs, ys, "-", color=colour, label=name, linewidth=1.6, marker=marker, markersize=3)
     axes.set_xlabel(x_label, color=_INK)
     axes.set_ylabel(y_label, color=_INK)
     if len(drawn) > 1:
@@ -39,11 +36,11 @@ def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]], *, x_
 
 
 def bars(title: str, names: Sequence[str], stacks: Mapping[str, Sequence[int]], *, x_label: str) -> str:
-    """Horizontal stacked bars, one for each name, from top to bottom."""
+    """Draw horizontal stacked bars, one per name, from top to bottom."""
     figure, axes = _axes(title, 5.2, max(1.6, 0.9 + 0.26 * len(names)))
     left = np.zeros(len(names))
     for (stack, values), alpha in zip(stacks.items(), (1.0, 0.6, 0.3), strict=False):
-        axes.barh(range(len(names)), values, left=left, color=ACCENT, alpha=alpha, label=stack, height=0.7)
+        axes.barh(range(len(names)), values, left=left, color=_ACCENT, alpha=alpha, label=stack, height=0.7)
         left += np.asarray(values)
     axes.set_yticks(range(len(names)), [_short(name) for name in names])
     axes.invert_yaxis()
@@ -54,36 +51,27 @@ def bars(title: str, names: Sequence[str], stacks: Mapping[str, Sequence[int]], 
 
 
 def confusion(title: str, matrix: npt.NDArray[np.int64], names: Sequence[str]) -> str:
-    """Confusion matrix: rows are true classes, columns predicted ones, shade the share of the row.
+    """Draw a confusion matrix: rows are true classes, columns predictions, the shade is the fraction of the row.
 
     Args:
-        title: above the chart.
-        matrix: int [K, K], counts.
+        title: Above the chart.
+        matrix: int64 [K, K], counts.
         names: K class names.
     """
     size = min(7.5, 2.2 + 0.42 * len(names))
     figure, axes = _axes(title, size, size)
-    shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
+    fractions = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
     for row, column in zip(*np.nonzero(matrix), strict=True):
-        colour = ACCENT if row == column else "#c5221f"
-        share = float(shares[row, column])
-        axes.add_patch(_square(column, row, colour, max(share, 0.25)))
+        fraction = float(fractions[row, column])
+        axes.add_patch(_square(column, row, _ACCENT if row == column else _WRONG, max(fraction, 0.25)))
         if len(names) <= 20:
-            white = share > 0.6
-            axes.text(
-                column,
-                row,
-                str(matrix[row, column]),
-                ha="center",
-                va="center",
-                color="white" if white else _INK,
-                size=8,
-            )
+            colour = "white" if fraction > 0.6 else _INK
+            axes.text(column, row, str(matrix[row, column]), ha="center", va="center", color=colour, size=8)
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_ylim(len(names) - 0.5, -0.5)
     if len(names) <= 50:
-        turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if max(map(len, names)) > 2 else {}
-        axes.set_xticks(range(len(names)), [_short(name) for name in names], **turned)
+        rotated = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if max(map(len, names)) > 2 else {}
+        axes.set_xticks(range(len(names)), [_short(name) for name in names], **rotated)
         axes.set_yticks(range(len(names)), [_short(name) for name in names])
     axes.grid(visible=False)
     axes.set_xlabel("predicted", color=_INK)
@@ -92,7 +80,7 @@ def confusion(title: str, matrix: npt.NDArray[np.int64], names: Sequence[str]) -
 
 
 def _axes(title: str, width_inches: float, height_inches: float) -> tuple[Any, Any]:
-    # Not pyplot: it keeps global state and looks for a display.
+    # Not pyplot, which keeps global state and looks for a display.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width_inches, height_inches), layout="constrained")
@@ -120,12 +108,12 @@ def _svg(figure: Any) -> str:
     import matplotlib
 
     buffer = io.StringIO()
-    # Text stays text (small, selectable, in the page's font); a fixed salt makes equal charts equal bytes.
+    # Text stays text (small, selectable, in the page's font). A fixed salt makes the bytes of equal charts equal.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "report", "font.family": "sans-serif"}):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
-    # The width comes from the page; the viewBox keeps the proportions.
+    # The page sets the width, and the viewBox keeps the proportions.
     svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
     return svg.replace(_INK, "currentColor")

@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from tests.support.modules import run_module
-from trainer import models
 from trainer.checkpoints import identity as run_identity
 from trainer.config import TrainConfig
+from trainer.models import models
 from userinput.errors import UserError
 
 MODEL = """
@@ -50,8 +50,8 @@ def write(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("number", "model", "told"),
     [
-        (1, "nowhere.net:build", "there is no module 'nowhere'; it is looked for in"),
-        (2, "{0}.net:build", "there is no module '{0}.net'"),
+        (1, "nowhere.net:build", "module 'nowhere' not found in"),
+        (2, "{0}.net:build", "module '{0}.net' not found in"),
         (3, "{0}:make", "has no function 'make'; it has: build, failing, narrow, number"),
         (4, "{0}:number", "returned int; expected a keras.Model"),
         (
@@ -75,7 +75,7 @@ def test_what_is_wrong_with_the_function_is_one_line(write, number, model, told)
     [
         (1, {"dtype": "float32"}, "a model float32 [None, 16, 16, 3] -> float32 [None, 3]; expected one input uint8"),
         (2, {"units": "num_classes + 1"}, "-> float32 [None, 4]; expected"),
-        (3, {"activation": None}, "probabilities add up to 1; end with a softmax"),
+        (3, {"activation": None}, "expected probabilities that add up to 1; end with a softmax"),
         (4, {"text": "import a_package_that_is_not_there"}, "importing made4 failed: ModuleNotFoundError"),
         (5, {"text": "1 / 0"}, "importing made5 failed: ZeroDivisionError: division by zero ("),
     ],
@@ -95,7 +95,7 @@ def test_other_source_is_another_run(write):
     write("hashed", MODEL.format(**GOOD) + "# changed\n")
     assert run_identity.run_id(config, "data", "") != first
     assert "hashed" not in sys.modules
-    with pytest.raises(UserError, match="there is no module 'nowhere_at_all'"):
+    with pytest.raises(UserError, match="module 'nowhere_at_all' not found"):
         run_identity.run_id(TrainConfig(model="nowhere_at_all:build"), "data", "")
 
 

@@ -2,33 +2,32 @@ import re
 
 import numpy as np
 
-from trainer.results import report
-from trainer.results.report import charts
+from trainer.results.report import charts, page
 
 HOSTILE = '<script>alert(1)</script> & "quotes" $x$'
 
 
 def test_every_text_is_escaped():
-    html = report.page(
+    html = page.render(
         title=HOSTILE,
         subtitle=HOSTILE,
         blocks=[
-            report.Figures(figures=[(HOSTILE, HOSTILE)]),
-            report.Table(title=HOSTILE, columns=[HOSTILE], rows=[[HOSTILE]], note=HOSTILE, states=["bad"]),
-            report.Text(title=HOSTILE, text=HOSTILE),
-            report.Pictures(
-                title=HOSTILE, pictures=[report.Picture(image_bytes=b"\x89PNG", caption=HOSTILE, detail=HOSTILE)]
+            page.Figures(figures=[(HOSTILE, HOSTILE)]),
+            page.Table(title=HOSTILE, columns=[HOSTILE], rows=[[HOSTILE]], note=HOSTILE, states=["bad"]),
+            page.Text(title=HOSTILE, text=HOSTILE),
+            page.Gallery(
+                title=HOSTILE, images=[page.Thumbnail(image_bytes=b"\x89PNG", caption=HOSTILE, detail=HOSTILE)]
             ),
-            report.Chart(title=HOSTILE, svgs=[charts.bars(HOSTILE, [HOSTILE], {"x": [1]}, x_label=HOSTILE)]),
+            page.Chart(title=HOSTILE, svgs=[charts.bars(HOSTILE, [HOSTILE], {"x": [1]}, x_label=HOSTILE)]),
         ],
     )
     assert "<script" not in html
 
 
 def test_a_page_needs_no_network():
-    html = report.page(
+    html = page.render(
         title="x",
-        blocks=[report.Chart(title="x", svgs=[charts.lines("x", {"a": [(0, 1), (1, 2)]}, x_label="x", y_label="y")])],
+        blocks=[page.Chart(title="x", svgs=[charts.lines("x", {"a": [(0, 1), (1, 2)]}, x_label="x", y_label="y")])],
     )
     without_names = re.sub(r'xmlns(:\w+)?="[^"]*"|<metadata>.*?</metadata>|<!DOCTYPE[^>]*>', "", html, flags=re.DOTALL)
     assert "http" not in without_names
@@ -53,6 +52,6 @@ def test_equal_charts_are_equal_bytes():
 
 
 def test_floats_are_rounded_and_the_rest_is_not():
-    html = report.page(title="x", blocks=[report.Table(title="t", columns=["a", "b"], rows=[[0.123456, 1234]])])
+    html = page.render(title="x", blocks=[page.Table(title="t", columns=["a", "b"], rows=[[0.123456, 1234]])])
     assert "0.1235" in html
     assert "1234" in html

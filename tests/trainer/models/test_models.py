@@ -4,8 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from trainer import models
-from trainer.models import applications, table
+from trainer.models import applications, models, table
 from userinput.errors import UserError
 
 # Keras 3.15 hands its variables to h5py, which asks NumPy 2 for an array the old way.

@@ -1,0 +1,36 @@
+"""Opens a source by what the user wrote: `digits`, a folder, local or in a bucket, or `tfds:NAME`."""
+
+import os
+
+from trainer.data.sources import digits
+from trainer.data.sources.bucket import BucketSource
+from trainer.data.sources.folder import FolderSource
+from trainer.data.sources.source import Source
+from trainer.data.sources.tfds import TfdsSource
+from userinput.errors import UserError
+
+
+def open_source(source: str, scratch_directory: str) -> Source:
+    """Open a source.
+
+    Args:
+        source: `digits`, `tfds:NAME`, or a folder, local or gs://. A folder called digits is written as `./digits`.
+        scratch_directory: A folder for files that must be unpacked first; the caller removes it.
+
+    Raises:
+        UserError: The source does not exist, is empty, or has only one class.
+    """
+    if source == "digits":
+        return FolderSource(digits.write(os.path.join(scratch_directory, "digits")))
+    if source.startswith("tfds:"):
+        return TfdsSource(source.removeprefix("tfds:"))
+    if not source.strip():
+        raise UserError("source is empty; give digits, a folder with one sub-folder per class, or tfds:NAME")
+    # In pipeline steps and training jobs, Vertex AI mounts all buckets there; the mount is good at reading ahead.
+    if source.startswith("gs://") and os.path.isdir(mounted := f"/gcs/{source.removeprefix('gs://')}"):
+        source = mounted
+    if source.startswith("gs://"):
+        return BucketSource(source)
+    if "://" in source:
+        raise UserError(f"source {source!r} is not supported; give digits, tfds:NAME, a folder, or gs://BUCKET/FOLDER")
+    return FolderSource(source)

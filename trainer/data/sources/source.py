@@ -1,0 +1,37 @@
+"""What every source of labelled images offers."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceImage:
+    """One image of a source, not read yet."""
+
+    name: str
+    """Unique within the source and stable: the path below the folder, or split and index."""
+    label: int
+    """Index into the source's class names."""
+    split: str
+    """One of `trainer.data.splits.SPLITS` where the source has splits of its own; empty: prepare decides by content."""
+    read: Callable[[], bytes]
+    """Returns the encoded image; may raise OSError."""
+
+
+class Source(Protocol):
+    """A collection of labelled images."""
+
+    @property
+    def class_names(self) -> list[str]:
+        """Names of the classes, in the order of the labels."""
+        ...
+
+    @property
+    def num_ignored_files(self) -> int:
+        """Files that were skipped because their names are not those of images."""
+        ...
+
+    def images(self) -> Iterator[SourceImage]:
+        """Yield all images, in the same order each time."""
+        ...

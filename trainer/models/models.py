@@ -1,0 +1,119 @@
+"""The networks by name: which there are, what they accept, and building one. Imports Keras only to build.
+
+Legend: B batch, S image size (height and width), K classes. Every network takes images uint8 [B, S, S, 3] and returns
+class probabilities float32 [B, K]; its preprocessing is inside.
+"""
+
+import difflib
+from typing import TYPE_CHECKING
+
+from trainer.models import table, user_model
+from userinput.errors import UserError
+
+if TYPE_CHECKING:
+    import keras
+
+_DESCRIPTIONS = {
+    "convnet": "small network with batch normalisation and dropout, for small images and for trying things out",
+    "mnist-cnn": "five convolutions of 128 channels on grey images, as in a 2018 article on several GPUs",
+    **{name: application.description for name, application in table.APPLICATIONS.items()},
+}
+"""The networks that have a name, each with a one-line description."""
+TRAINABLE = ("default", "head", "all")
+"""What part of a network is trained: head leaves the pretrained base frozen."""
+
+
+def listing() -> str:
+    """Return one line per network that has a name, and one for the user's own."""
+    lines = [f"{name:<18} {text}" for name, text in _DESCRIPTIONS.items()]
+    return "\n".join([*lines, f"{'module:function':<18} your own, see docs/models.md"])
+
+
+def check(name: str, weights: str, trainable: str) -> None:
+    """Refuse impossible combinations before anything heavy is imported.
+
+    Raises:
+        UserError: The model does not exist, has no such weights, or has no base that could stay frozen.
+    """
+    if ":" in name:
+        user_model.check_name(name)
+    elif name not in _DESCRIPTIONS:
+        near = difflib.get_close_matches(name.lower(), _DESCRIPTIONS, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise UserError(
+            f"model={name!r} is not known; {hint}`python -m trainer.task --list-models` lists the models, and"
+            " package.module:function names your own"
+        )
+    _check_weights(name, weights)
+    if trainable != "head":
+        return
+    if name not in table.APPLICATIONS:
+        reason = "freeze layers in the function itself" if ":" in name else "it has no pretrained base"
+        raise UserError(f"trainable='head' does not work with model {name!r}: {reason}; give all")
+    if resolve_weights(name, weights) == "none":
+        raise UserError(
+            "trainable='head' with weights='none' would freeze a base of random numbers; give weights, or trainable=all"
+        )
+
+
+def _check_weights(name: str, weights: str) -> None:
+    if not weights:
+        raise UserError("weights is empty; give default, imagenet, none, or a path to a .weights.h5 or .keras file")
+    # The user's own function interprets the text.
+    if ":" in name:
+        return
+    if weights == "imagenet" and name not in table.APPLICATIONS:
+        raise UserError(f"weights='imagenet' do not exist for model {name!r}; give none or a path, or use resnet50")
+    if weights not in ("default", "imagenet", "none") and not weights.endswith((".h5", ".keras")):
+        raise UserError(
+            f"weights={weights!r} is not valid; give default, imagenet, none, or a path ending in .weights.h5 or .keras"
+        )
+
+
+def resolve_weights(name: str, weights: str) -> str:
+    """Return what weights="default" means for a model: imagenet where it has them, otherwise none."""
+    if weights != "default":
+        return weights
+    return "imagenet" if name in table.APPLICATIONS else "none"
+
+
+def _keeps_base_frozen(name: str, weights: str, trainable: str) -> bool:
+    """Return whether only the head is trained: by default where the base starts from pretrained weights."""
+    pretrained = name in table.APPLICATIONS and resolve_weights(name, weights) != "none"
+    return pretrained and trainable != "all"
+
+
+def build(
+    name: str, *, image_size: int, num_classes: int, weights: str = "none", trainable: str = "default"
+) -> "keras.Model":
+    """Build a network by its name.
+
+    Args:
+        name: A name that `listing` describes, or package.module:function.
+        image_size: S, height and width of the images in pixels.
+        num_classes: K.
+        weights: default, imagenet, none, or a path to a .weights.h5 or .keras file.
+        trainable: default, head or all.
+
+    Returns:
+        A Keras model, uint8 [B, S, S, 3] -> float32 [B, K].
+
+    Raises:
+        UserError: The weights are not available, the images do not fit the network, or the user's own function
+            returns something else.
+    """
+    from trainer.models import applications, convnet, mnist_cnn
+
+    resolved = resolve_weights(name, weights)
+    if ":" in name:
+        return user_model.build(name, image_size=image_size, num_classes=num_classes, weights=resolved)
+    if name in table.APPLICATIONS:
+        return applications.build(
+            table.APPLICATIONS[name],
+            image_size=image_size,
+            num_classes=num_classes,
+            weights=resolved,
+            is_frozen=_keeps_base_frozen(name, weights, trainable),
+        )
+    module = {"convnet": convnet, "mnist-cnn": mnist_cnn}[name]
+    return module.build(image_size=image_size, num_classes=num_classes, weights=resolved)

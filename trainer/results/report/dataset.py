@@ -1,0 +1,111 @@
+"""The report on a dataset: counts, balance, samples of each class, bad files."""
+
+import itertools
+
+from trainer.data.dataset import Dataset
+from trainer.data.splits import SPLITS
+from trainer.results.report import charts, page
+
+_MAX_CLASSES = 40
+"""Number of classes that are drawn and sampled; the table lists all of them."""
+_NUM_SAMPLES = 40
+"""Number of images in the report, spread over the classes."""
+
+
+def render(dataset: Dataset, *, source: str) -> str:
+    """Return the HTML of the report.
+
+    Args:
+        dataset: The dataset; its shards must be on this machine.
+        source: As the user wrote it, for the subtitle.
+    """
+    statistics = dataset.statistics
+    blocks: list[page.Block] = [
+        page.Figures(
+            figures=[
+                ("images", f"{sum(dataset.num_examples.values()):,}"),
+                *((f"in {split}", f"{dataset.num_examples[split]:,}") for split in SPLITS),
+                ("classes", str(dataset.num_classes)),
+                ("pixels per image", f"{dataset.image_size}x{dataset.image_size}"),
+                ("bad files skipped", str(statistics["num_bad_files"])),
+            ]
+        ),
+        page.Chart(title="Balance", svgs=_charts(dataset)),
+        _classes_table(dataset),
+        page.Gallery(
+            title="Samples", note="From the training split, as the network sees them.", images=_samples(dataset)
+        ),
+        _figures_table(dataset),
+    ]
+    if statistics["bad_files"]:
+        more = statistics["num_bad_files"] - len(statistics["bad_files"])
+        blocks.append(
+            page.Table(
+                title="Bad files",
+                note="Skipped." + (f" {more} more are not listed here." if more else ""),
+                columns=["file", "reason"],
+                rows=statistics["bad_files"],
+            )
+        )
+    return page.render(title="Data", subtitle=f"Prepared from {source}", blocks=blocks)
+
+
+def _charts(dataset: Dataset) -> list[str]:
+    statistics = dataset.statistics
+    names = list(dataset.class_names)[:_MAX_CLASSES]
+    title = "Images per class" + (f" (first {_MAX_CLASSES})" if dataset.num_classes > _MAX_CLASSES else "")
+    stacks = {split: [statistics["counts"][name][split] for name in names] for split in SPLITS}
+    edges = statistics["original_longer_edge"]
+    bounds = edges["upper_bounds_pixels"]
+    ranges = [f"≤ {bounds[0]}", *(f"{a + 1}-{b}" for a, b in itertools.pairwise(bounds)), f"> {bounds[-1]}"]
+    return [
+        charts.bars(title, names, stacks, x_label="images"),
+        charts.bars("Longer edge of the originals (pixels)", ranges, {"images": edges["counts"]}, x_label="images"),
+    ]
+
+
+def _classes_table(dataset: Dataset) -> page.Table:
+    counts = dataset.statistics["counts"]
+    return page.Table(
+        title="Classes",
+        columns=["class", *SPLITS, "all"],
+        rows=[
+            [name, *(counts[name][split] for split in SPLITS), sum(counts[name].values())]
+            for name in dataset.class_names
+        ],
+    )
+
+
+def _samples(dataset: Dataset) -> list[page.Thumbnail]:
+    names = dataset.class_names[:_MAX_CLASSES]
+    wanted = dict.fromkeys(range(len(names)), max(1, _NUM_SAMPLES // len(names)))
+    found: list[tuple[int, page.Thumbnail]] = []
+    for record in dataset.records("train"):
+        if wanted.get(record.label):
+            wanted[record.label] -= 1
+            caption = dataset.class_names[record.label]
+            found.append(
+                (record.label, page.Thumbnail(image_bytes=record.image_bytes, caption=caption, detail=record.file_name))
+            )
+        if not any(wanted.values()):
+            break
+    return [image for _, image in sorted(found, key=lambda pair: pair[0])]
+
+
+def _figures_table(dataset: Dataset) -> page.Table:
+    statistics = dataset.statistics
+    smallest, largest = (" x ".join(map(str, statistics[key])) for key in ("smallest_original", "largest_original"))
+    return page.Table(
+        title="Figures",
+        columns=["figure", "value"],
+        rows=[
+            ["smallest original (width x height)", smallest],
+            ["largest original (width x height)", largest],
+            ["mean of red, green, blue (0 to 255)", ", ".join(f"{value:.1f}" for value in statistics["mean_rgb"])],
+            ["standard deviation", ", ".join(f"{value:.1f}" for value in statistics["stddev_rgb"])],
+            ["repeated images", str(statistics["num_repeated_images"])],
+            ["images in several classes", str(statistics["num_images_under_several_classes"])],
+            ["skipped files that are not images", str(statistics["num_ignored_files"])],
+            ["dataset fingerprint", dataset.fingerprint],
+        ],
+    )

@@ -1,0 +1,139 @@
+"""The report on a model: how good it is, how training went, and where it is wrong."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trainer.checkpoints.restored import TrainedModel
+from trainer.data.dataset import Dataset
+from trainer.files import event_log
+from trainer.results.evaluation import Evaluation
+from trainer.results.report import charts, page
+
+_NUM_MISTAKES = 24
+_MAX_DRAWN_CLASSES = 60
+"""With more classes the confusion matrix would be unreadable; only the most confused pairs are listed then."""
+
+
+def render(
+    evaluation: Evaluation,
+    dataset: Dataset,
+    probabilities: npt.NDArray[np.float32],
+    *,
+    trained: TrainedModel,
+    checkpoint_directory: str,
+) -> str:
+    """Return the HTML of the report.
+
+    Args:
+        evaluation: Of the test split.
+        dataset: The dataset; the shards of its test split must be on this machine.
+        probabilities: float32 [N, K], in the stored order of the test split.
+        trained: The model that was evaluated.
+        checkpoint_directory: The folder that contains the run's event log.
+    """
+    # Every worker logs the same steps.
+    history = [event for event in event_log.read(checkpoint_directory) if event["replica"] == event_log.PRIMARY]
+    checkpoint = trained.checkpoint
+    blocks: list[page.Block] = [
+        page.Figures(
+            figures=[
+                ("test accuracy", f"{evaluation.accuracy:.2%}"),
+                ("test loss", f"{evaluation.loss:.4f}"),
+                ("test images", f"{evaluation.num_examples:,}"),
+                ("wrong", f"{round(evaluation.num_examples * (1 - evaluation.accuracy)):,}"),
+                ("validation accuracy", f"{checkpoint.best.accuracy:.2%}"),
+                ("best step", f"{checkpoint.step:,}"),
+            ]
+        ),
+        *_curves(history),
+        *_confusion(evaluation),
+        _mistakes(evaluation, dataset, probabilities),
+        page.Table(
+            title="Classes",
+            columns=["class", "precision", "recall", "test images"],
+            rows=[[c.class_name, c.precision, c.recall, c.num_examples] for c in evaluation.class_scores],
+        ),
+        page.Table(
+            title="Run",
+            columns=["field", "value"],
+            rows=[["run", checkpoint.run_id], *([name, str(value)] for name, value in checkpoint.identity.items())],
+        ),
+    ]
+    subtitle = f"{trained.config.model}, chosen on the validation split and evaluated on images it has never seen"
+    return page.render(title="Model", subtitle=subtitle, blocks=blocks)
+
+
+def _curves(history: list[dict[str, Any]]) -> list[page.Block]:
+    """Draw loss and accuracy over the steps; steps that were repeated after a stop appear once, as last trained."""
+    training = _average({event["last_step"]: event for event in history if event["event"] == "steps"})
+    validation = {event["step"]: event for event in history if event["event"] == "evaluate"}
+    if not training and not validation:
+        return []
+    svgs = [
+        charts.lines(
+            name.capitalize(),
+            {
+                "train": [(step, event[name]) for step, event in sorted(training.items())],
+                "validation": [(step, event[name]) for step, event in sorted(validation.items())],
+            },
+            x_label="step",
+            y_label=unit,
+        )
+        for name, unit in (("loss", "cross-entropy (nats)"), ("accuracy", "fraction correct"))
+    ]
+    note = "Training values include augmentation and dropout, so validation may look better."
+    return [page.Chart(title="Training", svgs=svgs, note=note)]
+
+
+def _average(windows: dict[int, dict[str, Any]], num_points: int = 100) -> dict[int, dict[str, Any]]:
+    """Reduce the windows to at most about `num_points` by averaging neighbours."""
+    steps = sorted(windows)
+    width = max(1, -(-len(steps) // num_points))
+    joined = {}
+    for start in range(0, len(steps), width):
+        group = [windows[step] for step in steps[start : start + width]]
+        weights = [event["last_step"] - event["first_step"] + 1 for event in group]
+        joined[steps[min(start + width, len(steps)) - 1]] = {
+            name: float(np.average([event[name] for event in group], weights=weights)) for name in ("loss", "accuracy")
+        }
+    return joined
+
+
+def _confusion(evaluation: Evaluation) -> list[page.Block]:
+    matrix = np.asarray(evaluation.confusion_matrix, np.int64)
+    names = evaluation.class_names
+    off_diagonal = matrix - np.diag(np.diag(matrix))
+    pairs = sorted(zip(*np.nonzero(off_diagonal), strict=True), key=lambda pair: -off_diagonal[pair])[:15]
+    blocks: list[page.Block] = []
+    if len(names) <= _MAX_DRAWN_CLASSES:
+        note = "Rows are true classes, columns are predictions; blue is right, red is wrong."
+        blocks.append(page.Chart(title="Confusion matrix", note=note, svgs=[charts.confusion("", matrix, names)]))
+    if pairs:
+        rows = [[names[true], names[predicted], int(off_diagonal[true, predicted])] for true, predicted in pairs]
+        blocks.append(page.Table(title="Most confused", columns=["true", "predicted", "images"], rows=rows))
+    return blocks
+
+
+def _mistakes(evaluation: Evaluation, dataset: Dataset, probabilities: npt.NDArray[np.float32]) -> page.Block:
+    labels = np.asarray([record.label for record in dataset.records("test")])
+    predicted = probabilities.argmax(axis=1)
+    wrong = np.flatnonzero(predicted != labels)
+    if not len(wrong):
+        return page.Text(title="Most wrong", text="All test images were classified correctly.")
+    # Most wrong: the lowest probability for the true class.
+    indices = sorted(wrong.tolist(), key=lambda index: float(probabilities[index, labels[index]]))[:_NUM_MISTAKES]
+    images = [
+        page.Thumbnail(
+            image_bytes=record.image_bytes,
+            caption=f"{evaluation.class_names[record.label]} predicted as {evaluation.class_names[predicted[index]]}",
+            detail=f"{probabilities[index, predicted[index]]:.0%} sure, {record.file_name}",
+        )
+        for index, record in zip(indices, dataset.records("test", indices), strict=True)
+    ]
+    note = (
+        f"{len(wrong)} of {len(labels)} test images are wrong; those with the lowest probability for the true class"
+        " are shown."
+    )
+    return page.Gallery(title="Most wrong", note=note, images=images)
