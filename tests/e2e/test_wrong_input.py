@@ -1,13 +1,14 @@
 """Wrong input to the whole pipeline: one line that says what to do, the right exit code, nothing half-written."""
 
 import pathlib
-import subprocess
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from localvertex.__main__ import main
 from tests.e2e.conftest import Runner
+from tests.support.in_process import call
 
 
 def pictures(folder: pathlib.Path, count: int, seed: int) -> None:
@@ -71,10 +72,9 @@ def test_a_corrupt_picture_is_skipped_counted_and_named(run: Runner, tmp_path: p
     ],
 )
 def test_a_wrong_argument_is_refused_before_anything_runs(
-    python: str, compiled: pathlib.Path, tmp_path: pathlib.Path, arguments: list[str], said: str
+    compiled_training: pathlib.Path, tmp_path: pathlib.Path, arguments: list[str], said: str
 ) -> None:
-    command = [python, "-m", "localvertex", "run", str(compiled), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    done = call(main, ["run", compiled_training, *arguments], cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -90,13 +90,11 @@ def test_a_wrong_argument_is_refused_before_anything_runs(
         ("\x00\x01\x02", "image_training.json"),
     ],
 )
-def test_a_file_that_is_no_pipeline_is_refused(
-    python: str, tmp_path: pathlib.Path, content: str | None, said: str
-) -> None:
+def test_a_file_that_is_no_pipeline_is_refused(tmp_path: pathlib.Path, content: str | None, said: str) -> None:
     path = tmp_path / "image_training.json"
     if content is not None:
         path.write_text(content)
-    done = subprocess.run([python, "-m", "localvertex", "run", path], capture_output=True, text=True, cwd=tmp_path)
+    done = call(main, ["run", path], cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
