@@ -1,1 +1,1 @@
-"""The graphs, and what is done on Vertex AI with a compiled one."""
+"""The pipeline's graph, and the commands that submit and schedule it; its steps are in `components`."""

@@ -1,4 +1,4 @@
-"""What is decided when a pipeline is compiled; everything else is a parameter of the run."""
+"""The settings of compilation; everything else is a parameter of the run."""
 
 import dataclasses
 import re
@@ -7,30 +7,34 @@ from training_job.image import PLACEHOLDER_IMAGE, check_image
 from training_job.machines import Machines
 from userinput.errors import UserError
 
-SERVING_IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
-"""Newest prebuilt TensorFlow image of Vertex AI Prediction; docs/models.md says what was tried with it."""
+_SERVING_IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
+"""Newest prebuilt TensorFlow image of Vertex AI Prediction (docs/decisions/0004-serving-image.md)."""
 
-
-DEFAULT_MACHINES = Machines(machine_type="n1-standard-8", accelerator_type="NVIDIA_TESLA_T4", accelerator_count=1)
+_DEFAULT_MACHINES = Machines(machine_type="n1-standard-8", accelerator_type="NVIDIA_TESLA_T4", accelerator_count=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Images and the defaults that the compile flags override."""
+    """Container images, and defaults of parameters."""
 
     image: str = PLACEHOLDER_IMAGE
-    """Image of every step of ours and of the training job."""
-    serving_image: str = SERVING_IMAGE
+    """Container image of the project's steps and of the training job."""
+    serving_image: str = _SERVING_IMAGE
+    """Prediction container image of the registered model."""
     region: str = "us-central1"
-    """Region the machines are checked for; the compiled file itself runs wherever it is submitted."""
-    machines: Machines = DEFAULT_MACHINES
+    """Region that the machines are checked for; the compiled file runs wherever it is submitted."""
+    machines: Machines = _DEFAULT_MACHINES
     recipients: tuple[str, ...] | None = None
-    """E-mail addresses for Google's notification op as the exit handler; None takes our `summary`."""
+    """E-mail addresses for Google's notification op as the exit handler; None for the step `summary`."""
 
     def __post_init__(self) -> None:
-        """Refuse image names that no registry could serve, and addresses that no mail reaches."""
+        """Refuse image names and e-mail addresses that are not valid.
+
+        Raises:
+            UserError: One is not valid.
+        """
         check_image("image", self.image)
         check_image("serving_image", self.serving_image)
         for recipient in self.recipients or ():
             if not re.fullmatch(r"[^@\s]+@[^@\s]+", recipient):
-                raise UserError(f"--notify {recipient!r} is no e-mail address; expected e.g. team@example.com")
+                raise UserError(f"--notify {recipient!r} is not an e-mail address; expected e.g. team@example.com")

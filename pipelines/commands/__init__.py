@@ -1,1 +1,1 @@
-"""One module a sub-command of `python -m pipelines`: `add_options(parser)` and `run(options)`."""
+"""One module per sub-command of `python -m pipelines`; what they do is in `jobs` and `schedules`."""

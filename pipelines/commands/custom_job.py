@@ -1,4 +1,4 @@
-"""`python -m pipelines custom-job`: the training job that the step `plan` would make, without its pipeline."""
+"""`python -m pipelines custom-job`: runs the training job of the step `plan`, without its pipeline."""
 
 import argparse
 import json
@@ -15,18 +15,18 @@ from pipelines.commands.submit import add_job, add_parameters, settings_from
 from pipelines.jobs.parameters import given_parameters, typed
 from pipelines.jobs.pipeline_job import DEFAULT_FILE, JobSettings, check, definitions, pipeline_job, read_pipeline
 from pipelines.jobs.watch import log_command
-from pipelines.vertex import Place, add_place, calls, client, message, place_from
+from pipelines.vertex import Location, add_location, calls, client, location_from, message
 from training_job.plan import TrainingPlan
 from userinput.errors import UserError
 from userinput.spelling import camel
 
-PLAN = "plan"
-"""Name of the step whose inputs decide over the job."""
+_PLAN = "plan"
+"""Name of the step that plans the training job."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Folder:
-    """Stands for an artifact of the step: a path or gs:// address, not mounted as it would be on Vertex AI."""
+class _Artifact:
+    """An artifact of the step: a local path or a gs:// address, which is not mounted as on Vertex AI."""
 
     path: str
 
@@ -34,78 +34,86 @@ class Folder:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `custom-job`."""
     parser.add_argument("file", metavar="FILE", nargs="?", default=DEFAULT_FILE, help="compiled pipeline (%(default)s)")
-    parser.add_argument("--dataset", metavar="D", required=True, help="folder made by `python -m trainer.prepare`")
-    add_place(parser)
+    parser.add_argument(
+        "--dataset", metavar="D", required=True, help="dataset folder, written by `python -m trainer.prepare`"
+    )
+    add_location(parser)
     add_job(parser)
     add_parameters(parser)
-    parser.add_argument("--dry-run", action="store_true", help="print the job, send nothing")
+    parser.add_argument("--dry-run", action="store_true", help="print the job without submitting")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print or submit the job; return 0."""
-    place, spec, settings = place_from(options), read_pipeline(options.file), settings_from(options)
+    """Submit the training job, or print it.
+
+    Returns:
+        The exit code 0.
+    """
+    location, spec, settings = location_from(options), read_pipeline(options.file), settings_from(options)
     parameters = given_parameters(definitions(spec), options.parameter, options.parameter_file)
-    whole = pipeline_job(spec, display_name=PLAN, parameters=parameters, settings=settings)
-    for finding in check(whole, place):
+    pipeline = pipeline_job(spec, display_name=_PLAN, parameters=parameters, settings=settings)
+    for finding in check(pipeline, location):
         print(f"warning: {finding.message}", file=sys.stderr)
-    root = whole["runtimeConfig"].get("gcsOutputDirectory")
+    root = pipeline["runtimeConfig"].get("gcsOutputDirectory")
     if not root:
         raise UserError("no pipeline root is given; add --pipeline-root gs://MY-BUCKET/pipelines")
-    inputs = plan_inputs(whole) | {"region": place.region}
+    inputs = _plan_inputs(pipeline) | {"region": location.region}
     if not options.dry_run:
-        _check_reach(options.dataset, place)
-    dataset = os.path.abspath(options.dataset) if place.is_local and "://" not in options.dataset else options.dataset
-    job = custom_job(plan(inputs, dataset=dataset, pipeline_root=root), inputs, settings)
+        _check_reach(options.dataset, location)
+    dataset = (
+        os.path.abspath(options.dataset) if location.is_local and "://" not in options.dataset else options.dataset
+    )
+    job = _custom_job(_plan(inputs, dataset=dataset, pipeline_root=root), inputs, settings)
     if options.dry_run:
         print(json.dumps(job, indent=2, ensure_ascii=False))
     else:
-        submit(job, place)
+        _submit(job, location)
     return 0
 
 
-def _check_reach(dataset: str, place: Place) -> None:
-    if not place.is_local and not dataset.startswith(("gs://", "/gcs/")):
+def _check_reach(dataset: str, location: Location) -> None:
+    if not location.is_local and not dataset.startswith(("gs://", "/gcs/")):
         raise UserError(
-            f"--dataset is {dataset!r}, which no machine of Google's can read; copy it into a bucket, or prepare it"
-            f" there: python -m trainer.prepare SOURCE gs://MY-BUCKET/{os.path.basename(dataset.rstrip('/'))}"
+            f"--dataset is {dataset!r}, which Google's machines cannot read; copy it to a bucket, or prepare it there:"
+            f" python -m trainer.prepare SOURCE gs://MY-BUCKET/{os.path.basename(dataset.rstrip('/'))}"
         )
-    # Now: without credentials the dataset could not be read either, and the storage library says so less clearly.
-    client(place, "JobServiceClient")
+    # Fail early: without credentials the dataset cannot be read either, and the storage library's error is unclear.
+    client(location, "JobServiceClient")
 
 
-def plan_inputs(job: dict[str, Any]) -> dict[str, Any]:
-    """Return the values that the step `plan` of a pipeline job gets, typed as it declares them.
+def _plan_inputs(job: dict[str, Any]) -> dict[str, Any]:
+    """Return the inputs of the step `plan` of a pipeline job, with their declared types.
 
     Raises:
-        UserError: The pipeline has no such step.
+        UserError: The pipeline has no step `plan`.
     """
     spec = job["pipelineSpec"]
     steps = {each.name: each for each in Graph(spec=spec, parameters=job["runtimeConfig"]["parameterValues"]).steps()}
-    if PLAN not in steps:
-        raise UserError(f"the pipeline has no step {PLAN!r}; custom-job is for files that `python compile.py` wrote")
-    declared = definitions({"root": spec["components"][f"comp-{PLAN}"]})
-    return typed(declared, {name: steps[PLAN].inputs[name].value for name in declared})
+    if _PLAN not in steps:
+        raise UserError(f"the pipeline has no step {_PLAN!r}; custom-job needs a file from `python compile.py`")
+    declared = definitions({"root": spec["components"][f"comp-{_PLAN}"]})
+    return typed(declared, {name: steps[_PLAN].inputs[name].value for name in declared})
 
 
-def plan(inputs: dict[str, Any], *, dataset: str, pipeline_root: str) -> TrainingPlan:
-    """Return what the step's own code makes of these inputs and a dataset.
+def _plan(inputs: dict[str, Any], *, dataset: str, pipeline_root: str) -> TrainingPlan:
+    """Run the step `plan` on its inputs and a dataset.
 
-    Whether the run is finished is not looked up: that would take the bucket and credentials, and the trainer ends at
-    once where it is. So the step sees an empty folder as the root.
+    The step gets an empty folder as the pipeline root, so it does not find out whether the run is finished. That would
+    need the bucket and credentials, and the trainer ends at once if the run is finished.
     """
-    # The dataset's description in a bucket is read through TensorFlow, which has much to say when it is imported.
+    # A dataset in a bucket is read through TensorFlow, which logs a lot when it is imported.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from components.plan import plan as step
 
     with tempfile.TemporaryDirectory() as scratch, redirect_stdout(sys.stderr):
-        report = Folder(path=str(Path(scratch) / "plan.html"))
-        here = inputs | {"pipeline_root": scratch}
-        planned: TrainingPlan = step.python_func(dataset=Folder(path=dataset), report=report, **here)
+        report = _Artifact(path=str(Path(scratch) / "plan.html"))
+        local = inputs | {"pipeline_root": scratch}
+        planned: TrainingPlan = step.python_func(dataset=_Artifact(path=dataset), report=report, **local)
     return planned._replace(base_output_directory=f"{pipeline_root.rstrip('/')}/training/{planned.run_id}")
 
 
-def custom_job(planned: TrainingPlan, inputs: dict[str, Any], settings: JobSettings) -> dict[str, Any]:
-    """Return the CustomJob as the REST API takes it; settings of the command line win over the parameters."""
+def _custom_job(planned: TrainingPlan, inputs: dict[str, Any], settings: JobSettings) -> dict[str, Any]:
+    """Return the CustomJob in the format of the REST API; options override the pipeline's parameters."""
     spec: dict[str, Any] = {
         "workerPoolSpecs": _camel(planned.worker_pool_specs),
         "scheduling": {
@@ -129,24 +137,28 @@ def custom_job(planned: TrainingPlan, inputs: dict[str, Any], settings: JobSetti
 
 
 def _camel(value: Any) -> Any:
-    """Return components' snake_case fields as the REST API documents them."""
+    """Return a value with the keys of its objects in camelCase, as in the REST API."""
     if isinstance(value, dict):
         return {camel(key): _camel(inner) for key, inner in value.items()}
     return [_camel(inner) for inner in value] if isinstance(value, list) else value
 
 
-def submit(job: dict[str, Any], place: Place) -> None:
-    """Create the job and say where it is.
+def _submit(job: dict[str, Any], location: Location) -> None:
+    """Create the job and print its name, its URL in the console and the command that prints its log.
 
     Raises:
-        CallFailed: The service refused it or was not reached.
+        CallFailed: The service refused the job or was not reached.
     """
     request = message("CustomJob", job)
-    with calls(place):
-        made = client(place, "JobServiceClient").create_custom_job(parent=place.parent, custom_job=request, timeout=120)
-    print(f"submitted {made.name}")
-    if not place.is_local:
-        number, base = made.name.rpartition("/")[2], "https://console.cloud.google.com/vertex-ai/locations"
+    with calls(location):
+        created = client(location, "JobServiceClient").create_custom_job(
+            parent=location.parent, custom_job=request, timeout=120
+        )
+    print(f"submitted {created.name}")
+    if not location.is_local:
+        number, base = created.name.rpartition("/")[2], "https://console.cloud.google.com/vertex-ai/locations"
         print(
-            f"{base}/{place.region}/training/{number}?project={place.project}", log_command(place, made.name), sep="\n"
+            f"{base}/{location.region}/training/{number}?project={location.project}",
+            log_command(location, created.name),
+            sep="\n",
         )

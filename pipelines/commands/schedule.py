@@ -1,80 +1,90 @@
-"""`python -m pipelines schedule`: recurring runs, as `schedules.yaml` has them."""
+"""`python -m pipelines schedule`: manages the recurring runs of `schedules.yaml`."""
 
 import argparse
 from datetime import UTC, datetime
 
 from pipelines.schedules import calls as schedule_calls
-from pipelines.schedules.file import DEFAULT_FILE, Wanted, read_schedules
-from pipelines.schedules.plan import Step, plan, prune
-from pipelines.vertex import Place, add_place, calls, place_from
+from pipelines.schedules.file import DEFAULT_FILE, Schedule, read_schedules
+from pipelines.schedules.plan import Change, plan, prune
+from pipelines.vertex import Location, add_location, calls, location_from
 
-VERBS = {
+_VERBS = {
     "plan": "show what apply would do",
-    "apply": "make the schedules of the service those of the file",
+    "apply": "make the schedules of the service match the file",
     "list": "show the schedules of a region",
     "pause": "start no more runs of a schedule",
-    "resume": "let a paused schedule go on",
-    "delete": "delete a schedule; its runs go on",
-    "run-now": "start a run of a schedule at once, beside it",
+    "resume": "resume a paused schedule",
+    "delete": "delete a schedule; its runs continue",
+    "run-now": "start a run of a schedule now, without changing the schedule",
 }
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of `schedule`."""
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for verb, text in VERBS.items():
-        made = verbs.add_parser(verb, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    for verb, text in _VERBS.items():
+        added = verbs.add_parser(verb, help=text, description=f"{text[0].upper()}{text[1:]}.")
         if verb in ("plan", "apply"):
-            made.add_argument("file", metavar="FILE", nargs="?", default=DEFAULT_FILE, help="schedules (%(default)s)")
-            made.add_argument("--prune", action="store_true", help="delete schedules of ours that the file has not")
+            added.add_argument(
+                "file", metavar="FILE", nargs="?", default=DEFAULT_FILE, help="schedule file (%(default)s)"
+            )
+            added.add_argument(
+                "--prune", action="store_true", help="delete managed schedules that are no longer in the file"
+            )
         elif verb != "list":
-            made.add_argument("name", metavar="NAME", help="display name, or number, of the schedule")
+            added.add_argument("name", metavar="NAME", help="display name or number of the schedule")
         if verb == "resume":
-            made.add_argument("--catch-up", action="store_true", help="first start the runs missed while it was paused")
-        add_place(made)
+            added.add_argument("--catch-up", action="store_true", help="start the runs missed while it was paused")
+        add_location(added)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what the verb says; return 0."""
-    place = place_from(options)
+    """Run one verb.
+
+    Returns:
+        The exit code 0.
+    """
+    location = location_from(options)
     match options.verb:
         case "plan" | "apply":
-            _converge(options, place)
+            _match_file(options, location)
         case "list":
-            for schedule in schedule_calls.present(place):
-                following = schedule.get("nextRunTime", "-")
-                print(f"{schedule['displayName']}  {schedule['state']}  {schedule['cron']}  next {following}")
+            for schedule in schedule_calls.existing(location):
+                next_run = schedule.get("nextRunTime", "-")
+                print(f"{schedule['displayName']}  {schedule['state']}  {schedule['cron']}  next {next_run}")
         case "resume":
-            found = schedule_calls.find(place, options.name)
-            with calls(place):
-                schedule_calls.resume(place, found["name"], catch_up=options.catch_up)
+            found = schedule_calls.find(location, options.name)
+            with calls(location):
+                schedule_calls.resume(location, found["name"], catch_up=options.catch_up)
             print(f"resume {found['displayName']}")
         case "run-now":
-            print(schedule_calls.run_now(place, schedule_calls.find(place, options.name)))
+            print(schedule_calls.run_now(location, schedule_calls.find(location, options.name)))
         case verb:
-            found = schedule_calls.find(place, options.name)
-            schedule_calls.take(
-                [Step(verb=verb, name=found["displayName"], place=place, resource=found["name"])],
-            )
+            found = schedule_calls.find(location, options.name)
+            change = Change(verb=verb, name=found["displayName"], location=location, resource=found["name"])
+            schedule_calls.apply([change])
     return 0
 
 
-def _converge(options: argparse.Namespace, place: Place) -> None:
-    wanted = read_schedules(options.file, project=place.project, region=place.region, endpoint=place.endpoint)
-    for one in wanted:
-        for text in one.warnings:
-            print(f"warning: {one.name}: {text}")
-    steps = _steps(wanted, place, should_prune=options.prune)
-    for step in steps if options.verb == "plan" else ():
-        print(f"{step.verb} {step.name} in {step.place.region}: {step.reason}")
+def _match_file(options: argparse.Namespace, location: Location) -> None:
+    schedules = read_schedules(
+        options.file, project=location.project, region=location.region, endpoint=location.endpoint
+    )
+    for schedule in schedules:
+        for text in schedule.warnings:
+            print(f"warning: {schedule.name}: {text}")
+    changes = _changes(schedules, location, should_prune=options.prune)
+    for change in changes if options.verb == "plan" else ():
+        print(f"{change.verb} {change.name} in {change.location.region}: {change.reason}")
     if options.verb == "apply":
-        schedule_calls.take(steps)
-    if not steps:
-        print("nothing to do: the schedules are those of the file")
+        schedule_calls.apply(changes)
+    if not changes:
+        print("up to date: all schedules match the file")
 
 
-def _steps(wanted: list[Wanted], place: Place, *, should_prune: bool) -> list[Step]:
-    places = list(dict.fromkeys([one.place for one in wanted] + ([place] if should_prune else [])))
-    present = [schedule for each in places for schedule in schedule_calls.present(each)]
-    steps = plan(wanted, present, datetime.now(UTC))
-    return steps + (prune(wanted, present, places) if should_prune else [])
+def _changes(schedules: list[Schedule], location: Location, *, should_prune: bool) -> list[Change]:
+    pruned = [location] if should_prune else []
+    locations = list(dict.fromkeys([*(schedule.location for schedule in schedules), *pruned]))
+    existing = [schedule for each in locations for schedule in schedule_calls.existing(each)]
+    changes = plan(schedules, existing, datetime.now(UTC))
+    return changes + (prune(schedules, existing, locations) if should_prune else [])

@@ -1,4 +1,4 @@
-"""`python -m pipelines submit`: check a compiled pipeline, send it, and watch it."""
+"""`python -m pipelines submit`: checks a compiled pipeline, submits it and watches it."""
 
 import argparse
 import json
@@ -17,48 +17,56 @@ from pipelines.jobs.pipeline_job import (
     read_pipeline,
 )
 from pipelines.jobs.watch import watch
-from pipelines.vertex import Place, add_place, calls, client, message, place_from
+from pipelines.vertex import Location, add_location, calls, client, location_from, message
 from userinput.errors import UserError
 
-CREATE_TIMEOUT_SECONDS = 120.0
+_CREATE_TIMEOUT_SECONDS = 120.0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `submit`."""
     parser.add_argument("file", metavar="FILE", nargs="?", default=DEFAULT_FILE, help="compiled pipeline (%(default)s)")
-    add_place(parser)
+    add_location(parser)
     add_job(parser)
     add_parameters(parser)
-    parser.add_argument("--wait", action="store_true", help="show the steps until the end; exit code 1 when it failed")
-    parser.add_argument("--dry-run", action="store_true", help="show the plan and the request, send nothing")
+    parser.add_argument("--wait", action="store_true", help="watch the run until it ends; exit with 1 if it failed")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan and the request without submitting")
 
 
 def add_parameters(parser: argparse.ArgumentParser) -> None:
     """Add the options that set the pipeline's parameters."""
-    values = parser.add_argument_group("parameters of the pipeline")
-    values.add_argument(
-        "--parameter", "-p", metavar="NAME=VALUE", action="append", default=[],
-        help="value of one parameter; text as it is, everything else as JSON; may be repeated",
-    )  # fmt: skip
-    values.add_argument("--parameter-file", metavar="F", help="JSON or YAML object of values; --parameter wins over it")
+    group = parser.add_argument_group("parameters of the pipeline")
+    group.add_argument(
+        "--parameter",
+        "-p",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="value of one parameter (repeatable): plain text for strings, JSON for all other types",
+    )
+    group.add_argument("--parameter-file", metavar="F", help="JSON or YAML file of values; --parameter overrides it")
 
 
 def add_job(parser: argparse.ArgumentParser) -> None:
-    """Add the options that every job has."""
-    job = parser.add_argument_group("the job")
-    job.add_argument("--pipeline-root", metavar="gs://...", default="", help="folder of the outputs")
-    job.add_argument("--service-account", metavar="EMAIL", default="", help="account the steps run as")
-    job.add_argument("--network", metavar="N", default="", help="VPC network: projects/NUMBER/global/networks/NAME")
-    job.add_argument("--kms-key", metavar="K", default="", help="customer-managed key")
-    job.add_argument("--labels", metavar="KEY=VALUE,...", default="", help="labels, as gcloud takes them")
+    """Add the options of all jobs."""
+    group = parser.add_argument_group("job")
+    group.add_argument("--pipeline-root", metavar="gs://...", default="", help="folder for the outputs")
+    group.add_argument("--service-account", metavar="EMAIL", default="", help="account that the steps run as")
+    group.add_argument("--network", metavar="N", default="", help="VPC network: projects/NUMBER/global/networks/NAME")
+    group.add_argument("--kms-key", metavar="K", default="", help="customer-managed encryption key")
+    group.add_argument("--labels", metavar="KEY=VALUE,...", default="", help="labels, separated by commas")
 
 
 def settings_from(options: argparse.Namespace) -> JobSettings:
-    """Return the settings that the options ask for."""
+    """Return the job settings from the options.
+
+    Raises:
+        UserError: A value is not valid.
+    """
     pairs = [text.partition("=") for text in options.labels.split(",") if text]
     for key, separator, _ in pairs:
         if not separator:
-            raise UserError(f"--labels has {key!r}; expected KEY=VALUE, several with a comma between them")
+            raise UserError(f"--labels has {key!r}; expected KEY=VALUE, separated by commas")
     return JobSettings(
         pipeline_root=options.pipeline_root,
         service_account=options.service_account,
@@ -69,56 +77,60 @@ def settings_from(options: argparse.Namespace) -> JobSettings:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Submit; return 0, or with `--wait` 1 when the pipeline did not succeed."""
-    place, spec = place_from(options), read_pipeline(options.file)
+    """Submit the pipeline.
+
+    Returns:
+        The exit code: 0, or 1 if `--wait` is given and the pipeline did not succeed.
+    """
+    location, spec = location_from(options), read_pipeline(options.file)
     identifier, settings = job_id(spec), settings_from(options)
     parameters = given_parameters(definitions(spec), options.parameter, options.parameter_file)
     job = pipeline_job(spec, display_name=identifier, parameters=parameters, settings=settings)
-    # The request alone is on stdout, so that another program can read it.
-    tell(job, place, options, to=sys.stderr if options.dry_run else sys.stdout)
+    # With --dry-run stdout has only the request, so that another program can read it.
+    _report(job, location, options, to=sys.stderr if options.dry_run else sys.stdout)
     if options.dry_run:
-        print(f"POST {place.url}/v1/{place.parent}/pipelineJobs?pipelineJobId={identifier}", file=sys.stderr)
+        print(f"POST {location.url}/v1/{location.parent}/pipelineJobs?pipelineJobId={identifier}", file=sys.stderr)
         print(json.dumps(job, indent=2, ensure_ascii=False))
         return 0
     request = message("PipelineJob", job)
-    with calls(place):
-        jobs = client(place, "PipelineServiceClient")
-        made = jobs.create_pipeline_job(
-            parent=place.parent, pipeline_job=request, pipeline_job_id=identifier, timeout=CREATE_TIMEOUT_SECONDS
+    with calls(location):
+        jobs = client(location, "PipelineServiceClient")
+        created = jobs.create_pipeline_job(
+            parent=location.parent, pipeline_job=request, pipeline_job_id=identifier, timeout=_CREATE_TIMEOUT_SECONDS
         )
-    print(f"submitted {made.name}", flush=True)
-    if not place.is_local:
-        print(console_link(place, identifier), flush=True)
-    return watched(place, made.name) if options.wait else 0
+    print(f"submitted {created.name}", flush=True)
+    if not location.is_local:
+        print(_console_link(location, identifier), flush=True)
+    return _watch(location, created.name) if options.wait else 0
 
 
-def tell(job: dict[str, Any], place: Place, options: argparse.Namespace, *, to: TextIO) -> None:
-    """Print what the check found and what will run where.
+def _report(job: dict[str, Any], location: Location, options: argparse.Namespace, *, to: TextIO) -> None:
+    """Print the findings of the check, and which machines the job requests.
 
     Raises:
-        UserError: The check found errors.
+        UserError: The service would refuse the job.
     """
-    for finding in check(job, place):
+    for finding in check(job, location):
         print(f"warning: {finding.message}", file=to)
-    # The job's settings are the pipeline's own steps'; a training job inside it is told by parameters.
+    # These settings apply to the pipeline's own steps. The training job has parameters with the same names.
     for name in ("service_account", "network", "kms_key"):
         values = job["runtimeConfig"]["parameterValues"]
         if getattr(options, name) and name in definitions(job["pipelineSpec"]) and name not in values:
             flag = name.replace("_", "-")
-            print(f"note: --{flag} is for the steps; for the training job add --parameter {name}=...", file=to)
-    print(*plan_lines(job, place), sep="\n", file=to, flush=True)
+            print(f"note: --{flag} applies to the steps; for the training job add --parameter {name}=...", file=to)
+    print(*plan_lines(job, location), sep="\n", file=to, flush=True)
 
 
-def watched(place: Place, name: str) -> int:
-    """Return the exit code of a job, after its end."""
+def _watch(location: Location, name: str) -> int:
+    """Watch a job until it ends, and return the exit code."""
     try:
-        return 0 if watch(place, name) else 1
+        return 0 if watch(location, name) else 1
     except KeyboardInterrupt:
-        print(f"no longer watched; it goes on: {name}", file=sys.stderr)
+        print(f"stopped watching; the pipeline is still running: {name}", file=sys.stderr)
         raise
 
 
-def console_link(place: Place, identifier: str) -> str:
-    """Return the address of the run in the console."""
-    base = f"https://console.cloud.google.com/vertex-ai/locations/{place.region}/pipelines/runs"
-    return f"{base}/{identifier}?project={place.project}"
+def _console_link(location: Location, identifier: str) -> str:
+    """Return the URL of the run in the console."""
+    base = f"https://console.cloud.google.com/vertex-ai/locations/{location.region}/pipelines/runs"
+    return f"{base}/{identifier}?project={location.project}"

@@ -1,1 +1,1 @@
-"""One submitted run: what is sent, its machines, and watching it; recurring runs are in `schedules`."""
+"""One submitted run: its request, its machines, watching it; recurring runs are in `schedules`."""

@@ -1,4 +1,4 @@
-"""The machines a pipeline will ask for, and the quotas they count against: what is worth reading before it is sent."""
+"""The machines that a pipeline will request, and the quotas that they count against."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -9,58 +9,59 @@ from accelerators.catalogue.quota import MachineRequest, quota_metrics
 from accelerators.pipeline.graph import Graph
 from accelerators.pipeline.payload import build
 from accelerators.pipeline.step import Step, mapping
-from pipelines.vertex import Place
+from pipelines.vertex import Location
 from training_job.machines import Machines
 
-PLAIN_STEP = "Vertex AI Pipelines' default machine (e2-standard-4)"
+_DEFAULT_MACHINE = "Vertex AI Pipelines' default machine (e2-standard-4)"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingStep:
+class _TrainingStep:
     """A step that runs a custom job."""
 
     name: str
     scheduling_strategy: str
     pools: tuple[MachineRequest, ...]
-    """Empty where they are only known at run time."""
+    """Empty if they are known only at run time."""
 
 
-def plan_lines(job: dict[str, Any], place: Place) -> list[str]:
-    """Return, a line each, which steps run on which machines and which quotas they need.
+def plan_lines(job: dict[str, Any], location: Location) -> list[str]:
+    """Return one line per machine type and per quota of a pipeline job.
 
     Args:
-        job: The PipelineJob: its parameters decide over the machines.
-        place: Region that the quotas are of.
+        job: The PipelineJob; its parameters select the machines.
+        location: Its region has the quotas.
     """
     catalogue = load_catalogue()
     steps = list(Graph(spec=job["pipelineSpec"], parameters=job["runtimeConfig"]["parameterValues"]).steps())
-    trainings = list(training_steps(steps))
+    trainings = list(_training_steps(steps))
     plain = [step.name for step in steps if not step.is_google_cloud]
-    lines = [f"{', '.join(dict.fromkeys(plain))}: {PLAIN_STEP}"] if plain else []
+    lines = [f"{', '.join(dict.fromkeys(plain))}: {_DEFAULT_MACHINE}"] if plain else []
     for training in trainings:
         lines += [f"{training.name}: {text}, {training.scheduling_strategy}" for text in _pools(training)]
-        lines += quota_lines(training, place, catalogue)
+        lines += _quota_lines(training, location, catalogue)
     return lines
 
 
-def quota_lines(training: TrainingStep, place: Place, catalogue: Catalogue) -> list[str]:
-    """Return a line for each quota a custom job counts against, with the default where the catalogue has one."""
+def _quota_lines(training: _TrainingStep, location: Location, catalogue: Catalogue) -> list[str]:
+    """Return one line per quota of a custom job, and a warning where new projects have none."""
     needed = quota_metrics(training.pools, scheduling_strategy=training.scheduling_strategy, catalogue=catalogue)
     entries = {
-        pool.accelerator_type: catalogue.regions.get((pool.accelerator_type, place.region)) for pool in training.pools
+        pool.accelerator_type: catalogue.regions.get((pool.accelerator_type, location.region))
+        for pool in training.pools
     }
-    lines = [f"  quota in {place.region}: {units:g} of {metric}" for metric, units in needed.items()]
+    lines = [f"  quota in {location.region}: {units:g} of {metric}" for metric, units in needed.items()]
     if training.scheduling_strategy == "STANDARD":
         lines += [
-            f"  a new project has {entry.default_quota} {accelerator} there: ask for quota first"
+            f"  new projects have a quota of {entry.default_quota} {accelerator} there: request an increase first"
             for accelerator, entry in entries.items()
             if entry and entry.default_quota == "0"
         ]
     return lines
 
 
-def training_steps(steps: list[Step]) -> Iterator[TrainingStep]:
-    """Yield the steps that run custom jobs, with the machines as far as the parameters tell them."""
+def _training_steps(steps: list[Step]) -> Iterator[_TrainingStep]:
+    """Yield the steps that run custom jobs, with the machines that follow from the parameters."""
     for step in steps:
         payload = build(step) if step.is_google_cloud and step.argument("--type") == "CustomJob" else None
         if payload is None:
@@ -72,11 +73,11 @@ def training_steps(steps: list[Step]) -> Iterator[TrainingStep]:
         known = _requests(pools) or _planned(steps)
         title = step.inputs.get("display_name")
         name = title.value if title and isinstance(title.value, str) and "{{" not in title.value else step.name
-        yield TrainingStep(name=name, scheduling_strategy=scheduling_strategy, pools=tuple(known))
+        yield _TrainingStep(name=name, scheduling_strategy=scheduling_strategy, pools=tuple(known))
 
 
 def _requests(pools: Any) -> list[MachineRequest]:
-    """Return the machines of worker pools, or nothing where a part of them is only known at run time."""
+    """Return the machines of worker pools; none if a part of them is known only at run time."""
     found = []
     for pool in filter(None, pools if isinstance(pools, list) else ()):
         machine, replicas = mapping(pool.get("machine_spec")), pool.get("replica_count", 1)
@@ -99,7 +100,7 @@ def _numbers(*values: Any) -> bool:
 
 
 def _planned(steps: list[Step]) -> list[MachineRequest]:
-    """Return what our step `plan` will make of its inputs, or nothing where there is no such step."""
+    """Return the machines that the step `plan` will request; none if there is no such step."""
     names = {field.name for field in fields(Machines)}
     for step in steps:
         if names <= set(step.inputs) and not step.is_google_cloud:
@@ -112,13 +113,9 @@ def _planned(steps: list[Step]) -> list[MachineRequest]:
     return []
 
 
-def _whole(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _pools(training: TrainingStep) -> Iterator[str]:
+def _pools(training: _TrainingStep) -> Iterator[str]:
     if not training.pools:
-        yield "machines are decided when it runs"
+        yield "machines are known only at run time"
     for pool in training.pools:
         gpus = f"with {pool.accelerator_count} x {pool.accelerator_type}" if pool.accelerator_type else "without GPUs"
         yield f"{pool.replica_count} x {pool.machine_type} {gpus}{' each' if pool.replica_count > 1 else ''}"

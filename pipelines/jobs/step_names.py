@@ -1,18 +1,20 @@
-"""What the console calls a step, instead of the names that the compiler gave: `train`, not `custom-training-job`."""
+"""The display names of steps, as in the console: `train` instead of the compiler's `custom-training-job`."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 _MADE_BY_COMPILER = re.compile(r"(?:exit-handler|condition|condition-branches)-\d+")
-"""Graphs that the user wrote as a `with` block: what is inside is told without them."""
+"""Graphs of `with` blocks, which are left out of the names of the steps inside."""
 
 
 def step_names(spec: Mapping[str, Any]) -> dict[str, str]:
-    """Return, for the path of each task of a compiled pipeline, how to call it.
+    """Return path -> display name for all tasks of a compiled pipeline.
+
+    A path is the names of the enclosing tasks and the task's own, joined by slashes.
 
     Args:
-        spec: The pipeline spec; a path is the names of the tasks around a task and its own, with slashes.
+        spec: The pipeline spec.
     """
     components = spec.get("components", {})
     return dict(_walk(spec.get("root", {}), components, path=(), shown=()))

@@ -1,1 +1,1 @@
-"""Recurring runs: the schedule file, the plan to reach it, and the calls; single runs are in `jobs`."""
+"""Recurring runs: the schedule file, the plan to match it, and the calls; single runs are in `jobs`."""

@@ -1,4 +1,4 @@
-"""The calls of the schedule service; the SDK's class leaves out `catch_up` and half of a job's fields."""
+"""The calls of the schedule service; the SDK's own class lacks `catch_up` and half of the fields of a job."""
 
 import re
 import warnings
@@ -6,90 +6,101 @@ from collections.abc import Iterable
 from typing import Any
 
 from pipelines.jobs.pipeline_job import job_id
-from pipelines.schedules.plan import Step
-from pipelines.vertex import Place, calls, client, message
+from pipelines.schedules.plan import Change
+from pipelines.vertex import Location, calls, client, message
 from userinput.errors import UserError
 
 
-def present(place: Place) -> list[dict[str, Any]]:
-    """Return the schedules of a region as the REST API has them.
+def existing(location: Location) -> list[dict[str, Any]]:
+    """Return the schedules of a region in the format of the REST API.
 
     Raises:
-        CallFailed: The service refused or was not reached.
+        CallFailed: The service refused the call or was not reached.
     """
-    with calls(place):
-        return [_json(each) for each in client(place, "ScheduleServiceClient").list_schedules(parent=place.parent)]
+    with calls(location):
+        listed = client(location, "ScheduleServiceClient").list_schedules(parent=location.parent)
+        return [_json(schedule) for schedule in listed]
 
 
-def find(place: Place, name: str) -> dict[str, Any]:
-    """Return the schedule of a display name or of a number.
+def find(location: Location, name: str) -> dict[str, Any]:
+    """Return the schedule with a display name or a number.
 
     Raises:
         UserError: There is none, or more than one.
+        CallFailed: The service refused the call or was not reached.
     """
-    there = present(place)
-    found = [s for s in there if name in (s["displayName"], s["name"], s["name"].rpartition("/")[2])]
-    # During a replacement two have the name; the one that has ended is not meant.
+    schedules = existing(location)
+    found = [s for s in schedules if name in (s["displayName"], s["name"], _number(s))]
+    # During a replacement two schedules have the name, of which one has ended.
     found = [s for s in found if s["state"] != "COMPLETED"] or found
     if len(found) == 1:
         return found[0]
     if found:
-        numbers = ", ".join(s["name"].rpartition("/")[2] for s in found)
-        raise UserError(f"{len(found)} schedules are called {name!r}; name one by its number: {numbers}")
-    names = ", ".join(sorted({s["displayName"] for s in there})) or "none"
-    raise UserError(f"no schedule is called {name!r} in {place.region}; there are: {names}")
+        numbers = ", ".join(map(_number, found))
+        raise UserError(f"{len(found)} schedules are called {name!r}; give the number of one: {numbers}")
+    names = ", ".join(sorted({s["displayName"] for s in schedules})) or "none"
+    raise UserError(f"no schedule is called {name!r} in {location.region}; existing schedules: {names}")
 
 
-def take(steps: Iterable[Step]) -> None:
-    """Make the calls one after the other; each is printed when it is done.
+def apply(changes: Iterable[Change]) -> None:
+    """Make the calls one after the other, and print each when it is done.
 
     Raises:
-        CallFailed: One was refused; those before it stand, and the next `apply` goes on.
+        CallFailed: A call failed; the ones before it are done, and the next `apply` continues.
     """
-    made: dict[tuple[Place, str], str] = {}
-    for step in steps:
-        with calls(step.place):
-            _take(step, made)
-        print(f"{step.verb} {step.name}", flush=True)
+    created: dict[tuple[Location, str], str] = {}
+    for change in changes:
+        with calls(change.location):
+            _apply(change, created)
+        print(f"{change.verb} {change.name}", flush=True)
 
 
-def _take(step: Step, made: dict[tuple[Place, str], str]) -> None:
-    schedules = client(step.place, "ScheduleServiceClient")
-    resource = step.resource or made.get((step.place, step.name), "")
-    match step.verb:
+def _apply(change: Change, created: dict[tuple[Location, str], str]) -> None:
+    schedules = client(change.location, "ScheduleServiceClient")
+    key = (change.location, change.name)
+    resource = change.resource or created.get(key, "")
+    match change.verb:
         case "create":
-            body = message("Schedule", step.body)
-            made[step.place, step.name] = schedules.create_schedule(parent=step.place.parent, schedule=body).name
+            body = message("Schedule", change.body)
+            created[key] = schedules.create_schedule(parent=change.location.parent, schedule=body).name
         case "update" | "end":
             from google.protobuf.field_mask_pb2 import FieldMask
 
-            body = message("Schedule", {**step.body, "name": resource})
-            paths = [re.sub(r"([A-Z])", lambda found: f"_{found[1].lower()}", key) for key in step.mask]
+            body = message("Schedule", {**change.body, "name": resource})
+            paths = [re.sub(r"([A-Z])", lambda found: f"_{found[1].lower()}", key) for key in change.mask]
             schedules.update_schedule(schedule=body, update_mask=FieldMask(paths=paths))
         case "pause":
             schedules.pause_schedule(name=resource)
         case "resume":
-            resume(step.place, resource, catch_up=False)
+            resume(change.location, resource, catch_up=False)
         case "delete":
             schedules.delete_schedule(name=resource).result()
 
 
-def resume(place: Place, resource: str, *, catch_up: bool) -> None:
-    """Let a schedule go on; with catch_up the runs missed while it was paused are made up for."""
+def resume(location: Location, resource: str, *, catch_up: bool) -> None:
+    """Resume a schedule; with catch_up, also start the runs missed while it was paused."""
     request = {"name": resource, "catch_up": catch_up}
-    client(place, "ScheduleServiceClient").resume_schedule(request=request)
+    client(location, "ScheduleServiceClient").resume_schedule(request=request)
 
 
-def run_now(place: Place, schedule: dict[str, Any]) -> str:
-    """Start the run that the schedule would start next, beside it; return the job's resource name."""
+def run_now(location: Location, schedule: dict[str, Any]) -> str:
+    """Start the next run of a schedule now, without changing the schedule, and return the job's resource name.
+
+    Raises:
+        CallFailed: The service refused the call or was not reached.
+    """
     job = schedule["createPipelineJobRequest"]["pipelineJob"]
-    with calls(place):
-        made = client(place, "PipelineServiceClient").create_pipeline_job(
-            parent=place.parent,
+    with calls(location):
+        created = client(location, "PipelineServiceClient").create_pipeline_job(
+            parent=location.parent,
             pipeline_job=message("PipelineJob", job),
             pipeline_job_id=job_id(job["pipelineSpec"]),
         )
-    return str(made.name)
+    return str(created.name)
+
+
+def _number(schedule: dict[str, Any]) -> str:
+    return str(schedule["name"]).rpartition("/")[2]
 
 
 def _json(schedule: Any) -> dict[str, Any]:
@@ -97,5 +108,5 @@ def _json(schedule: Any) -> dict[str, Any]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found: dict[str, Any] = json_format.MessageToDict(type(schedule).pb(schedule))
-    return found
+        converted: dict[str, Any] = json_format.MessageToDict(type(schedule).pb(schedule))
+    return converted

@@ -1,4 +1,4 @@
-"""`schedules.yaml`: the schedules a team wants, read strictly and checked before any call."""
+"""The schedules of `schedules.yaml`, read strictly and checked before any call."""
 
 import dataclasses
 import re
@@ -13,42 +13,50 @@ from cronsim import CronSim, CronSimError
 from accelerators import load_catalogue
 from accelerators.commands.options import known_region
 from pipelines.jobs.pipeline_job import JobSettings, check, pipeline_job, read_pipeline
-from pipelines.vertex import Place
+from pipelines.vertex import Location
 from userinput.errors import UserError
 from userinput.reading import read
 from userinput.spelling import did_you_mean, quoted
 
 DEFAULT_FILE = "schedules.yaml"
 
-TYPES: Mapping[str, type | tuple[type, ...]] = {
-    "name": str, "cron": str, "time_zone": str, "file": str, "region": str, "parameters": dict, "pipeline_root": str,
-    "service_account": str, "network": str, "kms_key": str, "max_concurrent_runs": int, "allow_queueing": bool,
-    "start": (str, date), "end": (str, date), "enabled": bool,
-}  # fmt: skip
-"""Key of a schedule -> what YAML has to make of its value."""
+_JOB_SETTINGS = ("pipeline_root", "service_account", "network", "kms_key")
+_OPTIONAL = ("max_concurrent_runs", "allow_queueing", "enabled")
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("name", "cron", "time_zone", "file", "region", *_JOB_SETTINGS), str),
+    "parameters": dict,
+    "max_concurrent_runs": int,
+    **dict.fromkeys(("allow_queueing", "enabled"), bool),
+    **dict.fromkeys(("start", "end"), (str, date)),
+}
+"""Key of a schedule -> type of its value in YAML."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Wanted:
+class Schedule:
     """One schedule of the file."""
 
     name: str
-    """Display name; schedules are found again by it."""
+    """Display name, by which the schedule is found again."""
     cron: str
-    """With the zone in front, as the API takes it: TZ=Europe/Berlin 0 3 * * 1."""
-    place: Place
+    """In the format of the API, with the zone: TZ=Europe/Berlin 0 3 * * 1."""
+    location: Location
     job: Mapping[str, Any]
-    """PipelineJob as the REST API takes it."""
+    """PipelineJob in the format of the REST API."""
     max_concurrent_runs: int = 1
     allow_queueing: bool = False
     start: datetime | None = None
     end: datetime | None = None
     enabled: bool = True
     warnings: tuple[str, ...] = ()
-    """What the machine check found that the service does not refuse."""
+    """Findings of the machine check that the service does not refuse."""
 
     def __post_init__(self) -> None:
-        """Refuse what the API would refuse."""
+        """Refuse values that the API would refuse.
+
+        Raises:
+            UserError: A value is not valid.
+        """
         if not 1 <= len(self.name) <= 128 or not self.name.isprintable():
             raise UserError(f"name is {quoted(self.name)}; expected 1 to 128 characters")
         if self.max_concurrent_runs < 1:
@@ -57,13 +65,13 @@ class Wanted:
             raise UserError(f"end is {self.end.isoformat()}; expected a time after start, {self.start.isoformat()}")
 
 
-def read_schedules(path: str | Path, *, project: str, region: str, endpoint: str) -> list[Wanted]:
-    """Return the schedules of a file; files of pipelines are named from its folder.
+def read_schedules(path: str | Path, *, project: str, region: str, endpoint: str) -> list[Schedule]:
+    """Return the schedules of a file.
 
     Args:
-        path: YAML with one key, `schedules`, a list.
-        project: Project of all of them.
-        region: Region of those that name none.
+        path: YAML file with the one key `schedules`, a list; its paths are relative to its folder.
+        project: Project of all schedules.
+        region: Region of schedules that have none.
         endpoint: URL of `localvertex serve`; empty for Google's.
 
     Raises:
@@ -71,53 +79,53 @@ def read_schedules(path: str | Path, *, project: str, region: str, endpoint: str
     """
     document = read(path)
     if not isinstance(document, dict) or set(document) != {"schedules"} or not isinstance(document["schedules"], list):
-        raise UserError(f"{path} has no list of schedules; expected the one key `schedules` and below it `- name: ...`")
-    found: list[Wanted] = []
+        raise UserError(
+            f"{path} has no list of schedules; expected the single key `schedules` with items `- name: ...`"
+        )
+    schedules: list[Schedule] = []
     for index, body in enumerate(document["schedules"]):
-        where = f"{path}, schedules[{index}]"
+        item = f"{path}, schedules[{index}]"
         if isinstance(body, dict) and isinstance(body.get("name"), str):
-            where += f" ({body['name'][:60]})"
+            item += f" ({body['name'][:60]})"
         try:
-            one = _wanted(body, Path(path).parent, project=project, region=region, endpoint=endpoint)
+            schedule = _schedule(body, Path(path).parent, project=project, region=region, endpoint=endpoint)
         except UserError as error:
-            raise UserError(f"{where}: {error}") from None
-        if any((other.name, other.place) == (one.name, one.place) for other in found):
-            raise UserError(f"{where}: name is there twice in {one.place.region}; schedules are known by their names")
-        found.append(one)
-    return found
+            raise UserError(f"{item}: {error}") from None
+        if any((other.name, other.location) == (schedule.name, schedule.location) for other in schedules):
+            raise UserError(f"{item}: the name is already used in {schedule.location.region}; give each its own name")
+        schedules.append(schedule)
+    return schedules
 
 
-def _wanted(body: Any, folder: Path, *, project: str, region: str, endpoint: str) -> Wanted:
+def _schedule(body: Any, folder: Path, *, project: str, region: str, endpoint: str) -> Schedule:
     _check_keys(body)
     known_region(load_catalogue(), body.get("region"), field="region")
-    place = Place(project=project, region=body.get("region", region), endpoint=endpoint)
-    settings = JobSettings(
-        **{key: body.get(key, "") for key in ("pipeline_root", "service_account", "network", "kms_key")}
-    )
+    location = Location(project=project, region=body.get("region", region), endpoint=endpoint)
+    settings = JobSettings(**{key: body.get(key, "") for key in _JOB_SETTINGS})
     spec = read_pipeline(folder / body["file"])
     job = pipeline_job(spec, display_name=body["name"], parameters=body.get("parameters", {}), settings=settings)
-    findings = check(job, place)
-    return Wanted(
+    findings = check(job, location)
+    return Schedule(
         name=body["name"],
-        cron=cron_text(body["cron"], body.get("time_zone", "UTC")),
-        place=place,
+        cron=_cron_with_zone(body["cron"], body.get("time_zone", "UTC")),
+        location=location,
         job=job,
         start=_time(body, "start"),
         end=_time(body, "end"),
         warnings=tuple(finding.message for finding in findings),
-        **{key: body[key] for key in ("max_concurrent_runs", "allow_queueing", "enabled") if key in body},
+        **{key: body[key] for key in _OPTIONAL if key in body},
     )
 
 
 def _check_keys(body: Any) -> None:
     if not isinstance(body, dict):
-        raise UserError(f"it is {quoted(body)}; expected name, cron, file and so on")
+        raise UserError(f"found {quoted(body)}; expected a mapping with name, cron and file")
     for key, value in body.items():
-        if key not in TYPES:
-            raise UserError(f"unknown key {key!r}{did_you_mean(str(key), TYPES)}; known are {', '.join(TYPES)}")
-        # In Python a boolean is an integer, too.
-        if not isinstance(value, TYPES[key]) or (isinstance(value, bool) and TYPES[key] is int):
-            kind = TYPES[key]
+        if key not in _TYPES:
+            raise UserError(f"unknown key {key!r}{did_you_mean(str(key), _TYPES)}; known keys: {', '.join(_TYPES)}")
+        # In Python a boolean is also an integer.
+        if not isinstance(value, _TYPES[key]) or (isinstance(value, bool) and _TYPES[key] is int):
+            kind = _TYPES[key]
             expected = "a time" if isinstance(kind, tuple) else kind.__name__
             raise UserError(f"{key} is {quoted(value)}; expected {expected}")
     missing = [key for key in ("name", "cron", "file") if key not in body]
@@ -125,29 +133,31 @@ def _check_keys(body: Any) -> None:
         raise UserError(f"{' and '.join(missing)} is missing")
 
 
-def cron_text(expression: str, zone: str) -> str:
-    """Return cron and zone as the API takes them.
+def _cron_with_zone(expression: str, zone: str) -> str:
+    """Return cron and zone in the format of the API.
 
     Raises:
-        UserError: The zone is unknown, the expression is none, or it never comes.
+        UserError: The zone is unknown, or the expression is not valid or never matches.
     """
     try:
         known = ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise UserError(f"time_zone is {zone!r}; expected a name of the IANA database such as Europe/Berlin") from None
     if "=" in expression:
-        raise UserError(f"cron is {expression!r}; write the zone as `time_zone: Europe/Berlin` on a line of its own")
+        raise UserError(f"cron is {expression!r}; write the zone as `time_zone: Europe/Berlin` on its own line")
     if len(expression.split()) != 5:
         raise UserError(f"cron is {expression!r}; expected five fields such as 0 3 * * 1, Mondays at 03:00")
-    # What the parser below knows beyond that (L, W, #) is not the service's unix-cron.
+    # The parser below also accepts L, W and #, which the service's unix-cron does not.
     if not re.fullmatch(r"(?:[\d*,/ -]|[a-z]{3}\b)+", " ".join(expression.split()), re.IGNORECASE):
-        raise UserError(f"cron is {expression!r}; expected numbers, names of months and days, and the signs * , - /")
+        raise UserError(
+            f"cron is {expression!r}; expected numbers, names of months and days, and the characters * , - /"
+        )
     try:
         next(CronSim(expression, datetime.now(known)))
     except CronSimError as error:
         raise UserError(f"cron is {expression!r}: {error}; expected e.g. 0 3 * * 1, Mondays at 03:00") from None
     except StopIteration:
-        raise UserError(f"cron is {expression!r}; no such day ever comes") from None
+        raise UserError(f"cron is {expression!r}; this date never occurs") from None
     return f"TZ={zone} {' '.join(expression.split())}"
 
 

@@ -1,9 +1,10 @@
-"""What has to be called so that the service has the schedules that are wanted, and in which order.
+"""The calls that make the schedules of the service match the file, and their order.
 
-A schedule is known by its display name, and as ours by the label HASH_LABEL of its pipeline job. What its runs are
-made of cannot be changed in place; such a schedule is replaced around a moment, the handover, that no cron can name:
-the new one starts there, the old one ends there. The new one comes first, so that a refused `create` leaves the old
-one as it was; whatever is interrupted, the next plan goes on from what it finds (docs/decisions/0071-schedules.md).
+A schedule is known by its display name, and as managed by the label `schedule-hash` of its pipeline job. The pipeline
+job of a schedule cannot be changed in place, so such a schedule is replaced at a moment that no cron can match, the
+handover: the new one starts there and the old one ends there. The new one is created first, so that a refused `create`
+leaves the old one as it was. After an interruption, the next plan continues from the schedules that it finds
+(docs/decisions/0071-schedules.md).
 """
 
 import dataclasses
@@ -13,155 +14,169 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from pipelines.schedules.file import Wanted
-from pipelines.vertex import Place
+from pipelines.schedules.file import Schedule
+from pipelines.vertex import Location
 
-HASH_LABEL = "schedule-hash"
-"""Label of the scheduled PipelineJob: first 32 hex digits of the SHA-256 of what its runs are made of."""
+_HASH_LABEL = "schedule-hash"
+"""Label of the scheduled PipelineJob: the first 32 hexadecimal digits of its SHA-256."""
 
-ALLOWANCE = timedelta(seconds=30)
-"""Least time from the plan to the handover, for the calls to be made."""
+_MARGIN = timedelta(seconds=30)
+"""Shortest time from the plan to the handover, in which the calls are made."""
 
-LONGEST_HANDOVER = ALLOWANCE + timedelta(minutes=1)
-"""A start later than this is not that of a replacement: the file asked for it once, and may take it back."""
+_LONGEST_HANDOVER = _MARGIN + timedelta(minutes=1)
+"""A later start is not that of a handover: the file had it, and may remove it again."""
 
 Verb = Literal["create", "update", "pause", "resume", "end", "delete"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Step:
+class Change:
     """One call."""
 
     verb: Verb
     name: str
-    place: Place
+    location: Location
     reason: str = ""
     resource: str = ""
-    """Resource name; empty for the schedule that an earlier `create` of this name makes."""
+    """Resource name; empty for the schedule that an earlier `create` with this name makes."""
     body: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """Schedule as the REST API takes it."""
+    """Schedule in the format of the REST API."""
     mask: tuple[str, ...] = ()
-    """Fields of the body to change, in camelCase; those that are not in it are cleared."""
+    """Fields to change, in camelCase; those that are not in the body are cleared."""
 
 
-def job_hash(job: Any) -> str:
-    """Return 32 hex digits that change with everything a run is made of: spec, parameters, account, root, keys."""
-    return hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()[:32]
+def plan(schedules: Iterable[Schedule], existing: Sequence[dict[str, Any]], now: datetime) -> list[Change]:
+    """Return the calls that make the service match the schedules of a file; empty if it does already.
+
+    Args:
+        schedules: Schedules of the file.
+        existing: Schedules of the service, in the format of the REST API.
+        now: Time of the plan.
+    """
+    changes: list[Change] = []
+    for schedule in schedules:
+        managed = [
+            each
+            for each in existing
+            if each["displayName"] == schedule.name and _is_in(each, schedule.location) and _hash_of(each)
+        ]
+        changes += _plan_one(schedule, managed, now)
+    return changes
 
 
-def hash_of(schedule: dict[str, Any]) -> str:
-    """Return the hash that a schedule of the service carries; empty when it is not ours."""
-    job = schedule.get("createPipelineJobRequest", {}).get("pipelineJob", {})
-    return str(job.get("labels", {}).get(HASH_LABEL, ""))
-
-
-def handover(now: datetime) -> datetime:
-    """Return the moment of a replacement: half past a minute, where no cron fires, at least 30 s from now."""
-    minute = (now + ALLOWANCE).replace(second=30, microsecond=0)
-    return minute if minute >= now + ALLOWANCE else minute + timedelta(minutes=1)
-
-
-def plan(wanted: Iterable[Wanted], present: Sequence[dict[str, Any]], now: datetime) -> list[Step]:
-    """Return the calls for the schedules of a file; none where everything is as wanted."""
-    steps: list[Step] = []
-    for one in wanted:
-        ours = [s for s in present if s["displayName"] == one.name and _is_in(s, one.place) and hash_of(s)]
-        steps += _plan_one(one, ours, now)
-    return steps
-
-
-def prune(wanted: Iterable[Wanted], present: Sequence[dict[str, Any]], places: Iterable[Place]) -> list[Step]:
-    """Return the calls that delete schedules of ours which the file no longer has."""
-    names = {(one.place, one.name) for one in wanted}
+def prune(
+    schedules: Iterable[Schedule], existing: Sequence[dict[str, Any]], locations: Iterable[Location]
+) -> list[Change]:
+    """Return the calls that delete managed schedules that are no longer in the file."""
+    names = {(schedule.location, schedule.name) for schedule in schedules}
     return [
-        Step(verb="delete", name=s["displayName"], place=place, resource=s["name"], reason="not in the file")
-        for place in places
-        for s in present
-        if _is_in(s, place) and hash_of(s) and (place, s["displayName"]) not in names
+        Change(
+            verb="delete", name=each["displayName"], location=location, resource=each["name"], reason="not in the file"
+        )
+        for location in locations
+        for each in existing
+        if _is_in(each, location) and _hash_of(each) and (location, each["displayName"]) not in names
     ]
 
 
-def _plan_one(one: Wanted, ours: list[dict[str, Any]], now: datetime) -> list[Step]:
-    over = one.end is not None and one.end <= now
-    same = [s for s in ours if hash_of(s) == job_hash(one.job) and (over or s["state"] != "COMPLETED")]
-    # The one that has started longest ago is kept: it has handed over already.
-    kept = min(same, key=lambda s: str(s["createTime"]), default=None)
-    others = [s for s in ours if s is not kept]
+def handover(now: datetime) -> datetime:
+    """Return the moment of a replacement: second 30 of a minute, where no cron fires, at least 30 s from now."""
+    moment = (now + _MARGIN).replace(second=30, microsecond=0)
+    return moment if moment >= now + _MARGIN else moment + timedelta(minutes=1)
+
+
+def _job_hash(job: Any) -> str:
+    """Return 32 hexadecimal digits that change with the spec, the parameters and all settings of the job."""
+    return hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _hash_of(existing: dict[str, Any]) -> str:
+    """Return the hash in the label of a schedule of the service; empty if it is not managed."""
+    job = existing.get("createPipelineJobRequest", {}).get("pipelineJob", {})
+    return str(job.get("labels", {}).get(_HASH_LABEL, ""))
+
+
+def _plan_one(schedule: Schedule, managed: list[dict[str, Any]], now: datetime) -> list[Change]:
+    over = schedule.end is not None and schedule.end <= now
+    expected = _job_hash(schedule.job)
+    same = [each for each in managed if _hash_of(each) == expected and (over or each["state"] != "COMPLETED")]
+    # The oldest one is kept, because its handover is already done.
+    kept = min(same, key=lambda each: str(each["createTime"]), default=None)
+    others = [each for each in managed if each is not kept]
     if kept:
-        begin = _moment(kept["startTime"])
-        return [*_changes(one, kept, now), *_retire(others, one, begin, now)]
+        return [*_updates(schedule, kept, now), *_retire(others, schedule, _moment(kept["startTime"]), now)]
     if over:
-        return _retire(others, one, now, now)
-    going_on = [s for s in others if s["state"] != "COMPLETED"]
-    begin = handover(now) if going_on or not one.enabled else now
-    reason = "its pipeline, parameters or account changed" if going_on else "new"
-    steps = [Step(verb="create", name=one.name, place=one.place, body=_body(one, begin, now), reason=reason)]
-    if not one.enabled:
-        steps.append(Step(verb="pause", name=one.name, place=one.place, reason="enabled is false"))
-    return [*steps, *_retire(others, one, begin, now)]
+        return _retire(others, schedule, now, now)
+    replaced = [each for each in others if each["state"] != "COMPLETED"]
+    begin = handover(now) if replaced or not schedule.enabled else now
+    target: dict[str, Any] = {"name": schedule.name, "location": schedule.location}
+    reason = "its pipeline, parameters or account changed" if replaced else "new"
+    changes = [Change(verb="create", body=_body(schedule, begin, now), reason=reason, **target)]
+    if not schedule.enabled:
+        changes.append(Change(verb="pause", reason="enabled is false", **target))
+    return [*changes, *_retire(others, schedule, begin, now)]
 
 
-def _body(one: Wanted, begin: datetime, now: datetime) -> dict[str, Any]:
-    job = {**one.job, "labels": {**one.job.get("labels", {}), HASH_LABEL: job_hash(one.job)}}
-    start = max(begin, one.start) if one.start else begin
+def _body(schedule: Schedule, begin: datetime, now: datetime) -> dict[str, Any]:
+    job = {**schedule.job, "labels": {**schedule.job.get("labels", {}), _HASH_LABEL: _job_hash(schedule.job)}}
+    start = max(begin, schedule.start) if schedule.start else begin
     return {
-        **_fields(one),
-        "displayName": one.name,
+        **_fields(schedule),
+        "displayName": schedule.name,
         **({"startTime": _text(start)} if start > now else {}),
-        "createPipelineJobRequest": {"parent": one.place.parent, "pipelineJob": job},
+        "createPipelineJobRequest": {"parent": schedule.location.parent, "pipelineJob": job},
     }
 
 
-def _fields(one: Wanted) -> dict[str, Any]:
-    fields: dict[str, Any] = {"cron": one.cron, "maxConcurrentRunCount": str(one.max_concurrent_runs)}
-    fields["allowQueueing"] = one.allow_queueing
-    return fields | ({"endTime": _text(one.end)} if one.end else {})
+def _fields(schedule: Schedule) -> dict[str, Any]:
+    fields: dict[str, Any] = {"cron": schedule.cron, "maxConcurrentRunCount": str(schedule.max_concurrent_runs)}
+    fields["allowQueueing"] = schedule.allow_queueing
+    return fields | ({"endTime": _text(schedule.end)} if schedule.end else {})
 
 
-def _changes(one: Wanted, kept: dict[str, Any], now: datetime) -> list[Step]:
-    place = {"name": one.name, "place": one.place, "resource": kept["name"]}
+def _updates(schedule: Schedule, kept: dict[str, Any], now: datetime) -> list[Change]:
+    target = {"name": schedule.name, "location": schedule.location, "resource": kept["name"]}
     if kept["state"] == "COMPLETED":
         return []
-    if one.end and one.end <= min(now, _moment(kept["startTime"])):
-        # An end before its beginning cannot be given to a schedule.
-        return [Step(verb="delete", reason="its end has passed", **place)]
-    fields, steps = _fields(one), []
-    if one.start and one.start > now:
-        fields["startTime"] = _text(one.start)
-    elif _moment(kept["startTime"]) > now + LONGEST_HANDOVER:
-        fields["startTime"] = _text(now + ALLOWANCE)
+    if schedule.end and schedule.end <= min(now, _moment(kept["startTime"])):
+        # The service accepts no end that is before the start.
+        return [Change(verb="delete", reason="its end has passed", **target)]
+    fields, changes = _fields(schedule), []
+    if schedule.start and schedule.start > now:
+        fields["startTime"] = _text(schedule.start)
+    elif _moment(kept["startTime"]) > now + _LONGEST_HANDOVER:
+        fields["startTime"] = _text(now + _MARGIN)
     compared = {*fields, "endTime"}
-    mask = tuple(sorted(key for key in compared if _plain(kept.get(key)) != _plain(fields.get(key))))
+    mask = tuple(sorted(key for key in compared if _comparable(kept.get(key)) != _comparable(fields.get(key))))
     if mask:
         reason = ", ".join(f"{key}: {kept.get(key)} -> {fields.get(key)}" for key in mask)
-        steps.append(Step(verb="update", body=fields, mask=mask, reason=reason, **place))
-    if one.enabled == (kept["state"] == "PAUSED"):
-        verb: Verb = "resume" if one.enabled else "pause"
-        steps.append(Step(verb=verb, reason=f"enabled is {str(one.enabled).lower()}", **place))
-    return steps
+        changes.append(Change(verb="update", body=fields, mask=mask, reason=reason, **target))
+    if schedule.enabled == (kept["state"] == "PAUSED"):
+        verb: Verb = "resume" if schedule.enabled else "pause"
+        changes.append(Change(verb=verb, reason=f"enabled is {str(schedule.enabled).lower()}", **target))
+    return changes
 
 
-def _retire(others: Iterable[dict[str, Any]], one: Wanted, begin: datetime, now: datetime) -> list[Step]:
-    steps = []
+def _retire(others: Iterable[dict[str, Any]], schedule: Schedule, begin: datetime, now: datetime) -> list[Change]:
+    changes = []
     for old in others:
-        place = {"name": one.name, "place": one.place, "resource": old["name"]}
+        target = {"name": schedule.name, "location": schedule.location, "resource": old["name"]}
         runs_before = old["state"] == "ACTIVE" and _moment(old["nextRunTime"]) < begin
         if begin <= now or not runs_before:
-            steps.append(Step(verb="delete", reason="replaced", **place))
+            changes.append(Change(verb="delete", reason="replaced", **target))
         elif "endTime" not in old or _moment(old["endTime"]) > begin:
-            # A run is due before the handover: the old one still starts it, and then ends by itself.
-            steps.append(
-                Step(verb="end", body={"endTime": _text(begin)}, mask=("endTime",), reason=_text(begin), **place)
-            )
-    return steps
+            # A run is due before the handover: the old schedule still starts it, and ends at the handover.
+            body = {"endTime": _text(begin)}
+            changes.append(Change(verb="end", body=body, mask=("endTime",), reason=_text(begin), **target))
+    return changes
 
 
-def _is_in(schedule: dict[str, Any], place: Place) -> bool:
-    # At Google the project's number stands in names, not its id; each list is of one project already.
-    return f"/locations/{place.region}/" in str(schedule["name"])
+def _is_in(existing: dict[str, Any], location: Location) -> bool:
+    # Google's resource names have the number of the project instead of its id; each list is of one project already.
+    return f"/locations/{location.region}/" in str(existing["name"])
 
 
-def _plain(value: Any) -> Any:
+def _comparable(value: Any) -> Any:
     if isinstance(value, str) and value.endswith("Z"):
         return _moment(value)
     return value or None

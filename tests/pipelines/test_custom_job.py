@@ -71,7 +71,7 @@ def test_a_dataset_that_the_job_cannot_read_is_refused_and_one_here_is_found_fro
     done = pipelines(*real, "--dataset", compiled / "dataset")
     (line,) = done.stderr.splitlines()
     assert done.returncode == 2
-    assert "which no machine of Google's can read; copy it into a bucket" in line
+    assert "which Google's machines cannot read; copy it to a bucket" in line
     done = pipelines(*real, "--dataset", "gs://my-bucket/dataset")
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: no credentials for Google Cloud: run `gcloud auth application-default login`")
@@ -85,7 +85,4 @@ def test_a_file_without_our_plan_is_refused(pipelines: Any, divide_file: Path) -
     root = ("--pipeline-root", "gs://my-bucket/x", "--project", "my-project")
     done = pipelines("custom-job", divide_file, "--dataset", "d", *root, "-p", "n=1", "--dry-run")
     assert done.returncode == 2
-    assert (
-        done.stderr
-        == "error: the pipeline has no step 'plan'; custom-job is for files that `python compile.py` wrote\n"
-    )
+    assert done.stderr == "error: the pipeline has no step 'plan'; custom-job needs a file from `python compile.py`\n"

@@ -54,7 +54,7 @@ def present(server: Server) -> list[dict[str, Any]]:
     return server.call("GET", "schedules").json().get("schedules", [])
 
 
-NOTHING = "nothing to do: the schedules are those of the file\n"
+NOTHING = "up to date: all schedules match the file\n"
 
 
 def test_plan_apply_update_replace_prune(server: Server, write: Any, schedule: Any) -> None:
@@ -247,8 +247,8 @@ def test_a_mistake_is_one_line_with_its_place(pipelines: Any, write: Any, change
 @pytest.mark.parametrize(
     ("code", "status", "message"),
     [
-        (403, "PERMISSION_DENIED", "permission denied in local-project: the reason; docs/cloud.md lists the roles"),
-        (429, "RESOURCE_EXHAUSTED", "quota exceeded in us-central1: the reason; ask for more under"),
+        (403, "PERMISSION_DENIED", "permission denied in local-project: the reason; docs/cloud.md lists the required roles"),
+        (429, "RESOURCE_EXHAUSTED", "quota exceeded in us-central1: the reason; request more under"),
     ],
 )
 def test_a_refusal_of_the_service_is_one_line_with_the_cause_first(

@@ -53,7 +53,7 @@ def test_a_dry_run_prints_the_request_and_the_plan(pipelines_process: Any, compi
         "custom-training-job: 2 x g2-standard-12 with 1 x NVIDIA_L4 each, SPOT",
         "  quota in us-central1: 36 of aiplatform.googleapis.com/custom_model_training_preemptible_g2_cpus",
         "  quota in us-central1: 3 of aiplatform.googleapis.com/custom_model_training_preemptible_nvidia_l4_gpus",
-        "note: --kms-key is for the steps; for the training job add --parameter kms_key=...",
+        "note: --kms-key applies to the steps; for the training job add --parameter kms_key=...",
     ):
         assert line in done.stderr.splitlines()
     assert "POST https://us-central1-aiplatform.googleapis.com/v1/projects/my-project/" in done.stderr
@@ -84,7 +84,7 @@ def test_a_dry_run_imports_no_cloud_sdk(repository: Path, compiled_training_for_
         (("--endpoint", "http://example.com"), "--endpoint is 'http://example.com'; expected localvertex serve"),
         (("--pipeline-root", "my-bucket"), "the pipeline root is 'my-bucket'; expected e.g. gs://my-bucket/pipelines"),
         (("--service-account", "me"), "the service account is 'me'; expected e.g."),
-        (("--labels", "Team=vision"), "label Team=vision is none"),
+        (("--labels", "Team=vision"), "label Team=vision is not valid: use up to 63 of a-z, 0-9, - and _"),
         (("--labels", "team"), "--labels has 'team'; expected KEY=VALUE"),
         (("-p", "by=1.5"), "parameter 'by' is 1.5; expected NUMBER_INTEGER, such as 3"),
         (("-p", "by=many"), "parameter 'by' is 'many'; expected NUMBER_INTEGER, such as 3"),
@@ -106,10 +106,10 @@ def test_what_is_missing_is_one_line(
 ) -> None:
     assert refused(pipelines("submit", divide_file)).startswith("no project is given; add --project")
     assert refused(pipelines("submit", *PLACE)).startswith(
-        "build/image_training.json is not there; run `python compile.py"
+        "build/image_training.json does not exist; run `python compile.py"
     )
     (tmp_path / "other.json").write_text('{"a": 1}')
-    assert refused(pipelines("submit", "other.json", *PLACE)).startswith("other.json is no compiled pipeline")
+    assert refused(pipelines("submit", "other.json", *PLACE)).startswith("other.json is not a compiled pipeline")
     assert "is a placeholder" in refused(pipelines("submit", compiled_training, *PLACE, "--dry-run"))
     wrong = ("-p", "accelerator_count=3")
     assert "this machine type supports 1, 2 or 4" in refused(

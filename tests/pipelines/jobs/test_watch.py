@@ -61,7 +61,7 @@ def test_ctrl_c_leaves_the_run_alone(server: Server, repository: Path, tmp_path:
     wait_until(lambda: "wait: RUNNING" in log.read_text() or process.poll() is not None)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130, log.read_text()
-    found = re.search(rf"no longer watched; it goes on: {PARENT}/(pipelineJobs/\S+)", log.read_text())
+    found = re.search(rf"stopped watching; the pipeline is still running: {PARENT}/(pipelineJobs/\S+)", log.read_text())
     assert found, log.read_text()
     assert "Traceback" not in log.read_text()
     assert server.call("GET", found[1]).json()["state"] == "PIPELINE_STATE_RUNNING"
