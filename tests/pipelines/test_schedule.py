@@ -247,7 +247,7 @@ def test_a_mistake_is_one_line_with_its_place(pipelines: Any, write: Any, change
 @pytest.mark.parametrize(
     ("code", "status", "message"),
     [
-        (403, "PERMISSION_DENIED", "permission denied in local-project: the reason; docs/cloud.md lists the required roles"),
+        (403, "PERMISSION_DENIED", "permission denied in local-project: the reason; docs/cloud.md lists the required"),
         (429, "RESOURCE_EXHAUSTED", "quota exceeded in us-central1: the reason; request more under"),
     ],
 )
