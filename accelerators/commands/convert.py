@@ -1,16 +1,17 @@
 """`python -m accelerators convert`: a job of AI Platform Training as a Vertex AI custom job."""
 
 import argparse
+import shlex
 import sys
 from typing import Any
 
 from accelerators.commands.options import add_today, parser, tables
 from accelerators.legacy.command_line import Command, read_command
 from accelerators.legacy.convert import Conversion, convert
-from accelerators.legacy.gcloud import for_gcloud
 from accelerators.legacy.report import LegacyInputError, Report
 from userinput.errors import UserError
 from userinput.reading import read
+from userinput.spelling import camel
 
 _DESCRIPTION = """\
 AI Platform Training was shut down on 2025-01-31. Convert a config.yaml, a command line
@@ -24,6 +25,9 @@ examples:
   python -m accelerators convert config.yaml --replace-retired -- gcloud ai-platform jobs submit training my_job \\
       --module-name trainer.task --package-path trainer --region us-central1 --config config.yaml -- --epochs 5
   python -m accelerators convert config.yaml --pipeline-parameters > parameters.yaml"""
+
+# The keys below these are names that the user chose, not fields.
+_MAPS = ("labels",)
 
 
 def run(arguments: list[str]) -> int:
@@ -55,7 +59,7 @@ def run(arguments: list[str]) -> int:
         return 2
     shown, remark = conversion.job if conversion.parameters is None else conversion.parameters, ""
     if options.gcloud:
-        shown, remark = for_gcloud(conversion.job, conversion.region)
+        shown, remark = _for_gcloud(conversion.job, conversion.region)
     print(_as_yaml(shown), end="")
     sys.stdout.flush()
     _print_report(conversion)
@@ -111,6 +115,37 @@ def _yaml(path: str) -> Any:
     if document is None:
         raise UserError(f"{path} is empty; expected trainingInput: with its fields")
     return document
+
+
+def _for_gcloud(job: dict[str, Any], region: str) -> tuple[dict[str, Any], str]:
+    """Return the content of the file for --config, and the command that submits it.
+
+    Args:
+        job: The fields of a converted job.
+        region: Region of the job; empty if the input has none.
+    """
+    if "trial_job_spec" in job:
+        config = {"studySpec": _camel(job["study_spec"]), "trialJobSpec": _camel(job["trial_job_spec"])}
+        flags = ["gcloud ai hp-tuning-jobs create", f"--max-trial-count={job['max_trial_count']}"]
+        flags.append(f"--parallel-trial-count={job['parallel_trial_count']}")
+    else:
+        config, flags = _camel(job["job_spec"]), ["gcloud ai custom-jobs create"]
+    flags += [
+        f"--region={shlex.quote(region) if region else 'REGION'}",
+        f"--display-name={shlex.quote(job['display_name'])}",
+        "--config=FILE",
+    ]
+    if "labels" in job:
+        flags.append(shlex.quote("--labels=" + ",".join(f"{key}={value}" for key, value in job["labels"].items())))
+    if "encryption_spec" in job:
+        flags.append(f"--kms-key={shlex.quote(job['encryption_spec']['kms_key_name'])}")
+    return config, "submit it with: " + " ".join(flags)
+
+
+def _camel(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {camel(key): inner if key in _MAPS else _camel(inner) for key, inner in value.items()}
+    return [_camel(item) for item in value] if isinstance(value, list) else value
 
 
 def _as_yaml(value: dict[str, Any]) -> str:

@@ -1,13 +1,13 @@
-"""Reads a pasted `gcloud ai-platform jobs submit training` (or `gcloud ml-engine ...`) command line."""
+"""The reader of pasted command lines: `gcloud ai-platform jobs submit training` or `gcloud ml-engine ...`."""
 
+import shlex
 from dataclasses import dataclass, field
 
-from accelerators.legacy.pasted_line import without_prompt, words_of
 from accelerators.legacy.report import LegacyInputError, Report
 from userinput.spelling import closest, quoted
 
 ROLE_FLAGS = {"master": "master", "worker": "worker", "parameter-server": "parameterServer"}
-"""Task type in the names of flags -> in the fields of a config."""
+"""Task type in the names of flags -> task type in the fields of a config."""
 _SERVICES = ("ai-platform", "ml-engine")
 _TRACKS = ("alpha", "beta")
 _COMMAND = ("jobs", "submit", "training")
@@ -17,27 +17,29 @@ VALUE_FLAGS = frozenset(
     "--runtime-version --python-version --use-chief-in-tf-config --service-account --kms-key --kms-keyring "
     "--kms-location --kms-project --labels --network --tpu-tf-version --worker-count --parameter-server-count".split()
 ) | {f"--{role}-{part}" for role in ROLE_FLAGS for part in ("machine-type", "accelerator", "image-uri")}
-"""Flags of the command that take a value (gcloud SDK 528, alpha and beta included)."""
+"""Flags of the command with a value (gcloud SDK 528, alpha and beta included)."""
 
 SWITCHES = frozenset({"--enable-web-access", "--stream-logs", "--async"})
-"""Flags of the command without a value; --no-... turns them off."""
+"""Flags of the command without a value; --no-... disables them."""
 
 _GLOBAL_VALUES = frozenset(
     "--project --account --billing-project --configuration --flags-file --flatten --format --access-token-file "
     "--impersonate-service-account --trace-token --verbosity".split()
 )
 _GLOBAL_SWITCHES = frozenset("--quiet -q --log-http --user-output-enabled --help -h".split())
+# Words that end a command in a shell; another command or a redirection follows.
+_SHELL_ENDS = frozenset({"|", "||", "&&", ";", "&", ">", ">>", "2>&1", "2>"})
 _DASHES = ("\u2013", "\u2014", "\u2212")
 
 
 @dataclass(kw_only=True)
 class Command:
-    """One command line.
+    """A command line.
 
     Attributes:
-        job: The positional JOB; empty when it was left out.
-        flags: Flag -> value; switches have "true" or "false".
-        user_args: What stands after "--"; None when there is no "--".
+        job: The positional JOB; empty if it is missing.
+        flags: Flag -> value, which is "true" or "false" for switches.
+        user_args: The words after "--"; None without "--".
     """
 
     job: str = ""
@@ -46,16 +48,16 @@ class Command:
 
 
 def read_command(words: list[str], report: Report) -> Command:
-    """Return what a command line asks for.
+    """Read a command line.
 
     Args:
-        words: The words as a shell passes them, or one word that holds the whole line as it was pasted.
-        report: Gets a remark for what is left out.
+        words: The words as a shell passes them, or a single word with the whole line as it was pasted.
+        report: Gets a remark for everything that is left out.
 
     Raises:
-        LegacyInputError: If it is another command or has flags that the command does not know.
+        LegacyInputError: If it is another command or has unknown flags.
     """
-    split = without_prompt(words_of(words, report))
+    split = _without_prompt(_words(words, report))
     named = split[:1] == ["gcloud"]
     own, user_args = _split(split[named:])
     command = Command(user_args=_without_ellipsis(user_args, report))
@@ -67,17 +69,48 @@ def read_command(words: list[str], report: Report) -> Command:
     return command
 
 
+def _words(words: list[str], report: Report) -> list[str]:
+    """Return the words of a command line, which may come as a single word.
+
+    Raises:
+        LegacyInputError: If a quotation is not closed.
+    """
+    if len(words) == 1 and any(letter.isspace() for letter in words[0]):
+        # Line continuations of a POSIX shell, cmd.exe and PowerShell.
+        line = words[0].replace("\\\n", " ").replace("^\n", " ").replace("`\n", " ")
+        try:
+            words = shlex.split(line)
+        except ValueError as error:
+            raise LegacyInputError([f"the command line cannot be split into words: {error}"]) from None
+        for index, word in enumerate(words):
+            if word in _SHELL_ENDS:
+                report.add("dropped", " ".join(words[index:])[:60], "another part of the shell line")
+                words = words[:index]
+                break
+    return [word for word in words if word not in ("\\", "\n", "^")]
+
+
+def _without_prompt(words: list[str]) -> list[str]:
+    """Drop the words before gcloud: a prompt, the `!` of a notebook, `VARIABLE=value`."""
+    for index, word in enumerate(words):
+        if word.lstrip("!@$%").rpartition("/")[2] in ("gcloud", "gcloud.cmd"):
+            return ["gcloud", *words[index + 1 :]]
+        if word == "--" or word.startswith("--"):
+            break
+    return words
+
+
 def _split(words: list[str]) -> tuple[list[str], list[str] | None]:
     if "--" not in words:
         return words, None
-    place = words.index("--")
-    return words[:place], words[place + 1 :]
+    index = words.index("--")
+    return words[:index], words[index + 1 :]
 
 
 def _without_ellipsis(user_args: list[str] | None, report: Report) -> list[str] | None:
     if user_args is None or "..." not in user_args:
         return user_args
-    report.add("dropped", "-- ...", "an ellipsis out of the documentation; put your own arguments there")
+    report.add("dropped", "-- ...", "an ellipsis from the documentation; write your own arguments there")
     return [word for word in user_args if word != "..."]
 
 
@@ -114,7 +147,7 @@ def _flags(words: list[str], command: Command, problems: list[str], report: Repo
 def _plain_dashes(word: str, report: Report) -> str:
     if not word.startswith(_DASHES):
         return word
-    report.add("changed", word, "a typographic dash, as web pages make it; read as --")
+    report.add("changed", word, "a typographic dash, as on web pages; read as --")
     return "--" + word.lstrip("".join(_DASHES) + "-")
 
 

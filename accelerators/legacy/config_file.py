@@ -1,4 +1,4 @@
-"""Reads a config.yaml of AI Platform Training into its fields under their right names."""
+"""The reader of a config.yaml of AI Platform Training; it corrects the spelling of keys."""
 
 import re
 from collections.abc import Mapping
@@ -22,28 +22,28 @@ from userinput.spelling import closest, listed, quoted, snake
 _JOB: Fields = {"jobId": TEXT, "labels": TEXT_MAP, "trainingInput": TRAINING_INPUT}
 _VERTEX = {"job_spec", "worker_pool_specs", "trial_job_spec"}
 _WORDS = {"text": "text", "count": "a whole number", "bool": "true or false", "number": "a number"}
-_WORDS |= {"texts": "a list of texts", "numbers": "a list of numbers", "text map": "a mapping of names to texts"}
+_WORDS |= {"texts": "a list of text", "numbers": "a list of numbers", "text map": "a mapping of names to text"}
 
 
 def read_config(document: Any, report: Report) -> dict[str, Any]:
-    """Return the Job with its fields in camelCase, texts as texts and counts as whole numbers.
+    """Return the Job with its fields in camelCase, text as text and counts as whole numbers.
 
     Args:
-        document: What the YAML holds.
-        report: Gets a remark for every key that only nearly has its right name.
+        document: The content of the YAML file.
+        report: Gets a remark for every key that is not spelt exactly right.
 
     Raises:
-        LegacyInputError: If there is an unknown key or a value of the wrong type; it names all of them.
+        LegacyInputError: If there are unknown keys or values of the wrong type; it names them all.
     """
     if not isinstance(document, Mapping):
-        raise LegacyInputError([f"the config holds {quoted(document)}; expected trainingInput: and its fields below"])
+        raise LegacyInputError([f"the config contains {quoted(document)}; expected trainingInput: with its fields"])
     if _VERTEX & {snake(key) for key in document if isinstance(key, str)}:
-        raise LegacyInputError(["this is a job of Vertex AI already; run `python -m accelerators check` on it"])
+        raise LegacyInputError(["this is already a Vertex AI job; run `python -m accelerators check` on it"])
     reader = _Reader(report)
     job = reader.fields(document, _JOB, "")
     if not reader.problems and "trainingInput" not in job:
         keys = ", ".join(map(quoted, list(document)[:5])) or "no keys"
-        reader.problems.append(f"the config has {keys} and nothing below trainingInput; it is no config of a job")
+        reader.problems.append(f"the config has {keys}, but no fields under trainingInput; expected a training job")
     if reader.problems:
         raise LegacyInputError(reader.problems)
     return job
@@ -54,45 +54,43 @@ class _Reader:
         self.report = report
         self.problems: list[str] = []
 
-    def fields(self, value: object, known: Fields, where: str) -> dict[str, Any]:
+    def fields(self, value: object, known: Fields, path: str) -> dict[str, Any]:
         if not isinstance(value, Mapping):
-            self.problems.append(f"{where} is {quoted(value)}; expected the fields {listed(known)}")
+            self.problems.append(f"{path} is {quoted(value)}; expected the fields {listed(known)}")
             return {}
         found: dict[str, Any] = {}
         for key, inner in value.items():
-            name = self._name(key, known, where)
+            name = self._name(key, known, path)
             if name is None or inner is None:
                 continue
-            path = f"{where}.{name}" if where else name
+            inner_path = _joined(path, name)
             if name in found:
-                self.problems.append(f"{path} is given twice, once as {quoted(key)}; keep one")
-            found[name] = self._value(inner, known[name], path)
+                self.problems.append(f"{inner_path} is given twice, once as {quoted(key)}; keep one")
+            found[name] = self._value(inner, known[name], inner_path)
         return found
 
-    def _name(self, key: object, known: Fields, where: str) -> str | None:
+    def _name(self, key: object, known: Fields, path: str) -> str | None:
         by_fold = {_fold(name): name for name in known}
         name = by_fold.get(_fold(str(key)))
-        here = f"{where}.{key}" if where else str(key)
         if name is None:
-            self._unknown(key, known, where)
+            self._unknown(key, known, path)
         elif name != key:
             message = (
-                f"read as {name}; the service itself did not know this spelling, so check what the job really ran on"
+                f"read as {name}; the service did not know this spelling, so check which machines the job really used"
             )
-            self.report.add("doubtful", here, message)
+            self.report.add("doubtful", _joined(path, key), message)
         return name
 
-    def _unknown(self, key: object, known: Fields, where: str) -> None:
-        if not where and key in SET_BY_THE_SERVICE:
-            self.report.add("dropped", str(key), "set by the service in the description of a job; it is no input")
+    def _unknown(self, key: object, known: Fields, path: str) -> None:
+        if not path and key in SET_BY_THE_SERVICE:
+            self.report.add("dropped", str(key), "set by the service in the description of a job; not an input")
             return
-        here = f"{where}.{key}" if where else str(key)
         near = closest(str(key), known)
-        if place := _right_place(str(key), where):
-            hint = f"it belongs {place}"
+        if right := _right_path(str(key), path):
+            hint = f"it belongs {right}"
         else:
             hint = f"did you mean {near[0]}?" if near else f"expected {listed(known)}"
-        self.problems.append(f"{quoted(here)} is not a field of a training job; {hint}")
+        self.problems.append(f"{quoted(_joined(path, key))} is not a field of a training job; {hint}")
 
     def _value(self, value: object, kind: "str | Fields", path: str) -> Any:
         if isinstance(kind, dict):
@@ -111,7 +109,9 @@ class _Reader:
 
     def _list(self, value: object, kind: str, path: str) -> list[Any]:
         if not isinstance(value, list):
-            self.problems.append(f"{path} is {quoted(value)}; expected {_WORDS[kind]} per line, each after a '- '")
+            self.problems.append(
+                f"{path} is {quoted(value)}; expected a list: {_WORDS[kind]} per line, each after '- '"
+            )
             return []
         return [self._scalar(item, kind, f"{path}[{index}]") for index, item in enumerate(value)]
 
@@ -141,7 +141,7 @@ class _Reader:
     def _text(self, value: object, path: str) -> str:
         if isinstance(value, float) and path.endswith("Version"):
             message = (
-                f"found {value} without quotes: to YAML 1.10 and 1.1 are one number; check which version was meant"
+                f"{value} has no quotes, and YAML reads 1.10 and 1.1 as the same number; check which version was meant"
             )
             self.report.add("doubtful", path, message)
         return str(value)
@@ -154,19 +154,23 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _right_place(key: str, where: str) -> str:
-    """Return where a field of this very name stands, the place nearest to the block it was found in; "" if nowhere."""
-    here = re.sub(r"\[\d+\]", "[]", where).split(".") if where else []
-    places = [place for place in _places(_JOB, []) if _fold(place[-1]) == _fold(key)]
-    if not places:
+def _joined(path: str, key: object) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def _right_path(key: str, path: str) -> str:
+    """Return where a field of this name belongs, nearest to the block that has it now; "" if there is no such field."""
+    here = re.sub(r"\[\d+\]", "[]", path).split(".") if path else []
+    paths = [found for found in _paths(_JOB, []) if _fold(found[-1]) == _fold(key)]
+    if not paths:
         return ""
-    *blocks, name = min(places, key=lambda place: _steps(here, place[:-1]))
+    *blocks, name = min(paths, key=lambda found: _distance(here, found[:-1]))
     if not blocks:
-        return f"on the top level, beside trainingInput: ({name})"
-    return f"below {blocks[0]}: ({'.'.join([*blocks, name])})"
+        return f"at the top level, next to trainingInput: ({name})"
+    return f"under {blocks[0]}: ({'.'.join([*blocks, name])})"
 
 
-def _places(fields: Fields, above: list[str]) -> list[list[str]]:
+def _paths(fields: Fields, above: list[str]) -> list[list[str]]:
     """Return the path of every field."""
     found = []
     for name, kind in fields.items():
@@ -174,12 +178,12 @@ def _places(fields: Fields, above: list[str]) -> list[list[str]]:
         found.append([*above, name])
         inner = kind["[]"] if isinstance(kind, dict) and is_list else kind
         if isinstance(inner, dict):
-            found += _places(inner, [*above, name + "[]" * is_list])
+            found += _paths(inner, [*above, name + "[]" * is_list])
     return found
 
 
-def _steps(one: list[str], other: list[str]) -> int:
-    """Return how many steps up and down lead from one block to another."""
+def _distance(one: list[str], other: list[str]) -> int:
+    """Return the number of levels up and down from one block to another."""
     shared = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     return len(one) + len(other) - 2 * shared
 

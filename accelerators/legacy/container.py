@@ -1,17 +1,22 @@
-"""What a replica ran - a container, or a package on a runtime version - in Vertex's fields."""
+"""The program of a replica, a container or a package on a runtime version, in the fields of Vertex AI."""
 
 import re
 from typing import Any
 
 from accelerators.legacy.report import Report
-from accelerators.legacy.runtime_image import IMAGE_PLACEHOLDER, executor_image
 
+IMAGE_PLACEHOLDER = "IMAGE_URI"
 MODULE_PLACEHOLDER = "PYTHON_MODULE"
 PACKAGE_PLACEHOLDER = "gs://BUCKET/PACKAGE.tar.gz"
 
+# Prebuilt training images: TensorFlow versions with Python 3.7 and, as .py310, with 3.10 (page of 2026-07-15).
+_WITHOUT_SUFFIX = {(1, 15), *((2, minor) for minor in (1, 2, 3, 4, 5, 6, 7, 8, 9, 11))}
+_PY310 = {(2, minor) for minor in (8, 9, 11, 12, 13, 14, 15, 16, 17)}
+_CONTINENTS = {"europe": "europe", "me": "europe", "africa": "europe", "asia": "asia", "australia": "asia"}
+
 
 class Task:
-    """The program of a job: the same for all pools, but for images of their own."""
+    """The program of a job, which all pools share unless they have their own image."""
 
     def __init__(self, training: dict[str, Any], report: Report) -> None:
         self.training = training
@@ -33,17 +38,17 @@ class Task:
     def _container_spec(self, config: dict[str, Any], role: str) -> dict[str, Any]:
         image = config.get("imageUri") or self.image or IMAGE_PLACEHOLDER
         if image == IMAGE_PLACEHOLDER:
-            message = f"none is given: put the address of your image where {IMAGE_PLACEHOLDER} stands"
+            message = f"missing; replace {IMAGE_PLACEHOLDER} with your container image"
             self.report.add("decide", "masterConfig.imageUri", message)
         elif re.match(r"(\w+\.)?gcr\.io/", image):
-            message = f"{image}: Container Registry addresses are served by Artifact Registry now; check that it pulls"
+            message = f"{image}: Artifact Registry serves Container Registry addresses now; check that it can be pulled"
             self.report.add("doubtful", "imageUri", message)
         spec: dict[str, Any] = {"image_uri": image}
         if config.get("containerCommand"):
             spec["command"] = list(config["containerCommand"])
         args = config.get("containerArgs") or []
         if args and self.training.get("args"):
-            message = "args and containerArgs exclude each other; containerArgs was taken, with --job-dir behind it"
+            message = "args and containerArgs exclude each other; containerArgs was used, with --job-dir appended"
             self.report.add("decide", f"{role}Config.containerArgs", message)
         if args:
             spec["args"] = [*args, *_job_dir(self.training, args)]
@@ -53,7 +58,7 @@ class Task:
 
     def _package_spec(self, *, gpu: bool) -> dict[str, Any]:
         spec: dict[str, Any] = {
-            "executor_image_uri": executor_image(self.training, self.report, gpu=gpu),
+            "executor_image_uri": _executor_image(self.training, self.report, gpu=gpu),
             "package_uris": list(self.packages),
             "python_module": self.module,
         }
@@ -64,16 +69,14 @@ class Task:
     def _not_carried_over(self) -> None:
         version = str(self.training.get("pythonVersion") or "")
         if version:
-            old = " and no image has it any more" if version.startswith(("2.", "3.5")) else ""
+            old = ", and no image has it anymore" if version.startswith(("2.", "3.5")) else ""
             self.report.add("dropped", "pythonVersion", f"{version} is part of the image now{old}")
         if self.image and self.training.get("runtimeVersion"):
-            self.report.add(
-                "dropped", "runtimeVersion", "the job has an image of its own; one or the other was allowed"
-            )
+            self.report.add("dropped", "runtimeVersion", "the job has its own image; only one of the two was allowed")
         if self.image:
             for name in ("packageUris", "pythonModule"):
                 if self.training.get(name):
-                    self.report.add("dropped", name, "the job runs an image; the program has to be inside it")
+                    self.report.add("dropped", name, "the job runs its own image, which has to contain the program")
 
 
 def _job_dir(training: dict[str, Any], args: list[str]) -> list[str]:
@@ -86,7 +89,7 @@ def _args(training: dict[str, Any], report: Report) -> list[str]:
     args = list(training.get("args") or [])
     extra = _job_dir(training, args)
     if extra:
-        message = "also handed to the program as --job-dir, as AI Platform Training did; Vertex AI does not do that"
+        message = "also passed to the program as --job-dir, as AI Platform Training did; Vertex AI does not"
         report.add("changed", "jobDir", message)
     return args + extra
 
@@ -95,10 +98,10 @@ def _packages(training: dict[str, Any], report: Report) -> list[str]:
     uris = [uri for uri in training.get("packageUris") or () if uri.startswith("gs://")]
     local = [uri for uri in training.get("packageUris") or () if not uri.startswith("gs://")]
     if local or not uris:
-        found = ", ".join(local) or "no package is given"
+        found = ", ".join(local) or "missing"
         message = (
-            f"{found}: gcloud built and uploaded it; build a source distribution, copy it to Cloud Storage and "
-            f"put its address where {PACKAGE_PLACEHOLDER} stands"
+            f"{found}; gcloud built and uploaded it: build a source distribution, copy it to Cloud Storage and "
+            f"replace {PACKAGE_PLACEHOLDER} with its address"
         )
         report.add("decide", "packageUris", message)
         uris.append(PACKAGE_PLACEHOLDER)
@@ -108,6 +111,27 @@ def _packages(training: dict[str, Any], report: Report) -> list[str]:
 def _module(training: dict[str, Any], report: Report) -> str:
     module = training.get("pythonModule")
     if not module:
-        message = f"none is given: put the module that starts your program where {MODULE_PLACEHOLDER} stands"
+        message = f"missing; replace {MODULE_PLACEHOLDER} with the module that starts your program"
         report.add("decide", "pythonModule", message)
     return str(module or MODULE_PLACEHOLDER)
+
+
+def _executor_image(training: dict[str, Any], report: Report, *, gpu: bool) -> str:
+    """Return the prebuilt image for the runtimeVersion of a job, or a placeholder if there is none."""
+    version = str(training.get("runtimeVersion") or "")
+    parts = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)?", version)
+    release = (int(parts.group(1)[:3]), int(parts.group(2)[:3])) if parts else (0, 0)
+    if release not in _WITHOUT_SUFFIX | _PY310:
+        message = (
+            f"there is no prebuilt image for {version or 'a missing version'}; replace {IMAGE_PLACEHOLDER} with one, "
+            "preferably your own container image with your package"
+        )
+        report.add("decide", "runtimeVersion", message)
+        return IMAGE_PLACEHOLDER
+    continent = _CONTINENTS.get(str(training.get("region", "")).split("-")[0], "us")
+    suffix = "" if release in _WITHOUT_SUFFIX else ".py310"
+    kind = "gpu" if gpu else "cpu"
+    image = f"{continent}-docker.pkg.dev/vertex-ai/training/tf-{kind}.{release[0]}-{release[1]}{suffix}:latest"
+    message = f"{version} becomes {image}, which is past its end of availability; prefer your own container image"
+    report.add("doubtful", "runtimeVersion", message)
+    return image

@@ -1,4 +1,4 @@
-"""Converts a legacy job, given as config.yaml, command line or both, and checks the result."""
+"""The conversion of a legacy job, from config.yaml, command line or both, and the check of the result."""
 
 from dataclasses import dataclass, field
 from datetime import date
@@ -11,7 +11,7 @@ from accelerators.job.finding import Finding
 from accelerators.legacy.command_line import Command
 from accelerators.legacy.config_file import read_config
 from accelerators.legacy.job import vertex_job
-from accelerators.legacy.machines import Garage
+from accelerators.legacy.machines import MachineConverter
 from accelerators.legacy.merge import merge
 from accelerators.legacy.parameters import pipeline_parameters, worker_pools
 from accelerators.legacy.report import LegacyInputError, Report
@@ -22,11 +22,11 @@ class Conversion:
     """A converted job.
 
     Attributes:
-        job: CustomJob or HyperparameterTuningJob fields.
-        parameters: The same as parameters of this project's pipeline, where that was asked for.
-        region: Region of the job; empty when none is named.
-        report: What was changed, dropped or is to be decided.
-        findings: What `check` says about the job.
+        job: The fields of a CustomJob or HyperparameterTuningJob.
+        parameters: The machines as parameters for this project's pipeline, if these were requested.
+        region: Region of the job; empty if the input has none.
+        report: What was changed or dropped, and what the user has to decide.
+        findings: The findings of `check` for the job.
     """
 
     job: dict[str, Any]
@@ -37,7 +37,7 @@ class Conversion:
 
     @property
     def needs_decision(self) -> bool:
-        """Whether the job cannot run before somebody has decided something."""
+        """Whether the user has to decide something before the job can run."""
         return self.report.needs_decision or any(finding.severity == "error" for finding in self.findings)
 
 
@@ -54,16 +54,16 @@ def convert(
     """Convert a job of AI Platform Training.
 
     Args:
-        document: What its config.yaml holds; None without one.
+        document: The content of its config.yaml; None without one.
         command: Its command line; None without one.
-        report: Report that already has remarks, e.g. of `read_command`; None starts a new one.
-        replace_retired: Put current GPUs in the place of retired ones instead of proposing them.
-        as_parameters: Also return the parameters of this project's pipeline.
+        report: A report with earlier remarks, e.g. from `read_command`; None for a new one.
+        replace_retired: Whether to replace retired GPUs instead of proposing replacements.
+        as_parameters: Whether to return parameters for this project's pipeline, too.
         catalogue: The tables; None for `load_catalogue()`.
         today: The day for end-of-support dates; None for the real one.
 
     Raises:
-        LegacyInputError: If the input has mistakes; it names all of them.
+        LegacyInputError: If the input has mistakes; it names them all.
     """
     notes = report or Report()
     job = read_config(document, notes) if document is not None else {}
@@ -74,13 +74,15 @@ def convert(
     old = job.get("trainingInput", {})
     region = str(old.get("region") or "")
     if region and "$" not in region:
-        message = f"no field of the job: submit the job or the pipeline to {region} (with gcloud: --region={region})"
+        message = f"not a field of the job; submit the job or the pipeline to {region} (with gcloud: --region={region})"
         notes.add("changed", "region", message)
     tables, day = catalogue or load_catalogue(), today or date.today()
     known = region if region in tables.training_regions else ""
-    garage = Garage(catalogue=tables, report=notes, replace_retired=replace_retired, region=known, today=day)
-    made = vertex_job(job, garage, notes)
-    # A region that is a shell variable is reported already.
+    converter = MachineConverter(
+        catalogue=tables, report=notes, replace_retired=replace_retired, region=known, today=day
+    )
+    made = vertex_job(job, converter, notes)
+    # The report already has a region that is a shell variable.
     findings = _checked(made, "" if "$" in region else region, tables, day)
     parameters = None
     if as_parameters:

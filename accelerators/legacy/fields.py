@@ -3,7 +3,7 @@
 TEXT, COUNT, BOOL, TEXTS, TEXT_MAP, NUMBERS, NUMBER = "text", "count", "bool", "texts", "text map", "numbers", "number"
 
 Fields = dict[str, "str | Fields"]
-"""Field -> type, or the fields below it; a list of messages has the single key "[]"."""
+"""Field -> type, or its nested fields; a list of messages has the single key "[]"."""
 
 _ACCELERATOR: Fields = {"count": COUNT, "type": TEXT}
 _REPLICA: Fields = {
@@ -67,9 +67,9 @@ TRAINING_INPUT: Fields = {
         for part, kind in (("Type", TEXT), ("Count", COUNT), ("Config", _REPLICA))
     },
 }
-"""The part of a Job that says how to train."""
+"""The part of a Job that configures the training."""
 
 SET_BY_THE_SERVICE = (
     "createTime endTime errorMessage etag jobPosition predictionOutput startTime state trainingOutput".split()
 )
-"""Fields of a described job that were never input."""
+"""Fields in the description of a job that were never input."""

@@ -1,9 +1,9 @@
-"""The whole of a legacy Job as a Vertex CustomJob or HyperparameterTuningJob."""
+"""A legacy Job as a CustomJob or HyperparameterTuningJob of Vertex AI."""
 
 import re
 from typing import Any
 
-from accelerators.legacy.machines import Garage
+from accelerators.legacy.machines import MachineConverter
 from accelerators.legacy.pools import worker_pools
 from accelerators.legacy.report import Report
 from accelerators.legacy.tuning import tuning_job
@@ -15,10 +15,10 @@ _STRATEGIES = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
 _SHELL = re.compile(r"\$\{?\w+\}?|\$\(|%\w+%|`")
 
 
-def vertex_job(job: dict[str, Any], garage: Garage, report: Report) -> dict[str, Any]:
-    """Return the fields of a CustomJob, or of a HyperparameterTuningJob where the job tuned hyperparameters."""
+def vertex_job(job: dict[str, Any], converter: MachineConverter, report: Report) -> dict[str, Any]:
+    """Return the fields of a CustomJob, or of a HyperparameterTuningJob if the job tuned hyperparameters."""
     training = job.get("trainingInput", {})
-    spec: dict[str, Any] = {"worker_pool_specs": worker_pools(training, garage, report)}
+    spec: dict[str, Any] = {"worker_pool_specs": worker_pools(training, converter, report)}
     scheduling = _scheduling(training.get("scheduling") or {}, report)
     if scheduling:
         spec["scheduling"] = scheduling
@@ -45,10 +45,10 @@ def vertex_job(job: dict[str, Any], garage: Garage, report: Report) -> dict[str,
 def _name(job: dict[str, Any], report: Report) -> str:
     name = job.get("jobId") or ""
     if not name:
-        report.add("doubtful", "jobId", f"none is given: put a name where {NAME_PLACEHOLDER} stands")
+        report.add("doubtful", "jobId", f"missing; replace {NAME_PLACEHOLDER} with a name")
         return NAME_PLACEHOLDER
     if len(name) > _MAX_NAME:
-        report.add("changed", "jobId", f"cut to {_MAX_NAME} characters, the longest display name")
+        report.add("changed", "jobId", f"cut to {_MAX_NAME} characters, the maximum for a display name")
     return str(name)[:_MAX_NAME]
 
 
@@ -65,13 +65,13 @@ def _scheduling(old: dict[str, Any], report: Report) -> dict[str, Any]:
         else:
             near = closest(name, _STRATEGIES)
             hint = f"did you mean {near[0]}?" if near else f"expected {listed(_STRATEGIES)}"
-            report.add("decide", "scheduling.strategy", f"{name} was no strategy of AI Platform Training; {hint}")
+            report.add("decide", "scheduling.strategy", f"{name} was not a strategy of AI Platform Training; {hint}")
     if "resilientToWorkerRestart" in old:
-        # By their docstrings the two say the opposite: a resilient job needs no restart of all its replicas.
+        # By their documentation the two are opposites: a resilient job needs no restart of all its replicas.
         new["restart_job_on_worker_restart"] = not old["resilientToWorkerRestart"]
         message = (
             f"{str(old['resilientToWorkerRestart']).lower()} becomes restart_job_on_worker_restart "
-            f"{str(not old['resilientToWorkerRestart']).lower()}: a job that bears a lost worker needs no full restart"
+            f"{str(not old['resilientToWorkerRestart']).lower()}: a job that survives a lost worker needs no full restart"
         )
         report.add("doubtful", "scheduling.resilientToWorkerRestart", message)
     if "priority" in old:
@@ -82,12 +82,14 @@ def _scheduling(old: dict[str, Any], report: Report) -> dict[str, Any]:
 def _duration(value: str, name: str, target: str, new: dict[str, Any], report: Report) -> None:
     text = f"{value}s" if value.isdecimal() else value
     if not target:
-        message = f"{value}: Vertex AI limits the waiting only with FLEX_START (max_wait_duration)"
+        message = f"{value}: Vertex AI limits the waiting time only with FLEX_START (max_wait_duration)"
         report.add("dropped", f"scheduling.{name}", message)
     elif re.fullmatch(r"\d{1,12}(\.\d{1,9})?s", text):
         new[target] = text
     else:
-        message = f"{value!r} is no duration; expected seconds with an s, e.g. 7200s: left out, the default is 7 days"
+        message = (
+            f"{value!r} is not a duration; expected seconds, e.g. 7200s: left out, so the default of 7 days applies"
+        )
         report.add("decide", f"scheduling.{name}", message)
 
 
@@ -95,20 +97,18 @@ def _roles_in_tf_config(training: dict[str, Any], spec: dict[str, Any], report: 
     pools = [pool for pool in spec["worker_pool_specs"] if pool]
     chief = training.get("useChiefInTfConfig")
     if chief is not None:
-        report.add("dropped", "useChiefInTfConfig", "Vertex AI always says chief in TF_CONFIG")
+        report.add("dropped", "useChiefInTfConfig", "Vertex AI always uses chief in TF_CONFIG")
     old_runtime = re.match(r"1\.|2\.0", str(training.get("runtimeVersion") or "")) is not None
     own_image = bool((training.get("masterConfig") or {}).get("imageUri"))
     if len(pools) > 1 and not chief and (own_image or old_runtime):
-        message = (
-            "the first replica was called master and is called chief now; code that looks for master needs a change"
-        )
+        message = "the first replica was called master and is called chief now; change code that looks for master"
         report.add("doubtful", "TF_CONFIG", message)
 
 
 def _shell_variables(job: dict[str, Any], report: Report) -> None:
     for path, text in _texts(job, ""):
         if _SHELL.search(text) and not path.endswith("]"):
-            message = f"{text} holds a shell variable, which nothing fills in here; write the value"
+            message = f"{text} contains a shell variable, which is not expanded here; write the value"
             report.add("decide", path.removeprefix("trainingInput."), message)
 
 

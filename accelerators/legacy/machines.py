@@ -1,4 +1,4 @@
-"""Machine names of AI Platform Training, the GPUs inside them, and what takes the place of retired GPUs."""
+"""Machine names of AI Platform Training, the GPUs inside them, and the replacements of retired GPUs."""
 
 from dataclasses import dataclass, replace
 from datetime import date
@@ -16,7 +16,7 @@ _POD_TYPES = {"TPU_V2_POD": "TPU_V2", "TPU_V3_POD": "TPU_V3"}
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What one replica runs on, in Vertex's names."""
+    """The machine of one replica, in the names of Vertex AI."""
 
     machine_type: str
     accelerator_type: str = ""
@@ -36,8 +36,8 @@ class Machine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Garage:
-    """Translates machines for one job."""
+class MachineConverter:
+    """The conversion of the machines of one job, which adds its remarks to the report."""
 
     catalogue: Catalogue
     report: Report
@@ -57,12 +57,12 @@ class Garage:
             accelerator_type=old.accelerator_type,
             accelerator_count=old.accelerator_count,
         )
-        doubt = "" if old.confidence == "high" else "; no table of Google's was found for it, so compare the sizes"
+        doubt = "" if old.confidence == "high" else "; no table of Google's lists it, so compare the sizes"
         if old.machine_type == "n1-standard-8" and old.category == "cpu":
-            doubt = "; the equal n1-highcpu-8 is not offered for training, this is the nearest"
+            doubt = "; its equal n1-highcpu-8 is not offered for training, this is the nearest"
         self.report.add("doubtful" if doubt else "changed", f"{role}Type", f"{name} becomes {machine}{doubt}")
         if accelerator:
-            message = f"{name} brings its own GPUs or none; acceleratorConfig was never allowed with it and is left out"
+            message = f"{name} has its own GPUs or none; acceleratorConfig was never allowed with it and is left out"
             self.report.add("decide", f"{role}Config.acceleratorConfig", message)
         return self._current(machine, role)
 
@@ -71,10 +71,10 @@ class Garage:
         count = int(accelerator.get("count") or 0)
         if name not in self.catalogue.machines and name != MACHINE_PLACEHOLDER:
             known = (*self.catalogue.machines, *self.catalogue.legacy_machines)
-            message = f"{name} is no machine type for custom training{did_you_mean(name, known)}; choose one"
+            message = f"{name} is not a machine type for custom training{did_you_mean(name, known)}; choose one"
             self.report.add("decide", f"{role}Type", message)
         if bool(kind) != bool(count):
-            message = f"acceleratorConfig has {kind or 'no type'} and count {count}; give both, or neither"
+            message = f"type is {kind or 'missing'} and count is {count}; set both or neither"
             self.report.add("decide", f"{role}Config.acceleratorConfig", message)
         if kind in _POD_TYPES:
             message = f"{kind} is {_POD_TYPES[kind]} with a count of 32 or more on Vertex AI; check the count"
@@ -84,19 +84,21 @@ class Garage:
         return Machine(machine_type=name, accelerator_type=kind, accelerator_count=count)
 
     def _never_worked(self, name: str, kind: str, count: int, role: str) -> None:
-        """Remark on what AI Platform Training itself would have refused."""
+        """Add a remark if AI Platform Training itself would have rejected the machine."""
         listed_there = any(machine == name for machine, _ in self.catalogue.legacy_counts)
         if not kind or not count or not listed_there:
             return
         valid = self.catalogue.legacy_counts.get((name, kind), ())
         if count not in valid:
-            taken = f"took {listed(valid)} of them there" if valid else "did not take them there at all"
-            message = f"{count} x {kind} on {name}: AI Platform Training {taken}, so this job never ran as it stands"
+            valid_there = f"supported {listed(valid)} there" if valid else "did not support this GPU there"
+            message = (
+                f"{count} x {kind} on {name}: AI Platform Training {valid_there}, so this job never ran as written"
+            )
             self.report.add("doubtful", f"{role}Config.acceleratorConfig", message)
 
     def _tpu(self, name: str, accelerator: dict[str, Any], role: str) -> Machine:
         message = (
-            f"{name}: a TPU job on Vertex AI is one pool with one replica, and a master beside it does not carry over; "
+            f"{name}: a TPU job on Vertex AI is one pool with one replica, so a separate master cannot be kept; "
             "choose a TPU or GPU machine yourself"
         )
         self.report.add("decide", f"{role}Type", message)
@@ -111,33 +113,33 @@ class Garage:
         entry = self.catalogue.accelerators.get(machine.accelerator_type)
         if entry is None or not has_ended(entry, self.today):
             return machine
-        gone = f"{entry.name} is gone since {entry.end_of_support}"
-        heir = replacement(self.catalogue, machine, self.region, self.today)
-        if heir is None:
-            message = f"{gone} and nothing takes its place on {machine.machine_type}; choose another machine"
+        ended = f"{entry.name} reached its end of support on {entry.end_of_support}"
+        successor = replacement(self.catalogue, machine, self.region, self.today)
+        if successor is None:
+            message = f"{ended} and no GPU replaces it on {machine.machine_type}; choose another machine"
             self.report.add("decide", f"{role}Type", message)
             return machine
         if not self.replace_retired:
-            message = f"{gone}; proposed: {heir} (--replace-retired puts it in)"
+            message = f"{ended}; proposed: {successor} (applied with --replace-retired)"
             self.report.add("decide", f"{role} accelerator", message)
             return machine
-        self.report.add("changed", f"{role} accelerator", f"{gone}: {machine} becomes {heir}, for --replace-retired")
-        return heir
+        self.report.add("changed", f"{role} accelerator", f"{ended}: {machine} becomes {successor} (--replace-retired)")
+        return successor
 
 
 def replacement(catalogue: Catalogue, machine: Machine, region: str, today: date) -> Machine | None:
-    """Return the machine with a current GPU in place of a retired one, the same number if that is valid.
+    """Return the machine with a current GPU instead of a retired one, if possible in the same number.
 
     Args:
         catalogue: The tables.
         machine: A machine whose accelerator reached its end of support.
-        region: Where it is to run; "" for anywhere. If no successor is offered there, one that is not is returned.
+        region: Region of the job; "" for any. If it offers no successor, one from elsewhere is returned.
         today: The day for end-of-support dates.
     """
-    heirs = [name for name in SUCCESSORS.get(machine.accelerator_type, ()) if not _ended(catalogue, name, today)]
-    here = [name for name in heirs if _offered(catalogue, name, region)]
+    successors = [name for name in SUCCESSORS.get(machine.accelerator_type, ()) if not _ended(catalogue, name, today)]
+    here = [name for name in successors if _offered(catalogue, name, region)]
     for same_count in (True, False):
-        for name in (*here, *heirs):
+        for name in (*here, *successors):
             counts = catalogue.counts.get((machine.machine_type, name), ())
             if machine.accelerator_count in counts:
                 return replace(machine, accelerator_type=name)

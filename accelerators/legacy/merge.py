@@ -1,4 +1,4 @@
-"""Lays the flags of a command line over a config.yaml, the way gcloud did."""
+"""The flags of a command line merged into a config.yaml, as gcloud did it."""
 
 import re
 from typing import Any
@@ -21,21 +21,21 @@ _TEXT_FLAGS = {
     "--parameter-server-machine-type": "parameterServerType",
 }
 _CLIENT_FLAGS = {
-    "--stream-logs": "shows logs while the job runs; use `gcloud ai custom-jobs stream-logs` afterwards",
-    "--async": "does not wait for the job; nothing to convert",
-    "--staging-bucket": "where gcloud uploaded your package; upload it yourself now",
-    "--project": "the project is chosen when the job is sent",
+    "--stream-logs": "showed logs while the job ran; use `gcloud ai custom-jobs stream-logs` instead",
+    "--async": "did not wait for the job; nothing to convert",
+    "--staging-bucket": "gcloud uploaded your package there; upload it yourself now",
+    "--project": "choose the project when you submit the job",
 }
 _KMS_PARTS = ("--kms-project", "--kms-location", "--kms-keyring", "--kms-key")
 
 
 def merge(job: dict[str, Any], command: Command, report: Report) -> dict[str, Any]:
-    """Return the Job with the flags over the fields of the file; a flag wins, field by field.
+    """Return the Job with the flags merged into the fields of the file; a flag replaces its field.
 
     Args:
-        job: What `read_config` returned; an empty mapping when there is no file.
+        job: The result of `read_config`; an empty mapping without a file.
         command: The command line.
-        report: Gets a remark for what the flags replace and for what gcloud would have lost.
+        report: Gets a remark for every field that a flag replaces or that gcloud would have ignored.
 
     Raises:
         LegacyInputError: If the value of a flag cannot be read.
@@ -64,7 +64,9 @@ def merge(job: dict[str, Any], command: Command, report: Report) -> dict[str, An
 
 def _replace(training: dict[str, Any], name: str, value: object, flag: str, report: Report) -> None:
     if name in training and training[name] != value:
-        report.add("changed", name, f"{quoted(training[name])} of the file gives way to {quoted(value)} of {flag}")
+        report.add(
+            "changed", name, f"{quoted(training[name])} from the file is replaced with {quoted(value)} from {flag}"
+        )
     training[name] = value
 
 
@@ -111,7 +113,7 @@ def _accelerator(text: str, flag: str, problems: list[str]) -> dict[str, Any]:
 def _pairs(text: str, flag: str, problems: list[str]) -> dict[str, str]:
     pairs = dict(part.partition("=")[::2] for part in text.split(",") if part)
     if not all("=" in part for part in text.split(",") if part):
-        problems.append(f"{flag} is {quoted(text)}; expected NAME=VALUE, several separated by commas")
+        problems.append(f"{flag} is {quoted(text)}; expected NAME=VALUE pairs separated by commas")
     return pairs
 
 
@@ -123,7 +125,7 @@ def _booleans(command: Command, training: dict[str, Any], problems: list[str], r
         training["useChiefInTfConfig"] = chief.casefold() == "true"
     web_access = command.flags.get("--enable-web-access") == "true"
     if training.get("enableWebAccess") and not web_access:
-        message = "gcloud took web access from the flag only and ignored the file; left out, as it was for your jobs"
+        message = "gcloud used only the flag and ignored the file; left out, as it was in your jobs"
         report.add("dropped", "enableWebAccess", message)
     training["enableWebAccess"] = web_access
 
@@ -134,7 +136,9 @@ def _packages(command: Command, training: dict[str, Any], report: Report) -> Non
     if path or listed_packages:
         _replace(training, "packageUris", listed_packages + [path] * bool(path), "the package flags", report)
     elif "packageUris" in training and not _image(training):
-        message = "kept from the file, although gcloud would have replaced them by the (missing) packages of the flags"
+        message = (
+            "kept from the file, although gcloud would have replaced them with the (missing) packages from the flags"
+        )
         report.add("doubtful", "packageUris", message)
 
 
@@ -144,7 +148,7 @@ def _image(training: dict[str, Any]) -> bool:
 
 def _region(command: Command, training: dict[str, Any], report: Report) -> None:
     if "region" in training and not command.flags.get("--region"):
-        message = f"{training['region']} of the file; gcloud would have taken the region of its own settings instead"
+        message = f"{training['region']} from the file; gcloud would have used the region from its own settings"
         report.add("doubtful", "region", message)
 
 
@@ -158,10 +162,10 @@ def _encryption(command: Command, training: dict[str, Any], problems: list[str],
         return
     missing = [flag for flag in _KMS_PARTS[1:] if flag not in given]
     if missing:
-        problems.append(f"{' '.join(given)} without {listed(missing, 'and')}; give the whole key")
+        problems.append(f"{' '.join(given)} without {listed(missing, 'and')}; give the full key")
         return
     if "--kms-project" not in given:
-        report.add("decide", "--kms-project", "not given: put the project of the key where KMS_PROJECT stands")
+        report.add("decide", "--kms-project", "missing; replace KMS_PROJECT with the project of the key")
     project = given.get("--kms-project", "KMS_PROJECT")
     ring = f"projects/{project}/locations/{given['--kms-location']}/keyRings/{given['--kms-keyring']}"
     training["encryptionConfig"] = {"kmsKeyName": f"{ring}/cryptoKeys/{key}"}

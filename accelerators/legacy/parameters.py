@@ -1,4 +1,4 @@
-"""A converted job as the parameters of this project's pipeline."""
+"""The machines of a converted job as parameters for this project's pipeline."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from accelerators.legacy.fields import ROLES
 from accelerators.legacy.job import NAME_PLACEHOLDER
 from accelerators.legacy.report import Report
 
-# Remarks on the old program do not matter to a pipeline that brings its own.
+# Remarks on the old program do not matter to a pipeline that runs its own.
 _PROGRAM = frozenset(
     "args imageUri jobDir jobId packageUris pythonModule pythonVersion runtimeVersion TF_CONFIG "
     "useChiefInTfConfig".split()
@@ -18,12 +18,12 @@ _ELSEWHERE = {
 
 
 def pipeline_parameters(job: dict[str, Any], report: Report, old: dict[str, Any]) -> dict[str, Any]:
-    """Return the pipeline parameters that stand for the machines of a job; the rest is reported as dropped.
+    """Return the pipeline parameters for the machines of a job; report everything else as dropped.
 
     Args:
-        job: What `vertex_job` returned.
+        job: The result of `vertex_job`.
         report: Gets a remark for everything that the pipeline has no parameter for.
-        old: The `trainingInput` that the job was made of.
+        old: The `trainingInput` that the job was converted from.
     """
     spec = job.get("job_spec") or job.get("trial_job_spec") or {}
     pools = spec["worker_pool_specs"]
@@ -44,15 +44,15 @@ def pipeline_parameters(job: dict[str, Any], report: Report, old: dict[str, Any]
         parameters["kms_key"] = job["encryption_spec"]["kms_key_name"]
     report.remarks = [remark for remark in report.remarks if remark.field not in _PROGRAM]
     for name in sorted(_PROGRAM & set(old)):
-        own_root = "the pipeline keeps checkpoints and models below its own pipeline root"
-        own_program = "it belongs to your program; the pipeline brings its own image and trainer"
+        own_root = "the pipeline keeps checkpoints and models under its own pipeline root"
+        own_program = "belongs to your program; the pipeline runs its own image and trainer"
         report.add("dropped", name, own_root if name == "jobDir" else own_program)
     _not_in_the_pipeline(job, spec, report)
     return parameters
 
 
 def worker_pools(parameters: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the worker pools that the pipeline would make of the parameters, for the check."""
+    """Return the worker pools that the pipeline would create from the parameters, for the check."""
     bare = {"machine_type": parameters["machine_type"]}
     gpus = {name: parameters[name] for name in ("accelerator_type", "accelerator_count") if parameters[name]}
     workers, servers = parameters["replica_count"] - 1, parameters["parameter_server_count"]
@@ -67,16 +67,16 @@ def worker_pools(parameters: dict[str, Any]) -> list[dict[str, Any]]:
 def _replicas(pools: list[dict[str, Any]], report: Report) -> dict[str, int]:
     workers, servers, evaluators = ([*pools[1:], {}, {}, {}])[:3]
     if workers and workers["machine_spec"] != pools[0]["machine_spec"]:
-        message = "the workers had another machine than the master; the pipeline gives all the master's"
+        message = "the workers had another machine than the master; the pipeline uses the master's for all"
         report.add("decide", "workerType", message)
     if servers:
-        message = "parameter servers get the master's machine without its GPUs; they had one of their own"
+        message = "parameter servers get the machine of the master without its GPUs; they had their own"
         report.add("changed", "parameterServerType", message)
     if servers and not workers:
-        message = "parameter servers without workers: the pipeline needs replica_count 2 or more with them"
+        message = "parameter servers without workers; the pipeline needs a replica_count of 2 or more with them"
         report.add("decide", "parameterServerCount", message)
     if evaluators:
-        report.add("dropped", "evaluatorType", "the pipeline evaluates in a step of its own")
+        report.add("dropped", "evaluatorType", "the pipeline evaluates in its own step")
     return {
         "replica_count": 1 + int(workers.get("replica_count", 0)),
         "parameter_server_count": int(servers.get("replica_count", 0)),
@@ -91,8 +91,10 @@ def _not_in_the_pipeline(job: dict[str, Any], spec: dict[str, Any], report: Repo
         if name in job or name in spec:
             report.add("dropped", name, reason)
     if (spec.get("scheduling") or {}).get("restart_job_on_worker_restart") is not None:
-        report.add("dropped", "restart_job_on_worker_restart", "the pipeline sets it by the number of replicas")
+        report.add(
+            "dropped", "restart_job_on_worker_restart", "the pipeline sets it according to the number of replicas"
+        )
     if any(pool.get("disk_spec") for pool in spec["worker_pool_specs"]):
-        report.add("dropped", "diskConfig", "the pipeline takes the default boot disk")
+        report.add("dropped", "diskConfig", "the pipeline uses the default boot disk")
     if "study_spec" in job:
-        report.add("decide", "hyperparameters", "the pipeline trains one model and tunes nothing; choose the values")
+        report.add("decide", "hyperparameters", "the pipeline trains one model without tuning; choose the values")

@@ -4,49 +4,51 @@ from typing import Any
 
 from accelerators.legacy.container import Task
 from accelerators.legacy.fields import ROLES
-from accelerators.legacy.machines import MACHINE_PLACEHOLDER, Garage
+from accelerators.legacy.machines import MACHINE_PLACEHOLDER, MachineConverter
 from accelerators.legacy.report import Report
 from userinput.spelling import closest
 
 _TIERS = ("BASIC", "STANDARD_1", "PREMIUM_1", "BASIC_GPU", "BASIC_TPU", "CUSTOM")
 
 
-def worker_pools(training: dict[str, Any], garage: Garage, report: Report) -> list[dict[str, Any]]:
-    """Return master, workers, parameter servers and evaluators as pools 0 to 3; unused ones before others are {}."""
-    wanted = _expanded(training, garage, report)
+def worker_pools(training: dict[str, Any], converter: MachineConverter, report: Report) -> list[dict[str, Any]]:
+    """Return master, workers, parameter servers and evaluators as pools 0 to 3; {} is an unused pool before others."""
+    wanted = _expanded(training, converter, report)
     task = Task(wanted, report)
-    pools = [_pool(wanted, role, garage, task) for role in ROLES]
+    pools = [_pool(wanted, role, converter, task) for role in ROLES]
     while pools and not pools[-1]:
         pools.pop()
     if {} in pools:
-        message = "an unused pool in between stays as {}; a plain CustomJob may have it, CustomTrainingJobOp drops it"
+        message = (
+            "an unused pool before others stays as {}; a plain CustomJob may have it, but CustomTrainingJobOp drops it"
+        )
         report.add("doubtful", "worker pools", message)
     return pools
 
 
-def _expanded(training: dict[str, Any], garage: Garage, report: Report) -> dict[str, Any]:
-    """Return the training input with the machines of its scale tier written out."""
+def _expanded(training: dict[str, Any], converter: MachineConverter, report: Report) -> dict[str, Any]:
+    """Return the training input with its scale tier expanded to machines."""
     tier = _tier(training, report)
     own = [name for role in ROLES for name in (f"{role}Type", f"{role}Count") if training.get(name)]
     wanted = dict(training)
     if tier == "CUSTOM":
         return wanted
     if "masterType" in own:
-        message = f"{tier}, but masterType is given, which only CUSTOM allowed; read as CUSTOM: check that it is meant"
+        message = f"{tier}, but masterType is given, which only CUSTOM allowed; treated as CUSTOM, so check it"
         report.add("decide", "scaleTier", message)
         return wanted
     for name in own:
-        report.add("dropped", name, f"only the scale tier CUSTOM reads it, and this is {tier}")
+        report.add("dropped", name, f"only used with the scale tier CUSTOM, and this is {tier}")
         del wanted[name]
     if tier == "BASIC_TPU":
-        message = f"BASIC_TPU: choose a TPU or GPU machine and put it where {MACHINE_PLACEHOLDER} stands"
+        message = f"BASIC_TPU; replace {MACHINE_PLACEHOLDER} with a TPU or GPU machine type"
         report.add("decide", "scaleTier", message)
         return wanted | {"masterType": MACHINE_PLACEHOLDER}
     for role in ROLES:
-        replicas, machine = garage.catalogue.legacy_tiers.get((tier, role), (0, ""))
+        replicas, machine = converter.catalogue.legacy_tiers.get((tier, role), (0, ""))
         if machine:
             wanted |= {f"{role}Type": machine, f"{role}Count": replicas}
-    report.add("changed", "scaleTier", f"{tier} is written out as machines: Vertex AI has no scale tiers")
+    report.add("changed", "scaleTier", f"{tier} is expanded to machines, because Vertex AI has no scale tiers")
     return wanted
 
 
@@ -54,41 +56,41 @@ def _tier(training: dict[str, Any], report: Report) -> str:
     given = training.get("scaleTier")
     if not given:
         if training.get("masterType"):
-            report.add("doubtful", "scaleTier", "not given; taken as CUSTOM, as masterType is")
+            report.add("doubtful", "scaleTier", "missing; treated as CUSTOM, because masterType is set")
             return "CUSTOM"
-        report.add("doubtful", "scaleTier", "not given; taken as BASIC, the service's default")
+        report.add("doubtful", "scaleTier", "missing; treated as BASIC, the default of the service")
         return "BASIC"
     tier = str(given).upper().replace("-", "_")
     if tier not in _TIERS:
         near = closest(tier, _TIERS)
-        hint = f"; taken as {near[0]}" if near else "; taken as CUSTOM"
-        report.add("decide", "scaleTier", f"{given!r} is no scale tier ({', '.join(_TIERS)}){hint}")
+        hint = f"; treated as {near[0]}" if near else "; treated as CUSTOM"
+        report.add("decide", "scaleTier", f"{given!r} is not a scale tier ({', '.join(_TIERS)}){hint}")
         return near[0] if near else "CUSTOM"
     return tier
 
 
-def _pool(training: dict[str, Any], role: str, garage: Garage, task: Task) -> dict[str, Any]:
+def _pool(training: dict[str, Any], role: str, converter: MachineConverter, task: Task) -> dict[str, Any]:
     name = training.get(f"{role}Type") or ""
     config = training.get(f"{role}Config") or {}
     replicas = 1 if role == "master" else int(training.get(f"{role}Count") or 0)
     if not replicas:
         if name or config:
-            garage.report.add("dropped", f"{role}Type", f"{role}Count is 0, so that there was no such replica")
+            converter.report.add("dropped", f"{role}Type", f"{role}Count is 0, so there was no such replica")
         return {}
     if not name:
         name = MACHINE_PLACEHOLDER
-        message = f"none is given: put a machine type where {MACHINE_PLACEHOLDER} stands"
-        garage.report.add("decide", f"{role}Type", message)
-    machine = garage.machine(name, config.get("acceleratorConfig") or {}, role)
+        message = f"missing; replace {MACHINE_PLACEHOLDER} with a machine type"
+        converter.report.add("decide", f"{role}Type", message)
+    machine = converter.machine(name, config.get("acceleratorConfig") or {}, role)
     if config.get("tpuTfVersion"):
-        garage.report.add(
-            "dropped", f"{role}Config.tpuTfVersion", "Vertex AI has no such field; it is part of the image"
+        converter.report.add(
+            "dropped", f"{role}Config.tpuTfVersion", "Vertex AI has no such field; the version is part of the image"
         )
     pool: dict[str, Any] = {"machine_spec": machine.as_spec(), "replica_count": replicas}
     if config.get("diskConfig"):
         pool["disk_spec"] = _disk(config["diskConfig"])
     gpu = machine.accelerator_type.startswith("NVIDIA")
-    # Workers, parameter servers and evaluators run the master's image unless they have their own.
+    # Workers, parameter servers and evaluators run the image of the master unless they have their own.
     return pool | task.for_role(_with_command(training, config), gpu=gpu, role=role)
 
 

@@ -1,4 +1,4 @@
-"""What a conversion did to every field that it did not simply carry over."""
+"""The remarks of a conversion on every field that it did not simply copy."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -9,7 +9,7 @@ Kind = Literal["changed", "dropped", "doubtful", "decide"]
 
 
 class LegacyInputError(UserError):
-    """A config.yaml or command line has mistakes that have to be mended first; `problems` has one line for each."""
+    """A config.yaml or command line has mistakes; `problems` has a line for each, and the command prints them all."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("; ".join(problems))
@@ -18,29 +18,29 @@ class LegacyInputError(UserError):
 
 @dataclass(frozen=True, kw_only=True)
 class Remark:
-    """One thing that the owner of the job should know."""
+    """A change or an open question that the user should know about."""
 
     kind: Kind
-    """changed: another value means the same now; dropped: there is nothing like it; doubtful: probably right;
-    decide: the job cannot run, or not as before, until somebody decides."""
+    """changed: another value means the same now; dropped: Vertex AI has no equivalent; doubtful: probably right;
+    decide: the job cannot run, or not as before, until the user decides."""
     field: str
-    """The field or flag, as AI Platform Training calls it."""
+    """The field or flag, under its name on AI Platform Training."""
     message: str
 
 
 @dataclass(kw_only=True)
 class Report:
-    """All remarks of one conversion, in the order in which they came up."""
+    """All remarks of one conversion, in the order in which they were added."""
 
     remarks: list[Remark] = field(default_factory=list)
 
     def add(self, kind: Kind, field_name: str, message: str) -> None:
-        """Note a remark once."""
+        """Add a remark, unless the report already has it."""
         remark = Remark(kind=kind, field=field_name, message=" ".join(message.split()))
         if remark not in self.remarks:
             self.remarks.append(remark)
 
     @property
     def needs_decision(self) -> bool:
-        """Whether somebody has to decide something before the job can run."""
+        """Whether the user has to decide something before the job can run."""
         return any(remark.kind == "decide" for remark in self.remarks)

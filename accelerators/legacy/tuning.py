@@ -14,7 +14,7 @@ _KINDS = ("DOUBLE", "INTEGER", "CATEGORICAL", "DISCRETE")
 
 
 def tuning_job(old: dict[str, Any], report: Report) -> dict[str, Any]:
-    """Return study_spec and trial counts."""
+    """Return study_spec and trial counts of a HyperparameterTuningJob."""
     study: dict[str, Any] = {
         "metrics": [_metric(old, report)],
         "parameters": [
@@ -23,12 +23,12 @@ def tuning_job(old: dict[str, Any], report: Report) -> dict[str, Any]:
         ],
     }
     if not study["parameters"]:
-        report.add("decide", "hyperparameters.params", "none is given; a study needs at least one")
+        report.add("decide", "hyperparameters.params", "missing; a study needs at least one parameter")
     algorithm = _name(old.get("algorithm"))
     if algorithm in _ALGORITHMS:
         study["algorithm"] = algorithm
     elif algorithm and algorithm != "ALGORITHM_UNSPECIFIED":
-        message = f"{algorithm} does not exist on Vertex AI; left out, which means Bayesian optimisation: choose"
+        message = f"{algorithm} does not exist on Vertex AI; left out, so Bayesian optimisation is used: choose"
         report.add("decide", "hyperparameters.algorithm", message)
     _without_counterpart(old, report)
     made: dict[str, Any] = {
@@ -49,7 +49,7 @@ def _metric(old: dict[str, Any], report: Report) -> dict[str, str]:
     goal = _name(old.get("goal")) or "MAXIMIZE"
     if goal not in ("MAXIMIZE", "MINIMIZE"):
         hint = closest(goal, ("MAXIMIZE", "MINIMIZE")) or ("MAXIMIZE",)
-        report.add("decide", "hyperparameters.goal", f"{goal} is no goal; taken as {hint[0]}")
+        report.add("decide", "hyperparameters.goal", f"{goal} is not a goal; treated as {hint[0]}")
         goal = hint[0]
     tag = old.get("hyperparameterMetricTag") or DEFAULT_METRIC
     message = f"{tag} is the metric_id now; the program has to report it with the cloudml-hypertune package"
@@ -59,42 +59,42 @@ def _metric(old: dict[str, Any], report: Report) -> dict[str, str]:
 
 def _without_counterpart(old: dict[str, Any], report: Report) -> None:
     if old.get("enableTrialEarlyStopping"):
-        message = "Vertex AI asks for a kind of stopping, e.g. study_spec.median_automated_stopping_spec; left out"
+        message = "Vertex AI needs a type of stopping, e.g. study_spec.median_automated_stopping_spec; left out"
         report.add("dropped", "hyperparameters.enableTrialEarlyStopping", message)
     if old.get("resumePreviousJobId"):
-        message = "studies of AI Platform Training cannot be continued; the new study starts from nothing"
+        message = "studies of AI Platform Training cannot be continued; the new study starts from scratch"
         report.add("dropped", "hyperparameters.resumePreviousJobId", message)
 
 
-def _parameter(old: dict[str, Any], where: str, report: Report) -> dict[str, Any]:
+def _parameter(old: dict[str, Any], path: str, report: Report) -> dict[str, Any]:
     kind = _name(old.get("type"))
     if not old.get("parameterName"):
-        report.add("decide", f"{where}.parameterName", "none is given; put one where PARAMETER_NAME stands")
+        report.add("decide", f"{path}.parameterName", "missing; replace PARAMETER_NAME with its name")
     made: dict[str, Any] = {"parameter_id": str(old.get("parameterName") or "PARAMETER_NAME")}
     if kind not in _KINDS:
-        report.add("decide", f"{where}.type", f"{kind or 'none'}; expected {listed(_KINDS)}: the range is left out")
+        report.add("decide", f"{path}.type", f"{kind or 'missing'}; expected {listed(_KINDS)}: the range is left out")
         return made
-    made |= _range(old, kind, where, report)
+    made |= _range(old, kind, path, report)
     scale = _name(old.get("scaleType"))
     if scale in _SCALES:
         made["scale_type"] = scale
     elif scale not in ("", "NONE"):
-        report.add("decide", f"{where}.scaleType", f"{scale}; expected NONE, {listed(_SCALES)}: left out")
+        report.add("decide", f"{path}.scaleType", f"{scale}; expected NONE, {listed(_SCALES)}: left out")
     return made
 
 
-def _range(old: dict[str, Any], kind: str, where: str, report: Report) -> dict[str, Any]:
+def _range(old: dict[str, Any], kind: str, path: str, report: Report) -> dict[str, Any]:
     if kind in ("CATEGORICAL", "DISCRETE"):
         values = old.get(f"{kind.lower()}Values") or []
         if not values:
-            report.add("decide", where, f"{kind} without {kind.lower()}Values; list them")
+            report.add("decide", path, f"{kind} without {kind.lower()}Values; list them")
         return {f"{kind.lower()}_value_spec": {"values": values}}
     low, high = old.get("minValue"), old.get("maxValue")
     if low is None or high is None or low > high:
-        report.add("decide", where, f"{kind} from {low} to {high}; give minValue and maxValue in this order")
+        report.add("decide", path, f"{kind} from {low} to {high}; expected minValue and a maxValue of at least that")
         low, high = low or 0, high or 0
     if kind == "INTEGER":
         if low != int(low) or high != int(high):
-            report.add("decide", where, f"INTEGER from {low} to {high}; whole numbers were taken")
+            report.add("decide", path, f"INTEGER from {low} to {high}; truncated to whole numbers")
         low, high = int(low), int(high)
     return {f"{kind.lower()}_value_spec": {"min_value": low, "max_value": high}}

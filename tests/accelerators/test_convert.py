@@ -282,7 +282,7 @@ def test_pasted_command_lines():
         ({"workerCount": "two"}, "expected a whole number"),
         ({"workerCount": 2.0}, "expected a whole number"),
         ({"workerCount": -1}, "expected a whole number"),
-        ({"args": "--a"}, "expected text per line"),
+        ({"args": "--a"}, "text per line"),
         ({"masterConfig": "x"}, "expected the fields"),
         ({"masterType": "standard", "master_type": "large_model"}, "given twice"),
         ({"hyperparameters": {"params": {}}}, "expected a list"),
@@ -296,13 +296,13 @@ def test_wrong_configs(training, problem):
 
 
 def test_keys_on_the_wrong_level():
-    with pytest.raises(LegacyInputError, match="belongs below trainingInput"):
+    with pytest.raises(LegacyInputError, match="belongs under trainingInput"):
         run({"scaleTier": "BASIC"})
-    with pytest.raises(LegacyInputError, match="nothing below trainingInput"):
+    with pytest.raises(LegacyInputError, match="no fields under trainingInput"):
         run({})
-    with pytest.raises(LegacyInputError, match="nothing below trainingInput"):
+    with pytest.raises(LegacyInputError, match="no fields under trainingInput"):
         run({"trainingInput": None})
-    with pytest.raises(LegacyInputError, match="a job of Vertex AI already"):
+    with pytest.raises(LegacyInputError, match="already a Vertex AI job"):
         run({"jobSpec": {"workerPoolSpecs": []}})
 
 
@@ -310,8 +310,8 @@ def test_keys_on_the_wrong_level():
     ("document", "place"),
     [
         ({"trainingInput": {"maxRunningTime": "3600s"}}, "trainingInput.scheduling.maxRunningTime"),
-        ({"trainingInput": {"labels": {"a": "b"}}}, "on the top level, beside trainingInput: (labels)"),
-        ({"trainingInput": {"scheduling": {"labels": {"a": "b"}}}}, "on the top level, beside trainingInput: (labels)"),
+        ({"trainingInput": {"labels": {"a": "b"}}}, "at the top level, next to trainingInput: (labels)"),
+        ({"trainingInput": {"scheduling": {"labels": {"a": "b"}}}}, "at the top level, next to trainingInput: (labels)"),
         ({"trainingInput": {"masterConfig": {"worker_config": {}}}}, "trainingInput.workerConfig"),
         ({"trainingInput": {"workerConfig": {"bootDiskType": "pd-ssd"}}},
          "trainingInput.workerConfig.diskConfig.bootDiskType"),
@@ -331,7 +331,7 @@ def test_a_key_in_the_wrong_block_is_told_its_own(document, place):
 
 def test_versions_without_quotes_are_doubtful():
     done = run({"trainingInput": {"runtimeVersion": 2.1, "pythonModule": "a.b", "packageUris": ["gs://b/p.tar.gz"]}})
-    assert "1.10 and 1.1 are one number" in said(done, "doubtful", "trainingInput.runtimeVersion")[0]
+    assert "1.10 and 1.1 as the same number" in said(done, "doubtful", "trainingInput.runtimeVersion")[0]
 
 
 def test_container_jobs_keep_command_and_args():
