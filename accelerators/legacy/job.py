@@ -71,7 +71,7 @@ def _scheduling(old: dict[str, Any], report: Report) -> dict[str, Any]:
         new["restart_job_on_worker_restart"] = not old["resilientToWorkerRestart"]
         message = (
             f"{str(old['resilientToWorkerRestart']).lower()} becomes restart_job_on_worker_restart "
-            f"{str(not old['resilientToWorkerRestart']).lower()}: a job that survives a lost worker needs no full restart"
+            f"{str(not old['resilientToWorkerRestart']).lower()}: a job that survives a lost worker needs no restart"
         )
         report.add("doubtful", "scheduling.resilientToWorkerRestart", message)
     if "priority" in old:
