@@ -128,9 +128,11 @@ def test_converted_jobs_pass_check(accelerators):
         (b"- " * 100_000, "is nested too deeply"),
         (b"{" * 1000 + b"}" * 1000, ""),
         (b"a: &a [x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n", "expected a compiled pipeline"),
-        (b"a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
-         + b"".join(b"a%d: &a%d [%s]\n" % (n, n, b",".join([b"*a%d" % (n - 1)] * 10)) for n in range(1, 12)),
-         "through its aliases"),
+        (
+            b"a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
+            + b"".join(b"a%d: &a%d [%s]\n" % (n, n, b",".join([b"*a%d" % (n - 1)] * 10)) for n in range(1, 12)),
+            "through its aliases",
+        ),
         (b"&a [*a]", "through its aliases"),
         (b"3", "contains 3;"),
         (b"{}", "contains a mapping without keys"),
@@ -146,7 +148,7 @@ def test_converted_jobs_pass_check(accelerators):
         (b"a: &a {x: 1}\nb: {<<: *a, y: 1, y: 2}", "'y' twice"),
         (b"kind: Workflow\napiVersion: argoproj.io/v1alpha1\n", "Kubernetes object"),
     ],
-)  # fmt: skip
+)
 def test_unreadable_files_get_one_line(accelerators, tmp_path, content, message):
     (tmp_path / "job.yaml").write_bytes(content)
     done = accelerators("check", "job.yaml")
@@ -188,8 +190,13 @@ def test_a_reader_that_stops_early_sees_no_traceback(command):
     os.close(read_end)
     done = subprocess.run(
         [sys.executable, "-u", "-m", "accelerators", *command],
-        stdout=write_end, stderr=subprocess.PIPE, text=True, cwd=ROOT, timeout=60, check=False,
-    )  # fmt: skip
+        stdout=write_end,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        timeout=60,
+        check=False,
+    )
     os.close(write_end)
     assert done.stderr == ""
 

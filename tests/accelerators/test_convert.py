@@ -46,10 +46,14 @@ def machines(conversion):
     """Return (machine_type, accelerator_type, accelerator_count, replica_count) of each pool."""
     spec = conversion.job.get("job_spec") or conversion.job["trial_job_spec"]
     return [
-        (*(pool["machine_spec"].get(f) for f in ("machine_type", "accelerator_type", "accelerator_count")),
-         pool["replica_count"]) if pool else ()
+        (
+            *(pool["machine_spec"].get(f) for f in ("machine_type", "accelerator_type", "accelerator_count")),
+            pool["replica_count"],
+        )
+        if pool
+        else ()
         for pool in spec["worker_pool_specs"]
-    ]  # fmt: skip
+    ]
 
 
 def cpus(machine, replicas):
@@ -135,7 +139,7 @@ def test_machine_names_of_the_guide(seed_machines):
         ("PREMIUM_1", [cpus("n1-highcpu-16", 1), cpus("n1-highcpu-16", 19), cpus("n1-highmem-8", 11)]),
         ("BASIC_TPU", [("MACHINE_TYPE", None, None, 1)]),
     ],
-)  # fmt: skip
+)
 def test_scale_tiers(tier, pools):
     assert machines(run({"trainingInput": {"scaleTier": tier}})) == pools
 
@@ -311,16 +315,23 @@ def test_keys_on_the_wrong_level():
     [
         ({"trainingInput": {"maxRunningTime": "3600s"}}, "trainingInput.scheduling.maxRunningTime"),
         ({"trainingInput": {"labels": {"a": "b"}}}, "at the top level, next to trainingInput: (labels)"),
-        ({"trainingInput": {"scheduling": {"labels": {"a": "b"}}}}, "at the top level, next to trainingInput: (labels)"),
+        (
+            {"trainingInput": {"scheduling": {"labels": {"a": "b"}}}},
+            "at the top level, next to trainingInput: (labels)",
+        ),
         ({"trainingInput": {"masterConfig": {"worker_config": {}}}}, "trainingInput.workerConfig"),
-        ({"trainingInput": {"workerConfig": {"bootDiskType": "pd-ssd"}}},
-         "trainingInput.workerConfig.diskConfig.bootDiskType"),
-        ({"trainingInput": {"hyperparameters": {"params": [{"goal": "MAXIMIZE"}]}}},
-         "trainingInput.hyperparameters.goal"),
+        (
+            {"trainingInput": {"workerConfig": {"bootDiskType": "pd-ssd"}}},
+            "trainingInput.workerConfig.diskConfig.bootDiskType",
+        ),
+        (
+            {"trainingInput": {"hyperparameters": {"params": [{"goal": "MAXIMIZE"}]}}},
+            "trainingInput.hyperparameters.goal",
+        ),
         ({"trainingInput": {"hyperparameters": {"minValue": 1}}}, "trainingInput.hyperparameters.params[].minValue"),
         ({"maxWaitTime": "5s"}, "trainingInput.scheduling.maxWaitTime"),
     ],
-)  # fmt: skip
+)
 def test_a_key_in_the_wrong_block_is_told_its_own(document, place):
     with pytest.raises(LegacyInputError) as error:
         run(document)

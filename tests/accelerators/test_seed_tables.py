@@ -11,8 +11,12 @@ def test_short_rows_have_exactly_one_reading():
     for name, columns in SEEDS.items():
         short = {machine: cells for machine, cells in seed_rows(name).items() if len(cells) == 3}
         assert sorted(short) == [
-            "n1-highcpu-96", "n1-highmem-64", "n1-highmem-96", "n1-standard-64", "n1-standard-96",
-        ]  # fmt: skip
+            "n1-highcpu-96",
+            "n1-highmem-64",
+            "n1-highmem-96",
+            "n1-standard-64",
+            "n1-standard-96",
+        ]
         for machine, cells in short.items():
             assert len(list(itertools.combinations(COLUMNS_JA, len(cells)))) == 10
             assert possible_assignments(machine, cells, columns) == [
