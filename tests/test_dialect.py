@@ -18,7 +18,7 @@ SECTIONS = {"Args:", "Returns:", "Raises:", "Yields:"}
 CODE = [*PACKAGES, "benchmarks", "tests"]
 PENDING = {
     "docstrings": {"components", "trainer", "localvertex", "compiled"},
-    "formatting": {"cloud", "pipelines", "trainer", "localvertex", "compiled", "benchmarks", "tests"},
+    "formatting": {"cloud", "pipelines", "trainer", "compiled", "benchmarks", "tests"},
 }
 """Rule -> packages that do not follow it yet; each is removed when it does."""
 

@@ -1,1 +1,1 @@
-"""A local endpoint that speaks Vertex AI's REST API and runs what it is given: `python -m localvertex serve`."""
+"""A local endpoint with Vertex AI's REST API (`python -m localvertex serve`); the code that runs jobs is elsewhere."""

@@ -1,4 +1,4 @@
-"""The routes of the API, and how a request becomes a call and its answer."""
+"""The routes of the API, and how a request becomes a call and then a response."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -27,31 +27,31 @@ PARENT = "/{api:api}/projects/{project:part}/locations/{region:part}"
 
 
 class Part(StringConvertor):
-    """An id or a name in an address: nothing that could leave a folder."""
+    """A project or region in a path; it cannot leave a folder."""
 
     regex = r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}"
 
 
 class ResourceId(StringConvertor):
-    """The id of a resource; what follows a colon is a method of its own."""
+    """The id of a resource; a colon after it starts the name of a custom method."""
 
     regex = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}"
 
 
 class VersionedId(StringConvertor):
-    """The id of a resource that may have a version, as a number or an alias, behind an `@`."""
+    """The id of a resource, optionally with `@` and a version number or alias."""
 
     regex = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}(?:@[A-Za-z0-9-]{1,128})?"
 
 
 class Api(StringConvertor):
-    """The versions that are spoken."""
+    """The API versions that this server has."""
 
     regex = "v1beta1|v1"
 
 
 def application(service: Service) -> Starlette:
-    """The whole server."""
+    """Build the application."""
     for name, convertor in {"part": Part, "id": ResourceId, "version": VersionedId, "api": Api}.items():
         register_url_convertor(name, convertor())
 
@@ -70,7 +70,7 @@ def application(service: Service) -> Starlette:
 
 
 def routes(service: Service) -> list[Route]:
-    """Every address that is answered."""
+    """Build the routes of all pages and API methods."""
     found = list(service.pages.routes)
     for collection, methods in service.collections.items():
         for name, (http_method, suffix, method) in methods.items():
@@ -80,9 +80,9 @@ def routes(service: Service) -> list[Route]:
 
 
 def endpoint(method: Method) -> Endpoint:
-    """A method of the service behind an address."""
+    """Build the endpoint of an API method."""
 
-    async def answer(request: Request) -> Response:
+    async def respond(request: Request) -> Response:
         try:
             call = call_of(request, await request.body())
             return JSONResponse(await run_in_threadpool(method, call))
@@ -90,14 +90,14 @@ def endpoint(method: Method) -> Endpoint:
             code = error.status.http_code
             return JSONResponse(error_body(code, error.status.name, str(error)), code)
 
-    return answer
+    return respond
 
 
 def call_of(request: Request, body: bytes) -> Call:
-    """The request, read.
+    """Read a request.
 
     Raises:
-        ApiError: the body is no JSON object.
+        ApiError: The body is not a JSON object.
     """
     try:
         content = parse_json(body.decode(), "body") if body.strip() else {}
@@ -106,7 +106,7 @@ def call_of(request: Request, body: bytes) -> Call:
     except UserError as error:
         raise invalid(str(error)) from None
     if not isinstance(content, dict):
-        raise invalid(f"the body has to be a JSON object, found {type(content).__name__}")
+        raise invalid(f"the body must be a JSON object, found {type(content).__name__}")
     parts = request.path_params
     resource_id, _, version = parts.get("id", "").partition("@")
     return Call(
@@ -120,13 +120,13 @@ def call_of(request: Request, body: bytes) -> Call:
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
-    """No such address, or not with this HTTP method."""
+    """Respond that the path does not exist, or not with this HTTP method."""
     code = error.status_code if isinstance(error, HTTPException) else 500
-    text = f"there is no {request.method} {request.url.path[:300]} here"
+    text = f"this server has no {request.method} {request.url.path[:300]}"
     return JSONResponse(error_body(code, "UNIMPLEMENTED" if code == 405 else "NOT_FOUND", text), code)
 
 
 async def on_defect(request: Request, error: Exception) -> Response:
-    """A defect of ours; the server goes on."""
-    text = f"localvertex failed: {type(error).__name__}: {error}"
+    """Report a defect of localvertex itself; the server keeps running."""
+    text = f"internal error in localvertex: {type(error).__name__}: {error}"
     return JSONResponse(error_body(500, "INTERNAL", text), 500)

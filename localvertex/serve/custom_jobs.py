@@ -1,4 +1,4 @@
-"""customJobs: worker pools as processes of this machine, with the job engine of pipelines' custom jobs."""
+"""customJobs: worker pools run as processes of this machine, with the same code as in pipelines."""
 
 import shutil
 import threading
@@ -13,36 +13,35 @@ from localvertex.errors import TaskFailed
 from localvertex.processes.processes import Processes
 from localvertex.serve.api import errors, messages
 from localvertex.serve.api.call import Call
-from localvertex.serve.api.errors import ApiError, invalid, not_found
+from localvertex.serve.api.errors import ApiError, invalid, not_found, rpc_error
 from localvertex.serve.api.listing import page
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
-from localvertex.serve.pipeline_job_view import rpc_error
 from localvertex.state import record
 
 COLLECTION = "customJobs"
 
 BUCKETS = "buckets"
-"""Folder of the work directory that holds a folder for each bucket."""
+"""The folder of the work directory that has one folder per bucket."""
 
 INPUT_FIELDS = ("displayName", "jobSpec", "labels", "encryptionSpec")
-
-FIELDS = {*INPUT_FIELDS, "name", "state", "createTime", "startTime", "endTime", "updateTime", "error", "webAccessUris"}
 
 FINAL = {JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED}
 
 GRACE_SECONDS = 10.0
 
+STOPPED = "the server was stopped while this job was running; create it again"
+
 
 class CustomJobs:
-    """The custom jobs of the API; those that run, run in threads of this process."""
+    """The custom jobs of the API; running ones have a thread of this process each."""
 
-    def __init__(self, store: Store, operations: Operations, say: Callable[[str], None]) -> None:
-        self._store, self._operations, self._say = store, operations, say
+    def __init__(self, store: Store, operations: Operations, log: Callable[[str], None]) -> None:
+        self._store, self._operations, self._log = store, operations, log
         self._running: dict[str, tuple[threading.Event, threading.Thread]] = {}
 
     def create(self, call: Call) -> dict[str, Any]:
-        """Starts a job."""
+        """Start a job."""
         body = messages.normalised(call.version, "CustomJob", call.body)
         warnings: list[str] = []
         try:
@@ -55,7 +54,7 @@ class CustomJobs:
         resource = {"name": call.location.child(COLLECTION, number), "state": str(JobState.PENDING)}
         resource |= {"createTime": now, "updateTime": now, **{key: body[key] for key in INPUT_FIELDS if key in body}}
         for text in warnings:
-            self._say(f"customJobs/{number}: warning: {text}")
+            self._log(f"customJobs/{number}: warning: {text}")
         cancel = threading.Event()
         workspace = Workspace(
             folder=self._folder(number),
@@ -73,15 +72,16 @@ class CustomJobs:
         return resource
 
     def get(self, call: Call) -> dict[str, Any]:
-        """One job."""
+        """Return one job."""
         return self._find(call)
 
     def list_all(self, call: Call) -> dict[str, Any]:
-        """The jobs of a location."""
-        return page(call, COLLECTION, self._store.all(COLLECTION), fields=FIELDS)
+        """List the jobs of a location."""
+        fields = messages.field_names(call.version, "CustomJob")
+        return page(call, COLLECTION, self._store.all(COLLECTION), fields=fields)
 
     def cancel(self, call: Call) -> dict[str, Any]:
-        """Asks a running job to stop; one that has ended stays as it is."""
+        """Ask a running job to stop; one that has ended stays as it is."""
         with self._store.lock:
             self._find(call)
             if call.resource_id in self._running:
@@ -90,7 +90,7 @@ class CustomJobs:
         return {}
 
     def delete(self, call: Call) -> dict[str, Any]:
-        """Removes a job that has ended, with its logs; what it wrote elsewhere stays."""
+        """Delete a job that has ended, with its logs; files that it wrote elsewhere stay."""
         with self._store.lock:
             self._find(call)
             if call.resource_id in self._running:
@@ -100,16 +100,15 @@ class CustomJobs:
         return self._operations.done(call, "DeleteOperationMetadata")
 
     def begin(self) -> None:
-        """At the server's start: what an earlier one was running died with it."""
+        """At the server's start, mark jobs that ended with an earlier server as FAILED."""
         for job in self._store.all(COLLECTION):
             if job["state"] not in FINAL:
-                text = "the server was stopped while this job was running; create it again"
-                error = rpc_error(errors.Status.ABORTED, text)
+                error = rpc_error(errors.Status.ABORTED, STOPPED)
                 number = job["name"].rpartition("/")[2]
                 self._update(number, state=str(JobState.FAILED), error=error, endTime=record.now())
 
     def close(self) -> None:
-        """Stops what runs and waits for it; those jobs are FAILED, for nobody has cancelled them."""
+        """Stop the running jobs and wait for them; they become FAILED, because no client cancelled them."""
         with self._store.lock:
             running = dict(self._running)
             for cancel, _ in running.values():
@@ -125,26 +124,25 @@ class CustomJobs:
                         self._update(number, state=str(status.state), startTime=record.now())
 
         def warn(text: str) -> None:
-            self._say(f"customJobs/{number}: warning: {text}")
+            self._log(f"customJobs/{number}: warning: {text}")
 
-        self._say(f"customJobs/{number}: running, logs in {workspace.folder}")
+        self._log(f"customJobs/{number}: running, logs in {workspace.folder}")
         try:
             processes = Processes(grace_seconds=GRACE_SECONDS)
             outcome = custom_jobs.run(
                 job, workspace=workspace, processes=processes, observe=observe, warn=warn, cancel=cancel
             )
             changes = end_of(outcome)
-        except Exception as error:  # the server goes on, whatever happened to the job
+        except Exception as error:  # the server keeps running, whatever happened to the job
             status = errors.Status.INVALID_ARGUMENT if isinstance(error, TaskFailed) else errors.Status.INTERNAL
             changes = {"state": str(JobState.FAILED), "error": rpc_error(status, str(error))}
         with self._store.lock:
             wanted = (self._store.read(COLLECTION, number) or {}).get("state")
             if changes["state"] == JobState.CANCELLED and wanted != JobState.CANCELLING:
-                text = "the server was stopped while this job was running; create it again"
-                changes = {"state": str(JobState.FAILED), "error": rpc_error(errors.Status.ABORTED, text)}
+                changes = {"state": str(JobState.FAILED), "error": rpc_error(errors.Status.ABORTED, STOPPED)}
             self._update(number, **changes, endTime=record.now())
             self._running.pop(number, None)
-        self._say(f"customJobs/{number}: {changes['state']}{describe(changes)}")
+        self._log(f"customJobs/{number}: {changes['state']}{describe(changes)}")
 
     def _folder(self, number: str) -> Path:
         return self._store.folder / COLLECTION / number
@@ -165,10 +163,10 @@ class CustomJobs:
 
 
 def end_of(outcome: Outcome) -> dict[str, Any]:
-    """The fields that a job's end decides."""
+    """Return the fields that change when a job ends."""
     changes: dict[str, Any] = {"state": str(outcome.state)}
     if outcome.state is JobState.FAILED:
-        # The service calls the exit of a user's program an invalid argument.
+        # The service reports a failing user program as an invalid argument.
         is_users = outcome.exit_code is not None
         status = errors.Status.INVALID_ARGUMENT if is_users else errors.Status.ABORTED
         changes["error"] = rpc_error(status, outcome.error)
@@ -176,5 +174,5 @@ def end_of(outcome: Outcome) -> dict[str, Any]:
 
 
 def describe(changes: dict[str, Any]) -> str:
-    """The error in words, after a comma."""
+    """Format the error after a comma; empty when there is none."""
     return f", {changes['error']['message']}" if "error" in changes else ""

@@ -1,4 +1,4 @@
-"""What a person sees at the server's address: a page with everything it has, and the pages of the runs. Read only."""
+"""The read-only pages in a browser: an index of everything the server has, and the pages of the runs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ from localvertex.state import runs
 TEMPLATE = "index.html.j2"
 
 MAX_ROWS = 200
-"""Of each table, the newest."""
+"""The newest rows of each table are shown."""
 
 MAX_FILE_BYTES = 64 << 20
 
@@ -31,7 +31,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-"""No scripts, and nothing from elsewhere: pages of runs embed what components have written."""
+"""No scripts and no external content, because pages of runs embed what components have written."""
 
 
 class Pages:
@@ -42,41 +42,39 @@ class Pages:
 
     @property
     def routes(self) -> list[Route]:
-        """The addresses."""
+        """The routes of the pages."""
         return [
             Route("/", served(lambda _: self.index())),
             Route("/runs/{id:id}/{path:path}", served(lambda request: self.file(**request.path_params))),
         ]
 
     def index(self) -> Response:
-        """Runs, custom jobs, models and schedules with their states."""
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-        folder = Path(__file__).parent
-        environment = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
-        # The registry belongs to the work directory: any location shows all of it.
+        """Render runs, custom jobs, models and schedules with their states."""
+        # The registry belongs to the work directory, so every location shows all of it.
         anywhere = Call(version="v1", location=Location(project="local-project", region="us-central1"))
-        page = environment.get_template(TEMPLATE).render(
+        page = report.render(
+            TEMPLATE,
             work_dir=self._work_dir,
             runs=[(each.run_dir.name, each.content) for each in runs.find_all(self._work_dir)[:MAX_ROWS]],
             custom_jobs=self._newest(custom_jobs.COLLECTION),
             schedules=self._newest(schedules.COLLECTION),
             models=self._models.list_all(anywhere)["models"],
-            style=(folder.parent / "run.css").read_text(),
         )
         return HTMLResponse(page, headers=HEADERS)
 
     def file(self, id: str, path: str) -> Response:
-        """A file of a run: its page as HTML, everything else as text, so that no browser takes it for a page."""
+        """Return a file of a run: its page as HTML, everything else as plain text that no browser renders."""
         folder = (self._work_dir / id).resolve()
         found = (folder / path).resolve()
         is_run = folder.parent == self._work_dir.resolve() and (folder / report.FILE).is_file()
         is_hidden = any(part.startswith(".") for part in Path(path).parts)
-        # Links are followed first: what counts is where the file is.
+        # Links are resolved first, because the location of the file itself decides.
         if not is_run or is_hidden or not found.is_relative_to(folder) or not found.is_file():
-            return Response(f"there is no {path[:300]!r} in the run {id}", 404, HEADERS, "text/plain")
+            return Response(f"the run {id} has no file {path[:300]!r}", 404, HEADERS, "text/plain")
         if found.stat().st_size > MAX_FILE_BYTES:
-            return Response(f"{found} has more than {MAX_FILE_BYTES} bytes; open it there", 413, HEADERS, "text/plain")
+            return Response(
+                f"{found} is larger than {MAX_FILE_BYTES} bytes; open the file itself", 413, HEADERS, "text/plain"
+            )
         kind = "text/html" if found == folder / report.FILE else "text/plain"
         return Response(found.read_bytes(), headers=HEADERS, media_type=kind)
 
@@ -86,9 +84,9 @@ class Pages:
 
 
 def served(page: Callable[[Request], Response]) -> Any:
-    """A page behind an address; it reads files, so in a thread."""
+    """Build the endpoint of a page, which runs in a thread because it reads files."""
 
-    async def answer(request: Request) -> Response:
+    async def respond(request: Request) -> Response:
         return await run_in_threadpool(page, request)
 
-    return answer
+    return respond

@@ -1,25 +1,20 @@
-"""A PipelineJob resource, drawn from what was asked for and from run.json."""
+"""A PipelineJob resource, built from the stored request and from run.json."""
 
 from pathlib import Path
 from typing import Any
 
-from localvertex.serve.api.errors import Status
+from localvertex.serve.api.errors import Status, rpc_error
 from localvertex.state import record
 from localvertex.state.task import State
 
-FIELDS = {
-    "name", "displayName", "createTime", "startTime", "endTime", "updateTime", "pipelineSpec", "state", "jobDetail",
-    "error", "labels", "runtimeConfig", "encryptionSpec", "serviceAccount", "network", "reservedIpRanges",
-    "templateUri", "templateMetadata", "scheduleName", "pscInterfaceConfig", "preflightValidations",
-    "pipelineName", "pipelineJobUserId",
-}  # fmt: skip
-"""Names that filters, orders and masks may use; the last two exist in filters only."""
+FILTER_FIELDS = {"pipelineName", "pipelineJobUserId"}
+"""Fields that exist in filters only."""
 
-STOPPED = "the server was stopped while this run was half done; `localvertex run --resume {run_id}` goes on with it"
+STOPPED = "the server was stopped during this run; continue it with `localvertex run --resume {run_id}`"
 
 
 def pipeline_job(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
-    """The resource as it is now. What does not change was stored, the rest is in the run's record."""
+    """Build the current resource from the stored part, which does not change, and the run's record."""
     try:
         content = record.read(run_dir)
     except (OSError, ValueError) as error:
@@ -43,24 +38,19 @@ def pipeline_job(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
 
 
 def pipeline_name(spec: dict[str, Any]) -> str:
-    """The name in a spec that nobody has checked yet; empty when there is none."""
+    """Return the name in a spec that has not been checked yet; empty when it has none."""
     info = spec.get("pipelineInfo")
     return str(info.get("name", "")) if isinstance(info, dict) else ""
 
 
 def searchable(job: dict[str, Any]) -> dict[str, Any]:
-    """The resource with what only filters see."""
+    """Return the resource with the fields that exist in filters only."""
     name = pipeline_name(job["pipelineSpec"])
     return job | {"pipelineName": name, "pipelineJobUserId": job["name"].rpartition("/")[2]}
 
 
-def rpc_error(status: Status, message: str) -> dict[str, Any]:
-    """A google.rpc.Status."""
-    return {"code": status.number, "message": message}
-
-
 def task_details(content: dict[str, Any], parent: str) -> list[dict[str, Any]]:
-    """PipelineTaskDetail of the run itself and of each task in it."""
+    """Build the PipelineTaskDetail of the run itself and of each of its tasks."""
     base = int(content["uuid"]) % 10**12 * 1000
     root = content | {"name": content["run_id"], "path": "", "inputs": {"parameters": content["parameters"]}}
     root |= {"title": content["run_id"], "attempts": 1}
@@ -69,7 +59,7 @@ def task_details(content: dict[str, Any], parent: str) -> list[dict[str, Any]]:
 
 
 def task_detail(task: dict[str, Any], ids: dict[str, int], parent: str) -> dict[str, Any]:
-    """One of them. Parameters stand in the execution's metadata, as the service has them."""
+    """Build one PipelineTaskDetail. Parameters are in the execution's metadata, as on the service."""
     inputs, outputs = task["inputs"], task["outputs"]
     metadata = {f"input:{name}": value for name, value in inputs.get("parameters", {}).items()}
     metadata |= {f"output:{name}": value for name, value in outputs.get("parameters", {}).items()}
@@ -98,7 +88,7 @@ def task_detail(task: dict[str, Any], ids: dict[str, int], parent: str) -> dict[
 
 
 def parent_id(path: str, ids: dict[str, int]) -> int:
-    """The id of the nearest task around this one."""
+    """Return the id of the innermost task that contains this one."""
     while path:
         path = path.rpartition("/")[0]
         if path in ids:
@@ -107,7 +97,7 @@ def parent_id(path: str, ids: dict[str, int]) -> int:
 
 
 def artifacts(values: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    """Artifacts of inputs or outputs as the Metadata API has them."""
+    """Format artifacts of inputs or outputs as the Metadata API does."""
     return {
         name: {
             "artifacts": [

@@ -1,4 +1,4 @@
-"""pipelineJobs: a job is a run of `localvertex run`, with the same engine and in the same work directory."""
+"""pipelineJobs: a job is a run with the same engine and work directory as `localvertex run`."""
 
 import json
 import shutil
@@ -18,31 +18,40 @@ from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
 from localvertex.serve.api.listing import page
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
-from localvertex.serve.pipeline_job_view import FIELDS, pipeline_job, pipeline_name, searchable
+from localvertex.serve.pipeline_job_view import FILTER_FIELDS, pipeline_job, pipeline_name, searchable
 from localvertex.state import record, run_folder
 from userinput.errors import UserError
 
 COLLECTION = "pipelineJobs"
 
 INPUT_FIELDS = (
-    "displayName", "pipelineSpec", "labels", "runtimeConfig", "encryptionSpec", "serviceAccount", "network",
-    "reservedIpRanges", "templateUri", "pscInterfaceConfig", "preflightValidations",
-)  # fmt: skip
-"""What a user may set; the rest is the service's."""
+    "displayName",
+    "pipelineSpec",
+    "labels",
+    "runtimeConfig",
+    "encryptionSpec",
+    "serviceAccount",
+    "network",
+    "reservedIpRanges",
+    "templateUri",
+    "pscInterfaceConfig",
+    "preflightValidations",
+)
+"""Fields that a user may set; the service sets the others."""
 
 
 class PipelineJobs:
-    """The pipeline jobs of the API; those that run, run in threads of this process."""
+    """The pipeline jobs of the API; running ones have a thread of this process each."""
 
-    def __init__(self, store: Store, operations: Operations, say: Callable[[str], None]) -> None:
-        self._store, self._operations, self._say = store, operations, say
+    def __init__(self, store: Store, operations: Operations, log: Callable[[str], None]) -> None:
+        self._store, self._operations, self._log = store, operations, log
         self._work_dir = store.folder.parent
         self._running: dict[str, tuple[PipelineRun, threading.Thread]] = {}
         self.on_end: Callable[[], None] = lambda: None
-        """Is called when a run has ended."""
+        """Called when a run has ended."""
 
     def create(self, call: Call) -> dict[str, Any]:
-        """Starts a run."""
+        """Start a run."""
         body = messages.normalised(call.version, "PipelineJob", call.body)
         return self.start(call.location, body, call.query.get("pipelineJobId", ""))
 
@@ -55,14 +64,14 @@ class PipelineJobs:
         schedule_name: str = "",
         schedule_time: str = "",
     ) -> dict[str, Any]:
-        """Starts a run of a PipelineJob message and returns the new resource.
+        """Start a run of a PipelineJob message and return the new resource.
 
         Raises:
-            ApiError: the pipeline cannot run here, its parameters are wrong, or the id is taken.
+            ApiError: The pipeline cannot run here, its parameters are wrong, or the id is in use.
         """
         spec = body.get("pipelineSpec")
         if not spec:
-            raise invalid("pipelineSpec is missing; templates are read by the SDK, which sends the pipeline itself")
+            raise invalid("pipelineSpec is missing; a template is read by the SDK, which sends the pipeline itself")
         with self._store.lock, tempfile.TemporaryDirectory() as folder:
             job_id = job_id or run_folder.new_run_id(pipeline_name(spec), self._work_dir)
             self._check_id(location, job_id)
@@ -93,35 +102,36 @@ class PipelineJobs:
     def _check_id(self, location: Location, job_id: str) -> None:
         if not run_folder.RUN_ID.fullmatch(job_id) or job_id in run_folder.RESERVED:
             raise invalid(
-                f"pipelineJobId {job_id[:140]!r}: lower-case letters, digits and '-', a letter first, 128 at most"
+                f"pipelineJobId {job_id[:140]!r}: expected up to 128 lower-case letters, digits and '-', a letter first"
             )
         if (self._work_dir / job_id).exists():
-            raise ApiError(Status.ALREADY_EXISTS, f"{location.child(COLLECTION, job_id)} exists already")
+            raise ApiError(Status.ALREADY_EXISTS, f"{location.child(COLLECTION, job_id)} already exists")
 
     def _execute(self, job_id: str, run: PipelineRun) -> None:
-        self._say(f"pipelineJobs/{job_id}: running")
+        self._log(f"pipelineJobs/{job_id}: running")
         try:
             content = run.execute()
             reason = f", {content['error']}" if content["error"] else ""
-            self._say(f"pipelineJobs/{job_id}: {content['state']}{reason}")
-        except Exception as error:  # the server goes on; run.json says that nobody runs it any more
-            self._say(f"pipelineJobs/{job_id}: localvertex failed: {type(error).__name__}: {error}")
+            self._log(f"pipelineJobs/{job_id}: {content['state']}{reason}")
+        except Exception as error:  # the server keeps running, and run.json shows that the run no longer does
+            self._log(f"pipelineJobs/{job_id}: internal error in localvertex: {type(error).__name__}: {error}")
         finally:
             with self._store.lock:
                 self._running.pop(job_id, None)
             self.on_end()
 
     def get(self, call: Call) -> dict[str, Any]:
-        """One job."""
+        """Return one job."""
         return self._view(self._find(call))
 
     def list_all(self, call: Call) -> dict[str, Any]:
-        """The jobs of a location."""
+        """List the jobs of a location."""
         jobs = [self._view(each) for each in self._existing()]
-        return page(call, COLLECTION, jobs, fields=FIELDS, searchable=searchable)
+        fields = messages.field_names(call.version, "PipelineJob") | FILTER_FIELDS
+        return page(call, COLLECTION, jobs, fields=fields, searchable=searchable)
 
     def cancel(self, call: Call) -> dict[str, Any]:
-        """Asks a running job to stop; one that has ended stays as it is."""
+        """Ask a running job to stop; one that has ended stays as it is."""
         with self._store.lock:
             job = self._find(call)
             if call.resource_id in self._running:
@@ -130,7 +140,7 @@ class PipelineJobs:
         return {}
 
     def delete(self, call: Call) -> dict[str, Any]:
-        """Removes a job that has ended, with all its files."""
+        """Delete a job that has ended, with all its files."""
         with self._store.lock:
             self._find(call)
             if record.is_running(self._work_dir / call.resource_id):
@@ -140,12 +150,12 @@ class PipelineJobs:
         return self._operations.done(call, "DeleteOperationMetadata")
 
     def num_active(self, schedule_name: str) -> int:
-        """How many jobs of a schedule have not ended."""
+        """Count the jobs of a schedule that have not ended."""
         jobs = [each for each in self._existing() if each.get("scheduleName") == schedule_name]
         return sum(record.is_running(self._work_dir / each["name"].rpartition("/")[2]) for each in jobs)
 
     def close(self) -> None:
-        """Stops what runs and waits for it; those runs are FAILED, for nobody has cancelled them."""
+        """Stop the running jobs and wait for them; they become FAILED, because no client cancelled them."""
         with self._store.lock:
             running = dict(self._running)
             for job_id, (run, _) in running.items():
@@ -157,7 +167,7 @@ class PipelineJobs:
             thread.join()
 
     def _existing(self) -> list[dict[str, Any]]:
-        """Jobs whose run is there: `localvertex clean` may have removed it."""
+        """Return the jobs whose run exists; `localvertex clean` may have removed it."""
         jobs = self._store.all(COLLECTION)
         return [each for each in jobs if (self._work_dir / each["name"].rpartition("/")[2] / record.FILE).is_file()]
 
@@ -173,26 +183,26 @@ class PipelineJobs:
 
 
 def parameters_of(body: dict[str, Any]) -> dict[str, Any]:
-    """The values for the pipeline's parameters.
+    """Return the values of the pipeline's parameters.
 
     Raises:
-        ApiError: they are given in a way that does not run here.
+        ApiError: They are given in a form that cannot run here.
     """
     config = body.get("runtimeConfig", {})
     if config.get("parameters"):
-        raise invalid("runtimeConfig.parameters is of schema version 2.0.0; give parameterValues")
+        raise invalid("runtimeConfig.parameters belongs to schema version 2.0.0; use parameterValues")
     if config.get("inputArtifacts"):
-        raise invalid("runtimeConfig.inputArtifacts do not run here; hand the artifact over with an importer")
+        raise invalid("runtimeConfig.inputArtifacts cannot run here; pass the artifact with an importer")
     values: dict[str, Any] = config.get("parameterValues", {})
     return values
 
 
 def fails_fast(body: dict[str, Any]) -> bool:
-    """Whether no further step is to start once one has failed; the service's default is to go on."""
+    """Return whether a failed step prevents further steps; by default the service continues."""
     return bool(body.get("runtimeConfig", {}).get("failurePolicy") == "PIPELINE_FAILURE_POLICY_FAIL_FAST")
 
 
 def remove_run(run_dir: Path) -> None:
-    """Removes a run, its record first: half a folder is no run."""
+    """Delete a run, its record first, so that a partly deleted folder does not count as a run."""
     (run_dir / record.FILE).unlink(missing_ok=True)
     shutil.rmtree(run_dir, ignore_errors=True)

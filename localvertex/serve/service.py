@@ -1,4 +1,4 @@
-"""The API's collections, put together over one work directory."""
+"""The API's collections and pages over one work directory, and their methods by path."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,51 +13,49 @@ from localvertex.serve.models import Models
 from localvertex.serve.pages import Pages
 from localvertex.serve.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedules.clock import Clock
-from localvertex.serve.schedules.schedule_clock import ScheduleClock
 from localvertex.serve.schedules.schedules import Schedules
 
 Method = Callable[[Call], dict[str, Any]]
 
 
 class Service:
-    """What the server answers with. `open` and `close` surround its life."""
+    """Everything that the server offers; call `open` before the first request and `close` after the last."""
 
-    def __init__(self, work_dir: Path, *, time_factor: float, say: Callable[[str], None]) -> None:
+    def __init__(self, work_dir: Path, *, time_factor: float, log: Callable[[str], None]) -> None:
         self._store = Store(work_dir)
         self.operations = Operations(self._store)
-        self.pipeline_jobs = PipelineJobs(self._store, self.operations, say)
-        self.custom_jobs = CustomJobs(self._store, self.operations, say)
+        self.pipeline_jobs = PipelineJobs(self._store, self.operations, log)
+        self.custom_jobs = CustomJobs(self._store, self.operations, log)
         self.models = Models(self._store, self.operations)
         self.schedules = Schedules(
-            self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), say=say
+            self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
         self.pages = Pages(self._store, self.models)
-        self._schedule_clock = ScheduleClock(self.schedules)
         self._held = ExitStack()
 
     def hold(self) -> None:
-        """Takes the work directory for this server.
+        """Lock the work directory for this server.
 
         Raises:
-            UserError: another one has it.
+            UserError: Another server uses it.
         """
         self._held.enter_context(self._store.hold())
 
     def open(self) -> None:
-        """Starts what goes on by itself."""
+        """Clean up after an earlier server, and start the schedules."""
         self.custom_jobs.begin()
-        self._schedule_clock.start()
+        self.schedules.begin()
 
     def close(self) -> None:
-        """Ends everything that runs."""
-        self._schedule_clock.stop()
+        """Stop everything that runs."""
+        self.schedules.close()
         self.pipeline_jobs.close()
         self.custom_jobs.close()
         self._held.close()
 
     @property
     def collections(self) -> dict[str, dict[str, tuple[str, str, Method]]]:
-        """For each collection its methods: HTTP method, what follows the collection's address, what answers."""
+        """For each collection its methods: HTTP method, path after the collection's, implementation."""
         models, cancel = self.models, "/{id:id}:cancel"
         return {
             "pipelineJobs": standard(self.pipeline_jobs) | {"cancel": ("POST", cancel, self.pipeline_jobs.cancel)},
@@ -88,7 +86,7 @@ class Service:
 
 
 def standard(collection: Any) -> dict[str, tuple[str, str, Method]]:
-    """Create, get, list and delete, which most collections have."""
+    """Return create, get, list and delete, which most collections have."""
     return {
         "create": ("POST", "", collection.create),
         "get": ("GET", "/{id:id}", collection.get),

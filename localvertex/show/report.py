@@ -18,22 +18,27 @@ MAX_EMBEDDED_BYTES = 30 * 1024 * 1024
 
 def write(run_dir: Path, content: dict[str, Any]) -> Path:
     """Write the page by one rename and return its path."""
-    # Imported late: a run that is refused needs no template engine.
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    folder = Path(__file__).parent
-    environment = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
-    page = environment.get_template(TEMPLATE).render(
+    page = render(
+        TEMPLATE,
         run=content,
         steps=[step_row(task, content) for task in content["tasks"] if is_shown(task)],
         custom_jobs=job_report.sections(content["tasks"]),
         pages=embedded_pages(run_dir, content["tasks"]),
         failure=failed_step(run_dir, content),
         models=[{**each, "link": link(run_dir, each["uri"])} for each in content["models"]],
-        style=(folder / "run.css").read_text(),
     )
     files.write_all({run_dir / FILE: page.encode(errors="replace")})
     return run_dir / FILE
+
+
+def render(template: str, **values: Any) -> str:
+    """Render a template of this folder with the style of all pages."""
+    # Imported late: a run that is refused needs no template engine.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    folder = Path(__file__).parent
+    environment = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
+    return environment.get_template(template).render(style=(folder / "run.css").read_text(), **values)
 
 
 def is_shown(task: dict[str, Any]) -> bool:

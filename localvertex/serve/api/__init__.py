@@ -1,1 +1,1 @@
-"""The rules that all collections of the API share: calls, errors, lists and storage; no collection is defined here."""
+"""What all collections of the API share: calls, errors, lists and storage; no collection is defined here."""

@@ -1,4 +1,4 @@
-"""A request to the API once its address, query and body have been read."""
+"""A request to the API whose path, query and body have been read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,18 +9,18 @@ from localvertex.serve.api.errors import invalid
 
 @dataclass(frozen=True, kw_only=True)
 class Location:
-    """`projects/P/locations/L`, which every resource belongs to."""
+    """`projects/P/locations/L`, to which every resource belongs."""
 
     project: str
     region: str
 
     @property
     def name(self) -> str:
-        """Its resource name."""
+        """The resource name of the location."""
         return f"projects/{self.project}/locations/{self.region}"
 
     def child(self, collection: str, resource_id: str) -> str:
-        """The name of a resource in it."""
+        """Return the name of a resource in this location."""
         return f"{self.name}/{collection}/{resource_id}"
 
 
@@ -32,19 +32,19 @@ class Call:
     """v1 or v1beta1."""
     location: Location
     resource_id: str = ""
-    """Last part of the address, without a version; empty for a whole collection."""
+    """The last part of the path, without a version; empty for a whole collection."""
     resource_version: str = ""
-    """What followed an `@`."""
+    """The version number or alias after an `@`; empty without one."""
     query: Mapping[str, str] = field(default_factory=dict)
     body: dict[str, Any] = field(default_factory=dict)
 
     def number(self, name: str, default: int) -> int:
-        """A count in the query.
+        """Return a count in the query.
 
         Raises:
-            ApiError: it is not a whole number, 0 or more.
+            ApiError: It is not a whole number of 0 or more.
         """
         text = self.query.get(name, "")
         if text and not (text.isascii() and text.isdecimal() and len(text) < 10):
-            raise invalid(f"{name}: a whole number, 0 or more, expected, found {text[:40]!r}")
+            raise invalid(f"{name}: expected a whole number of 0 or more, found {text[:40]!r}")
         return int(text or default)

@@ -1,11 +1,11 @@
-"""Errors as Google's APIs report them: an HTTP code, a status word and a text."""
+"""Errors as Google's APIs report them: an HTTP code, a status and a message."""
 
 from enum import Enum
 from typing import Any
 
 
 class Status(Enum):
-    """google.rpc.Code: HTTP code, number."""
+    """google.rpc.Code; each value is the HTTP code and the number."""
 
     INVALID_ARGUMENT = (400, 3)
     FAILED_PRECONDITION = (400, 9)
@@ -18,17 +18,17 @@ class Status(Enum):
 
     @property
     def http_code(self) -> int:
-        """Of the response."""
+        """The HTTP code of the response."""
         return self.value[0]
 
     @property
     def number(self) -> int:
-        """In the `error` field of a resource."""
+        """The code in the `error` field of a resource."""
         return self.value[1]
 
 
 class ApiError(Exception):
-    """A request that is refused."""
+    """A refused request."""
 
     def __init__(self, status: Status, message: str) -> None:
         super().__init__(message)
@@ -36,15 +36,20 @@ class ApiError(Exception):
 
 
 def error_body(http_code: int, status: str, message: str) -> dict[str, Any]:
-    """The JSON of a refused request."""
+    """Build the JSON of a refused request."""
     return {"error": {"code": http_code, "message": message, "status": status}}
 
 
 def not_found(name: str) -> ApiError:
-    """There is no such resource."""
+    """Build the error for a resource that does not exist."""
     return ApiError(Status.NOT_FOUND, f"{name} is not found")
 
 
 def invalid(message: str) -> ApiError:
-    """The caller has to change the request."""
+    """Build the error for a request that the client has to change."""
     return ApiError(Status.INVALID_ARGUMENT, message)
+
+
+def rpc_error(status: Status, message: str) -> dict[str, Any]:
+    """Build a google.rpc.Status, the `error` field of a resource."""
+    return {"code": status.number, "message": message}

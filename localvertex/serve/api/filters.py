@@ -1,8 +1,8 @@
-"""List filters in the language of AIP-160 (google.aip.dev/160), as far as the SDK's users write them.
+"""List filters in the language of AIP-160 (google.aip.dev/160), as far as users of the SDK need it.
 
 `display_name="x" AND state="PIPELINE_STATE_RUNNING"`, `labels.team=vision`, `labels:team`,
 `create_time>"2026-01-01T00:00:00Z"`, `display_name="train-*"`, OR, NOT, `-` and parentheses.
-OR binds tighter than AND, as the standard has it.
+OR binds tighter than AND, as the standard requires.
 """
 
 import fnmatch
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from localvertex.serve.api.errors import ApiError, invalid
-from localvertex.serve.api.messages import camel_case
+from userinput.spelling import camel
 
 Test = Callable[[dict[str, Any]], bool]
 
@@ -26,21 +26,21 @@ MAX_DEPTH = 40
 
 
 def parse(filter_text: str, known: set[str]) -> Test:
-    """The filter as a test of resources.
+    """Compile a filter to a test of resources.
 
     Args:
-        filter_text: Empty: everything passes.
-        known: Names of the fields that resources have, in camelCase.
+        filter_text: The filter; every resource passes an empty one.
+        known: The names of all fields of the resources, in camelCase.
 
     Raises:
-        ApiError: it is not understood, or names an unknown field.
+        ApiError: The filter is malformed, or names an unknown field.
     """
     if not filter_text.strip():
         return lambda _: True
     reader = Reader(filter_text, known)
     test = reader.all_of()
     if reader.tokens:
-        raise reader.error(f"{reader.tokens[0][1]!r} is not expected there")
+        raise reader.error(f"unexpected {reader.tokens[0][1]!r}")
     return test
 
 
@@ -50,30 +50,30 @@ class Reader:
     def __init__(self, filter_text: str, known: set[str]) -> None:
         self._text, self._known, self._depth = filter_text, known, 0
         self.tokens: list[tuple[str, str]] = []
-        place = 0
-        while filter_text[place:].strip():
-            match = TOKEN.match(filter_text, place)
+        position = 0
+        while filter_text[position:].strip():
+            match = TOKEN.match(filter_text, position)
             if match is None:
-                raise self.error(f"{filter_text[place:].strip()[:20]!r} is not understood")
+                raise self.error(f"cannot read {filter_text[position:].strip()[:20]!r}")
             self.tokens.append((str(match.lastgroup), match[str(match.lastgroup)]))
-            place = match.end()
+            position = match.end()
 
     def error(self, reason: str) -> ApiError:
-        """The filter is refused."""
-        return invalid(f'filter {self._text[:200]!r}: {reason}; expected for example display_name="x" AND labels.a=b')
+        """Build the error that refuses the filter."""
+        return invalid(f'filter {self._text[:200]!r}: {reason}; expected e.g. display_name="x" AND labels.a=b')
 
     def take(self, *values: str) -> bool:
-        """Whether one of these stands next; then it is taken."""
+        """Consume the next token if it is one of these; return whether it was."""
         if self.tokens and self.tokens[0][0] != "text" and self.tokens[0][1] in values:
             self.tokens.pop(0)
             return True
         return False
 
     def all_of(self) -> Test:
-        """Terms with AND, or nothing, between them."""
+        """Read terms with AND, or nothing, between them."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise self.error("nested too deep")
+            raise self.error("nested too deeply")
         tests = [self.any_of()]
         while self.take("AND") or (self.tokens and self.tokens[0][1] != ")"):
             tests.append(self.any_of())
@@ -81,53 +81,58 @@ class Reader:
         return lambda resource: all(test(resource) for test in tests)
 
     def any_of(self) -> Test:
-        """Terms with OR between them."""
+        """Read terms with OR between them."""
         tests = [self.term()]
         while self.take("OR"):
             tests.append(self.term())
         return lambda resource: any(test(resource) for test in tests)
 
     def term(self) -> Test:
-        """A comparison, a group in parentheses, or NOT before one."""
+        """Read a comparison, a group in parentheses, or NOT before one."""
         negated = self.take("NOT", "-")
         if not negated and self.tokens and self.tokens[0][0] == "word" and self.tokens[0][1].startswith("-"):
             negated, self.tokens[0] = True, ("word", self.tokens[0][1][1:])
         if self.take("("):
             test = self.all_of()
             if not self.take(")"):
-                raise self.error("a ')' is missing")
+                raise self.error("')' is missing")
         else:
             test = self.comparison()
         return (lambda resource: not test(resource)) if negated else test
 
     def comparison(self) -> Test:
-        """`field operator value`."""
+        """Read `field operator value`."""
         if len(self.tokens) < 3 or [each[0] for each in self.tokens[:2]] != ["word", "operator"]:
-            raise self.error("field, operator and value expected")
+            raise self.error("expected field, operator and value")
         (_, field), (_, operator), (kind, value) = (self.tokens.pop(0) for _ in range(3))
         if kind not in ("text", "word"):
-            raise self.error(f"a value expected after {field}{operator}, found {value!r}")
+            raise self.error(f"expected a value after {field}{operator}, found {value!r}")
         if kind == "text":
             value = re.sub(r"\\(.)", r"\1", value[1:-1])
         first, *rest = field.split(".")
-        path = [camel_case(first), *rest]
+        path = [camel(first), *rest]
         if path[0] not in self._known:
-            raise self.error(f"there is no field {field!r}")
+            raise self.error(f"unknown field {field!r}")
         return lambda resource: holds(look_up(resource, path), operator, value)
 
 
 def look_up(resource: dict[str, Any], path: list[str]) -> Any:
-    """The value at a path; keys of maps as they are, fields in snake_case or camelCase. None when there is none."""
+    """Return the value at a path, None when it has none.
+
+    Args:
+        resource: The resource in camelCase.
+        path: Fields in snake_case or camelCase, and keys of maps.
+    """
     value: Any = resource
     for part in path:
         if not isinstance(value, dict):
             return None
-        value = value.get(part, value.get(camel_case(part)))
+        value = value.get(part, value.get(camel(part)))
     return value
 
 
 def holds(actual: Any, operator: str, wanted: str) -> bool:
-    """Whether a field's value compares like this with the filter's."""
+    """Return whether the comparison of a field's value with the filter's is true."""
     if operator == ":":
         return has(actual, wanted)
     if operator == "!=":
@@ -142,7 +147,7 @@ def holds(actual: Any, operator: str, wanted: str) -> bool:
 
 
 def has(actual: Any, wanted: str) -> bool:
-    """The operator `:`: presence, a key of a map, an element of a list, or a part of a text."""
+    """Evaluate the operator `:`: presence, a key of a map, an element of a list, or a part of a string."""
     if wanted == "*":
         return actual not in (None, "", {}, [])
     if isinstance(actual, dict | list):
@@ -151,17 +156,17 @@ def has(actual: Any, wanted: str) -> bool:
 
 
 def literal(pattern: str) -> str:
-    """Only `*` is special in AIP-160."""
+    """Escape what fnmatch treats as special; in AIP-160 only `*` is."""
     return re.sub(r"([\[?])", r"[\1]", pattern)
 
 
 def as_text(value: Any) -> str:
-    """A value as filters spell it."""
+    """Format a value as filters spell it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def comparable(actual: Any, wanted: str) -> tuple[Any, Any]:
-    """Both as times, as numbers, or as texts."""
+    """Convert both to times, to numbers, or to strings."""
     for read in (as_time, float):
         try:
             return read(as_text(actual)), read(wanted)
@@ -171,10 +176,10 @@ def comparable(actual: Any, wanted: str) -> tuple[Any, Any]:
 
 
 def as_time(text: str) -> datetime:
-    """An RFC 3339 time or date; UTC when it names no zone.
+    """Read an RFC 3339 time or date, in UTC when it names no zone.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: It is neither.
     """
     if not re.match(r"\d{4}-\d\d-\d\d", text):
         raise ValueError(text)

@@ -1,4 +1,4 @@
-"""Answers of list methods: filtered, ordered, cut into pages, and reduced to the fields that were asked for."""
+"""Responses of list methods: filtered, ordered, split into pages, and reduced to the requested fields."""
 
 import base64
 import binascii
@@ -9,7 +9,7 @@ from typing import Any
 from localvertex.serve.api import filters
 from localvertex.serve.api.call import Call
 from localvertex.serve.api.errors import invalid
-from localvertex.serve.api.messages import camel_case
+from userinput.spelling import camel
 
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 1000
 
@@ -22,86 +22,88 @@ def page(
     fields: set[str],
     searchable: Callable[[dict[str, Any]], dict[str, Any]] = lambda resource: resource,
 ) -> dict[str, Any]:
-    """One page.
+    """Build one page.
 
     Args:
-        call: Its query may hold filter, orderBy, pageSize, pageToken and readMask.
-        key: Of the list in the answer, e.g. pipelineJobs.
-        resources: All of the collection.
-        fields: Names that filter and order may use, in camelCase.
-        searchable: A resource with what only filters see.
+        call: The request, whose query may contain filter, orderBy, pageSize, pageToken and readMask.
+        key: The key of the list in the response, e.g. pipelineJobs.
+        resources: All resources of the collection.
+        fields: The names that filter and order may use, in camelCase.
+        searchable: Returns a resource with the fields that exist in filters only.
 
     Raises:
-        ApiError: one of them is not understood.
+        ApiError: A parameter of the query is wrong.
     """
     test = filters.parse(call.query.get("filter", ""), fields)
-    # Asked of nothing first: a wrong mask is refused also where there is nothing to show.
+    # Checked on an empty resource first, so that a wrong mask is refused for an empty list, too.
     masked({}, call.query.get("readMask", ""), fields)
     prefix = f"{call.location.name}/"
     found = [each for each in resources if each["name"].startswith(prefix) and test(searchable(each))]
     found = ordered(found, call.query.get("orderBy", ""), fields)
-    asked = [call.query.get("filter", ""), call.query.get("orderBy", "")]
-    start = place_of_token(found, call.query.get("pageToken", ""), asked)
+    question = [call.query.get("filter", ""), call.query.get("orderBy", "")]
+    start = page_start(found, call.query.get("pageToken", ""), question)
     size = min(call.number("pageSize", 0) or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
     chosen = found[start : start + size]
-    answer: dict[str, Any] = {key: [masked(each, call.query.get("readMask", ""), fields) for each in chosen]}
+    response: dict[str, Any] = {key: [masked(each, call.query.get("readMask", ""), fields) for each in chosen]}
     if start + size < len(found):
-        answer["nextPageToken"] = token(chosen[-1], asked)
-    return answer
+        response["nextPageToken"] = token(chosen[-1], question)
+    return response
 
 
 def ordered(resources: list[dict[str, Any]], order_by: str, fields: set[str]) -> list[dict[str, Any]]:
-    """By the fields of `a, b desc`; the newest first where nothing else decides."""
+    """Sort by the fields of `a, b desc`, and the newest first among equals."""
     result = sorted(resources, key=lambda each: (each.get("createTime", ""), each["name"]), reverse=True)
     for part in reversed([part.split() for part in order_by.split(",") if part.strip()]):
-        name = camel_case(part[0])
+        name = camel(part[0])
         if name not in fields or part[1:] not in ([], ["asc"], ["desc"]):
-            raise invalid(f"orderBy {order_by[:100]!r}: fields with 'asc' or 'desc' expected, e.g. create_time desc")
+            raise invalid(f"orderBy {order_by[:100]!r}: expected fields with 'asc' or 'desc', e.g. create_time desc")
         result.sort(key=lambda each: str(each.get(name, "")), reverse=part[1:] == ["desc"])
     return result
 
 
-def token(last: dict[str, Any], asked: list[str]) -> str:
-    """What the next page is asked for with."""
-    return base64.urlsafe_b64encode(json.dumps([last["name"], *asked]).encode()).decode()
+def token(last: dict[str, Any], question: list[str]) -> str:
+    """Build the token of the next page."""
+    return base64.urlsafe_b64encode(json.dumps([last["name"], *question]).encode()).decode()
 
 
-def place_of_token(found: list[dict[str, Any]], text: str, asked: list[str]) -> int:
-    """Where the page begins: after the last resource of the page before.
+def page_start(found: list[dict[str, Any]], text: str, question: list[str]) -> int:
+    """Return the index at which a page starts: after the last resource of the previous page.
 
     Raises:
-        ApiError: the token is of another question, or what it stands for is gone.
+        ApiError: The token belongs to another question, or its resource no longer exists.
     """
     if not text:
         return 0
     try:
         name, *before = json.loads(base64.urlsafe_b64decode(text.encode()))
     except (binascii.Error, ValueError, TypeError, RecursionError):
-        raise invalid("pageToken is none that this server gave out") from None
-    if before != asked:
-        raise invalid("pageToken belongs to a list with another filter or order; ask again from the first page")
+        raise invalid("pageToken was not issued by this server") from None
+    if before != question:
+        raise invalid("pageToken belongs to a list with another filter or order; start again from the first page")
     names = [each["name"] for each in found]
     if name not in names:
-        raise invalid("pageToken has expired: the resource before the page is gone; ask again from the first page")
+        raise invalid(
+            "pageToken has expired: the resource before the page was deleted; start again from the first page"
+        )
     return names.index(name) + 1
 
 
 def masked(resource: dict[str, Any], mask: str, fields: set[str]) -> dict[str, Any]:
-    """Only the fields of a field mask; everything for an empty one and `*`."""
+    """Keep only the fields of a field mask; an empty mask and `*` keep all."""
     if mask in ("", "*"):
         return resource
     result: dict[str, Any] = {}
     for path in mask.split(","):
         first, *rest = path.strip().split(".")
-        if camel_case(first) not in fields:
-            raise invalid(f"readMask: there is no field {first[:100]!r}")
-        copy_path(resource, result, [camel_case(first), *rest])
+        if camel(first) not in fields:
+            raise invalid(f"readMask: unknown field {first[:100]!r}")
+        copy_path(resource, result, [camel(first), *rest])
     return result
 
 
 def copy_path(source: Any, target: dict[str, Any], path: list[str]) -> None:
-    """Copies one field, however deep; nothing when it is not set."""
-    key = path[0] if isinstance(source, dict) and path[0] in source else camel_case(path[0])
+    """Copy one field at any depth; do nothing when it is not set."""
+    key = path[0] if isinstance(source, dict) and path[0] in source else camel(path[0])
     if not isinstance(source, dict) or key not in source:
         return
     if len(path) == 1:

@@ -1,4 +1,4 @@
-"""Long-running operations: here they are done when they are answered, and can be asked for afterwards."""
+"""Long-running operations, which here are done when the request returns and can be read afterwards."""
 
 from typing import Any
 from uuid import uuid4
@@ -23,11 +23,11 @@ class Operations:
         self._store = store
 
     def done(self, call: Call, kind: str, response: dict[str, Any] | None = None) -> dict[str, Any]:
-        """A finished operation.
+        """Store and return a finished operation.
 
         Args:
-            call: What was asked for.
-            kind: Name of the metadata's message, e.g. DeleteOperationMetadata.
+            call: The request.
+            kind: The name of the metadata's message, e.g. DeleteOperationMetadata.
             response: The result; None for an empty one.
         """
         if response is None:
@@ -46,20 +46,20 @@ class Operations:
         return operation
 
     def get(self, call: Call) -> dict[str, Any]:
-        """One operation."""
+        """Return one operation."""
         return self._find(call.location, call.resource_id)
 
     def list_all(self, call: Call) -> dict[str, Any]:
-        """All of a location."""
+        """List the operations of a location."""
         return page(call, COLLECTION, self._store.all(COLLECTION), fields=FIELDS)
 
     def cancel(self, call: Call) -> dict[str, Any]:
-        """Nothing is left to cancel."""
+        """Do nothing, because every operation is already done."""
         self._find(call.location, call.resource_id)
         return {}
 
     def delete(self, call: Call) -> dict[str, Any]:
-        """Forgets an operation."""
+        """Delete an operation."""
         self._find(call.location, call.resource_id)
         self._store.remove(COLLECTION, call.resource_id)
         return {}

@@ -1,4 +1,4 @@
-"""The API's state on disk: `<work-dir>/api/<collection>/<id>.json`, each written in one piece."""
+"""The API's state on disk: `<work-dir>/api/<collection>/<id>.json`, each file replaced as a whole."""
 
 import fcntl
 import json
@@ -13,21 +13,21 @@ from userinput.errors import UserError
 FOLDER = "api"
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
-"""Ids become names of files: no dot, no slash."""
+"""Ids become file names, so they contain no dot and no slash."""
 
 
 class Store:
-    """Resources as JSON objects. `lock` is held by whoever reads and then writes."""
+    """Resources as JSON objects. Hold `lock` from a read to the write that depends on it."""
 
     def __init__(self, work_dir: Path) -> None:
         self.folder = work_dir / FOLDER
         self.lock = threading.RLock()
 
     def hold(self) -> IO[str]:
-        """Takes the state for this process, until the file is closed.
+        """Lock the state for this process, until the file is closed.
 
         Raises:
-            UserError: another server has it, or the folder cannot be used.
+            UserError: Another server has locked it, or the folder cannot be used.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -42,40 +42,40 @@ class Store:
         return file
 
     def path(self, collection: str, resource_id: str) -> Path:
-        """Where a resource is kept."""
+        """Return the file of a resource."""
         if not ID.fullmatch(resource_id):
-            raise ValueError(f"{resource_id!r} is no id")
+            raise ValueError(f"{resource_id!r} is not an id")
         return self.folder / collection / f"{resource_id}.json"
 
     def read(self, collection: str, resource_id: str) -> dict[str, Any] | None:
-        """The resource, None when there is none that can be read."""
+        """Return the resource, None when it does not exist or cannot be read."""
         if not ID.fullmatch(resource_id):
             return None
         return read_object(self.path(collection, resource_id))
 
     def write(self, collection: str, resource_id: str, content: dict[str, Any]) -> None:
-        """Creates or replaces a resource."""
+        """Create or replace a resource."""
         path = self.path(collection, resource_id)
         path.parent.mkdir(parents=True, exist_ok=True)
         with self.lock:
             files.write_text(path, json.dumps(content))
 
     def remove(self, collection: str, resource_id: str) -> None:
-        """Forgets a resource."""
+        """Delete a resource."""
         self.path(collection, resource_id).unlink(missing_ok=True)
 
     def ids(self, collection: str) -> list[str]:
-        """The ids of all resources of a collection."""
+        """Return the ids of all resources of a collection."""
         return sorted(path.stem for path in (self.folder / collection).glob("*.json"))
 
     def all(self, collection: str) -> list[dict[str, Any]]:
-        """All resources of a collection that can be read."""
+        """Return all resources of a collection that can be read."""
         found = (self.read(collection, each) for each in self.ids(collection))
         return [each for each in found if each is not None]
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
-    """A JSON object; None when the file is gone or holds something else."""
+    """Read a resource; return None when the file does not exist or contains something else."""
     try:
         content = json.loads(path.read_text())
     except (OSError, ValueError):

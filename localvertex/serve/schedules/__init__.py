@@ -1,1 +1,1 @@
-"""Schedules and the clock that fires them; the runs they start are in `pipeline_jobs`."""
+"""Schedules, their cron expressions and their clock; the runs that they start are in `pipeline_jobs`."""

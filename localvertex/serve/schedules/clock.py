@@ -1,27 +1,70 @@
-"""The clock that schedules follow; it can run faster, to try a weekly schedule in minutes."""
+"""The clock that schedules follow, faster than real time on request, and the thread that wakes up by it."""
 
+import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+
+LONGEST_WAIT_SECONDS = 60.0
+"""The machine may sleep, or its clock may be set, so that the next instant comes sooner than computed."""
 
 
 class Clock:
-    """Real time, or time that passes `factor` times as fast from the server's start on."""
+    """Real time, or time that passes `factor` times as fast since the server's start."""
 
     def __init__(self, *, factor: float) -> None:
         self.factor = factor
         self._start, self._origin = datetime.now(UTC), time.monotonic()
 
     def now(self) -> datetime:
-        """The present moment."""
+        """Return the current time."""
         if self.factor == 1:
             return datetime.now(UTC)
         return self._start + timedelta(seconds=(time.monotonic() - self._origin) * self.factor)
 
     def begin_at(self, moment: datetime) -> None:
-        """Goes on from a moment that an earlier, faster clock had reached."""
+        """Continue from a time that an earlier, faster clock had reached."""
         if self.factor != 1 and moment > self.now():
             self._start, self._origin = moment, time.monotonic()
 
     def real_seconds_until(self, moment: datetime) -> float:
-        """How long to wait for a moment."""
+        """Return how many real seconds remain until a time of this clock."""
         return max(0.0, (moment - self.now()).total_seconds() / self.factor)
+
+
+class Waker:
+    """A thread that calls `fire_due` at each instant of a schedule, and whenever `wake` is called.
+
+    Args:
+        clock: The clock of the schedules.
+        fire_due: Starts the runs that are due; returns the next instant, None when there is none.
+    """
+
+    def __init__(self, clock: Clock, fire_due: Callable[[], datetime | None]) -> None:
+        self._clock, self._fire_due = clock, fire_due
+        self._changed = threading.Event()
+        self._is_stopping = False
+        self._thread = threading.Thread(target=self._run, name="schedules", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Have the thread look again which schedule is due next."""
+        self._changed.set()
+
+    def stop(self) -> None:
+        """End the thread; nothing fires after this returns."""
+        self._is_stopping = True
+        self._changed.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._is_stopping:
+            self._changed.clear()
+            moment = self._fire_due()
+            wait = LONGEST_WAIT_SECONDS
+            if moment is not None:
+                wait = min(wait, self._clock.real_seconds_until(moment))
+            self._changed.wait(wait)

@@ -14,17 +14,17 @@ PREFIX = re.compile(r"(?:CRON_TZ|TZ)=(?P<zone>\S*)\s+(?P<expression>.*)", re.DOT
 
 @dataclass(frozen=True, kw_only=True)
 class Cron:
-    """When a schedule fires. Without a prefix the zone is UTC."""
+    """The instants at which a schedule fires. Without a prefix the zone is UTC."""
 
     expression: str
     zone: ZoneInfo
 
     @classmethod
     def parse(cls, text: str) -> "Cron":
-        """Reads what stands in the field `cron`.
+        """Read the field `cron`.
 
         Raises:
-            ApiError: no cron expression, an unknown time zone, or nothing that ever comes.
+            ApiError: It is not a cron expression, its time zone is unknown, or it never fires.
         """
         match = PREFIX.fullmatch(text.strip())
         name, expression = (match["zone"], match["expression"].strip()) if match else ("UTC", text.strip())
@@ -34,7 +34,7 @@ class Cron:
             raise invalid(f"cron {text[:100]!r}: {name[:60]!r} is not in the IANA time zone database") from None
         if len(expression.split()) != 5:
             raise invalid(
-                f"cron {text[:100]!r}: five fields expected, e.g. '0 3 * * 1' or 'TZ=Europe/Berlin 0 3 * * 1'"
+                f"cron {text[:100]!r}: expected five fields, e.g. '0 3 * * 1' or 'TZ=Europe/Berlin 0 3 * * 1'"
             )
         cron = cls(expression=expression, zone=zone)
         try:
@@ -42,13 +42,13 @@ class Cron:
         except CronSimError as error:
             raise invalid(f"cron {text[:100]!r}: {error}") from None
         except StopIteration:
-            raise invalid(f"cron {text[:100]!r}: no such day ever comes") from None
+            raise invalid(f"cron {text[:100]!r}: it never fires, because no such day exists") from None
         return cron
 
     def after(self, moment: datetime) -> datetime:
-        """The first instant after a moment, in UTC.
+        """Return the first instant after a moment, in UTC.
 
-        On the days when clocks change it is Debian's cron: what would fall into the missing hour comes right after it,
-        what falls into the doubled one comes once, and only jobs of every hour follow the real hours.
+        On days when clocks change it follows Debian's cron: an instant in the skipped hour fires right after it, one in
+        the repeated hour fires once, and only hourly schedules follow the real hours.
         """
         return next(CronSim(self.expression, moment.astimezone(self.zone))).astimezone(UTC)

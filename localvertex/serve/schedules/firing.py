@@ -1,7 +1,7 @@
-"""What a schedule does when an instant of its cron has come: start a run, leave it out, or let it wait.
+"""What a schedule does at an instant of its cron: start a run, skip it, or let it wait.
 
-The resource itself holds all that is needed to go on after a restart. `nextRunTime` is the next instant that has not
-been dealt with; while a run waits for its turn it stays in the past, as the API describes it.
+The resource itself contains everything that is needed after a restart. `nextRunTime` is the next instant that has not
+been handled; while a run waits for its turn it stays in the past, as the API describes.
 """
 
 from collections.abc import Callable
@@ -13,40 +13,40 @@ from localvertex.serve.schedules.cron import Cron
 
 
 def time_of(text: str) -> datetime:
-    """A time of the API."""
+    """Read a time of the API."""
     return datetime.fromisoformat(text)
 
 
 def time_text(moment: datetime) -> str:
-    """A time as the API writes it."""
+    """Format a time as the API does."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """A schedule whose resource is `content`; firing changes it."""
+    """A schedule whose resource is `content`, which firing changes."""
 
     content: dict[str, Any]
 
     @property
     def cron(self) -> Cron:
-        """When it fires."""
+        """The instants at which it fires."""
         return Cron.parse(self.content["cron"])
 
     @property
     def next_run(self) -> datetime:
-        """The next instant that has not been dealt with."""
+        """The next instant that has not been handled."""
         return time_of(self.content["nextRunTime"])
 
     @property
     def limit(self) -> int:
-        """Runs at once."""
+        """The maximum number of concurrent runs."""
         names = ("maxConcurrentRunCount", "maxConcurrentActiveRunCount")
         return min(int(self.content[name]) for name in names if name in self.content)
 
     @property
     def may_wait(self) -> bool:
-        """Whether the next run waits for its turn; otherwise it is left out when the limit is reached."""
+        """Whether the next run waits for its turn; otherwise it is skipped when the limit is reached."""
         if self.content.get("allowQueueing", False):
             return True
         resumed = self.content.get("lastResumeTime", "")
@@ -54,16 +54,16 @@ class Schedule:
 
     @property
     def is_over(self) -> bool:
-        """Whether no further run will come."""
+        """Whether no further run will start."""
         if int(self.content["startedRunCount"]) >= int(self.content.get("maxRunCount", 2**62)):
             return True
         return "endTime" in self.content and self.next_run > time_of(self.content["endTime"])
 
 
 def first_instant(schedule: Schedule, now: datetime) -> datetime:
-    """The first instant of the cron from now on that is not before the start time."""
+    """Return the first instant after now that is not before the start time."""
     start = time_of(schedule.content["startTime"])
-    # An instant that is the start time itself counts.
+    # An instant equal to the start time counts.
     return schedule.cron.after(max(now, start - timedelta(microseconds=1)))
 
 
@@ -74,13 +74,13 @@ def fire(
     start: Callable[[Schedule, datetime], str],
     num_active: Callable[[str], int],
 ) -> bool:
-    """Deals with every instant up to now.
+    """Handle every instant up to now.
 
     Args:
-        schedule: Its content is changed.
-        now: The present moment.
-        start: Starts a run and returns the service's answer in words.
-        num_active: How many runs of the schedule of this name have not ended.
+        schedule: The schedule, whose content changes.
+        now: The current time.
+        start: Starts a run and returns the service's response as text.
+        num_active: Returns how many runs of the schedule with this name have not ended.
 
     Returns:
         Whether a run waits until another one ends.
@@ -94,7 +94,7 @@ def fire(
         elif schedule.may_wait:
             return True
         else:
-            response = f"SKIPPED: {schedule.limit} at once are allowed and still running"
+            response = f"SKIPPED: the limit of {schedule.limit} concurrent runs is reached"
         content["lastScheduledRunResponse"] = {"scheduledRunTime": time_text(instant), "runResponse": response}
         content["nextRunTime"], content["updateTime"] = time_text(cron.after(instant)), time_text(now)
     if schedule.is_over:

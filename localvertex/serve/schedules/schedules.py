@@ -1,6 +1,5 @@
-"""schedules: the resource and its methods. What happens when one is due stands in firing.py."""
+"""schedules: the resource and its methods; firing.py has what happens when one is due."""
 
-import threading
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -16,37 +15,40 @@ from localvertex.serve.api.store import Store
 from localvertex.serve.pipeline_job_view import pipeline_name
 from localvertex.serve.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedules import firing
-from localvertex.serve.schedules.clock import Clock
+from localvertex.serve.schedules.clock import Clock, Waker
 from localvertex.serve.schedules.cron import Cron
 from localvertex.serve.schedules.firing import Schedule, time_text
 from localvertex.state import run_folder
+from userinput.spelling import camel
 
 COLLECTION = "schedules"
 
 INPUT_FIELDS = (
-    "displayName", "cron", "startTime", "endTime", "maxRunCount", "maxConcurrentRunCount",
-    "maxConcurrentActiveRunCount", "allowQueueing", "createPipelineJobRequest",
-)  # fmt: skip
-
-FIELDS = {
-    *INPUT_FIELDS, "name", "state", "createTime", "updateTime", "nextRunTime", "lastPauseTime", "lastResumeTime",
-    "startedRunCount", "catchUp", "lastScheduledRunResponse", "createNotebookExecutionJobRequest",
-}  # fmt: skip
+    "displayName",
+    "cron",
+    "startTime",
+    "endTime",
+    "maxRunCount",
+    "maxConcurrentRunCount",
+    "maxConcurrentActiveRunCount",
+    "allowQueueing",
+    "createPipelineJobRequest",
+)
+"""Fields that a user may set; the service sets the others."""
 
 
 class Schedules:
     """The schedules of the API."""
 
     def __init__(
-        self, store: Store, operations: Operations, jobs: PipelineJobs, *, clock: Clock, say: Callable[[str], None]
+        self, store: Store, operations: Operations, jobs: PipelineJobs, *, clock: Clock, log: Callable[[str], None]
     ) -> None:
-        self._store, self._operations, self._jobs, self._clock, self._say = store, operations, jobs, clock, say
-        self.changed = threading.Event()
-        """Set when somebody should look which schedule is due next."""
-        jobs.on_end = self.changed.set
+        self._store, self._operations, self._jobs, self._clock, self._log = store, operations, jobs, clock, log
+        self._waker = Waker(clock, self.fire_due)
+        jobs.on_end = self._waker.wake
 
     def create(self, call: Call) -> dict[str, Any]:
-        """A new schedule, ACTIVE at once."""
+        """Create a schedule, which is ACTIVE at once."""
         body = messages.normalised(call.version, "Schedule", call.body)
         number, now = str(uuid4().int >> 66), self._clock.now()
         schedule = {"name": call.location.child(COLLECTION, number), "state": "ACTIVE", "startedRunCount": "0"}
@@ -58,28 +60,29 @@ class Schedules:
         return schedule
 
     def get(self, call: Call) -> dict[str, Any]:
-        """One schedule."""
+        """Return one schedule."""
         return self._find(call)
 
     def list_all(self, call: Call) -> dict[str, Any]:
-        """The schedules of a location."""
-        return page(call, COLLECTION, self._store.all(COLLECTION), fields=FIELDS)
+        """List the schedules of a location."""
+        fields = messages.field_names(call.version, "Schedule")
+        return page(call, COLLECTION, self._store.all(COLLECTION), fields=fields)
 
     def delete(self, call: Call) -> dict[str, Any]:
-        """Removes a schedule; the runs that it started go on."""
+        """Delete a schedule; the runs that it started continue."""
         with self._store.lock:
             self._find(call)
             self._store.remove(COLLECTION, call.resource_id)
         return self._operations.done(call, "DeleteOperationMetadata")
 
     def patch(self, call: Call) -> dict[str, Any]:
-        """Changes the fields that the mask names; the next run follows from the changed times."""
+        """Change the fields that the mask names; the next run follows from the changed times."""
         body = messages.normalised(call.version, "Schedule", call.body)
         paths = [part.strip() for part in call.query.get("updateMask", "").split(",") if part.strip()]
-        named = [messages.camel_case(path.split(".")[0]) for path in paths]
+        named = [camel(path.split(".")[0]) for path in paths]
         if not named or set(named) - set(INPUT_FIELDS):
             raise invalid(
-                f"updateMask {call.query.get('updateMask', '')[:200]!r}: some of {', '.join(INPUT_FIELDS)} expected"
+                f"updateMask {call.query.get('updateMask', '')[:200]!r}: expected some of {', '.join(INPUT_FIELDS)}"
             )
         with self._store.lock:
             schedule = {key: value for key, value in self._find(call).items() if key not in named}
@@ -94,7 +97,7 @@ class Schedules:
         return self._find(call)
 
     def pause(self, call: Call) -> dict[str, Any]:
-        """No new runs until it is resumed."""
+        """Start no new runs until the schedule is resumed."""
         with self._store.lock:
             schedule, now = self._find(call), time_text(self._clock.now())
             self._refuse_completed(schedule)
@@ -103,13 +106,13 @@ class Schedules:
         return {}
 
     def resume(self, call: Call) -> dict[str, Any]:
-        """Goes on; with `catchUp` the runs that were missed meanwhile are made up for first."""
+        """Start runs again; with `catchUp` the missed ones come first."""
         with self._store.lock:
             schedule, now = self._find(call), self._clock.now()
             self._refuse_completed(schedule)
             catch_up = call.body.get("catchUp", call.body.get("catch_up", False))
             if not isinstance(catch_up, bool):
-                raise invalid("catchUp: true or false expected")
+                raise invalid("catchUp: expected true or false")
             if schedule["state"] == "PAUSED":
                 schedule |= {"state": "ACTIVE", "lastResumeTime": time_text(now), "updateTime": time_text(now)}
                 schedule["catchUp"] = catch_up
@@ -119,7 +122,7 @@ class Schedules:
         return {}
 
     def fire_due(self) -> datetime | None:
-        """Starts every run that is due; when the next one will be, None for no such time."""
+        """Start every run that is due; return the next instant, None when there is none."""
         next_times = []
         for number in self._store.ids(COLLECTION):
             with self._store.lock:
@@ -135,7 +138,7 @@ class Schedules:
         return min(next_times, default=None)
 
     def begin(self) -> None:
-        """At the server's start: instants that nobody was there for are passed over, unless they are to be queued."""
+        """At the server's start, skip missed instants unless they are to be queued; then start firing."""
         for content in self._store.all(COLLECTION):
             self._clock.begin_at(datetime.fromisoformat(content["updateTime"]))
         for content in self._store.all(COLLECTION):
@@ -143,10 +146,11 @@ class Schedules:
             if content["state"] == "ACTIVE" and not schedule.may_wait and schedule.next_run <= self._clock.now():
                 first = firing.first_instant(schedule, self._clock.now())
                 self._write(content | {"nextRunTime": time_text(first)}, wake=False)
+        self._waker.start()
 
-    def real_seconds_until(self, moment: datetime) -> float:
-        """How long to wait for a moment of the schedules' clock."""
-        return self._clock.real_seconds_until(moment)
+    def close(self) -> None:
+        """Stop firing; no run starts after this returns."""
+        self._waker.stop()
 
     def _start(self, schedule: Schedule, instant: datetime) -> str:
         request = schedule.content["createPipelineJobRequest"]
@@ -163,17 +167,17 @@ class Schedules:
             )
         except ApiError as error:
             if error.status is Status.ALREADY_EXISTS:
-                # The server was killed after it had started the run and before it had noted that.
+                # The server was killed after it had started the run, but before it had stored that.
                 return f"OK: {location.child(pipeline_jobs.COLLECTION, job_id)}"
-            self._say(f"schedule {schedule.content['displayName']}: run of {time_text(instant)} refused: {error}")
+            self._log(f"schedule {schedule.content['displayName']}: run of {time_text(instant)} refused: {error}")
             return f"{error.status.name}: {error}"
-        self._say(f"schedule {schedule.content['displayName']}: run of {time_text(instant)} is {job['name']}")
+        self._log(f"schedule {schedule.content['displayName']}: run of {time_text(instant)} is {job['name']}")
         return f"OK: {job['name']}"
 
     def _write(self, schedule: dict[str, Any], *, wake: bool = True) -> None:
         self._store.write(COLLECTION, schedule["name"].rpartition("/")[2], schedule)
         if wake:
-            self.changed.set()
+            self._waker.wake()
 
     def _find(self, call: Call) -> dict[str, Any]:
         name = call.location.child(COLLECTION, call.resource_id)
@@ -189,34 +193,34 @@ class Schedules:
 
 
 def scheduled_job_id(schedule: dict[str, Any], instant: datetime) -> str:
-    """The id of the run of one instant, the same whenever it is asked for: no instant is run twice."""
+    """Derive the id of an instant's run from the instant, so that no instant runs twice."""
     spec = schedule["createPipelineJobRequest"]["pipelineJob"]["pipelineSpec"]
     return run_folder.readable_id(pipeline_name(spec), f"{instant:%Y%m%d%H%M%S}-{schedule['name'][-6:]}")
 
 
 def check(schedule: dict[str, Any]) -> None:
-    """Refuses a schedule that could not do what it says.
+    """Refuse a schedule that could not run as written.
 
     Raises:
-        ApiError: in one line.
+        ApiError: The error names the first wrong field.
     """
     if not 1 <= len(schedule.get("displayName", "")) <= 128:
-        raise invalid("displayName: 1 to 128 characters expected")
+        raise invalid("displayName: expected 1 to 128 characters")
     if "cron" not in schedule:
         raise invalid("cron is missing, e.g. 'TZ=Europe/Berlin 0 3 * * 1'")
     Cron.parse(schedule["cron"])
     request = schedule.get("createPipelineJobRequest", {})
     if not request.get("pipelineJob", {}).get("pipelineSpec"):
         raise invalid(
-            "createPipelineJobRequest.pipelineJob.pipelineSpec is missing; only pipeline jobs are scheduled here"
+            "createPipelineJobRequest.pipelineJob.pipelineSpec is missing; this server schedules only pipeline jobs"
         )
     parts = request.get("parent", "").split("/")
     if [len(parts), *parts[::2]] != [4, "projects", "locations"]:
-        raise invalid("createPipelineJobRequest.parent: projects/P/locations/L expected")
+        raise invalid("createPipelineJobRequest.parent: expected projects/P/locations/L")
     if int(schedule.get("maxConcurrentRunCount", 0)) < 1:
-        raise invalid("maxConcurrentRunCount: 1 or more expected")
+        raise invalid("maxConcurrentRunCount: expected 1 or more")
     for name in ("maxRunCount", "maxConcurrentActiveRunCount"):
         if int(schedule.get(name, 1)) < 1:
-            raise invalid(f"{name}: 1 or more expected; leave it out for no limit")
+            raise invalid(f"{name}: expected 1 or more; leave it out for no limit")
     if "endTime" in schedule and firing.time_of(schedule["endTime"]) <= firing.time_of(schedule["startTime"]):
-        raise invalid("endTime: later than the start expected")
+        raise invalid("endTime: expected a time after the start")

@@ -1,4 +1,4 @@
-"""Real servers in processes of their own, and the real SDK as their client."""
+"""Real servers in their own processes, with the real SDK as their client."""
 
 import signal
 import warnings
@@ -13,14 +13,14 @@ from tests.support.server import Server
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all tests that leave it running."""
+    """Start one server for all tests that leave it running."""
     with Server(tmp_path_factory.mktemp("served") / "runs") as server:
         yield server
 
 
 @pytest.fixture
 def start_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
-    """Starts servers over the test's own work directory."""
+    """Start servers on the test's own work directory."""
     servers: list[Server] = []
 
     def start(*options: str) -> Server:
@@ -34,9 +34,9 @@ def start_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
 
 @pytest.fixture(scope="session")
 def sdk() -> Iterator[Callable[[Server], Any]]:
-    """The real google-cloud-aiplatform, pointed at a server as docs/serve.md says."""
+    """Point the real google-cloud-aiplatform at a server as docs/serve.md shows."""
     with warnings.catch_warnings():
-        # What Google's packages import is not ours to keep free of deprecations.
+        # Deprecations in what Google's packages import are not this project's.
         warnings.simplefilter("ignore")
         import google.auth.credentials
         from google.cloud import aiplatform
@@ -44,7 +44,7 @@ def sdk() -> Iterator[Callable[[Server], Any]]:
 
     polling = pytest.MonkeyPatch()
     for module in (pipeline_jobs, jobs):
-        # The SDK asks every 5 s; a test need not wait that long.
+        # The SDK polls every 5 s, which is too slow for a test.
         polling.setattr(module, "_JOB_WAIT_TIME", 0.2)
 
     def point_at(server: Server) -> Any:
@@ -63,7 +63,7 @@ def sdk() -> Iterator[Callable[[Server], Any]]:
 
 @pytest.fixture(scope="session")
 def small_pipeline(compile_pipeline: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two steps: one computes, one takes as long as it is told and writes a dataset."""
+    """Compile two steps: one computes, the other waits for the given time and writes a dataset."""
     from kfp import dsl
 
     @dsl.component(base_image="python:3.11", install_kfp_package=False)
@@ -90,7 +90,7 @@ def small_pipeline(compile_pipeline: Any, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture
 def new_job(small_pipeline: Path, tmp_path: Path, sdk: Any) -> Callable[..., Any]:
-    """A PipelineJob of the SDK, not submitted yet."""
+    """Build a PipelineJob of the SDK without submitting it."""
 
     def new(server: Server, **options: Any) -> Any:
         defaults = {"display_name": "small run", "template_path": str(small_pipeline), "pipeline_root": str(tmp_path)}

@@ -1,11 +1,12 @@
 """Runs one of Google's launchers unchanged against a local server: `python launcher.py URL MODULE ARGUMENTS...`.
 
-The launchers take their endpoint from the location alone, so the two clients that they use are pointed elsewhere here.
+The launchers derive their endpoint from the location, so this script redirects the two clients that they use.
 """
 
 import logging
 import runpy
 import sys
+from typing import Any
 
 import google.auth
 import requests
@@ -18,11 +19,11 @@ url, module, *arguments = sys.argv[1:]
 service_client, request = aiplatform.gapic.JobServiceClient, requests.Session.request
 
 
-def client(**options):
+def client(**options: Any) -> Any:
     return service_client(transport="rest", credentials=AnonymousCredentials(), client_options={"api_endpoint": url})
 
 
-def redirected(session, method, address, **options):
+def redirected(session: requests.Session, method: str, address: str, **options: Any) -> requests.Response:
     return request(session, method, address.replace("https://us-central1-aiplatform.googleapis.com", url), **options)
 
 
@@ -30,7 +31,7 @@ aiplatform.gapic.JobServiceClient = client
 requests.Session.request = lambda session, method, url, **options: redirected(session, method, url, **options)
 google.auth.default = lambda **_: (Credentials(token="local"), "local-project")
 job_remote_runner._POLLING_INTERVAL_IN_SECONDS = lro_remote_runner._POLLING_INTERVAL_IN_SECONDS = 0.2
-# What it does is told to the test by its log.
+# The test follows the launcher by its log.
 logging.basicConfig(level=logging.INFO, stream=sys.stdout)
 sys.argv = [module, *arguments]
 runpy.run_module(module, run_name="__main__")

@@ -1,17 +1,18 @@
-"""customJobs through the real SDK: replicas are processes, their states and errors are the service's."""
+"""customJobs through the real SDK: replicas are processes, with the states and errors of the service."""
 
 import signal
+from collections.abc import Callable
 from typing import Any
 
 import psutil
 import pytest
 from google.api_core import exceptions
 
-from tests.support.server import wait_until
+from tests.support.server import Server, wait_until
 
 pytestmark = pytest.mark.slow
 
-SAY_WHERE = "import os; print(os.environ['AIP_MODEL_DIR'], os.environ['CLUSTER_SPEC'])"
+SHOW_PATHS = "import os; print(os.environ['AIP_MODEL_DIR'], os.environ['CLUSTER_SPEC'])"
 WAIT = "import time; print('up', flush=True); time.sleep(300)"
 
 
@@ -25,22 +26,22 @@ def pool(code: str, num_replicas: int = 1) -> dict[str, Any]:
 
 @pytest.fixture
 def new_custom_job(sdk: Any) -> Any:
-    """A CustomJob of the SDK, not submitted yet."""
+    """Build a CustomJob of the SDK without submitting it."""
 
-    def new(server: Any, *pools: dict[str, Any], **options: Any) -> Any:
+    def new(server: Server, *pools: dict[str, Any], **options: Any) -> Any:
         defaults = {"display_name": "job", "staging_bucket": "gs://bucket"}
         return sdk(server).CustomJob(worker_pool_specs=list(pools), **(defaults | options))
 
     return new
 
 
-def log_of(server: Any, job: Any, replica: str) -> str:
+def log_of(server: Server, job: Any, replica: str) -> str:
     path = server.work_dir / "api" / "customJobs" / job.name / f"{replica}.log"
     return path.read_text() if path.exists() else ""
 
 
-def test_a_job_of_two_pools_ends_with_its_primary(server: Any, new_custom_job: Any, sdk: Any) -> None:
-    job = new_custom_job(server, pool(SAY_WHERE), pool(WAIT), base_output_dir="gs://bucket/out", labels={"a": "b"})
+def test_a_job_of_two_pools_ends_with_its_primary(server: Server, new_custom_job: Any, sdk: Any) -> None:
+    job = new_custom_job(server, pool(SHOW_PATHS), pool(WAIT), base_output_dir="gs://bucket/out", labels={"a": "b"})
     job.submit()
     job._block_until_complete()
     assert job.state.name == "JOB_STATE_SUCCEEDED"
@@ -54,7 +55,7 @@ def test_a_job_of_two_pools_ends_with_its_primary(server: Any, new_custom_job: A
     assert not (server.work_dir / "api" / "customJobs" / job.name).exists()
 
 
-def test_a_job_is_cancelled_with_all_its_processes(server: Any, new_custom_job: Any) -> None:
+def test_a_job_is_cancelled_with_all_its_processes(server: Server, new_custom_job: Any) -> None:
     job = new_custom_job(server, pool(WAIT), pool(WAIT, 2))
     job.submit()
     names = ("workerpool0-0", "workerpool1-0", "workerpool1-1")
@@ -66,7 +67,7 @@ def test_a_job_is_cancelled_with_all_its_processes(server: Any, new_custom_job: 
     assert not [each for each in left if "time.sleep(300)" in " ".join(each.cmdline())]
 
 
-def test_a_failed_job_says_which_replica_and_why(server: Any, new_custom_job: Any) -> None:
+def test_a_failed_job_names_the_replica_and_the_reason(server: Server, new_custom_job: Any) -> None:
     job = new_custom_job(server, pool("raise SystemExit('no data')"))
     job.submit(disable_retries=True)
     with pytest.raises(RuntimeError, match="no data"):
@@ -75,7 +76,7 @@ def test_a_failed_job_says_which_replica_and_why(server: Any, new_custom_job: An
     assert "workerpool0-0" in job.error.message
 
 
-def test_a_machine_that_does_not_exist_is_refused(server: Any, new_custom_job: Any) -> None:
+def test_a_machine_that_does_not_exist_is_refused(server: Server, new_custom_job: Any) -> None:
     wrong = pool(WAIT)
     wrong["machine_spec"] = {
         "machine_type": "a2-highgpu-1g",
@@ -86,7 +87,7 @@ def test_a_machine_that_does_not_exist_is_refused(server: Any, new_custom_job: A
         new_custom_job(server, wrong).submit()
 
 
-def test_a_job_that_died_with_the_server_is_failed(start_server: Any, new_custom_job: Any) -> None:
+def test_a_job_that_ended_with_the_server_is_failed(start_server: Callable[..., Server], new_custom_job: Any) -> None:
     server = start_server()
     job = new_custom_job(server, pool(WAIT))
     job.submit()

@@ -1,4 +1,4 @@
-"""A job with an evaluator through the API: the real SDK asks for it, the real trainer does it."""
+"""A job with an evaluator through the API, with the real SDK and the real trainer."""
 
 import json
 import subprocess
@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
+from tests.support.server import Server
+
 pytestmark = pytest.mark.slow
 
 STEPS_PER_EPOCH, EPOCHS = 7, 6
-"""300 pictures, of which 224 train, 32 a step."""
+"""300 images, 224 of them for training, 32 per step."""
 
 
 @pytest.fixture(scope="module")
 def dataset(python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Small pictures of digits."""
+    """Prepare small images of digits."""
     folder = tmp_path_factory.mktemp("data") / "dataset"
     words = ["digits", str(folder), "--image-size", "16", "--max-examples", "300"]
     subprocess.run([python, "-m", "trainer.prepare", *words], check=True, capture_output=True)
@@ -23,16 +25,16 @@ def dataset(python: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_evaluator_beside_the_training_evaluates_its_checkpoints(
-    server: Any, sdk: Any, dataset: Path, tmp_path: Path
+    server: Server, sdk: Any, dataset: Path, tmp_path: Path
 ) -> None:
     args = [f"--dataset={dataset}", f"--epochs={EPOCHS}", "--global-batch-size=32", "--keep-checkpoints=100"]
-    pool = {
+    pool: dict[str, Any] = {
         "machine_spec": {"machine_type": "n1-standard-4"},
         "replica_count": 1,
         "container_spec": {"image_uri": "gcr.io/x/trainer:1", "command": ["python", "-m", "trainer.task"]},
     }
     pool["container_spec"]["args"] = [*args, "--checkpoint-every-steps=5"]
-    # The service tells roles by the place in this list; unlike Google's pipeline launcher it keeps the empty ones.
+    # The position in this list decides the role; unlike Google's pipeline launcher, the service keeps empty pools.
     job = sdk(server).CustomJob(
         display_name="evaluated",
         worker_pool_specs=[pool, {}, {}, pool],
@@ -42,11 +44,11 @@ def test_an_evaluator_beside_the_training_evaluates_its_checkpoints(
     job.submit()
     job._block_until_complete()
     assert job.state.name == "JOB_STATE_SUCCEEDED", job.error
-    trained, evaluated = (diary(tmp_path / "out", f"workerpool{number}-0") for number in (0, 3))
+    trained, evaluated = (events_of(tmp_path / "out", f"workerpool{number}-0") for number in (0, 3))
     assert {event["task"] for event in evaluated if event["event"] == "start"} == {"evaluator 0"}
     assert trained[-1]["code"] == 0
     assert max(event["step"] for event in trained if event["event"] == "save") == EPOCHS * STEPS_PER_EPOCH
-    # The evaluator reads what the chief has saved, while that trains on; both see the same numbers.
+    # The evaluator reads the chief's checkpoints while the chief trains; both get the same accuracy.
     own = {event["step"]: event["accuracy"] for event in trained if event["event"] == "evaluate"}
     seen = {event["step"]: event["accuracy"] for event in evaluated if event["event"] == "evaluate"}
     assert seen
@@ -55,7 +57,7 @@ def test_an_evaluator_beside_the_training_evaluates_its_checkpoints(
     assert not any(event["event"] in ("steps", "save") for event in evaluated)
 
 
-def diary(base: Path, replica: str) -> list[dict[str, Any]]:
-    """The events of a replica."""
+def events_of(base: Path, replica: str) -> list[dict[str, Any]]:
+    """Read the event log of a replica."""
     path = base / "checkpoints" / "events" / f"{replica}.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()]

@@ -1,22 +1,27 @@
-"""The commands and programs of docs/serve.md do what they say."""
+"""The commands and programs of docs/serve.md work."""
 
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.server import Server
+
 
 @pytest.mark.slow
-def test_the_guide_works_from_top_to_bottom(repository: Path, start_server: Any, tmp_path: Path, command: Any) -> None:
+def test_the_guide_works_from_top_to_bottom(
+    repository: Path, start_server: Callable[..., Server], tmp_path: Path, command: Any
+) -> None:
     guide = (repository / "docs" / "serve.md").read_text()
     hello, client = re.findall(r"^```python\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     (lines,) = re.findall(r"^```sh\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     compiling, serving, asking, listing = lines.splitlines()
-    # A port of the guide's may be in use where the test runs.
+    # The guide's port may be in use where the test runs.
     assert serving == "python -m localvertex serve --port 8700"
     assert client.count("8700") == 1
     server = start_server()
@@ -36,6 +41,6 @@ def test_the_guide_names_every_collection(repository: Path, tmp_path: Path) -> N
     from localvertex.serve.service import Service
 
     guide = (repository / "docs" / "serve.md").read_text()
-    for name, methods in Service(tmp_path, time_factor=1, say=print).collections.items():
+    for name, methods in Service(tmp_path, time_factor=1, log=print).collections.items():
         (documented,) = re.findall(rf"^\| `{name}` \| (.*) \|$", guide, re.MULTILINE)
         assert set(documented.split(", ")) == set(methods)

@@ -1,4 +1,4 @@
-"""Google's own launchers, unchanged, against the server: custom job and model upload, resume and cancel."""
+"""Google's own launchers, unchanged, with this server: custom job and model upload, resume and cancel."""
 
 import json
 import signal
@@ -27,7 +27,7 @@ while not (here / "go").exists():
 
 @pytest.fixture
 def launch(tmp_path: Path, server: Server) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts a launcher with the arguments that its component gives it."""
+    """Start a launcher with the arguments that its component passes."""
     started = []
 
     def start(module: str, kind: str, payload: dict[str, Any], *more: str) -> subprocess.Popen[str]:
@@ -45,7 +45,7 @@ def launch(tmp_path: Path, server: Server) -> Iterator[Callable[..., subprocess.
 
 
 def payload(folder: Path, **scheduling: Any) -> dict[str, Any]:
-    """A job that says when it has started, and ends when it is told to."""
+    """Build a job that shows when it has started, and ends when the test creates a file."""
     container = {"image_uri": "python:3.11", "command": ["python", "-c", TOUCH_AND_WAIT], "args": [str(folder)]}
     machine = {"machine_type": "n1-standard-4", "accelerator_type": "", "accelerator_count": 0}
     pool = {"machine_spec": machine, "replica_count": 1, "container_spec": container}
@@ -57,7 +57,7 @@ def state(server: Server, name: str) -> str:
 
 
 def job_name(folder: Path) -> str:
-    """The job that a launcher has noted down."""
+    """Return the name of the job that a launcher has recorded."""
     resources = folder / "gcp_resources"
     wait_until(lambda: resources.exists() and resources.stat().st_size)
     (resource,) = json.loads(resources.read_text())["resources"]
@@ -65,7 +65,7 @@ def job_name(folder: Path) -> str:
     return str(resource["resourceUri"].partition("/v1/")[2])
 
 
-def test_a_custom_job_is_launched_and_a_killed_launcher_goes_on_with_it(
+def test_a_custom_job_is_launched_and_a_restarted_launcher_resumes_it(
     server: Server, launch: Any, tmp_path: Path
 ) -> None:
     first = launch("custom_job", "CustomJob", payload(tmp_path, timeout="3600s"))
@@ -74,7 +74,7 @@ def test_a_custom_job_is_launched_and_a_killed_launcher_goes_on_with_it(
     first.kill()
     first.wait()
     second = launch("custom_job", "CustomJob", payload(tmp_path))
-    # It is there and polls before the job may end.
+    # The launcher must be polling before the job may end.
     line = next(each for each in iter(second.stdout.readline, "") if "already exists" in each)
     assert name in line
     (tmp_path / "go").touch()
@@ -86,11 +86,11 @@ def test_a_custom_job_is_launched_and_a_killed_launcher_goes_on_with_it(
     assert len(found["customJobs"]) == 1
 
 
-def test_a_launcher_that_is_stopped_cancels_its_job(server: Server, launch: Any, tmp_path: Path) -> None:
+def test_a_stopped_launcher_cancels_its_job(server: Server, launch: Any, tmp_path: Path) -> None:
     launcher = launch("custom_job", "CustomJob", payload(tmp_path))
     wait_until((tmp_path / "started").exists)
     name = job_name(tmp_path)
-    # Its handler stands once it polls.
+    # Its signal handler is installed once it polls.
     next(each for each in iter(launcher.stdout.readline, "") if "non-final state" in each)
     launcher.send_signal(signal.SIGTERM)
     assert launcher.wait(120) == 0

@@ -1,4 +1,4 @@
-"""models through the real SDK: versions, aliases, and the registry that pipelines write to."""
+"""models through the real SDK: versions, aliases, and the registry that pipelines share."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import pytest
 from google.api_core import exceptions
 
 from localvertex.state import registry
+from tests.support.server import Server
 
 pytestmark = pytest.mark.slow
 
@@ -16,7 +17,7 @@ def versions(aiplatform: Any, name: str) -> dict[str, list[str]]:
     }
 
 
-def test_a_model_its_versions_and_its_aliases(server: Any, sdk: Any) -> None:
+def test_a_model_its_versions_and_its_aliases(server: Server, sdk: Any) -> None:
     aiplatform = sdk(server)
     how = {"display_name": "digits", "serving_container_image_uri": "serving:1"}
     first = aiplatform.Model.upload(artifact_uri="gs://b/1", labels={"team": "v"}, **how)
@@ -46,7 +47,7 @@ def test_a_model_its_versions_and_its_aliases(server: Any, sdk: Any) -> None:
         aiplatform.Model(name)
 
 
-def test_models_of_pipelines_are_there_too(server: Any, sdk: Any) -> None:
+def test_models_that_pipelines_registered_are_listed(server: Server, sdk: Any) -> None:
     model = {"display_name": "from a pipeline", "artifact_uri": "/data/1", "container_spec": {"image_uri": "serving:1"}}
     version = registry.add(server.work_dir, model)
     (found,) = sdk(server).Model.list(filter='display_name="from a pipeline"')
@@ -63,8 +64,8 @@ def test_models_of_pipelines_are_there_too(server: Any, sdk: Any) -> None:
         ({"model": {"displayName": "x", "colour": "red"}}, 400),
     ],
 )
-def test_a_wrong_upload_is_refused(server: Any, body: dict[str, Any], code: int) -> None:
+def test_a_wrong_upload_is_refused(server: Server, body: dict[str, Any], code: int) -> None:
     before = sorted(server.work_dir.glob("models/*/*"))
-    answer = server.call("POST", "models:upload", body)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (code, code)
+    response = server.call("POST", "models:upload", body)
+    assert (response.status_code, response.json()["error"]["code"]) == (code, code)
     assert sorted(server.work_dir.glob("models/*/*")) == before

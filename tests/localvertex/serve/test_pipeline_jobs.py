@@ -1,18 +1,19 @@
 """pipelineJobs through the real SDK: submit, watch, list, cancel, delete."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from google.api_core import exceptions
 
-from tests.support.server import wait_until
+from tests.support.server import Server, wait_until
 
 pytestmark = pytest.mark.slow
 
 
-def test_a_job_is_submitted_watched_and_its_results_are_read(server: Any, new_job: Any) -> None:
+def test_a_job_is_submitted_watched_and_its_results_are_read(server: Server, new_job: Any) -> None:
     job = new_job(server, job_id="first-job", parameter_values={"n": 4}, labels={"team": "vision"})
     job.submit()
     job.wait()
@@ -22,12 +23,12 @@ def test_a_job_is_submitted_watched_and_its_results_are_read(server: Any, new_jo
     dataset = details["wait"].outputs["data"].artifacts[0]
     assert (dataset.metadata["rows"], dataset.schema_title) == (3, "system.Dataset")
     assert Path(dataset.uri).read_text() == "rows"
-    # The same run is there for the command line.
+    # The command line sees the same run.
     record = json.loads((server.work_dir / "first-job" / "run.json").read_text())
     assert (record["state"], record["outputs"]["parameters"]) == ("SUCCEEDED", {"Output": 8})
 
 
-def test_a_running_job_is_cancelled_and_deleted(server: Any, new_job: Any, sdk: Any) -> None:
+def test_a_running_job_is_cancelled_and_deleted(server: Server, new_job: Any, sdk: Any) -> None:
     job = new_job(server, job_id="to-cancel", parameter_values={"seconds": 300})
     job.submit()
     wait_until(lambda: job.state.name == "PIPELINE_STATE_RUNNING")
@@ -41,7 +42,7 @@ def test_a_running_job_is_cancelled_and_deleted(server: Any, new_job: Any, sdk: 
     assert server.call("GET", "pipelineJobs/to-cancel").status_code == 404
 
 
-def test_a_failed_job_says_why(server: Any, new_job: Any) -> None:
+def test_a_failed_job_reports_the_reason(server: Server, new_job: Any) -> None:
     job = new_job(server, job_id="to-fail", parameter_values={"seconds": -1})
     job.submit()
     with pytest.raises(RuntimeError, match=r"wait: .*sleep length must be non-negative"):
@@ -53,7 +54,9 @@ def test_a_failed_job_says_why(server: Any, new_job: Any) -> None:
 
 # The SDK itself calls a logging method that is deprecated.
 @pytest.mark.filterwarnings("ignore:The 'warn' method is deprecated")
-def test_jobs_are_found_by_filter_order_page_and_mask(start_server: Any, new_job: Any, sdk: Any) -> None:
+def test_jobs_are_found_by_filter_order_page_and_mask(
+    start_server: Callable[..., Server], new_job: Any, sdk: Any
+) -> None:
     server = start_server()
     for number in range(3):
         job = new_job(
@@ -75,7 +78,7 @@ def test_jobs_are_found_by_filter_order_page_and_mask(start_server: Any, new_job
     assert sorted(found("labels.even=true AND pipeline_name=small")) == ["listed-0", "listed-2"]
     assert found('state="PIPELINE_STATE_SUCCEEDED" AND display_name="run 2"') == ["listed-2"]
     assert found('create_time>"2100-01-01T00:00:00Z"') == []
-    # One at a time: the pages hold everything once.
+    # Pages of one job contain every job once.
     names, token = [], ""
     for _ in range(3):
         page = server.call("GET", "pipelineJobs", params={"pageSize": 1, "pageToken": token, "readMask": "name"}).json()
@@ -85,15 +88,15 @@ def test_jobs_are_found_by_filter_order_page_and_mask(start_server: Any, new_job
     assert (len(set(names)), token) == (3, "")
 
 
-def test_what_cannot_run_is_refused_before_anything_is_written(server: Any, new_job: Any) -> None:
+def test_a_pipeline_that_cannot_run_is_refused_before_anything_is_written(server: Server, new_job: Any) -> None:
     before = sorted(server.work_dir.iterdir())
     with pytest.raises(exceptions.BadRequest, match="expected NUMBER_INTEGER"):
         new_job(server, job_id="bad-parameter", parameter_values={"n": "many"}).submit()
     new_job(server, job_id="taken").submit()
-    with pytest.raises(exceptions.Conflict, match="taken exists already"):
+    with pytest.raises(exceptions.Conflict, match="taken already exists"):
         new_job(server, job_id="taken").submit()
     body = {"pipelineSpec": {"root": {}, "deploymentSpec": {}, "schemaVersion": "2.1.0"}}
-    answer = server.call("POST", "pipelineJobs?pipelineJobId=bad-spec", body)
-    assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
+    response = server.call("POST", "pipelineJobs?pipelineJobId=bad-spec", body)
+    assert (response.status_code, response.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
     assert set(server.work_dir.iterdir()) - set(before) <= {server.work_dir / "taken", server.work_dir / ".localvertex"}
     assert "bad" not in server.call("GET", "pipelineJobs", params={"readMask": "name"}).text

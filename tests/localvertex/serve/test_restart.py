@@ -1,32 +1,33 @@
-"""A server that is killed or stopped in mid run, and started again."""
+"""A server that is killed or stopped during a run, and started again."""
 
 import signal
+from collections.abc import Callable
 from typing import Any
 
 import psutil
 import pytest
 
-from tests.support.server import wait_until
+from tests.support.server import Server, wait_until
 
 pytestmark = pytest.mark.slow
 
 
-def start_long_run(server: Any, new_job: Any) -> None:
+def start_long_run(server: Server, new_job: Any) -> None:
     job = new_job(server, job_id="long", parameter_values={"seconds": 300})
     job.submit()
     wait_until(lambda: "time.sleep" in str(server.call("GET", "pipelineJobs/long").json()) and children(server))
 
 
-def children(server: Any) -> list[psutil.Process]:
+def children(server: Server) -> list[psutil.Process]:
     return psutil.Process(server.process.pid).children(recursive=True)
 
 
-def state(server: Any) -> str:
+def state(server: Server) -> str:
     return str(server.call("GET", "pipelineJobs/long").json()["state"])
 
 
-def test_a_run_that_died_with_the_server_is_failed_and_can_be_run_again(
-    start_server: Any, new_job: Any, command: Any
+def test_a_run_that_ended_with_the_server_is_failed_and_can_be_repeated(
+    start_server: Callable[..., Server], new_job: Any, command: Any
 ) -> None:
     server = start_server()
     start_long_run(server, new_job)
@@ -37,7 +38,7 @@ def test_a_run_that_died_with_the_server_is_failed_and_can_be_run_again(
     assert not [each for each in left if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
     error = again.call("GET", "pipelineJobs/long").json()["error"]
     assert error["message"] == "the process that ran it was killed"
-    # The same id once more, after the failed run has been deleted.
+    # The same id is free once the failed run has been deleted.
     assert again.call("DELETE", "pipelineJobs/long").json()["done"] is True
     job = new_job(again, job_id="long")
     job.submit()
@@ -45,7 +46,7 @@ def test_a_run_that_died_with_the_server_is_failed_and_can_be_run_again(
     assert state(again) == "PIPELINE_STATE_SUCCEEDED"
 
 
-def test_a_server_that_is_stopped_ends_its_runs(start_server: Any, new_job: Any) -> None:
+def test_a_stopped_server_ends_its_runs(start_server: Callable[..., Server], new_job: Any) -> None:
     server = start_server()
     start_long_run(server, new_job)
     left = children(server)
@@ -57,7 +58,7 @@ def test_a_server_that_is_stopped_ends_its_runs(start_server: Any, new_job: Any)
     assert "localvertex run --resume long" in answer["error"]["message"]
 
 
-def test_a_work_directory_has_one_server(start_server: Any, command: Any) -> None:
+def test_a_work_directory_has_one_server(start_server: Callable[..., Server], command: Any) -> None:
     server = start_server()
     done = command("serve", "--port", "0", "--work-dir", server.work_dir)
     assert (done.returncode, done.stdout) == (2, "")

@@ -11,12 +11,12 @@ from localvertex.serve.api.listing import page
 
 FIELDS = {"name", "displayName", "state", "labels", "createTime", "startedRunCount", "allowQueueing", "tags"}
 
-PLACE = Location(project="p", region="r")
+LOCATION = Location(project="p", region="r")
 
 
 def resource(number: int, **fields: Any) -> dict[str, Any]:
-    """Something that lists hold; the later the larger its number."""
-    return {"name": PLACE.child("things", str(number)), "createTime": f"2026-01-{number:02d}T12:00:00Z", **fields}
+    """Build a resource; a larger number means a later creation time."""
+    return {"name": LOCATION.child("things", str(number)), "createTime": f"2026-01-{number:02d}T12:00:00Z", **fields}
 
 
 ONE = resource(
@@ -44,22 +44,22 @@ TWO = resource(2, displayName='say "hi" [x]', state="FAILED", startedRunCount="1
         ("labels:*", [ONE]),
         ("tags:t", [ONE]),
         ("display_name:HI", [TWO]),
-        # As numbers: as texts "10" would come before "9".
+        # Compared as numbers: as strings, "10" would come before "9".
         ("started_run_count>9", [TWO]),
         ("started_run_count<=9", [ONE]),
         ("allow_queueing=true", [TWO]),
-        # As times, whatever the zone is.
+        # Compared as times, in any zone.
         ('create_time>"2026-01-01T13:00:00+01:00"', [TWO]),
         ('create_time>="2026-01-01T13:00:00+01:00"', [ONE, TWO]),
         ("create_time<2026-01-02", [ONE]),
-        # OR binds tighter than AND, and side by side means AND.
+        # OR binds tighter than AND, and juxtaposition means AND.
         ("state=FAILED AND state=RUNNING OR display_name:hi", [TWO]),
         ("(state=FAILED AND state=RUNNING) OR display_name=train-a", [ONE]),
         ("state=RUNNING labels:team", [ONE]),
         ("state=RUNNING labels:other", []),
     ],
 )
-def test_a_filter_finds(text: str, found: list[dict[str, Any]]) -> None:
+def test_a_filter_selects_resources(text: str, found: list[dict[str, Any]]) -> None:
     test = filters.parse(text, FIELDS)
     assert [each for each in (ONE, TWO) if test(each)] == found
 
@@ -67,45 +67,45 @@ def test_a_filter_finds(text: str, found: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("colour=red", "there is no field 'colour'"),
-        ("state", "field, operator and value expected"),
-        ("state=", "field, operator and value expected"),
-        ("state=(", "a value expected"),
-        ("(state=RUNNING", "a '\\)' is missing"),
-        ("state=RUNNING)", "not expected there"),
-        ('state="RUNNING', "is not understood"),
-        ("state=RUNNING AND", "field, operator and value expected"),
-        ("(" * 50 + "state=x" + ")" * 50, "nested too deep"),
+        ("colour=red", "unknown field 'colour'"),
+        ("state", "expected field, operator and value"),
+        ("state=", "expected field, operator and value"),
+        ("state=(", "expected a value"),
+        ("(state=RUNNING", "'\\)' is missing"),
+        ("state=RUNNING)", "unexpected '\\)'"),
+        ('state="RUNNING', "cannot read"),
+        ("state=RUNNING AND", "expected field, operator and value"),
+        ("(" * 50 + "state=x" + ")" * 50, "nested too deeply"),
     ],
 )
-def test_a_filter_that_is_not_understood_is_refused(text: str, reason: str) -> None:
+def test_a_malformed_filter_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ApiError, match=reason):
         filters.parse(text, FIELDS)
 
 
 def listed(resources: list[dict[str, Any]], **query: str) -> dict[str, Any]:
-    return page(Call(version="v1", location=PLACE, query=query), "things", resources, fields=FIELDS)
+    return page(Call(version="v1", location=LOCATION, query=query), "things", resources, fields=FIELDS)
 
 
-def numbers(answer: dict[str, Any]) -> list[int]:
-    return [int(each["name"].rpartition("/")[2]) for each in answer["things"]]
+def numbers(response: dict[str, Any]) -> list[int]:
+    return [int(each["name"].rpartition("/")[2]) for each in response["things"]]
 
 
-def test_pages_hold_everything_once_the_newest_first() -> None:
+def test_pages_contain_everything_once_the_newest_first() -> None:
     resources = [resource(number) for number in range(1, 8)]
     seen, token = [], ""
     for size in (3, 3, 1):
-        answer = listed(resources, pageSize="3", pageToken=token)
-        assert len(answer["things"]) == size
-        seen += numbers(answer)
-        token = answer.get("nextPageToken", "")
-        # What comes in meanwhile is newer, and moves nothing.
+        response = listed(resources, pageSize="3", pageToken=token)
+        assert len(response["things"]) == size
+        seen += numbers(response)
+        token = response.get("nextPageToken", "")
+        # Resources created meanwhile are newer, and shift nothing.
         resources.append(resource(20 + len(seen)))
     assert seen == [7, 6, 5, 4, 3, 2, 1]
     assert token == ""
 
 
-def test_a_token_of_another_question_or_of_what_is_gone_is_refused() -> None:
+def test_a_token_of_another_question_or_a_deleted_resource_is_refused() -> None:
     resources = [resource(number) for number in range(1, 5)]
     token = listed(resources, pageSize="2")["nextPageToken"]
     with pytest.raises(ApiError, match="another filter or order"):
@@ -117,7 +117,7 @@ def test_a_token_of_another_question_or_of_what_is_gone_is_refused() -> None:
             listed(resources, pageToken=wrong)
 
 
-def test_order_other_places_and_masks() -> None:
+def test_order_other_locations_and_masks() -> None:
     resources = [resource(1, state="B"), resource(2, state="A"), resource(3, state="B")]
     assert numbers(listed(resources, orderBy="state, create_time desc")) == [2, 3, 1]
     assert numbers(listed(resources, orderBy="state desc,create_time")) == [1, 3, 2]

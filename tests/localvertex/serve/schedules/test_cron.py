@@ -9,7 +9,7 @@ from localvertex.serve.schedules.cron import Cron
 
 
 def instants(text: str, start: str, count: int) -> list[str]:
-    """The first instants after a moment."""
+    """Return the first instants after a moment."""
     moment, found = datetime.fromisoformat(start), []
     for _ in range(count):
         moment = Cron.parse(text).after(moment)
@@ -17,7 +17,7 @@ def instants(text: str, start: str, count: int) -> list[str]:
     return found
 
 
-def test_utc_is_the_zone_where_none_is_named() -> None:
+def test_the_default_zone_is_utc() -> None:
     assert instants("0 3 * * 1", "2026-11-21T00:00:00+00:00", 2) == [
         "2026-11-23T03:00:00+00:00",
         "2026-11-30T03:00:00+00:00",
@@ -25,7 +25,7 @@ def test_utc_is_the_zone_where_none_is_named() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["TZ=", "CRON_TZ="])
-def test_a_zone_may_be_named_in_two_ways(prefix: str) -> None:
+def test_a_zone_has_two_spellings(prefix: str) -> None:
     assert instants(f"{prefix}Asia/Tokyo 30 9 * * *", "2026-11-21T00:30:00+00:00", 1) == ["2026-11-22T00:30:00+00:00"]
 
 
@@ -36,7 +36,7 @@ def test_a_daily_run_keeps_its_time_of_day_when_clocks_change() -> None:
     ]
 
 
-def test_an_hour_that_is_left_out_is_made_up_for_once() -> None:
+def test_a_run_in_the_skipped_hour_fires_once_after_it() -> None:
     # 02:30 does not exist on 29 March 2026 in Berlin.
     assert instants("TZ=Europe/Berlin 30 2 * * *", "2026-03-28T02:00:00+00:00", 2) == [
         "2026-03-29T01:00:00+00:00",
@@ -44,7 +44,7 @@ def test_an_hour_that_is_left_out_is_made_up_for_once() -> None:
     ]
 
 
-def test_an_hour_that_comes_twice_is_run_once() -> None:
+def test_a_run_in_the_repeated_hour_fires_once() -> None:
     # 02:30 comes twice on 25 October 2026 in Berlin: at 00:30 and at 01:30 UTC.
     assert instants("TZ=Europe/Berlin 30 2 * * *", "2026-10-24T12:00:00+00:00", 2) == [
         "2026-10-25T00:30:00+00:00",
@@ -52,7 +52,7 @@ def test_an_hour_that_comes_twice_is_run_once() -> None:
     ]
 
 
-def test_every_hour_is_every_real_hour() -> None:
+def test_an_hourly_run_follows_real_hours() -> None:
     assert instants("TZ=Europe/Berlin 0 * * * *", "2026-10-24T23:30:00+00:00", 4) == [
         "2026-10-25T00:00:00+00:00",
         "2026-10-25T01:00:00+00:00",
@@ -64,6 +64,6 @@ def test_every_hour_is_every_real_hour() -> None:
 @pytest.mark.parametrize(
     "text", ["", "* * * *", "* * * * * *", "61 * * * *", "TZ=Nowhere/At_All * * * * *", "TZ= * * * * *"]
 )
-def test_what_is_no_cron_is_refused(text: str) -> None:
+def test_a_malformed_cron_is_refused(text: str) -> None:
     with pytest.raises(ApiError, match="cron"):
         Cron.parse(text)

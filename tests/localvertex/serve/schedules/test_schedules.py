@@ -1,4 +1,4 @@
-"""schedules through the real SDK, with a clock that runs faster where a test would wait for minutes."""
+"""schedules through the real SDK, with a faster clock where a test would wait for minutes."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from google.api_core import exceptions
 
-from tests.support.server import wait_until
+from tests.support.server import Server, wait_until
 
 pytestmark = [
     pytest.mark.slow,
@@ -19,9 +19,9 @@ pytestmark = [
 
 @pytest.fixture
 def schedule(new_job: Any) -> Callable[..., Any]:
-    """Creates schedules through the SDK."""
+    """Create schedules through the SDK."""
 
-    def create(server: Any, **options: Any) -> Any:
+    def create(server: Server, **options: Any) -> Any:
         values = options.pop("parameter_values", {})
         defaults = {"cron": "* * * * *", "display_name": "every minute"}
         return new_job(server, parameter_values=values).create_schedule(**(defaults | options))
@@ -30,16 +30,18 @@ def schedule(new_job: Any) -> Callable[..., Any]:
 
 
 def resource(schedule: Any) -> Any:
-    """The schedule as the server has it now."""
+    """Return the server's current resource."""
     return schedule.api_client.get_schedule(name=schedule.resource_name)
 
 
 def runs(schedule: Any) -> list[Any]:
-    """The runs that it started, the oldest first."""
+    """Return the runs that it started, the oldest first."""
     return sorted(schedule.list_jobs(), key=lambda job: str(job.create_time))
 
 
-def test_a_schedule_is_created_changed_paused_resumed_listed_and_deleted(server: Any, schedule: Any, sdk: Any) -> None:
+def test_a_schedule_is_created_changed_paused_resumed_listed_and_deleted(
+    server: Server, schedule: Any, sdk: Any
+) -> None:
     weekly = schedule(server, cron="TZ=Europe/Berlin 0 3 * * 1", display_name="weekly")
     assert weekly.state.name == "ACTIVE"
     due = resource(weekly).next_run_time
@@ -73,14 +75,16 @@ def test_a_schedule_is_created_changed_paused_resumed_listed_and_deleted(server:
     ],
 )
 def test_a_schedule_that_makes_no_sense_is_refused(
-    server: Any, schedule: Any, options: dict[str, Any], reason: str
+    server: Server, schedule: Any, options: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(exceptions.BadRequest, match=reason):
         schedule(server, **options)
 
 
-def test_two_schedules_fire_side_by_side_and_keep_their_limits(start_server: Any, schedule: Any) -> None:
-    """A minute of theirs is two seconds of ours; each run takes far longer than that."""
+def test_two_schedules_fire_concurrently_and_keep_their_limits(
+    start_server: Callable[..., Server], schedule: Any
+) -> None:
+    """A minute of the schedules is two real seconds, and each run takes far longer."""
     server = start_server("--time-factor", "30")
     skips = schedule(server, display_name="skips", parameter_values={"seconds": 300})
     queues = schedule(
@@ -88,7 +92,7 @@ def test_two_schedules_fire_side_by_side_and_keep_their_limits(start_server: Any
     )
     wait_until(lambda: "SKIPPED" in resource(skips).last_scheduled_run_response.run_response)
     assert resource(skips).started_run_count == len(runs(skips)) == 1
-    # Two at a time, and the third as soon as one of them has ended, late but not left out.
+    # Two run at a time, and the third starts late as soon as one of them has ended.
     wait_until(lambda: resource(queues).started_run_count >= 3)
     queues.pause()
     jobs = runs(queues)
@@ -101,26 +105,28 @@ def test_two_schedules_fire_side_by_side_and_keep_their_limits(start_server: Any
 
 
 def ended(jobs: list[Any]) -> list[Any]:
-    """The plain resources of jobs, once all have ended."""
+    """Wait for jobs to end and return their resources."""
     for job in jobs:
         job.wait()
     return [job.gca_resource for job in jobs]
 
 
 def scheduled_minutes(jobs: list[Any]) -> list[float]:
-    """The instants of the schedule that the jobs stand for, in seconds; their ids say them."""
+    """Return the scheduled instants of jobs, in seconds since the epoch, from the jobs' ids."""
     stamps = sorted(job.name.split("-")[1] for job in jobs)
     return [datetime.strptime(stamp, "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp() for stamp in stamps]
 
 
 @pytest.mark.parametrize("catch_up", [True, False])
-def test_missed_runs_are_made_up_for_only_with_catch_up(start_server: Any, schedule: Any, catch_up: bool) -> None:
+def test_missed_runs_start_later_only_with_catch_up(
+    start_server: Callable[..., Server], schedule: Any, catch_up: bool
+) -> None:
     server = start_server("--time-factor", "120")
     each_minute = schedule(server, max_concurrent_run_count=10)
     wait_until(lambda: resource(each_minute).started_run_count >= 1)
     each_minute.pause()
     paused = resource(each_minute)
-    # The clock of schedules can be read off another schedule's answers.
+    # Another schedule's creation time shows the clock of the schedules.
     wait_until(lambda: clock(server, schedule) - paused.last_pause_time.timestamp() > 240)
     assert resource(each_minute).started_run_count == paused.started_run_count
     # The SDK's own resume() drops the flag (google-cloud-aiplatform 1.165.1), its client does not.
@@ -132,13 +138,15 @@ def test_missed_runs_are_made_up_for_only_with_catch_up(start_server: Any, sched
     assert (len(missed) >= 4) if catch_up else (missed == [])
 
 
-def clock(server: Any, schedule: Any) -> float:
-    """What the server's schedules take the time to be."""
+def clock(server: Server, schedule: Any) -> float:
+    """Return the current time of the server's schedules, in seconds since the epoch."""
     probe = schedule(server, display_name="probe", cron="0 0 1 1 *")
     return float(resource(probe).create_time.timestamp())
 
 
-def test_a_schedule_is_completed_after_its_last_run_or_its_end(start_server: Any, schedule: Any) -> None:
+def test_a_schedule_is_completed_after_its_last_run_or_its_end(
+    start_server: Callable[..., Server], schedule: Any
+) -> None:
     server = start_server("--time-factor", "120")
     counted = schedule(server, max_run_count=2, max_concurrent_run_count=5)
     wait_until(lambda: counted.state.name == "COMPLETED")
@@ -146,7 +154,7 @@ def test_a_schedule_is_completed_after_its_last_run_or_its_end(start_server: Any
     for job in runs(counted):
         job.wait()
         (data,) = (each.outputs["data"].artifacts[0] for each in job.task_details if each.task_name == "wait")
-        # Not when it was started but when it was due: the minute, which the name of the run has, too.
+        # The instant at which it was due, not started; the name of the run contains it, too.
         moment = datetime.fromisoformat(data.metadata["scheduled"])
         assert moment.second == 0
         assert f"-{moment:%Y%m%d%H%M%S}-" in job.name
@@ -160,8 +168,8 @@ def test_a_schedule_is_completed_after_its_last_run_or_its_end(start_server: Any
         timed.api_client.pause_schedule(name=timed.resource_name)
 
 
-def test_schedules_survive_a_restart_and_no_instant_is_run_twice(
-    start_server: Any, schedule: Any, new_job: Any
+def test_schedules_survive_a_restart_and_no_instant_runs_twice(
+    start_server: Callable[..., Server], schedule: Any, new_job: Any
 ) -> None:
     server = start_server("--time-factor", "60")
     each_minute = schedule(server, max_concurrent_run_count=10)

@@ -1,4 +1,4 @@
-"""Requests that are wrong or hostile: each gets Google's JSON error, and the server goes on."""
+"""Wrong and hostile requests: each gets Google's JSON error, and the server keeps running."""
 
 import json
 import re
@@ -9,11 +9,13 @@ import psutil
 import pytest
 import requests
 
+from tests.support.server import Server
+
 pytestmark = pytest.mark.slow
 
 WRONG = {
     "no JSON": (b"{", "broken JSON"),
-    "a list": (b"[]", "has to be a JSON object"),
+    "a list": (b"[]", "must be a JSON object"),
     "not UTF-8": (b"\xff\xfe", "not UTF-8"),
     "a key twice": (b'{"a": 1, "a": 2}', "twice"),
     "NaN": (b'{"displayName": NaN}', "NaN is not a number"),
@@ -28,7 +30,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_body_is_named(server: Any, name: str) -> None:
+def test_a_wrong_body_is_refused_with_the_reason(server: Server, name: str) -> None:
     body, reason = WRONG[name]
     headers = {"Content-Type": "application/json"}
     url = f"{server.url}/v1/projects/p/locations/l/pipelineJobs"
@@ -54,9 +56,9 @@ def test_a_wrong_body_is_named(server: Any, name: str) -> None:
         "/v1/projects/p/locations/l/datasets/1",
     ],
 )
-def test_an_address_that_leads_elsewhere_is_not_found(server: Any, path: str) -> None:
+def test_a_path_that_leads_elsewhere_is_not_found(server: Server, path: str) -> None:
     host, port = server.url.removeprefix("http://").split(":")
-    # Written by hand: client libraries tidy such addresses up.
+    # Sent over a socket, because client libraries normalise such paths.
     with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode())
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
@@ -66,13 +68,13 @@ def test_an_address_that_leads_elsewhere_is_not_found(server: Any, path: str) ->
 
 
 @pytest.mark.parametrize("job_id", ["../x", "Upper", "api", "models", "-x", "a" * 129, "a/b", "1st"])
-def test_an_id_that_is_no_name_of_a_run_is_refused(server: Any, job_id: str, small_pipeline: Any) -> None:
+def test_an_id_that_cannot_name_a_run_is_refused(server: Server, job_id: str, small_pipeline: Any) -> None:
     body = {"pipelineSpec": json.loads(small_pipeline.read_text())}
     answer = server.call("POST", "pipelineJobs", body, params={"pipelineJobId": job_id})
     assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
 
 
-def test_a_body_of_100_megabytes_is_refused(server: Any) -> None:
+def test_a_body_of_100_megabytes_is_refused(server: Server) -> None:
     body = b'{"displayName": "' + b"x" * (100 << 20) + b'"}'
     url = f"{server.url}/v1/projects/p/locations/l/pipelineJobs"
     for data in (body, (body[i : i + (1 << 20)] for i in range(0, len(body), 1 << 20))):
@@ -91,7 +93,9 @@ def test_a_body_of_100_megabytes_is_refused(server: Any) -> None:
         ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
     ],
 )
-def test_what_a_foreign_web_page_could_send_is_refused(server: Any, headers: dict[str, str], code: int) -> None:
+def test_requests_that_a_foreign_web_page_could_send_are_refused(
+    server: Server, headers: dict[str, str], code: int
+) -> None:
     url = f"{server.url}/v1/projects/p/locations/l/pipelineJobs"
     answer = requests.post(url, data=b"{}", headers={"Content-Type": "application/json"} | headers, timeout=60)
     assert answer.status_code == code
@@ -102,23 +106,23 @@ def test_what_a_foreign_web_page_could_send_is_refused(server: Any, headers: dic
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
-        ({"filter": 'display_name="x'}, "not understood"),
-        ({"filter": "colour=red"}, "there is no field 'colour'"),
-        ({"filter": "(" * 500}, "too deep|expected"),
-        ({"filter": "display_name="}, "field, operator and value expected"),
+        ({"filter": 'display_name="x'}, "cannot read"),
+        ({"filter": "colour=red"}, "unknown field 'colour'"),
+        ({"filter": "(" * 500}, "too deeply"),
+        ({"filter": "display_name="}, "expected field, operator and value"),
         ({"orderBy": "colour"}, "orderBy"),
         ({"pageSize": "-1"}, "pageSize"),
         ({"pageToken": "abc"}, "pageToken"),
         ({"readMask": "colour"}, "readMask"),
     ],
 )
-def test_a_wrong_question_is_named(server: Any, query: dict[str, str], reason: str) -> None:
+def test_a_wrong_query_is_refused_with_the_reason(server: Server, query: dict[str, str], reason: str) -> None:
     answer = server.call("GET", "pipelineJobs", params=query)
     assert answer.status_code == 400
     assert re.search(reason, answer.json()["error"]["message"])
 
 
-def test_the_server_listens_on_the_loopback_interface_only(server: Any) -> None:
+def test_the_server_listens_on_the_loopback_interface_only(server: Server) -> None:
     addresses = {
         each.laddr.ip for each in psutil.Process(server.process.pid).net_connections() if each.status == "LISTEN"
     }
