@@ -1,34 +1,57 @@
-"""Reads a file of JSON or YAML that anybody may have written."""
+"""Strict reading of JSON and YAML files that users and other programs wrote."""
 
+import math
 import sys
 from pathlib import Path
 from typing import Any
 
 from userinput.errors import UserError
+from userinput.spelling import quoted
 from userinput.unique_keys import RepeatedKey, UniqueKeys, load_json
 
-MAX_BYTES = 64 * 2**20
+MAX_BYTES = 20 * 2**20
 """Larger files are not read; the largest spec that Vertex AI Pipelines takes is far smaller."""
 MAX_VALUES = 2_000_000
 MAX_DEPTH = 100
+"""Levels of nesting; compiled pipelines have about 15."""
+_JSON_TYPES = (str, int, float, bool, type(None), dict, list)
 
 
 def read(path: str | Path) -> Any:
     """Return the first document of a file; "-" is standard input.
 
     Raises:
-        UserError: If it cannot be read, with the reason in one line.
+        UserError: If the file cannot be read or is neither JSON nor YAML.
     """
+    return next(iter(read_all(path)), None)
+
+
+def read_all(path: str | Path, *, only_json_values: bool = False) -> list[Any]:
+    """Return the documents of a file: one of JSON, any number of YAML.
+
+    Args:
+        path: The file; "-" is standard input.
+        only_json_values: Refuse what only YAML can write, such as dates.
+
+    Raises:
+        UserError: If the file cannot be read or is neither JSON nor YAML.
+    """
+    return parse_all(read_bytes(path), shown(path), only_json_values=only_json_values)
+
+
+def shown(path: str | Path) -> str:
+    """Return a path as messages show it: on one line, whatever the file is called."""
     text = str(path)
-    # A message is one line, whatever a file is called.
-    name = "standard input" if text == "-" else text if text.isprintable() and text else repr(text)
-    data = _bytes(path, name)
-    value = parse(data, name, json_only=name.endswith(".json"))
-    _bounded(value, name)
-    return value
+    return "standard input" if text == "-" else text if text.isprintable() and text else repr(text)
 
 
-def _bytes(path: str | Path, name: str) -> bytes:
+def read_bytes(path: str | Path) -> bytes:
+    """Return the content of a file; "-" is standard input.
+
+    Raises:
+        UserError: If the file cannot be read, is empty or too large.
+    """
+    name = shown(path)
     try:
         if str(path) == "-":
             data = sys.stdin.buffer.read(MAX_BYTES + 1)
@@ -38,36 +61,63 @@ def _bytes(path: str | Path, name: str) -> bytes:
     except IsADirectoryError:
         raise UserError(f"{name} is a folder; give a file") from None
     except OSError as error:
-        raise UserError(f"{name} cannot be read: {(error.strerror or 'it failed').lower()}") from None
+        raise UserError(f"{name} cannot be read: {(error.strerror or 'unknown error').lower()}") from None
     except ValueError as error:  # a path with a null byte
         raise UserError(f"{name} is not a path: {error}") from None
     if len(data) > MAX_BYTES:
-        raise UserError(f"{name} is larger than {MAX_BYTES // 2**20} MiB; that is no job and no pipeline")
+        raise UserError(f"{name} is larger than {MAX_BYTES // 2**20} MiB; jobs and pipelines are much smaller")
     if not data.strip():
         raise UserError(f"{name} is empty; expected JSON or YAML")
     return data
 
 
-def parse(data: bytes, name: str, *, json_only: bool = False) -> Any:
-    """Return the value that JSON or YAML text stands for; of several YAML documents the first.
+def parse_all(data: bytes, name: str, *, only_json_values: bool = False) -> list[Any]:
+    """Return the documents of a text; `name` is the file's, and ".json" at its end excludes YAML.
 
     Raises:
-        UserError: If it is neither.
+        UserError: If it is neither JSON nor YAML, or only JSON values are allowed and there are others.
     """
-    if json_only or data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
+    is_json = name.endswith(".json")
+    if is_json or data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
         try:
-            return load_json(data)
-        except RepeatedKey as error:
-            raise UserError(f"{name} has {error}; keep one of them") from None
-        except RecursionError:
-            raise UserError(f"{name} is nested too deeply to be a job or a pipeline") from None
+            return [_json(data, name)]
         except ValueError as error:
-            if json_only:
-                raise UserError(f"{name} is not JSON: {_first_line(error)}") from None
-    return _parse_yaml(data, name)
+            if is_json or isinstance(error, UserError):
+                raise _not_json(error, name) from None
+    documents = _parse_yaml(data, name)
+    for document in documents:
+        _check_values(document, name, only_json_values=only_json_values)
+    return documents
 
 
-def _parse_yaml(data: bytes, name: str) -> Any:
+def parse_json(text: str | bytes, name: str) -> Any:
+    """Return the value of a JSON text; `name` begins the messages.
+
+    Raises:
+        UserError: If it is not JSON.
+    """
+    try:
+        return _json(text, name)
+    except ValueError as error:
+        raise _not_json(error, name) from None
+
+
+def _json(text: str | bytes, name: str) -> Any:
+    try:
+        value = load_json(text)
+    except RepeatedKey as error:
+        raise UserError(f"{name} has {error}; keep one of them") from None
+    except RecursionError:
+        raise _too_deep(name) from None
+    _check_values(value, name)
+    return value
+
+
+def _not_json(error: ValueError, name: str) -> UserError:
+    return error if isinstance(error, UserError) else UserError(f"{name} is not JSON: {_first_line(error)}")
+
+
+def _parse_yaml(data: bytes, name: str) -> list[Any]:
     try:
         import yaml  # only where YAML is read: JSON works without PyYAML
     except ImportError:
@@ -76,13 +126,13 @@ def _parse_yaml(data: bytes, name: str) -> Any:
     loader: Any = type("Loader", (UniqueKeys, plain), {})
     try:
         _refuse_bomb(yaml.parse(data, Loader=plain), name)
-        return next(iter(yaml.load_all(data, Loader=loader)), None)
+        return list(yaml.load_all(data, Loader=loader))
     except UserError:
         raise
     except RepeatedKey as error:
         raise UserError(f"{name} has {error}; keep one of them") from None
     except RecursionError:
-        raise UserError(f"{name} is nested too deeply to be a job or a pipeline") from None
+        raise _too_deep(name) from None
     except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         # Besides YAMLError, PyYAML's constructors raise whatever int(), date() and dict lookups raise.
         raise UserError(f"{name} is not YAML: {_first_line(error)}") from None
@@ -92,7 +142,7 @@ def _refuse_bomb(events: Any, name: str) -> None:
     """Refuse what would take all memory or stack, before anything is built of it.
 
     Aliases may stand for more values than a file could hold, and the loader of libyaml ends the whole process where
-    it is nested some ten thousand deep.
+    a file is nested some ten thousand levels deep.
     """
     sizes: dict[str, int] = {}
     open_nodes: list[tuple[str | None, int]] = []
@@ -105,7 +155,7 @@ def _refuse_bomb(events: Any, name: str) -> None:
             open_nodes.append((event.anchor, total))
             total += 1
             if len(open_nodes) > MAX_DEPTH:
-                raise UserError(f"{name} is nested too deeply to be a job or a pipeline")
+                raise _too_deep(name)
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             anchor, before = open_nodes.pop()
             if anchor:
@@ -118,24 +168,38 @@ def _refuse_bomb(events: Any, name: str) -> None:
             raise UserError(f"{name} stands for more than {MAX_VALUES} values through its aliases; write them out")
 
 
-def _bounded(value: Any, name: str) -> None:
-    """Refuse what is nested deeper than any job, so that no later step can run out of stack."""
+def _check_values(value: Any, name: str, *, only_json_values: bool = False) -> None:
+    """Refuse infinite numbers and NaN, and deeper nesting than any job has, which could exhaust the stack later."""
     level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [inner for outer in level if isinstance(outer, (dict, list)) for inner in _inside(outer)]
-        if not level:
+    for _ in range(MAX_DEPTH + 1):
+        inner = [item for outer in level for item in _inside(outer)]
+        for item in level:
+            if isinstance(item, float) and not math.isfinite(item):
+                raise UserError(f"{name} contains the number {item}; expected a finite number")
+            if only_json_values and not isinstance(item, _JSON_TYPES):
+                raise UserError(f"{name} contains {quoted(str(item))}, a {type(item).__name__}; write it in quotes")
+        if not inner:
             return
-    raise UserError(f"{name} is nested deeper than {MAX_DEPTH} levels; that is no job and no pipeline")
+        level = inner
+    raise _too_deep(name)
 
 
-def _inside(outer: dict[Any, Any] | list[Any]) -> list[Any]:
-    inner = outer.values() if isinstance(outer, dict) else outer
-    return [item for item in inner if isinstance(item, (dict, list))]
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [*value.values(), *(key for key in value if not isinstance(key, str))]
+    return value if isinstance(value, list) else []
+
+
+def _too_deep(name: str) -> UserError:
+    return UserError(f"{name} is nested too deeply, more than {MAX_DEPTH} levels; jobs and pipelines have about 15")
 
 
 def _first_line(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"expected text in UTF-8, found the byte {error.object[error.start]:#04x} at position {error.start}"
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None)
     text = f"{problem}, line {mark.line + 1}, column {mark.column + 1}" if mark and problem else str(error)
-    line = " ".join(text.split()) or type(error).__name__
+    # Python's advice about sys.set_int_max_str_digits() comes after a semicolon.
+    line = " ".join(text.partition("; use sys.")[0].split()) or type(error).__name__
     return line if len(line) <= 160 else line[:157] + "..."

@@ -1,8 +1,8 @@
-"""Finds keys that a file gives twice, of which JSON and YAML readers silently keep the last."""
+"""Refuses keys that a file gives twice, of which JSON and YAML readers silently keep the last."""
 
 import json
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 from userinput.spelling import quoted
 
@@ -18,21 +18,26 @@ class RepeatedKey(Exception):
 
 
 class _Repeated(Exception):
-    """Somewhere in a JSON text a key is repeated; the decoder does not tell where."""
+    """Somewhere in a JSON text a key is repeated; the decoder does not report where."""
 
 
-def load_json(data: bytes) -> Any:
+def load_json(data: str | bytes) -> Any:
     """Return the value that a JSON text stands for.
 
     Raises:
         RepeatedKey: If an object has a key twice.
-        ValueError: If it is not JSON.
+        ValueError: If it is not JSON; NaN and Infinity are not.
         RecursionError: If it is nested too deeply.
     """
     try:
-        return json.loads(data, object_pairs_hook=_object)
+        return json.loads(data, object_pairs_hook=_object, parse_constant=_no_number)
     except _Repeated:
-        raise _first_repeated(data.decode(json.detect_encoding(data), "surrogatepass")) from None
+        text = data if isinstance(data, str) else data.decode(json.detect_encoding(data), "surrogatepass")
+        raise _first_repeated(text) from None
+
+
+def _no_number(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a number in JSON")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
