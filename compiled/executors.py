@@ -4,7 +4,7 @@ from typing import Any
 
 from compiled import spec
 from compiled.fields import Fields
-from localvertex.values.values import restore_integers
+from userinput.parameters import restore_integers
 
 
 def read_schema(fields: Fields) -> tuple[str, str]:

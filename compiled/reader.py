@@ -6,8 +6,8 @@ from compiled import spec
 from compiled.executors import read_executor, read_schema
 from compiled.fields import Fields
 from compiled.tasks import read_task
-from localvertex.values.values import restore_integers
 from userinput.errors import UserError
+from userinput.parameters import ParameterSpec, ParameterType, restore_integers
 
 SCHEMA_VERSIONS = ("2.0.0", "2.1.0")
 
@@ -76,10 +76,10 @@ def read_component(name: str, value: Any, place: str) -> spec.Component:
     return component
 
 
-def read_parameter(value: Any, place: str) -> spec.ParameterSpec:
+def read_parameter(value: Any, place: str) -> ParameterSpec:
     """A ParameterSpec of an input or an output."""
     fields = Fields(value, place)
-    parameter = spec.ParameterSpec(
+    parameter = ParameterSpec(
         type=parameter_type(fields),
         default=restore_integers(fields.any("defaultValue")),
         is_optional=fields.take("isOptional", bool, False),
@@ -90,13 +90,13 @@ def read_parameter(value: Any, place: str) -> spec.ParameterSpec:
     return parameter
 
 
-def parameter_type(fields: Fields) -> spec.ParameterType:
+def parameter_type(fields: Fields) -> ParameterType:
     """The declared type, `parameterType` or the older `type`."""
     older = {"INT": "NUMBER_INTEGER", "DOUBLE": "NUMBER_DOUBLE", "STRING": "STRING"}
     name = fields.take("parameterType", str, "") or older.get(fields.take("type", str, ""), "")
-    if name not in spec.ParameterType.__members__:
-        raise UserError(f"{fields.place}.parameterType: {name!r} is not one of {', '.join(spec.ParameterType)}")
-    return spec.ParameterType(name)
+    if name not in ParameterType.__members__:
+        raise UserError(f"{fields.place}.parameterType: {name!r} is not one of {', '.join(ParameterType)}")
+    return ParameterType(name)
 
 
 def read_artifact(value: Any, place: str) -> spec.ArtifactSpec:

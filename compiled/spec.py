@@ -4,38 +4,9 @@ Reading is strict: a field that this module does not know is refused with its pl
 """
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
-
-class ParameterType(StrEnum):
-    """Types of parameters (ParameterType.ParameterTypeEnum)."""
-
-    NUMBER_DOUBLE = "NUMBER_DOUBLE"
-    NUMBER_INTEGER = "NUMBER_INTEGER"
-    STRING = "STRING"
-    BOOLEAN = "BOOLEAN"
-    LIST = "LIST"
-    STRUCT = "STRUCT"
-    TASK_FINAL_STATUS = "TASK_FINAL_STATUS"
-    TASK_CONFIG = "TASK_CONFIG"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ParameterSpec:
-    """A declared input or output parameter."""
-
-    type: ParameterType
-    default: Any = None
-    is_optional: bool = False
-    description: str = ""
-    literals: tuple[Any, ...] = ()
-    """The only values allowed, empty for any."""
-
-    @property
-    def is_required(self) -> bool:
-        """Whether a value has to be given."""
-        return self.default is None and not self.is_optional
+from userinput.parameters import ParameterSpec
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,9 @@ from typing import Any
 
 from compiled import spec
 from compiled.fields import Fields
-from localvertex.values.json_text import parse_json
-from localvertex.values.values import restore_integers
 from userinput.errors import UserError
+from userinput.parameters import restore_integers
+from userinput.reading import parse_json
 
 AFTER_FAILURE = "ALL_UPSTREAM_TASKS_COMPLETED"
 

@@ -15,7 +15,7 @@ from localvertex.show.display import Display, Lines
 from localvertex.state import record
 from localvertex.state.runs import Found, find, find_all, find_readable, find_task
 from localvertex.state.task import State
-from localvertex.values import parameters
+from userinput import parameters
 from userinput.errors import UserError
 
 MAX_TIME_FACTOR = 100_000.0
@@ -62,8 +62,7 @@ def started(options: argparse.Namespace, how: Options) -> dict[str, Any]:
         raise UserError("nothing to run: give a compiled FILE, or --resume RUN")
     file = open_pipeline(options.file, how.command_prefixes)
     declared = file.pipeline.root.input_parameters
-    values = parameters.from_file(options.parameter_file, declared) if options.parameter_file else {}
-    values |= parameters.from_options(options.parameter, declared)
+    values = parameters.given(declared, options.parameter, options.parameter_file)
     return run(file, parameters=values, options=how, display=display())
 
 

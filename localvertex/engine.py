@@ -27,8 +27,8 @@ from localvertex.state import record, run_folder
 from localvertex.state.run_folder import check_run_id, new_run_id
 from localvertex.state.runs import find_readable
 from localvertex.state.task import State
-from localvertex.values import parameters as parameter_values
 from userinput.errors import UserError
+from userinput.parameters import complete
 
 __all__ = ["Options", "PipelineRun", "open_pipeline", "prepare", "prepare_resume", "resume", "run"]
 
@@ -78,10 +78,7 @@ def prepare(
     """
     options = options or Options()
     file = file if isinstance(file, PipelineFile) else open_pipeline(Path(file), options.command_prefixes)
-    declared = file.pipeline.root.input_parameters
-    for name in parameters or {}:
-        parameter_values.check_name(name, declared)
-    values = parameter_values.complete(parameters or {}, declared)
+    values = complete(file.pipeline.root.input_parameters, parameters or {})
     work_dir = options.work_dir.absolute()
     run_id = (
         new_run_id(file.pipeline.name, work_dir) if options.run_id is None else check_run_id(options.run_id, work_dir)

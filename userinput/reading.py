@@ -14,7 +14,7 @@ MAX_BYTES = 20 * 2**20
 MAX_VALUES = 2_000_000
 MAX_DEPTH = 100
 """Levels of nesting; compiled pipelines have about 15."""
-_JSON_TYPES = (str, int, float, bool, type(None), dict, list)
+_JSON_SCALARS = (str, int, float, bool, type(None))
 
 
 def read(path: str | Path) -> Any:
@@ -170,24 +170,24 @@ def _refuse_bomb(events: Any, name: str) -> None:
 
 def _check_values(value: Any, name: str, *, only_json_values: bool = False) -> None:
     """Refuse infinite numbers and NaN, and deeper nesting than any job has, which could exhaust the stack later."""
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        inner = [item for outer in level for item in _inside(outer)]
+    level, depth = [value], 0
+    while level:
+        containers = []
         for item in level:
-            if isinstance(item, float) and not math.isfinite(item):
+            if isinstance(item, dict | list):
+                containers.append(item)
+            elif isinstance(item, float) and not math.isfinite(item):
                 raise UserError(f"{name} contains the number {item}; expected a finite number")
-            if only_json_values and not isinstance(item, _JSON_TYPES):
-                raise UserError(f"{name} contains {quoted(str(item))}, a {type(item).__name__}; write it in quotes")
-        if not inner:
-            return
-        level = inner
-    raise _too_deep(name)
+            elif only_json_values and not isinstance(item, _JSON_SCALARS):
+                raise UserError(f"{name} contains {quoted(str(item))}, which is not a JSON value; write it in quotes")
+        depth += 1
+        if containers and depth > MAX_DEPTH:
+            raise _too_deep(name)
+        level = [inner for outer in containers for inner in _inside(outer)]
 
 
-def _inside(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return [*value.values(), *(key for key in value if not isinstance(key, str))]
-    return value if isinstance(value, list) else []
+def _inside(outer: dict[Any, Any] | list[Any]) -> list[Any]:
+    return outer if isinstance(outer, list) else [*outer.values(), *(key for key in outer if not isinstance(key, str))]
 
 
 def _too_deep(name: str) -> UserError:

@@ -14,7 +14,8 @@ class RepeatedKey(Exception):
     """A mapping has one key twice; the message names it and its lines."""
 
     def __init__(self, key: str, first: int, second: int) -> None:
-        super().__init__(f"the key {quoted(key)} twice in one mapping, in lines {first} and {second}")
+        lines = f"line {first}" if first == second else f"lines {first} and {second}"
+        super().__init__(f"the key {quoted(key)} twice in one mapping, in {lines}")
 
 
 class _Repeated(Exception):
@@ -72,7 +73,8 @@ class UniqueKeys:
     def __init__(self, stream: Any) -> None:
         """Start on a stream, as every PyYAML loader does."""
         super().__init__(stream)  # type: ignore[call-arg]
-        self._checked: set[int] = set()
+        # The nodes themselves, too: Python would give the number of one that is gone to a node of the next document.
+        self._checked: dict[int, Any] = {}
 
     def flatten_mapping(self, node: Any) -> None:
         """Check a mapping before the keys of its merges are put among its own.
@@ -80,9 +82,9 @@ class UniqueKeys:
         Raises:
             RepeatedKey: If it has a key twice.
         """
-        # A node that several others merge comes here again, with the keys of its own merges in it by then.
+        # A node that several others merge is flattened again, with the keys of its own merges in it by then.
         if id(node) not in self._checked:
-            self._checked.add(id(node))
+            self._checked[id(node)] = node
             _refuse_repeated(node)
         super().flatten_mapping(node)  # type: ignore[misc]
 

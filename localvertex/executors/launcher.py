@@ -8,7 +8,7 @@ from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.values.placeholders import Unresolvable, resolve_json_template, resolve_structure
-from localvertex.values.values import restore_integers
+from userinput.parameters import restore_integers
 
 
 def launcher_options(arguments: list[str]) -> dict[str, str]:

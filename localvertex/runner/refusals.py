@@ -5,10 +5,11 @@ from typing import Any
 
 from compiled import platforms
 from compiled.fields import describe
-from compiled.spec import Component, Container, Dag, ParameterType, Pipeline, TaskSpec
+from compiled.spec import Component, Container, Dag, Pipeline, TaskSpec
 from localvertex import executors
 from localvertex.values import arguments, conditions
 from localvertex.values.placeholders import unknown_placeholders
+from userinput.parameters import ParameterType
 
 MAX_TASKS = 10_000
 

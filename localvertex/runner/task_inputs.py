@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from compiled.spec import Component, ParameterSource, ParameterType
+from compiled.spec import Component, ParameterSource
 from localvertex.show import failure
 from localvertex.state.task import State, Task, Values
 from localvertex.values import conditions
-from localvertex.values.placeholders import Scope, Unresolvable, resolve_structure
-from localvertex.values.values import as_text, convert
+from localvertex.values.placeholders import Scope, Unresolvable, as_text, resolve_structure
+from userinput.parameters import ParameterType, convert
 
 
 class InputError(Exception):

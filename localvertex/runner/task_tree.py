@@ -3,13 +3,13 @@
 from graphlib import TopologicalSorter
 from typing import Any
 
-from compiled.spec import Dag, OutputSource, ParameterType, Pipeline, TaskSpec
+from compiled.spec import Dag, OutputSource, Pipeline, TaskSpec
 from localvertex.runner.task_inputs import InputError, complete_inputs
 from localvertex.state.task import State, Task, Values
-from localvertex.values.json_text import parse_json
-from localvertex.values.placeholders import Scope, Unresolvable, resolve_structure
-from localvertex.values.values import as_text
+from localvertex.values.placeholders import Scope, Unresolvable, as_text, resolve_structure
 from userinput.errors import UserError
+from userinput.parameters import ParameterType
+from userinput.reading import parse_json
 
 MAX_ITEMS = 10_000
 """Most iterations of one ParallelFor: each is a task with a folder, a log and an entry in run.json."""
@@ -82,7 +82,7 @@ def loop_items(loop: Task, scope: Scope) -> list[Values]:
         items = loop.inputs.parameters.get(iterator.input_parameter)
     if isinstance(items, str):
         try:
-            items = parse_json(items, "items")
+            items = parse_json(items, "the list of items")
         except UserError as error:
             raise InputError(str(error)) from None
     if not isinstance(items, list):

@@ -17,8 +17,8 @@ from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.errors import ApiError, error_body, invalid
 from localvertex.serve.api.guard import Guard
 from localvertex.serve.service import Service
-from localvertex.values.json_text import parse_json
 from userinput.errors import UserError
+from userinput.reading import parse_json
 
 Method = Callable[[Call], dict[str, Any]]
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -100,7 +100,7 @@ def call_of(request: Request, body: bytes) -> Call:
         ApiError: The body is not a JSON object.
     """
     try:
-        content = parse_json(body.decode(), "body") if body.strip() else {}
+        content = parse_json(body.decode(), "the body") if body.strip() else {}
     except UnicodeDecodeError:
         raise invalid("the body is not UTF-8") from None
     except UserError as error:

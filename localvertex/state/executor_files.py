@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from compiled.spec import Component, ParameterType
+from compiled.spec import Component
 from localvertex.errors import TaskFailed
 from localvertex.state.task import Artifact, Values
-from localvertex.values.json_text import parse_json
 from localvertex.values.placeholders import Unresolvable, local_path
-from localvertex.values.values import convert
 from userinput.errors import UserError
+from userinput.parameters import ParameterType, convert
+from userinput.reading import parse_json
 
 INPUT, OUTPUT, LOG = "executor_input.json", "executor_output.json", "log.txt"
 
@@ -101,7 +101,7 @@ def read_parameter_file(path: Path, name: str, kind: ParameterType) -> Any:
     if kind is ParameterType.STRING:
         return text
     try:
-        return parse_json(text.lower() if kind is ParameterType.BOOLEAN else text, name)
+        return parse_json(text.lower() if kind is ParameterType.BOOLEAN else text, "the file")
     except UserError as error:
         raise TaskFailed(f"output parameter {name!r}: expected {kind}, {error}") from None
 

@@ -4,9 +4,9 @@ import json
 import re
 from typing import Any
 
-from localvertex.values.json_text import parse_json
 from localvertex.values.placeholders import Unresolvable
 from userinput.errors import UserError
+from userinput.reading import parse_json
 
 
 def present_inputs(executor_input: dict[str, Any]) -> set[str]:
@@ -51,7 +51,7 @@ def expand(node: Any, present: set[str]) -> list[str]:
 def decoded(argument: str) -> Any:
     """Decode the structure of an argument."""
     try:
-        return parse_json(argument, "argument")
+        return parse_json(argument, "the argument")
     except UserError as error:
         raise Unresolvable(str(error)) from None
 

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from localvertex.values.values import as_text
-
 PLACEHOLDER = re.compile(r"\{\{\$(.*?)\}\}", re.DOTALL)
 KEYED = re.compile(
     r"""\.(?P<side>inputs|outputs)\.(?P<kind>parameters|artifacts)\[(?P<quote>['"])(?P<name>.*?)(?P=quote)\]"""
@@ -177,6 +175,11 @@ def artifact_value(artifacts: list[dict[str, Any]], name: str, rest: str) -> Any
         if value is None:
             raise Unresolvable(f"the artifact {name!r} has no metadata {key!r}")
     return value
+
+
+def as_text(value: Any) -> str:
+    """Return a value as it appears in a command: text as it is, everything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def local_path(uri: str) -> str:

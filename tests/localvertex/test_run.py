@@ -196,6 +196,6 @@ def test_outputs_equal_those_of_kfp_local(execute, tmp_path):
 
 def test_an_unknown_parameter_is_refused_before_anything_is_written(compiled, work_dir):
     file = compiled(values)
-    with pytest.raises(localvertex.UserError, match="no parameter 'flagg'; did you mean 'flag'"):
+    with pytest.raises(localvertex.UserError, match="no parameter 'flagg'; did you mean flag"):
         localvertex.run(file, parameters={"flagg": 1}, options=localvertex.Options(work_dir=work_dir))
     assert not work_dir.exists()

@@ -11,10 +11,10 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from compiled.load import MAX_FILE_BYTES
 from localvertex.serve.api.errors import error_body
+from userinput.reading import MAX_BYTES
 
-MAX_BODY_BYTES = MAX_FILE_BYTES + (1 << 20)
+MAX_BODY_BYTES = MAX_BYTES + (1 << 20)
 """A pipeline file of the largest size, and the job around it."""
 
 MAX_DRAINED_BYTES = 16 * MAX_BODY_BYTES

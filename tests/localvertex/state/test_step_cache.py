@@ -8,9 +8,10 @@ import pytest
 from kfp import dsl
 from kfp.dsl import Dataset, Input, Output
 
-from compiled.spec import ArtifactSpec, Component, Container, ParameterSpec, ParameterType
+from compiled.spec import ArtifactSpec, Component, Container
 from localvertex.state import step_cache
 from localvertex.state.task import Values
+from userinput.parameters import ParameterSpec, ParameterType
 
 STEP = {"base_image": "python:3.11", "install_kfp_package": False}
 
