@@ -96,7 +96,7 @@ def test_a_failed_run_shows_the_end_of_the_log_and_where_it_is(compiled, command
         (["run", "absent.json"], "absent.json does not exist; compile the pipeline first"),
         (["run", "pipeline.json", "--parameter", "nmae=x"], "no parameter 'nmae'; did you mean name?"),
         (["run", "pipeline.json", "--parameter", "times=two"], "parameter 'times' is 'two'; expected NUMBER_INTEGER"),
-        (["run", "pipeline.json", "--parameter-file", "absent.yaml"], "absent.yaml does not exist"),
+        (["run", "pipeline.json", "--parameter-file", "absent.yaml"], "absent.yaml cannot be read: no such file"),
         (["run", "pipeline.json", "--run-id", "../evil"], "--run-id '../evil'"),
         (["run", "pipeline.json", "--run-id", "models"], "--run-id 'models' is reserved for another folder"),
         (["run", "pipeline.json", "--max-parallel", "0"], "--max-parallel 0: expected at least 1"),

@@ -66,6 +66,5 @@ def test_an_empty_work_directory_is_refused(compiled, command, tmp_path):
 
 def test_a_missing_parameter_file_is_not_taken_for_a_pipeline(compiled, command):
     compiled(speaking, "pipeline.json")
-    one_line(
-        command("run", "pipeline.json", "--parameter-file", "no.json"), 2, "a JSON or YAML file with the parameters"
-    )
+    text = "no.json cannot be read: no such file or directory"
+    one_line(command("run", "pipeline.json", "--parameter-file", "no.json"), 2, text)
