@@ -2,14 +2,24 @@
 
 import pathlib
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from trainer import command_line
 from trainer.command_line import reported as reported
 from trainer.data import dataset
+from trainer.data.dataset import Record
 from trainer.errors import TrainingError
 from trainer.files import storage
 from userinput import cli
 from userinput.errors import UserError
+
+if TYPE_CHECKING:
+    import keras
+
+    from trainer.results.saved_model import LoadedModel
 
 _NUM_COMPARED = 64
 """Number of test images on which the exported model is compared with the live one."""
@@ -26,15 +36,13 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
         output_directory: A new or empty folder, local or gs://.
 
     Returns:
-        Metadata: run_id, step, model, num_classes, image_size, num_bytes, largest_difference.
+        The metadata run_id, step, model, num_classes, image_size, num_bytes and largest_difference.
 
     Raises:
         UserError: There is no validated checkpoint, the dataset is another one, or the folder is not empty.
         TrainingError: The exported model gives other probabilities than the live one.
     """
     command_line.set_environment()
-    import numpy as np
-
     from trainer.checkpoints import restored
     from trainer.data import staging
     from trainer.results import saved_model
@@ -50,21 +58,11 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
     }
     indices = list(range(min(_NUM_COMPARED, data.num_examples["test"])))
     records = list(staging.stage(data, "test").records("test", indices))
-    images = np.stack([record.pixels() for record in records])
     with storage.committed_directory(output_directory, last="saved_model.pb") as aside:
         saved_model.write(
             trained.model, str(aside), class_names=list(data.class_names), image_size=data.image_size, metadata=metadata
         )
-        expected = np.asarray(trained.model(images, training=False))
-        loaded = saved_model.load(str(aside))
-        answers = (loaded.predict_images(images), loaded.predict_files([record.image_bytes for record in records]))
-        difference = max(float(np.abs(answer - expected).max()) for answer in answers)
-        # Also false for NaN.
-        if not difference <= _TOLERANCE:
-            raise TrainingError(
-                f"the exported model differs from the live one by {difference:g} on {len(images)} images, more than"
-                f" {_TOLERANCE:g}; it was not exported"
-            )
+        difference = _largest_difference(trained.model, saved_model.load(str(aside)), records)
         num_bytes = sum(path.stat().st_size for path in pathlib.Path(aside).rglob("*") if path.is_file())
     return {
         **metadata,
@@ -73,6 +71,21 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
         "num_bytes": num_bytes,
         "largest_difference": difference,
     }
+
+
+def _largest_difference(live: "keras.Model", exported: "LoadedModel", records: Sequence[Record]) -> float:
+    """Return the largest difference of a probability, which must be within the tolerance."""
+    images = np.stack([record.pixels() for record in records])
+    expected = np.asarray(live(images, training=False))
+    answers = (exported.predict_images(images), exported.predict_files([record.image_bytes for record in records]))
+    difference = max(float(np.abs(answer - expected).max()) for answer in answers)
+    # Also false for NaN.
+    if not difference <= _TOLERANCE:
+        raise TrainingError(
+            f"the exported model differs from the live one by {difference:g} on {len(images)} images, more than"
+            f" {_TOLERANCE:g}; it was not exported"
+        )
+    return difference
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -12,11 +12,13 @@ from itertools import islice
 from trainer import command_line
 from trainer.command_line import reported as reported
 from trainer.data import dataset, dataset_files, images, splits
+from trainer.data.dataset import Dataset
 from trainer.data.dataset_files import Prepared
 from trainer.data.sources.factory import open_source
 from trainer.data.sources.source import Source, SourceImage
 from trainer.data.statistics import Statistics
 from trainer.files import storage
+from trainer.results.report import dataset as report
 from userinput import cli
 from userinput.errors import UserError
 
@@ -38,7 +40,7 @@ def prepare(
     """Make the prepared dataset; it appears complete or not at all.
 
     Args:
-        source: digits, a folder with a sub-folder per class (local or gs://), or tfds:NAME.
+        source: One of digits, a folder with a sub-folder per class (local or gs://), or tfds:NAME.
         output_directory: A folder that does not exist yet or is empty, local or gs://.
         report_path: File for the HTML report.
         image_size: Height and width of the prepared images in pixels.
@@ -47,15 +49,13 @@ def prepare(
         max_bad_fraction: Fraction of images that may be unreadable; they are skipped, counted and named.
 
     Returns:
-        Metadata: fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size,
-        num_bad_files.
+        The metadata fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size and
+            num_bad_files.
 
     Raises:
         UserError: The source cannot be used, or too many of its images are bad.
     """
     _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
-    from trainer.results.report import dataset as report
-
     with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
         opened = open_source(source, scratch)
         statistics = Statistics(opened.class_names)
@@ -76,13 +76,17 @@ def prepare(
             # Before the dataset appears, because one without its report would have to be removed by hand.
             made = dataset.load(str(directory))
             storage.write_text(report_path, report.render(made, source=source))
+    return _metadata(made)
+
+
+def _metadata(made: Dataset) -> dict[str, str | int | float]:
     return {
         "fingerprint": made.fingerprint,
         "num_examples": sum(made.num_examples.values()),
         **{f"num_{split}": count for split, count in made.num_examples.items()},
         "num_classes": made.num_classes,
         "image_size": made.image_size,
-        "num_bad_files": statistics.num_bad_files,
+        "num_bad_files": made.statistics["num_bad_files"],
     }
 
 

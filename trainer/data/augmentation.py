@@ -61,7 +61,7 @@ def crop_boxes(random_numbers: tf.Tensor, image_size: int) -> tf.Tensor:
     """Return random crops int32 [B, 4] (top, left, height, width in pixels).
 
     Args:
-        random_numbers: float32 [B, R]; the last four of each row are used.
+        random_numbers: Values float32 [B, R] in [0, 1); the last four of each row are used.
         image_size: S.
     """
     area = image_size * image_size * (MIN_CROP_AREA + (1 - MIN_CROP_AREA) * random_numbers[:, 3])

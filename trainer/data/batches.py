@@ -51,8 +51,8 @@ def training_batches(
 
     Returns:
         A dataset with one element per step and replica of the shard: (images uint8 [B, S, S, 3], labels int32 [B],
-        random numbers float32 [B, NUM_RANDOM_NUMBERS], indices int64 [B] in the split, positions int64 [B] in the
-        global batch).
+            random numbers float32 [B, NUM_RANDOM_NUMBERS], indices int64 [B] in the split, positions int64 [B] in the
+            global batch).
     """
     size, num_replicas = sampler.global_batch_size, shard.num_replicas
     # One shape for all batches where possible, because XLA compiles again for each shape.
@@ -81,7 +81,7 @@ def evaluation_batches(examples: Examples, batch_size: int, shard: Shard = _WHOL
 
     Returns:
         A dataset of (images uint8 [B, S, S, 3], labels int32 [B], weights float32 [B]), and its number of rounds. In a
-        round each replica of the shard gets one element.
+            round each replica of the shard gets one element.
     """
     count = examples.num_examples
     num_rounds = -(-count // (batch_size * shard.num_replicas))

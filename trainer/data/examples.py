@@ -62,9 +62,9 @@ class Examples(abc.ABC):
         """Return images uint8 [B, S, S, 3] and labels int32 [B].
 
         Args:
-            indices: int64 [B].
-            random_numbers: float32 [B, NUM_RANDOM_NUMBERS], needed where images are cropped.
-            upcoming: int64, indices of any number of examples that will be needed soon.
+            indices: Positions in the split, int64 [B].
+            random_numbers: Values float32 [B, NUM_RANDOM_NUMBERS], needed where images are cropped.
+            upcoming: Positions int64 of any number of examples that will be needed soon.
         """
         images, labels = self._read(indices, tf.zeros([0], tf.int64) if upcoming is None else upcoming)
         if self.crop and random_numbers is not None:

@@ -55,7 +55,7 @@ def resize(image: Image.Image, image_size: int) -> Pixels:
     """Stretch to image_size x image_size with an antialiased triangle filter (tf.image's bilinear with antialias).
 
     Returns:
-        uint8 [image_size, image_size, 3].
+        Pixels uint8 [image_size, image_size, 3].
     """
     return np.asarray(image.resize((image_size, image_size), Image.Resampling.BILINEAR))
 

@@ -35,7 +35,7 @@ class Statistics:
 
         Args:
             original_size: Width and height in pixels before resizing.
-            pixels: uint8 [S, S, 3] after resizing.
+            pixels: Values uint8 [S, S, 3] after resizing.
         """
         flat = pixels.reshape(-1, 3).astype(np.uint64)
         self._num_pixels += len(flat)

@@ -92,8 +92,8 @@ def build(
         name: A name that `listing` describes, or package.module:function.
         image_size: S, height and width of the images in pixels.
         num_classes: K.
-        weights: default, imagenet, none, or a path to a .weights.h5 or .keras file.
-        trainable: default, head or all.
+        weights: One of default, imagenet and none, or a path to a .weights.h5 or .keras file.
+        trainable: One of default, head and all.
 
     Returns:
         A Keras model, uint8 [B, S, S, 3] -> float32 [B, K].

@@ -51,7 +51,7 @@ def build(name: str, *, image_size: int, num_classes: int, weights: str) -> "ker
     """Call the user's function and check the model that it returns.
 
     Args:
-        name: package.module:function.
+        name: In the form package.module:function.
         image_size: S, in pixels.
         num_classes: K.
         weights: As the user gave it; `none` where nothing was given, and where weights are restored afterwards.

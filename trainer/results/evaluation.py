@@ -38,23 +38,23 @@ def score(labels: npt.NDArray[np.int32], probabilities: npt.NDArray[np.float32],
     """Compute the metrics of predictions.
 
     Args:
-        labels: int32 [N], true classes.
-        probabilities: float32 [N, K].
+        labels: True classes int32 [N].
+        probabilities: Values float32 [N, K].
         class_names: K names.
     """
     from sklearn import metrics
 
     classes = list(range(len(class_names)))
     predicted = probabilities.argmax(axis=1)
-    # Rows of float32 do not sum exactly to one, which scikit-learn warns about.
-    exact = probabilities.astype(np.float64)
-    loss = float(metrics.log_loss(labels, exact / exact.sum(axis=1, keepdims=True), labels=classes))
+    loss = _cross_entropy(labels, probabilities)
     accuracy = float(metrics.accuracy_score(labels, predicted))
     precision, recall, f1, support = metrics.precision_recall_fscore_support(
         labels, predicted, labels=classes, zero_division=0.0
     )
     # Classes without test images would count as misses.
     present = support > 0
+    averages = {"macro_precision": precision, "macro_recall": recall, "macro_f1": f1}
+    columns = zip(class_names, precision, recall, support, strict=True)
     return Evaluation(
         accuracy=accuracy,
         loss=loss,
@@ -63,14 +63,21 @@ def score(labels: npt.NDArray[np.int32], probabilities: npt.NDArray[np.float32],
         confusion_matrix=metrics.confusion_matrix(labels, predicted, labels=classes).tolist(),
         class_scores=[
             ClassScore(class_name=name, precision=float(p), recall=float(r), num_examples=int(n))
-            for name, p, r, n in zip(class_names, precision, recall, support, strict=True)
+            for name, p, r, n in columns
         ],
         metrics={
             "accuracy": accuracy,
             "loss": loss,
-            "macro_precision": float(precision[present].mean()),
-            "macro_recall": float(recall[present].mean()),
-            "macro_f1": float(f1[present].mean()),
+            **{name: float(values[present].mean()) for name, values in averages.items()},
             "num_test_examples": float(len(labels)),
         },
     )
+
+
+def _cross_entropy(labels: npt.NDArray[np.int32], probabilities: npt.NDArray[np.float32]) -> float:
+    from sklearn import metrics
+
+    # Rows of float32 do not sum exactly to one, which scikit-learn warns about.
+    exact = probabilities.astype(np.float64)
+    normalised = exact / exact.sum(axis=1, keepdims=True)
+    return float(metrics.log_loss(labels, normalised, labels=list(range(probabilities.shape[1]))))

@@ -28,7 +28,7 @@ def write(
     """Write the SavedModel into an empty folder.
 
     Args:
-        model: uint8 [B, S, S, 3] -> float32 [B, K].
+        model: Maps uint8 [B, S, S, 3] to float32 [B, K].
         directory: Local and empty.
         class_names: K names.
         image_size: S.

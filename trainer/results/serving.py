@@ -13,11 +13,11 @@ def decode_and_resize(image_bytes: tf.Tensor, image_size: int) -> tf.Tensor:
     """Decode JPEG, PNG, GIF (first frame), BMP or WebP files and resize them as prepare does.
 
     Args:
-        image_bytes: string [B].
+        image_bytes: Encoded images, string [B].
         image_size: S.
 
     Returns:
-        uint8 [B, S, S, 3].
+        Pixels uint8 [B, S, S, 3].
     """
     return tf.map_fn(lambda data: _resize(_decode(data), image_size), image_bytes, fn_output_signature=tf.uint8)
 

@@ -55,7 +55,7 @@ def confusion(title: str, matrix: npt.NDArray[np.int64], names: Sequence[str]) -
 
     Args:
         title: Above the chart.
-        matrix: int64 [K, K], counts.
+        matrix: Counts int64 [K, K].
         names: K class names.
     """
     size = min(7.5, 2.2 + 0.42 * len(names))

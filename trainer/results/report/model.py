@@ -29,7 +29,7 @@ def render(
     Args:
         evaluation: Of the test split.
         dataset: The dataset; the shards of its test split must be on this machine.
-        probabilities: float32 [N, K], in the stored order of the test split.
+        probabilities: Values float32 [N, K], in the stored order of the test split.
         trained: The model that was evaluated.
         checkpoint_directory: The folder that contains the run's event log.
     """
