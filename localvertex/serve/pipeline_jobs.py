@@ -5,7 +5,6 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,32 +71,29 @@ class PipelineJobs:
         spec = body.get("pipelineSpec")
         if not spec:
             raise invalid("pipelineSpec is missing; a template is read by the SDK, which sends the pipeline itself")
-        with self._store.lock, tempfile.TemporaryDirectory() as folder:
+        with self._store.lock:
             job_id = job_id or run_folder.new_run_id(pipeline_name(spec), self._work_dir)
             self._check_id(location, job_id)
-            path = Path(folder) / "pipeline.json"
-            path.write_text(json.dumps(spec))
-            now = record.now()
-            job = {"name": location.child(COLLECTION, job_id), "displayName": job_id, "createTime": now}
-            job |= {"updateTime": now, **({"scheduleName": schedule_name} if schedule_name else {})}
-            job |= {key: body[key] for key in INPUT_FIELDS if key in body}
+            parameters = parameters_of(body)
+            options = engine.Options(
+                work_dir=self._work_dir,
+                run_id=job_id,
+                project=location.project,
+                region=location.region,
+                fail_fast=fails_fast(body),
+                schedule_time=schedule_time,
+            )
+            job = new_resource(location.child(COLLECTION, job_id), body, schedule_name)
             self._store.write(COLLECTION, job_id, job)
             try:
-                options = replace(
-                    self._options(location, job_id), fail_fast=fails_fast(body), schedule_time=schedule_time
-                )
-                run = engine.prepare(path, parameters=parameters_of(body), options=options)
-            except UserError as error:
+                run = prepared(spec, parameters, options)
+            except ApiError:
                 self._store.remove(COLLECTION, job_id)
-                reasons = "; ".join(error.reasons) if isinstance(error, Refused) else str(error)
-                raise invalid(reasons.replace(f"{path}: ", "")) from None
+                raise
             thread = threading.Thread(target=self._execute, args=(job_id, run), name=job_id)
             self._running[job_id] = run, thread
             thread.start()
         return self._view(job)
-
-    def _options(self, location: Location, job_id: str) -> engine.Options:
-        return engine.Options(work_dir=self._work_dir, run_id=job_id, project=location.project, region=location.region)
 
     def _check_id(self, location: Location, job_id: str) -> None:
         if not run_folder.RUN_ID.fullmatch(job_id) or job_id in run_folder.RESERVED:
@@ -180,6 +176,29 @@ class PipelineJobs:
 
     def _view(self, job: dict[str, Any]) -> dict[str, Any]:
         return pipeline_job(job, self._work_dir / job["name"].rpartition("/")[2])
+
+
+def new_resource(name: str, body: dict[str, Any], schedule_name: str) -> dict[str, Any]:
+    """Build the stored part of a PipelineJob."""
+    now, given = record.now(), {key: body[key] for key in INPUT_FIELDS if key in body}
+    job = {"name": name, "displayName": name.rpartition("/")[2], "createTime": now, "updateTime": now}
+    return job | ({"scheduleName": schedule_name} if schedule_name else {}) | given
+
+
+def prepared(spec: dict[str, Any], parameters: dict[str, Any], options: engine.Options) -> PipelineRun:
+    """Prepare a run.
+
+    Raises:
+        ApiError: The pipeline cannot run here, or its parameters are wrong.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "pipeline.json"
+        path.write_text(json.dumps(spec))
+        try:
+            return engine.prepare(path, parameters=parameters, options=options)
+        except UserError as error:
+            reasons = "; ".join(error.reasons) if isinstance(error, Refused) else str(error)
+            raise invalid(reasons.replace(f"{path}: ", "")) from None
 
 
 def parameters_of(body: dict[str, Any]) -> dict[str, Any]:
