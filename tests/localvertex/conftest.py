@@ -1,4 +1,4 @@
-"""Real pipelines, compiled with the real compiler and run in real processes."""
+"""Fixtures that compile pipelines with kfp's compiler and run them in real processes."""
 
 import os
 import subprocess
@@ -13,19 +13,18 @@ import pytest
 import localvertex
 from localvertex.__main__ import main
 from tests.support.in_process import call
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
+from tests.support.runs import Command, Compile, Execute, FindTask, ReadLog
 
 
 @pytest.fixture(scope="session")
 def compile_pipeline() -> Callable[[Any, Path], Path]:
-    """Compiles a kfp pipeline function to a file of the given name."""
+    """Compile a kfp pipeline function to a file of the given name."""
 
     def compile_(pipeline: Any, path: Path) -> Path:
         from kfp import compiler
 
         with warnings.catch_warnings():
-            # kfp 2.17 calls JSON output deprecated; Vertex's console takes it.
+            # kfp 2.17 deprecates JSON output; Vertex AI accepts it.
             warnings.simplefilter("ignore")
             compiler.Compiler().compile(pipeline, str(path))
         return path
@@ -34,20 +33,20 @@ def compile_pipeline() -> Callable[[Any, Path], Path]:
 
 
 @pytest.fixture
-def compiled(compile_pipeline, tmp_path):
-    """Compiles a pipeline into the test's folder."""
+def compiled(compile_pipeline: Callable[[Any, Path], Path], tmp_path: Path) -> Compile:
+    """Compile a pipeline into the test's folder."""
     return lambda pipeline, name="pipeline.json": compile_pipeline(pipeline, tmp_path / name)
 
 
 @pytest.fixture
-def work_dir(tmp_path) -> Path:
-    """The work directory of the test's runs."""
+def work_dir(tmp_path: Path) -> Path:
+    """Return the work directory of the test's runs."""
     return tmp_path / "runs"
 
 
 @pytest.fixture
-def execute(compiled, work_dir):
-    """Compiles and runs a pipeline function (or runs a file) and returns the record."""
+def execute(compiled: Compile, work_dir: Path) -> Execute:
+    """Compile and run a pipeline function, or run a file, and return the record."""
 
     def execute_(pipeline: Any, parameters: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
         file = pipeline if isinstance(pipeline, Path) else compiled(pipeline)
@@ -58,8 +57,8 @@ def execute(compiled, work_dir):
 
 
 @pytest.fixture
-def task():
-    """Finds a task of a record by name or path."""
+def task() -> FindTask:
+    """Find a task of a record by name or path."""
 
     def find(record: dict[str, Any], name: str) -> dict[str, Any]:
         found = [each for each in record["tasks"] if name in (each["name"], each["path"])]
@@ -70,8 +69,8 @@ def task():
 
 
 @pytest.fixture
-def log_text():
-    """The log of a task."""
+def log_text() -> ReadLog:
+    """Read the log of a task."""
 
     def read(record: dict[str, Any], task: dict[str, Any]) -> str:
         return (Path(record["work_dir"]) / record["run_id"] / task["log"]).read_text()
@@ -81,7 +80,7 @@ def log_text():
 
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
-    """Calls `python -m localvertex ...` in the test's folder."""
+    """Call `python -m localvertex ...` in the test's folder, in this process."""
 
     def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
         environment = os.environ | {"COLUMNS": "160"} | variables
@@ -92,7 +91,7 @@ def command(tmp_path: Path) -> Command:
 
 @pytest.fixture
 def command_process(tmp_path: Path) -> Command:
-    """Runs `python -m localvertex ...` likewise, in a process of its own."""
+    """Run `python -m localvertex ...` in the test's folder, in a separate process."""
 
     def run(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
         words = [sys.executable, "-m", "localvertex", *map(str, arguments)]

@@ -1,15 +1,16 @@
-"""The command line, as the guide shows it."""
+"""The commands, from a run to its removal, and wrong input."""
 
 import json
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from kfp import dsl
 
-STEP = {"base_image": "python:3.11", "install_kfp_package": False}
+from tests.support.runs import STEP, Command, Compile
 
 
 @dsl.component(**STEP)
@@ -19,7 +20,7 @@ def greet(name: str) -> str:
 
 
 @dsl.component(**STEP)
-def measure(text: str, metrics: dsl.Output[dsl.Metrics], model: dsl.Output[dsl.Model]):
+def measure(text: str, metrics: dsl.Output[dsl.Metrics], model: dsl.Output[dsl.Model]) -> None:
     if not text:
         raise ValueError("the text is empty; give --parameter name=...")
     metrics.log_metric("length", float(len(text)))
@@ -28,16 +29,16 @@ def measure(text: str, metrics: dsl.Output[dsl.Metrics], model: dsl.Output[dsl.M
 
 
 @dsl.pipeline(name="greeting")
-def greeting(name: str = "world", times: int = 2):
+def greeting(name: str = "world", times: int = 2) -> None:
     measure(text=greet(name=name).output)
 
 
 @dsl.pipeline(name="failing")
-def failing(text: str = ""):
+def failing(text: str = "") -> None:
     measure(text=text)
 
 
-def test_a_run_from_start_to_end(compiled, command, command_process, tmp_path):
+def test_a_run_from_start_to_end(compiled: Compile, command: Command, command_process: Command, tmp_path: Path) -> None:
     compiled(greeting, "pipeline.json")
     (tmp_path / "values.yaml").write_text("name: file\ntimes: 3\n")
     words = ["run", "pipeline.json", "--parameter-file", "values.yaml", "--parameter", "name=a=b", "--run-id", "first"]
@@ -77,7 +78,9 @@ def test_a_run_from_start_to_end(compiled, command, command_process, tmp_path):
     assert command("list").stdout == "no runs in runs\n"
 
 
-def test_a_failed_run_shows_the_end_of_the_log_and_where_it_is(compiled, command, tmp_path):
+def test_a_failed_run_shows_the_end_of_the_log_and_its_path(
+    compiled: Compile, command: Command, tmp_path: Path
+) -> None:
     compiled(failing)
     done = command("run", "pipeline.json", "--run-id", "failed")
     assert done.returncode == 1
@@ -109,7 +112,9 @@ def test_a_failed_run_shows_the_end_of_the_log_and_where_it_is(compiled, command
         (["clean", "../.."], "no runs in runs"),
     ],
 )
-def test_wrong_input_ends_with_2_and_one_line(compiled, command, tmp_path, words, message):
+def test_wrong_input_ends_with_2_and_one_line(
+    compiled: Compile, command: Command, tmp_path: Path, words: list[str], message: str
+) -> None:
     compiled(greeting)
     done = command(*words)
     assert done.returncode == 2
@@ -118,7 +123,7 @@ def test_wrong_input_ends_with_2_and_one_line(compiled, command, tmp_path, words
     assert not (tmp_path / "runs").exists()
 
 
-def test_runs_and_tasks_are_found_by_unique_parts_only(compiled, command):
+def test_runs_and_tasks_are_found_by_unique_parts_of_their_names(compiled: Compile, command: Command) -> None:
     compiled(greeting)
     for name in ("alpha-1", "alpha-2"):
         assert command("run", "pipeline.json", "--run-id", name).returncode == 0
@@ -129,48 +134,23 @@ def test_runs_and_tasks_are_found_by_unique_parts_only(compiled, command):
 
 
 def newly_imported(code: str) -> set[str]:
-    """Top-level packages that a program imports beyond those that any start of Python does."""
+    """Return the top-level packages that a program imports, without those of every Python process."""
     program = f"import sys\nbefore = set(sys.modules)\n{code}\nprint('IMPORTED', *sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()[1:]}
 
 
-def test_help_is_quick_because_it_imports_nothing_heavy():
+def test_help_is_quick_because_it_imports_nothing_heavy() -> None:
     code = "from localvertex.__main__ import main\ntry:\n    main(['run', '--help'])\nexcept SystemExit:\n    pass"
     imported = newly_imported(code)
     assert "argparse" in imported
     assert {"kfp", "google", "tensorflow", "yaml", "rich", "jinja2", "cel", "accelerators"}.isdisjoint(imported)
 
 
-def test_a_run_imports_neither_kfp_nor_aiplatform_nor_tensorflow_in_its_own_process(compiled):
+def test_a_run_imports_neither_kfp_nor_aiplatform_nor_tensorflow_in_its_own_process(compiled: Compile) -> None:
     file = compiled(greeting)
     code = f"import localvertex, pathlib\nfolder = pathlib.Path({str(file.parent)!r})\n"
     code += "localvertex.run(folder / 'pipeline.json', options=localvertex.Options(work_dir=folder / 'runs'))"
     imported = newly_imported(code)
     assert "cel" in imported
     assert {"kfp", "google", "tensorflow"}.isdisjoint(imported)
-
-
-def test_the_live_view_draws_on_a_terminal(compiled, tmp_path):
-    import pty
-
-    compiled(greeting)
-    words = [sys.executable, "-m", "localvertex", "run", "pipeline.json", "--run-id", "live"]
-    parent, child = pty.openpty()
-    process = subprocess.Popen(words, cwd=tmp_path, stdout=child, stderr=child, env=os.environ | {"TERM": "xterm"})
-    os.close(child)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(parent, 4096)
-        except OSError:
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(parent)
-    assert process.wait() == 0
-    text = shown.decode()
-    assert "measure" in text
-    assert "SUCCEEDED" in text
-    assert "\x1b[?25h" in text, "the cursor is shown again"

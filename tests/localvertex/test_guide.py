@@ -1,4 +1,4 @@
-"""The commands and programs of docs/localvertex.md do what they say."""
+"""The commands and programs of docs/localvertex.md work as described."""
 
 import os
 import re
@@ -7,12 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.runs import Compile, Execute
+
 
 def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
-def test_the_guide_works_from_top_to_bottom(repository: Path, tmp_path):
+def test_the_guide_works_from_top_to_bottom(repository: Path, tmp_path: Path) -> None:
     guide = (repository / "docs" / "localvertex.md").read_text()
     hello, from_python = blocks(guide, "python")
     (tmp_path / "hello.py").write_text(hello)
@@ -33,15 +35,15 @@ def test_the_guide_works_from_top_to_bottom(repository: Path, tmp_path):
     assert not (tmp_path / "runs" / "second").exists()
 
 
-def test_the_guide_names_every_field_of_the_record(repository: Path, compiled, execute):
+def test_the_guide_names_every_field_of_the_record(repository: Path, compiled: Compile, execute: Execute) -> None:
     from kfp import dsl
 
     @dsl.component(base_image="python:3.11", install_kfp_package=False)
-    def nothing():
+    def nothing() -> None:
         pass
 
     @dsl.pipeline(name="nothing")
-    def pipeline():
+    def pipeline() -> None:
         nothing()
 
     guide = (repository / "docs" / "localvertex.md").read_text()

@@ -1,10 +1,11 @@
-"""Files that were made to do harm, and real files with damage at random: refused in single lines, or run to an end."""
+"""Hostile files, and valid files with random damage: refused in single lines, or run to an end."""
 
 import copy
 import json
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,7 @@ from kfp.dsl import Collected, ConcatPlaceholder, Dataset, IfPresentPlaceholder,
 import localvertex
 from localvertex.engine import open_pipeline
 from localvertex.errors import Refused
-
-STEP = {"base_image": "python:3.11", "install_kfp_package": False}
+from tests.support.runs import STEP, Execute
 
 
 @dsl.component(**STEP)
@@ -35,18 +35,18 @@ def count(n: int) -> int:
 
 
 @dsl.component(**STEP)
-def tell(status: PipelineTaskFinalStatus):
+def tell(status: PipelineTaskFinalStatus) -> None:
     print(status.state)
 
 
 @dsl.container_component
-def shell(text: str, maybe: str = "m"):
+def shell(text: str, maybe: str = "m") -> dsl.ContainerSpec:
     extra = IfPresentPlaceholder(input_name="maybe", then=["--maybe", maybe], else_=["--none"])
     return dsl.ContainerSpec(image="alpine", command=["true", ConcatPlaceholder(["<", text, ">"])], args=[extra])
 
 
 @dsl.pipeline(name="everything")
-def everything(n: int = 3, text: str = "it", items: list = [1, 2]):  # noqa: B006 - literals of the compiled file
+def everything(n: int = 3, text: str = "it", items: list = [1, 2]) -> None:  # noqa: B006 - literals of the compiled file
     with dsl.ExitHandler(tell()):
         first = make(n=n, options={"a": [text, n]}, names=[1, "b"]).set_retry(1, backoff_duration="1s")
         with dsl.ParallelFor(items, parallelism=1) as item:
@@ -61,18 +61,18 @@ def everything(n: int = 3, text: str = "it", items: list = [1, 2]):  # noqa: B00
 
 
 @pytest.fixture(scope="module")
-def good(compile_pipeline, tmp_path_factory) -> dict[str, Any]:
-    """A valid pipeline with everything in it, decoded."""
+def good(compile_pipeline: Callable[[Any, Path], Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return a valid pipeline that uses every feature, decoded."""
     return json.loads(compile_pipeline(everything, tmp_path_factory.mktemp("good") / "p.json").read_text())
 
 
-def test_the_undamaged_file_runs(good, tmp_path, execute):
+def test_the_undamaged_file_runs(good: dict[str, Any], tmp_path: Path, execute: Execute) -> None:
     (tmp_path / "p.json").write_text(json.dumps(good))
     assert execute(tmp_path / "p.json")["state"] == "SUCCEEDED"
 
 
 def reasons_of(path: Path) -> list[str]:
-    """What a file is refused with, nothing when it is accepted; any other exception is a defect."""
+    """Return the reasons for a refusal, none when the file is accepted; any other exception is a defect."""
     try:
         open_pipeline(path)
     except Refused as refused:
@@ -121,22 +121,22 @@ VALUES: list[Any] = [
 ]
 
 
-def places(node: Any) -> list[tuple[Any, Any]]:
-    """Every place in a decoded document: container and key."""
+def fields(node: Any) -> list[tuple[Any, Any]]:
+    """Return every field of a decoded document as its container and key."""
     keys = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
-    return [(node, key) for key in keys] + [place for key in keys for place in places(node[key])]
+    return [(node, key) for key in keys] + [field for key in keys for field in fields(node[key])]
 
 
 def damage(document: Any, chance: random.Random) -> None:
-    """Changes one thing: a value, a key, a whole subtree from elsewhere, or nothing is left of it."""
-    container, key = chance.choice(places(document))
+    """Change one field: replace its value, remove it, copy another subtree into it, or rename its key."""
+    container, key = chance.choice(fields(document))
     kind = chance.random()
     if kind < 0.5:
         container[key] = copy.deepcopy(chance.choice(VALUES))
     elif kind < 0.65:
         del container[key]
     elif kind < 0.85:
-        other, name = chance.choice(places(document))
+        other, name = chance.choice(fields(document))
         container[key] = copy.deepcopy(other[name])
     elif isinstance(container, dict):
         container[chance.choice(["zz", "../e", "a/b", "\0", "x" * 300, str(key).upper()])] = container.pop(key)
@@ -145,7 +145,9 @@ def damage(document: Any, chance: random.Random) -> None:
 NUM_DAMAGED = 200
 
 
-def test_two_hundred_damaged_files_are_refused_in_single_lines(good, tmp_path, work_dir):
+def test_two_hundred_damaged_files_are_refused_in_single_lines(
+    good: dict[str, Any], tmp_path: Path, work_dir: Path
+) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     chance, num_refused, num_files = random.Random(seed), 0, 0
@@ -164,7 +166,7 @@ def test_two_hundred_damaged_files_are_refused_in_single_lines(good, tmp_path, w
 
 
 @pytest.mark.slow
-def test_damaged_files_that_are_accepted_run_to_an_end(good, tmp_path, execute):
+def test_damaged_files_that_are_accepted_run_to_an_end(good: dict[str, Any], tmp_path: Path, execute: Execute) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     chance, num_run = random.Random(seed), 0
@@ -185,7 +187,7 @@ def test_damaged_files_that_are_accepted_run_to_an_end(good, tmp_path, execute):
 
 
 def nested(depth: int, width: int) -> dict[str, Any]:
-    """Dags in each other: `width` tasks in each, all of them the next dag."""
+    """Return nested dags: `width` tasks in each, all of them the next dag."""
     step = {"executorLabel": "e"}
     dags = {
         f"c{n}": {"dag": {"tasks": {f"t{i}": {"componentRef": {"name": f"c{n + 1}"}} for i in range(width)}}}
@@ -198,7 +200,7 @@ def nested(depth: int, width: int) -> dict[str, Any]:
 
 
 def whole(**parts: Any) -> dict[str, Any]:
-    """A pipeline with these parts; its one executor does nothing."""
+    """Return a pipeline with these parts; its only executor does nothing."""
     frame = {"schemaVersion": "2.1.0", "pipelineInfo": {"name": "p"}}
     return {
         **frame,
@@ -208,13 +210,13 @@ def whole(**parts: Any) -> dict[str, Any]:
 
 
 def tasks(**specs: Any) -> dict[str, Any]:
-    """A pipeline of steps with these settings."""
+    """Return a pipeline of steps with these settings."""
     named = {name: {"componentRef": {"name": "c"}} | spec for name, spec in specs.items()}
     return whole(components={"c": {"executorLabel": "e"}}, root={"dag": {"tasks": named}})
 
 
 def command(*words: str) -> dict[str, Any]:
-    """A pipeline of one container step."""
+    """Return a pipeline of one container step."""
     pipeline = tasks(t={})
     pipeline["deploymentSpec"] = {"executors": {"e": {"container": {"image": "i", "command": list(words)}}}}
     return pipeline
@@ -227,7 +229,7 @@ def chain(num: int) -> dict[str, Any]:
 LONG = "inputs.parameter_values['x']" + ".a" * 20_000
 
 HOSTILE: dict[str, tuple[Any, str]] = {
-    "dags in each other": (whole(**nested(300, 1)), "301 levels of nested dags"),
+    "nested dags": (whole(**nested(300, 1)), "301 levels of nested dags"),
     "a bomb of dags": (whole(**nested(40, 10)), "tasks; at most 10000 can run locally"),
     "a bomb of loops": (
         whole(
@@ -290,7 +292,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_file_is_refused_on_the_command_line(name, tmp_path):
+def test_a_hostile_file_is_refused_on_the_command_line(name: str, tmp_path: Path) -> None:
     document, message = HOSTILE[name]
     (tmp_path / "p.json").write_text(json.dumps(document))
     words = [sys.executable, "-m", "localvertex", "run", "p.json"]
@@ -301,7 +303,7 @@ def test_a_hostile_file_is_refused_on_the_command_line(name, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["p.json"]
 
 
-def test_a_folder_that_cannot_be_made_is_the_failure_of_its_step(tmp_path, execute):
+def test_a_folder_that_cannot_be_created_fails_its_step(tmp_path: Path, execute: Execute) -> None:
     long = whole(**nested(40, 1))
     text = json.dumps(long).replace('"t0"', '"' + "t" * 150 + '"')
     (tmp_path / "p.json").write_text(text)
@@ -310,7 +312,7 @@ def test_a_folder_that_cannot_be_made_is_the_failure_of_its_step(tmp_path, execu
     assert "cannot create its folder: File name too long" in record["error"]
 
 
-def test_a_loop_over_too_many_items_fails_by_name(tmp_path, execute):
+def test_a_loop_over_too_many_items_fails_by_name(tmp_path: Path, execute: Execute) -> None:
     component = {"executorLabel": "e", "inputDefinitions": {"parameters": {"x": {"parameterType": "NUMBER_INTEGER"}}}}
     loop = {
         "componentRef": {"name": "c"},

@@ -1,4 +1,4 @@
-"""A compiled file runs, and what comes out is what the steps made."""
+"""A compiled file runs, and its record has what the steps wrote."""
 
 import json
 import warnings
@@ -10,8 +10,7 @@ from kfp import dsl
 from kfp.dsl import HTML, Dataset, Input, Metrics, Model, Output, OutputPath
 
 import localvertex
-
-STEP = {"base_image": "python:3.11", "install_kfp_package": False}
+from tests.support.runs import STEP, Compile, Execute, FindTask
 
 
 @dsl.component(**STEP)
@@ -62,7 +61,7 @@ def values(
     return measured.outputs["Output"]
 
 
-def test_every_type_arrives_as_it_was_given_and_integers_stay_integers(execute, task):
+def test_values_of_every_type_arrive_unchanged_and_integers_stay_integers(execute: Execute, task: FindTask) -> None:
     text = 'it\'s "quoted"\nand {{$.not.a.placeholder}} ümlaut'
     record = execute(values, {"text": text})
     assert record["state"] == "SUCCEEDED"
@@ -72,13 +71,13 @@ def test_every_type_arrives_as_it_was_given_and_integers_stay_integers(execute, 
     assert record["outputs"]["parameters"] == {"Output": 6}
 
 
-def test_given_parameters_win_over_defaults(execute, task):
+def test_given_parameters_win_over_defaults(execute: Execute, task: FindTask) -> None:
     record = execute(values, {"n": 5, "options": {"a": 1.0}, "flag": False})
     assert task(record, "make")["outputs"]["parameters"]["Output"].startswith("(5, 2.0, ['a', 1], {'a': 1}, False")
     assert record["parameters"]["n"] == 5
 
 
-def test_the_record_tells_metrics_models_and_artifacts(execute, task, work_dir):
+def test_the_record_contains_metrics_models_and_artifacts(execute: Execute, task: FindTask, work_dir: Path) -> None:
     record = execute(values, run_id="my-run")
     assert record["metrics"] == [{"task": "measure", "artifact": "metrics", "name": "accuracy", "value": 0.25}]
     assert Path(record["models"][0]["uri"]).read_text() == "weights"
@@ -90,7 +89,7 @@ def test_the_record_tells_metrics_models_and_artifacts(execute, task, work_dir):
     assert (work_dir / "my-run" / "make" / "executor_input.json").is_file()
 
 
-def test_the_page_embeds_html_artifacts_without_letting_them_run_scripts(execute, work_dir):
+def test_the_page_embeds_html_artifacts_without_letting_them_run_scripts(execute: Execute, work_dir: Path) -> None:
     execute(values, run_id="my-run")
     page = (work_dir / "my-run" / "run.html").read_text()
     assert "&lt;h1&gt;Quite unique heading&lt;/h1&gt;" in page
@@ -99,7 +98,7 @@ def test_the_page_embeds_html_artifacts_without_letting_them_run_scripts(execute
     assert "https://" not in page
 
 
-def test_json_and_yaml_of_the_same_pipeline_give_equal_results(compiled, execute):
+def test_json_and_yaml_of_the_same_pipeline_give_equal_results(compiled: Compile, execute: Execute) -> None:
     files = [compiled(values, "p.json"), compiled(values, "p.yaml")]
     records = [execute(file, use_cache=False) for file in files]
     outputs = [[each["outputs"]["parameters"] for each in record["tasks"]] for record in records]
@@ -122,14 +121,16 @@ def variables(extra: str) -> str:
 
 
 @dsl.pipeline(name="surroundings")
-def surroundings():
+def surroundings() -> None:
     where()
     variables(extra="!").set_env_variable("GREETING", "hello ").set_cpu_limit("4").set_accelerator_type(
         "NVIDIA_TESLA_T4"
     ).set_accelerator_limit(1)
 
 
-def test_steps_run_in_their_own_folder_with_the_users_and_their_own_variables(execute, task, work_dir, monkeypatch):
+def test_steps_run_in_their_own_folder_with_the_users_and_their_own_variables(
+    execute: Execute, task: FindTask, work_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OF_THE_USER", "world")
     monkeypatch.setenv("GREETING", "overridden by the container's")
     record = execute(surroundings, run_id="here")
@@ -146,11 +147,11 @@ def forgets(data: Output[Dataset]) -> int:
 
 
 @dsl.pipeline(name="forgetful")
-def forgetful():
+def forgetful() -> None:
     forgets()
 
 
-def test_a_declared_output_that_is_not_there_is_a_failure_that_names_it(execute, task):
+def test_a_missing_declared_output_is_a_failure_that_names_it(execute: Execute, task: FindTask) -> None:
     record = execute(forgetful)
     assert record["state"] == "FAILED"
     assert task(record, "forgets")["error"] == "the step ended without its declared output parameter 'Output'"
@@ -162,7 +163,7 @@ def square(n: int) -> int:
 
 
 @dsl.component(**STEP)
-def write(n: int, out: Output[Dataset]):
+def write(n: int, out: Output[Dataset]) -> None:
     with open(out.path, "w") as file:
         file.write("x" * n)
 
@@ -182,7 +183,7 @@ def cross_check(n: int = 3) -> int:
     return count(data=written.outputs["out"]).output
 
 
-def test_outputs_equal_those_of_kfp_local(execute, tmp_path):
+def test_outputs_equal_those_of_kfp_local(execute: Execute, tmp_path: Path) -> None:
     from kfp import local
 
     ours = execute(cross_check)
@@ -194,7 +195,7 @@ def test_outputs_equal_those_of_kfp_local(execute, tmp_path):
     assert type(ours["outputs"]["parameters"]["Output"]) is type(theirs.outputs["Output"])
 
 
-def test_an_unknown_parameter_is_refused_before_anything_is_written(compiled, work_dir):
+def test_an_unknown_parameter_is_refused_before_anything_is_written(compiled: Compile, work_dir: Path) -> None:
     file = compiled(values)
     with pytest.raises(localvertex.UserError, match="no parameter 'flagg'; did you mean flag"):
         localvertex.run(file, parameters={"flagg": 1}, options=localvertex.Options(work_dir=work_dir))

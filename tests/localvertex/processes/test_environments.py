@@ -1,15 +1,18 @@
-"""Steps that install packages get an environment of their own; the user's is never changed."""
+"""Steps that install packages get their own environment; the user's never changes."""
 
 import importlib.util
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kfp import dsl
 
+from tests.support.runs import Execute, FindTask, ReadLog
+
 
 def make_wheel(folder: Path, version: str) -> str:
-    """A wheel `tinypkg` with one module and one program, and no need for a network."""
+    """Build a wheel `tinypkg` with one module and one program; needs no network."""
     path = folder / f"tinypkg-{version}-py3-none-any.whl"
     info = f"tinypkg-{version}.dist-info"
     with zipfile.ZipFile(path, "w") as wheel:
@@ -24,14 +27,14 @@ def make_wheel(folder: Path, version: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def offline(monkeypatch):
-    """pip may look at no index."""
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forbid pip to use an index."""
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_DISABLE_PIP_VERSION_CHECK", "1")
 
 
-def installing(wheel: str, **options):
-    """A pipeline of one step that installs the wheel and uses its module and its program."""
+def installing(wheel: str, **options: Any) -> Any:
+    """Return a pipeline of one step that installs the wheel and uses its module and its program."""
 
     @dsl.component(base_image="python:3.11", packages_to_install=[wheel], **options)
     def use() -> str:
@@ -44,13 +47,15 @@ def installing(wheel: str, **options):
         return f"{tinypkg.VERSION} {program.stdout.strip()} {kfp.__name__}"
 
     @dsl.pipeline(name="installs")
-    def installs():
+    def installs() -> None:
         use()
 
     return installs
 
 
-def test_a_step_finds_what_it_installs_and_ours_stays_as_it_was(execute, task, log_text, work_dir, tmp_path):
+def test_a_step_finds_what_it_installs_and_the_users_environment_is_unchanged(
+    execute: Execute, task: FindTask, log_text: ReadLog, work_dir: Path, tmp_path: Path
+) -> None:
     one, two = (installing(make_wheel(tmp_path, version)) for version in ("1.0", "2.0"))
     records = [execute(pipeline, use_cache=False) for pipeline in (one, two, one)]
     results = [task(record, "use")["outputs"]["parameters"]["Output"] for record in records]
@@ -61,7 +66,9 @@ def test_a_step_finds_what_it_installs_and_ours_stays_as_it_was(execute, task, l
     assert len(complete) == 2
 
 
-def test_a_half_built_environment_is_built_again(execute, task, work_dir, tmp_path):
+def test_a_half_built_environment_is_built_again(
+    execute: Execute, task: FindTask, work_dir: Path, tmp_path: Path
+) -> None:
     pipeline = installing(make_wheel(tmp_path, "1.0"), install_kfp_package=False)
     execute(pipeline, use_cache=False)
     (marker,) = (work_dir / ".localvertex" / "environments").glob("*/complete.json")
@@ -71,14 +78,18 @@ def test_a_half_built_environment_is_built_again(execute, task, work_dir, tmp_pa
     assert execute(pipeline, use_cache=False)["state"] == "SUCCEEDED"
 
 
-def test_a_failed_installation_is_the_steps_failure_and_leaves_no_environment(execute, work_dir, tmp_path):
+def test_a_failed_installation_fails_the_step_and_leaves_no_environment(
+    execute: Execute, work_dir: Path, tmp_path: Path
+) -> None:
     record = execute(installing(str(tmp_path / "absent-1.0-py3-none-any.whl")))
     assert record["state"] == "FAILED"
     assert "installing the packages failed" in record["error"]
     assert not list((work_dir / ".localvertex" / "environments").glob("*/complete.json"))
 
 
-def test_two_steps_that_need_the_same_environment_at_the_same_time_share_it(execute, work_dir, tmp_path):
+def test_two_steps_that_need_the_same_environment_at_the_same_time_share_it(
+    execute: Execute, work_dir: Path, tmp_path: Path
+) -> None:
     wheel = make_wheel(tmp_path, "1.0")
 
     @dsl.component(base_image="python:3.11", packages_to_install=[wheel], install_kfp_package=False)
@@ -88,7 +99,7 @@ def test_two_steps_that_need_the_same_environment_at_the_same_time_share_it(exec
         return tinypkg.VERSION
 
     @dsl.pipeline(name="shares")
-    def shares():
+    def shares() -> None:
         for n in range(3):
             use(n=n)
 
@@ -97,7 +108,7 @@ def test_two_steps_that_need_the_same_environment_at_the_same_time_share_it(exec
     assert len(list((work_dir / ".localvertex" / "environments").glob("*/complete.json"))) == 1
 
 
-def test_a_step_that_asks_for_an_environment_of_its_own_gets_the_same(execute, tmp_path):
+def test_a_step_with_use_venv_gets_the_same_environment(execute: Execute, tmp_path: Path) -> None:
     record = execute(installing(make_wheel(tmp_path, "1.0"), use_venv=True))
     assert record["state"] == "SUCCEEDED", record["error"]
     assert importlib.util.find_spec("tinypkg") is None

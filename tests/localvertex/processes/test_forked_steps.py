@@ -1,22 +1,22 @@
-"""A forked step is the same as one with a Python of its own."""
+"""A forked step behaves like one in its own Python process."""
 
 import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from kfp import dsl
 
 from localvertex.processes import forked_steps
-
-STEP = {"base_image": "python:3.11", "install_kfp_package": False}
+from tests.support.runs import STEP, Compile, Execute, FindTask, ReadLog
 
 
 @dsl.component(**STEP)
 def surroundings(seen: str) -> str:
-    """Everything that a program can ask about the interpreter that runs it."""
+    """Collect all that a program can find out about its interpreter."""
     import gc
     import json
     import locale
@@ -28,12 +28,12 @@ def surroundings(seen: str) -> str:
     import warnings
 
     main = sys.modules["__main__"]
-    ignored = ("_", "SHLVL", "OLDPWD", "PWD", "TMPDIR")  # what a shell in between sets, and what differs by nature
+    ignored = ("_", "SHLVL", "OLDPWD", "PWD", "TMPDIR")  # set by a shell in between, or different by nature
     facts = {
         "main": [main.__name__, main.__spec__.name, os.path.basename(main.__file__)],
         "arguments": [os.path.basename(sys.argv[0]), sys.argv[3::2], len(sys.argv)],
         "original arguments": sys.orig_argv[1:3],
-        # First the folder of the component's module, put there by kfp; then the working directory.
+        # First the folder of the component's module, added by kfp; then the working directory.
         "path": [
             path.replace(os.environ["TMPDIR"], "TMPDIR").replace(os.getcwd(), "cwd")[:60] for path in sys.path[1:]
         ],
@@ -67,17 +67,17 @@ def surroundings(seen: str) -> str:
 
 
 @dsl.pipeline(name="surroundings")
-def once(seen: str):
+def once(seen: str) -> None:
     surroundings(seen=seen)
 
 
 @pytest.fixture
-def forks(monkeypatch) -> list[str]:
-    """The steps that were forked, filled while a run goes on."""
+def forks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the names of the forked steps, filled during a run."""
     names: list[str] = []
     start = forked_steps.ForkServer.start
 
-    def spy(self, program, **options):
+    def spy(self: Any, program: Any, **options: Any) -> Any:
         process = start(self, program, **options)
         names.extend([program.arguments[-1]] if process else [])
         return process
@@ -86,10 +86,12 @@ def forks(monkeypatch) -> list[str]:
     return names
 
 
-def test_a_forked_step_finds_what_a_step_with_its_own_interpreter_finds(execute, forks, tmp_path, monkeypatch):
+def test_a_forked_step_finds_what_a_step_with_its_own_interpreter_finds(
+    execute: Execute, forks: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert execute(once, {"seen": str(tmp_path / "forked")})["state"] == "SUCCEEDED"
     assert forks == ["surroundings"]
-    monkeypatch.setattr(forked_steps, "SERVER", os.devnull)  # ends at once and serves nobody
+    monkeypatch.setattr(forked_steps, "SERVER", os.devnull)  # ends immediately and serves no step
     assert execute(once, {"seen": str(tmp_path / "executed")}, use_cache=False)["state"] == "SUCCEEDED"
     assert forks == ["surroundings"]
     forked, executed = (json.loads((tmp_path / name).read_text()) for name in ("forked", "executed"))
@@ -97,12 +99,12 @@ def test_a_forked_step_finds_what_a_step_with_its_own_interpreter_finds(execute,
 
 
 @dsl.component(**STEP)
-def leave(how: str):
+def leave(how: str) -> None:
     import os
     import signal
     import sys
 
-    print("last words", flush=True)
+    print("last line", flush=True)
     if how == "exit":
         sys.exit(7)
     if how == "raise":
@@ -123,19 +125,21 @@ def leave(how: str):
 
 
 @dsl.pipeline(name="leaves")
-def leaves(how: str):
+def leaves(how: str) -> None:
     leave(how=how)
 
 
 @pytest.mark.parametrize(
     ("how", "code"), [("exit", 7), ("raise", 1), ("kill", 137), ("abort", 134), ("return", 0), ("background", 0)]
 )
-def test_a_forked_step_ends_as_it_would_by_itself(execute, task, log_text, forks, how, code):
+def test_a_forked_step_ends_as_it_would_by_itself(
+    execute: Execute, task: FindTask, log_text: ReadLog, forks: list[str], how: str, code: int
+) -> None:
     record = execute(leaves, {"how": how})
     step = task(record, "leave")
     assert forks == ["leave"]
     assert step["exit_code"] == code
-    assert "last words" in log_text(record, step)
+    assert "last line" in log_text(record, step)
     if how == "background":
         assert not psutil.pid_exists(int((Path(record["work_dir"]) / record["run_id"] / "leave" / "left").read_text()))
 
@@ -155,13 +159,15 @@ def with_variable() -> str:
 
 
 @dsl.pipeline(name="several")
-def several():
+def several() -> None:
     random_number()
     random_number()
     with_variable().set_env_variable("PYTHONHASHSEED", "7")
 
 
-def test_forked_steps_share_no_state_and_a_step_with_variables_is_not_forked(execute, task, forks):
+def test_forked_steps_share_no_state_and_a_step_with_variables_is_not_forked(
+    execute: Execute, task: FindTask, forks: list[str]
+) -> None:
     record = execute(several)
     assert record["state"] == "SUCCEEDED"
     numbers = [task(record, name)["outputs"]["parameters"]["Output"] for name in ("random-number", "random-number-2")]
@@ -169,10 +175,12 @@ def test_forked_steps_share_no_state_and_a_step_with_variables_is_not_forked(exe
     assert sorted(forks) == ["random_number", "random_number"]
 
 
-def test_a_server_that_is_killed_is_done_without(execute, task, forks, monkeypatch):
+def test_steps_run_without_a_killed_server(
+    execute: Execute, task: FindTask, forks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     find = forked_steps.ForkServers.find
 
-    def kill_and_find(self, python, env):
+    def kill_and_find(self: Any, python: Path, env: dict[str, str]) -> Any:
         server = find(self, python, env)
         server._process.send_signal(signal.SIGKILL)
         server._process.wait()
@@ -184,13 +192,13 @@ def test_a_server_that_is_killed_is_done_without(execute, task, forks, monkeypat
     assert forks == []
 
 
-def test_no_server_outlives_its_run(execute):
+def test_no_server_outlives_its_run(execute: Execute) -> None:
     execute(several)
     servers = [each for each in psutil.Process().children(recursive=True) if forked_steps.SERVER in each.cmdline()]
     assert servers == []
 
 
-def test_a_relative_import_path_needs_an_interpreter_started_in_the_steps_folder():
+def test_a_relative_import_path_depends_on_the_folder() -> None:
     assert [forked_steps.depends_on_folder(path) for path in ("", "/a:/b", "/a:", ".", "/a:b")] == [
         False,
         False,
@@ -201,7 +209,7 @@ def test_a_relative_import_path_needs_an_interpreter_started_in_the_steps_folder
 
 
 @pytest.mark.parametrize("extra", ["echo first\n", "\nrm -rf /tmp/x"])
-def test_only_the_command_that_the_compiler_writes_is_taken_for_a_program(extra, compiled):
+def test_only_the_compilers_own_command_counts_as_a_program(extra: str, compiled: Compile) -> None:
     spec = json.loads(compiled(once).read_text())
     command = spec["deploymentSpec"]["executors"]["exec-surroundings"]["container"]["command"]
     assert forked_steps.program_of([*command, "--function_to_execute", "f"]) is not None

@@ -1,10 +1,11 @@
-"""The small process above every command."""
+"""The supervisor: the small process above every command."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,12 @@ import pytest
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.processes.processes import MAX_ARGUMENT_BYTES, Processes
 
+RunCommand = Callable[..., tuple[int, str]]
+
 
 @pytest.fixture
-def run(tmp_path):
-    """Runs a command under the supervisor; its exit code and what it wrote."""
+def run(tmp_path: Path) -> RunCommand:
+    """Run a command under the supervisor; return its exit code and output."""
 
     def run_(*command: str) -> tuple[int, str]:
         log = tmp_path / "log"
@@ -25,7 +28,7 @@ def run(tmp_path):
     return run_
 
 
-def test_output_and_errors_come_in_order_and_the_exit_code_is_the_commands(run):
+def test_output_is_in_order_and_the_exit_code_is_that_of_the_command(run: RunCommand) -> None:
     code = (
         "import sys; print('one', flush=True); print('two', file=sys.stderr, flush=True); print('three'); sys.exit(7)"
     )
@@ -33,23 +36,23 @@ def test_output_and_errors_come_in_order_and_the_exit_code_is_the_commands(run):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGABRT, signal.SIGSEGV])
-def test_a_death_by_signal_is_reported_as_a_container_does(run, number):
+def test_a_death_by_signal_is_reported_as_a_container_does(run: RunCommand, number: int) -> None:
     code = f"import os, resource; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); os.kill(os.getpid(), {int(number)})"
     assert run(sys.executable, "-c", code)[0] == 128 + number
 
 
-def test_a_program_that_is_not_there_is_said_in_the_log(run):
+def test_a_missing_program_is_reported_in_the_log(run: RunCommand) -> None:
     code, log = run("no-such-program", "x")
     assert code == 127
     assert log == "no-such-program: No such file or directory\n"
 
 
-def test_arguments_arrive_as_they_are(run):
+def test_arguments_arrive_as_they_are(run: RunCommand) -> None:
     words = ["", " ", "it's", '"q"', "$HOME", "a\nb", "--", "-x", "ümlaut"]
     assert run(sys.executable, "-c", "import sys; print(sys.argv[1:])", *words)[1] == f"{words}\n"
 
 
-def test_the_command_reads_nothing_and_gets_ordinary_signal_handling(run):
+def test_the_command_reads_nothing_and_gets_ordinary_signal_handling(run: RunCommand) -> None:
     code = (
         "import signal as s, sys; print(repr(sys.stdin.read()), "
         "s.getsignal(s.SIGTERM) is s.SIG_DFL, s.getsignal(s.SIGINT) is s.default_int_handler)"
@@ -66,12 +69,14 @@ def test_the_command_reads_nothing_and_gets_ordinary_signal_handling(run):
         (["true"], {"A=B": "c"}, "illegal environment variable name"),
     ],
 )
-def test_what_cannot_be_started_fails_with_the_reason(tmp_path, command, env, message):
+def test_what_cannot_be_started_fails_with_the_reason(
+    tmp_path: Path, command: list[str], env: dict[str, str], message: str
+) -> None:
     with pytest.raises(TaskFailed, match=message):
         Processes(grace_seconds=1).run(command, cwd=tmp_path, env=env, log=tmp_path / "log")
 
 
-def test_nothing_starts_after_a_stop(tmp_path):
+def test_nothing_starts_after_a_stop(tmp_path: Path) -> None:
     processes = Processes(grace_seconds=1)
     processes.stop()
     with pytest.raises(Cancelled):
@@ -79,7 +84,7 @@ def test_nothing_starts_after_a_stop(tmp_path):
     assert not (tmp_path / "x").exists()
 
 
-def test_a_signal_can_be_passed_on_while_the_command_runs(tmp_path):
+def test_a_signal_reaches_the_running_command(tmp_path: Path) -> None:
     code = "import signal, sys, time; signal.signal(signal.SIGUSR1, lambda *_: sys.exit(9)); "
     command = [sys.executable, "-c", code + "print('up', flush=True); time.sleep(60)"]
     log = tmp_path / "log"
@@ -90,7 +95,7 @@ def test_a_signal_can_be_passed_on_while_the_command_runs(tmp_path):
     assert process.wait() == 9
 
 
-def test_it_needs_nothing_but_the_standard_library():
+def test_it_needs_only_the_standard_library() -> None:
     import localvertex
 
     file = Path(localvertex.__file__).parent / "processes" / "supervisor.py"

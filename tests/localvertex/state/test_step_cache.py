@@ -1,8 +1,9 @@
-"""The step cache: a hit when nothing of the key changed, a miss for each part of it."""
+"""The step cache: a hit when the key is the same, a miss when any part of it differs."""
 
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kfp import dsl
@@ -11,9 +12,8 @@ from kfp.dsl import Dataset, Input, Output
 from compiled.spec import ArtifactSpec, Component, Container
 from localvertex.state import step_cache
 from localvertex.state.task import Values
+from tests.support.runs import STEP, Execute, FindTask, Record
 from userinput.parameters import ParameterSpec, ParameterType
-
-STEP = {"base_image": "python:3.11", "install_kfp_package": False}
 
 
 @dsl.component(**STEP)
@@ -33,20 +33,20 @@ def read(data: Input[Dataset]) -> str:
 
 
 @dsl.pipeline(name="cached")
-def cached(text: str = "a"):
+def cached(text: str = "a") -> None:
     read(data=write(text=text).outputs["out"])
 
 
 @dsl.pipeline(name="uncached")
-def uncached(text: str = "a"):
+def uncached(text: str = "a") -> None:
     read(data=write(text=text).set_caching_options(False).outputs["out"]).set_caching_options(False)
 
 
-def states(record):
+def states(record: Record) -> list[str]:
     return [task["state"] for task in record["tasks"]]
 
 
-def test_the_second_run_takes_everything_from_the_cache(execute, task):
+def test_the_second_run_takes_everything_from_the_cache(execute: Execute, task: FindTask) -> None:
     first, second = execute(cached), execute(cached)
     assert states(first) == ["SUCCEEDED", "SUCCEEDED"]
     assert states(second) == ["SKIPPED", "SKIPPED"]
@@ -56,38 +56,38 @@ def test_the_second_run_takes_everything_from_the_cache(execute, task):
         assert task(first, name)["outputs"] == task(second, name)["outputs"]
 
 
-def test_another_parameter_value_is_a_miss_and_its_new_artifact_one_downstream(execute):
+def test_another_parameter_value_is_a_miss_and_its_new_artifact_one_downstream(execute: Execute) -> None:
     execute(cached)
     assert states(execute(cached, {"text": "b"})) == ["SUCCEEDED", "SUCCEEDED"]
 
 
-def test_caching_can_be_turned_off_by_the_task_and_by_the_run(execute):
+def test_caching_can_be_turned_off_by_the_task_and_by_the_run(execute: Execute) -> None:
     execute(cached)
     assert states(execute(cached, use_cache=False)) == ["SUCCEEDED", "SUCCEEDED"]
     execute(uncached)
     assert states(execute(uncached)) == ["SUCCEEDED", "SUCCEEDED"]
 
 
-def test_a_hit_whose_artifact_was_deleted_is_a_miss(execute, task):
+def test_a_hit_whose_artifact_was_deleted_is_a_miss(execute: Execute, task: FindTask) -> None:
     first = execute(cached)
     Path(task(first, "write")["outputs"]["artifacts"]["out"][0]["uri"]).unlink()
     assert states(execute(cached)) == ["SUCCEEDED", "SUCCEEDED"]
 
 
-def test_a_torn_cache_entry_is_a_miss(execute, work_dir):
+def test_a_torn_cache_entry_is_a_miss(execute: Execute, work_dir: Path) -> None:
     execute(cached)
     for entry in (work_dir / ".localvertex" / "cache").iterdir():
         entry.write_text(entry.read_text()[:40])
     assert states(execute(cached)) == ["SUCCEEDED", "SUCCEEDED"]
 
 
-def test_failed_steps_are_not_kept(execute, work_dir):
+def test_failed_steps_are_not_cached(execute: Execute, work_dir: Path) -> None:
     @dsl.component(**STEP)
     def fail(text: str) -> str:
         raise ValueError(text)
 
     @dsl.pipeline(name="fails")
-    def fails():
+    def fails() -> None:
         fail(text="x")
 
     assert states(execute(fails)) == ["FAILED"]
@@ -122,18 +122,18 @@ INPUTS = Values(parameters={"p": 1}, artifacts={"d": [ARTIFACT]})
         ("environment", {"container": replace(CONTAINER, env={"A": "c"})}),
     ],
 )
-def test_each_part_of_the_key_counts(part, change):
+def test_each_part_of_the_key_counts(part: str, change: dict[str, Any]) -> None:
     parts = {"pipeline_name": "p", "component": COMPONENT, "container": CONTAINER, "inputs": INPUTS}
     assert step_cache.key_of(**parts) == step_cache.key_of(**parts)
     assert step_cache.key_of(**parts) != step_cache.key_of(**parts | change), part
 
 
-def test_the_content_and_place_of_an_artifact_are_not_in_the_key():
+def test_the_content_and_uri_of_an_artifact_are_not_in_the_key() -> None:
     moved = replace(INPUTS, artifacts={"d": [ARTIFACT | {"uri": "/elsewhere"}]})
     assert step_cache.key_of("p", COMPONENT, CONTAINER, INPUTS) == step_cache.key_of("p", COMPONENT, CONTAINER, moved)
 
 
-def test_cleaning_a_run_makes_its_results_misses(execute, work_dir):
+def test_results_of_a_removed_run_are_misses(execute: Execute, work_dir: Path) -> None:
     first = execute(cached)
     shutil.rmtree(work_dir / first["run_id"])
     assert states(execute(cached)) == ["SUCCEEDED", "SUCCEEDED"]

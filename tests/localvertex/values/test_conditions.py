@@ -1,5 +1,7 @@
 """Conditions and selectors in the Common Expression Language."""
 
+from typing import Any
+
 import pytest
 
 from localvertex.values import conditions
@@ -29,19 +31,19 @@ def value(name: str) -> str:
         (f"{value('digits')} == '7'", True),
     ],
 )
-def test_conditions_hold_as_on_the_service(expression, expected):
+def test_conditions_hold_as_on_the_service(expression: str, expected: Any) -> None:
     conditions.check_condition(expression, set(VALUES))
     assert conditions.holds(expression, VALUES) is expected
 
 
 @pytest.mark.parametrize("expression", [f"int({value('s')}) == 1", f"{value('i')} > 'x'", value("i")])
-def test_a_condition_without_an_answer_is_an_error_in_one_line(expression):
+def test_a_condition_without_an_answer_is_an_error_in_one_line(expression: str) -> None:
     with pytest.raises(conditions.ConditionError) as caught:
         conditions.holds(expression, VALUES)
     assert "\n" not in str(caught.value)
 
 
-def test_selectors_take_a_part_of_a_value():
+def test_selectors_take_a_part_of_a_value() -> None:
     assert conditions.select('parseJson(string_value)["a"]["b"]', {"a": {"b": [1, 2]}}) == [1, 2]
     assert conditions.select('parseJson(string_value)["a"]', '{"a": "text"}') == "text"
     with pytest.raises(conditions.ConditionError):

@@ -1,6 +1,7 @@
 """Placeholders: every kind, everywhere, once."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -67,12 +68,12 @@ SCOPE = Scope(
         *((f"{{{{$.{name}}}}}", f"<{name}>") for name in JOB_FIELDS),
     ],
 )
-def test_a_placeholder_becomes_its_value(template, expected):
+def test_a_placeholder_becomes_its_value(template: str, expected: Any) -> None:
     assert resolve_text(template, SCOPE) == expected
     assert unknown_placeholders(template) == []
 
 
-def test_what_a_value_contains_is_not_a_placeholder():
+def test_what_a_value_contains_is_not_a_placeholder() -> None:
     assert "{{$.pipeline_root}}" in resolve_text("{{$.inputs.parameters['text']}}", SCOPE)
 
 
@@ -85,12 +86,12 @@ def test_what_a_value_contains_is_not_a_placeholder():
         ("{{$.outputs.parameters['absent'].output_file}}", "does not name a declared output"),
     ],
 )
-def test_a_placeholder_without_a_value_is_an_error_that_names_it(template, message):
+def test_a_placeholder_without_a_value_is_an_error_that_names_it(template: str, message: str) -> None:
     with pytest.raises(Unresolvable, match=message):
         resolve_text(template, SCOPE)
 
 
-def test_inside_json_strings_values_are_escaped_and_outside_they_are_json():
+def test_inside_json_strings_values_are_escaped_and_outside_they_are_json() -> None:
     template = """{"a": "<{{$.inputs.parameters['text']}}>", "b": {{$.inputs.parameters['names']}}, "quote\\"": "x",
         "c": "{{$.inputs.parameters['text'].json_escape[1]}}", "n": {{$.inputs.parameters['n']}}}"""
     told = []
@@ -100,12 +101,12 @@ def test_inside_json_strings_values_are_escaped_and_outside_they_are_json():
     assert told == [".inputs.parameters['text']"]
 
 
-def test_structures_are_resolved_at_any_depth_and_keep_their_types():
+def test_structures_are_resolved_at_any_depth_and_keep_their_types() -> None:
     value = {"{{$.pipeline_task_name}}": ["{{$.inputs.parameters['n']}}", 1, None, {"deep": "{{$.pipeline_root}}/x"}]}
     assert resolve_structure(value, SCOPE) == {"train": ["3", 1, None, {"deep": "<pipeline_root>/x"}]}
 
 
-def test_what_belongs_to_a_wrapped_jobs_command_is_left_until_the_job_is_made():
+def test_what_belongs_to_a_wrapped_jobs_command_is_left_until_the_job_is_made() -> None:
     value = ["{{$}}", "{{$.json_escape[1]}}", "{{$.outputs.parameters['out'].output_file}}", "{{$.pipeline_root}}"]
     early = resolve_structure(value, SCOPE, is_final=False)
     assert early == [*value[:3], "<pipeline_root>"]
@@ -113,7 +114,7 @@ def test_what_belongs_to_a_wrapped_jobs_command_is_left_until_the_job_is_made():
     assert late[:3] == [json.dumps(SCOPE.executor_input), json.dumps(SCOPE.executor_input), "/run/out"]
 
 
-def test_concat_and_if_present_flatten():
+def test_concat_and_if_present_flatten() -> None:
     arguments = (
         "plain",
         '{"Concat": ["a", {"IfPresent": {"InputName": "x", "Then": "-x"}}, "b"]}',

@@ -1,8 +1,12 @@
-"""What is left of runs may be damaged or moved: one line each, and the other runs are not touched by it."""
+"""Damaged or moved runs: one line each, and other runs are unaffected."""
 
 import shutil
+import subprocess
+from pathlib import Path
 
 from kfp import dsl
+
+from tests.support.runs import Command, Compile
 
 
 @dsl.component(base_image="python:3.11", install_kfp_package=False)
@@ -13,17 +17,19 @@ def speak(metrics: dsl.Output[dsl.Metrics], model: dsl.Output[dsl.Model]) -> Non
 
 
 @dsl.pipeline(name="speaking")
-def speaking():
+def speaking() -> None:
     speak()
 
 
-def one_line(done, code, said):
+def one_line(done: subprocess.CompletedProcess[str], code: int, text: str) -> None:
     assert done.returncode == code, done.stdout + done.stderr
-    assert said in done.stderr
+    assert text in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_records_that_cannot_be_read_are_listed_told_and_cleaned(compiled, command, tmp_path):
+def test_unreadable_records_are_listed_reported_and_cleaned(
+    compiled: Compile, command: Command, tmp_path: Path
+) -> None:
     compiled(speaking, "pipeline.json")
     assert command("run", "pipeline.json", "--run-id", "good").returncode == 0
     for name, content in {"torn": "{", "poor": '{"state": "FAILED"}', "odd": "[]"}.items():
@@ -41,14 +47,16 @@ def test_records_that_cannot_be_read_are_listed_told_and_cleaned(compiled, comma
     assert command("show", "latest").returncode == 0
 
 
-def test_a_log_that_is_gone_is_one_line(compiled, command, tmp_path):
+def test_a_missing_log_is_one_line(compiled: Compile, command: Command, tmp_path: Path) -> None:
     compiled(speaking, "pipeline.json")
     assert command("run", "pipeline.json", "--run-id", "good").returncode == 0
     (tmp_path / "runs" / "good" / "speak" / "log.txt").unlink()
     one_line(command("logs", "good", "speak"), 2, "cannot read the log ")
 
 
-def test_a_moved_work_directory_shows_where_the_report_is_now(compiled, command, tmp_path):
+def test_a_moved_work_directory_shows_where_the_report_is_now(
+    compiled: Compile, command: Command, tmp_path: Path
+) -> None:
     compiled(speaking, "pipeline.json")
     assert command("run", "pipeline.json", "--run-id", "good").returncode == 0
     shutil.move(tmp_path / "runs", tmp_path / "elsewhere")
@@ -56,7 +64,7 @@ def test_a_moved_work_directory_shows_where_the_report_is_now(compiled, command,
     assert f"report: {tmp_path}/elsewhere/good/run.html" in shown.stdout
 
 
-def test_an_empty_work_directory_is_refused(compiled, command, tmp_path):
+def test_an_empty_work_directory_is_refused(compiled: Compile, command: Command, tmp_path: Path) -> None:
     compiled(speaking, "pipeline.json")
     done = command("run", "pipeline.json", "--work-dir", "")
     assert done.returncode == 2
@@ -64,7 +72,7 @@ def test_an_empty_work_directory_is_refused(compiled, command, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["pipeline.json"]
 
 
-def test_a_missing_parameter_file_is_not_taken_for_a_pipeline(compiled, command):
+def test_a_missing_parameter_file_is_not_reported_as_a_pipeline(compiled: Compile, command: Command) -> None:
     compiled(speaking, "pipeline.json")
     text = "no.json cannot be read: no such file or directory"
     one_line(command("run", "pipeline.json", "--parameter-file", "no.json"), 2, text)

@@ -1,12 +1,14 @@
 """Conditions, nested pipelines, loops, failures, retries, exit handlers."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from kfp import dsl
 from kfp.dsl import Artifact, Dataset, Input, Output, PipelineTaskFinalStatus
 
 import localvertex
-
-STEP = {"base_image": "python:3.11", "install_kfp_package": False}
+from tests.support.runs import STEP, Compile, Execute, FindTask, ReadLog
 
 
 @dsl.component(**STEP)
@@ -25,7 +27,7 @@ def fail(text: str) -> str:
 
 
 @dsl.component(**STEP)
-def write(text: str, out: Output[Dataset]):
+def write(text: str, out: Output[Dataset]) -> None:
     with open(out.path, "w") as file:
         file.write(text)
 
@@ -54,7 +56,9 @@ def branches(n: int = 3, text: str = "it's") -> str:
     ("parameters", "taken"),
     [({}, "other"), ({"n": 6}, "large"), ({"n": 5, "text": 'say "hi"'}, "quoted"), ({"text": "say 'hi'"}, "other")],
 )
-def test_exactly_one_branch_is_taken_and_oneof_hands_out_its_values_and_artifacts(execute, task, parameters, taken):
+def test_exactly_one_branch_is_taken_and_oneof_returns_its_outputs(
+    execute: Execute, task: FindTask, parameters: dict[str, Any], taken: str
+) -> None:
     record = execute(branches, parameters)
     assert record["outputs"]["parameters"]["Output"] == taken
     assert task(record, "read")["outputs"]["parameters"]["Output"] == f"{taken} data"
@@ -64,13 +68,13 @@ def test_exactly_one_branch_is_taken_and_oneof_hands_out_its_values_and_artifact
 
 
 @dsl.pipeline(name="bad-condition")
-def bad_condition(text: str = "x"):
+def bad_condition(text: str = "x") -> None:
     with dsl.If(text == "it's"):
         echo(text="never")
 
 
-def test_a_condition_that_is_not_cel_is_refused_by_name_before_anything_runs(compiled, work_dir):
-    # kfp 2.17 writes the quote into the expression as it is.
+def test_a_condition_that_is_not_cel_is_refused_by_name_before_anything_runs(compiled: Compile, work_dir: Path) -> None:
+    # kfp 2.17 writes the quote into the expression unescaped.
     with pytest.raises(localvertex.Refused, match=r"tasks\.condition-1\.triggerPolicy\.condition: .*is not valid CEL"):
         localvertex.run(compiled(bad_condition), options=localvertex.Options(work_dir=work_dir))
     assert not work_dir.exists()
@@ -90,7 +94,7 @@ def nested(n: int = 4) -> str:
     return inner(n=n, text=one.output).output
 
 
-def test_nested_pipelines_hand_values_in_and_out_and_may_use_defaults(execute, task):
+def test_nested_pipelines_pass_values_in_and_out_and_may_use_defaults(execute: Execute, task: FindTask) -> None:
     record = execute(nested)
     assert record["outputs"]["parameters"]["Output"] == "default: 4: 4"
     assert task(record, "inner-2/echo")["inputs"]["parameters"]["text"] == "default: 4: 4"
@@ -104,14 +108,14 @@ def tell(status: PipelineTaskFinalStatus) -> str:
 
 
 @dsl.pipeline(name="exits")
-def exits(text: str = "3 of 5 shards found"):
+def exits(text: str = "3 of 5 shards found") -> None:
     with dsl.ExitHandler(tell()):
         echo(text="independent")
         failed = fail(text=text)
         echo(text=failed.output)
 
 
-def test_the_exit_task_runs_after_a_failure_and_gets_the_real_error(execute, task):
+def test_the_exit_task_runs_after_a_failure_and_gets_the_real_error(execute: Execute, task: FindTask) -> None:
     record = execute(exits)
     assert record["state"] == "FAILED"
     state = {each["path"]: each["state"] for each in record["tasks"]}
@@ -131,24 +135,24 @@ def test_the_exit_task_runs_after_a_failure_and_gets_the_real_error(execute, tas
 
 
 @dsl.pipeline(name="goes-well")
-def goes_well():
+def goes_well() -> None:
     with dsl.ExitHandler(tell()):
         echo(text="fine")
 
 
-def test_the_exit_task_hears_of_success(execute, task):
+def test_the_exit_task_gets_the_state_of_a_success(execute: Execute, task: FindTask) -> None:
     record = execute(goes_well)
     assert record["state"] == "SUCCEEDED"
     assert task(record, "tell")["outputs"]["parameters"]["Output"] == '["SUCCEEDED", "exit-handler-1", null, null]'
 
 
 @dsl.pipeline(name="tolerates")
-def tolerates():
+def tolerates() -> None:
     failed = fail(text="never mind")
     echo(text="cleaning up").after(failed).ignore_upstream_failure()
 
 
-def test_a_task_that_ignores_upstream_failure_runs_and_saves_the_run(execute, task):
+def test_a_task_that_ignores_upstream_failure_runs_and_saves_the_run(execute: Execute, task: FindTask) -> None:
     record = execute(tolerates)
     assert task(record, "fail")["state"] == "FAILED"
     assert task(record, "echo")["state"] == "SUCCEEDED"
@@ -167,11 +171,13 @@ def succeed_on_attempt(wanted: int, counter: str) -> int:
 
 
 @dsl.pipeline(name="retries")
-def retries(wanted: int, counter: str):
+def retries(wanted: int, counter: str) -> None:
     succeed_on_attempt(wanted=wanted, counter=counter).set_retry(2, backoff_duration="3600s", backoff_factor=2)
 
 
-def test_a_failed_step_is_retried_within_the_local_limit_of_waiting(execute, task, log_text, tmp_path):
+def test_a_failed_step_is_retried_within_the_local_limit_of_waiting(
+    execute: Execute, task: FindTask, log_text: ReadLog, tmp_path: Path
+) -> None:
     record = execute(retries, {"wanted": 3, "counter": str(tmp_path / "counter")})
     retried = task(record, "succeed-on-attempt")
     assert (retried["state"], retried["attempts"], retried["outputs"]["parameters"]["Output"]) == ("SUCCEEDED", 3, 3)
@@ -180,14 +186,14 @@ def test_a_failed_step_is_retried_within_the_local_limit_of_waiting(execute, tas
     assert "--- attempt 3 of 3 ---" in log
 
 
-def test_retries_end(execute, task, tmp_path):
+def test_retries_end(execute: Execute, task: FindTask, tmp_path: Path) -> None:
     record = execute(retries, {"wanted": 9, "counter": str(tmp_path / "counter")})
     assert task(record, "succeed-on-attempt")["attempts"] == 3
     assert record["error"] == "succeed-on-attempt: exit code 1: RuntimeError: attempt 3 is too early"
 
 
 @dsl.component(**STEP)
-def meet(mine: str, other: str):
+def meet(mine: str, other: str) -> None:
     import pathlib
     import time
 
@@ -196,16 +202,16 @@ def meet(mine: str, other: str):
         if pathlib.Path(other).exists():
             return
         time.sleep(0.05)
-    raise TimeoutError("the other step never ran beside this one")
+    raise TimeoutError("the other step never ran at the same time")
 
 
 @dsl.pipeline(name="beside")
-def beside(a: str, b: str):
+def beside(a: str, b: str) -> None:
     meet(mine=a, other=b)
     meet(mine=b, other=a)
 
 
-def test_independent_steps_run_at_the_same_time(execute, tmp_path):
+def test_independent_steps_run_at_the_same_time(execute: Execute, tmp_path: Path) -> None:
     assert execute(beside, {"a": str(tmp_path / "a"), "b": str(tmp_path / "b")})["state"] == "SUCCEEDED"
 
 
@@ -231,7 +237,7 @@ def loops(items: list = [1, 2, 3]) -> int:  # noqa: B006 - a literal in the comp
     return total(numbers=dsl.Collected(each.output)).output
 
 
-def test_loops_run_each_item_and_collect_values_and_artifacts_in_order(execute, task):
+def test_loops_run_each_item_and_collect_values_and_artifacts_in_order(execute: Execute, task: FindTask) -> None:
     record = execute(loops)
     assert record["outputs"]["parameters"]["Output"] == 6
     assert task(record, "total")["inputs"]["parameters"]["numbers"] == [1, 2, 3]
@@ -239,36 +245,23 @@ def test_loops_run_each_item_and_collect_values_and_artifacts_in_order(execute, 
     assert len([each for each in record["tasks"] if each["name"] == "echo" and each["state"] == "SUCCEEDED"]) == 1
 
 
-def test_an_empty_loop_collects_nothing(execute):
+def test_an_empty_loop_collects_nothing(execute: Execute) -> None:
     assert execute(loops, {"items": []})["outputs"]["parameters"]["Output"] == 0
 
 
-@dsl.pipeline(name="imports")
-def imports(place: str = "somewhere", image: str = "us-docker.pkg.dev/x/y:1"):
-    metadata = {"containerSpec": {"imageUri": image}, "count": 2}
-    read(data=dsl.importer(artifact_uri=place, artifact_class=Dataset, metadata=metadata).output)
-
-
-def test_an_importer_takes_uri_and_metadata_from_parameters(execute, task, tmp_path):
-    (tmp_path / "data").write_text("imported")
-    record = execute(imports, {"place": str(tmp_path / "data")})
-    artifact = task(record, "importer")["outputs"]["artifacts"]["artifact"][0]
-    assert artifact["uri"] == str(tmp_path / "data")
-    assert artifact["metadata"] == {"containerSpec": {"imageUri": "us-docker.pkg.dev/x/y:1"}, "count": 2}
-    assert task(record, "read")["outputs"]["parameters"]["Output"] == "imported"
-
-
 @dsl.pipeline(name="failing")
-def failing():
+def failing() -> None:
     with dsl.ExitHandler(tell()):
         first = echo(text="runs before the failure")
         failed = fail(text="no data").after(first)
-        recovery = echo(text="goes on regardless").after(failed).ignore_upstream_failure()
+        recovery = echo(text="continues regardless").after(failed).ignore_upstream_failure()
         echo(text="independent").after(recovery)
 
 
 @pytest.mark.parametrize("fail_fast", [False, True])
-def test_after_a_failure_the_independent_steps_run_or_with_fail_fast_do_not(execute, task, fail_fast):
+def test_after_a_failure_the_independent_steps_run_or_with_fail_fast_do_not(
+    execute: Execute, task: FindTask, fail_fast: bool
+) -> None:
     record = execute(failing, fail_fast=fail_fast)
     inside = {name: task(record, f"exit-handler-1/{name}")["state"] for name in ("echo", "fail", "echo-2", "echo-3")}
     wanted = "NOT_TRIGGERED" if fail_fast else "SUCCEEDED"

@@ -1,4 +1,4 @@
-"""Runs that were killed, stopped or failed go on where they were."""
+"""Runs that were killed, stopped or failed are resumed."""
 
 import json
 import os
@@ -15,13 +15,12 @@ from kfp import dsl
 from kfp.dsl import Dataset, Input, Output, PipelineTaskFinalStatus
 
 import localvertex
-
-STEP = {"base_image": "python:3.11", "install_kfp_package": False}
+from tests.support.runs import STEP, Command, Compile, Execute, FindTask
 
 
 @dsl.component(**STEP)
 def work(folder: str, name: str, data: Output[Dataset], seconds: float = 0.0) -> str:
-    """Leaves a file for each time that it runs; fails when an earlier life of the same step is still there."""
+    """Leave one file per run of this step; fail when an earlier process of the same step is still running."""
     import os
     import pathlib
     import time
@@ -59,7 +58,7 @@ def inner(folder: str, name: str) -> str:
 
 
 @dsl.pipeline(name="resumable")
-def resumable(folder: str, there: str):
+def resumable(folder: str, there: str) -> None:
     with dsl.ExitHandler(tell()):
         first = work(folder=folder, name="first").set_caching_options(False)
         nested = inner(folder=folder, name="nested")
@@ -72,7 +71,7 @@ def resumable(folder: str, there: str):
 
 
 def count(folder: Path) -> dict[str, int]:
-    """How often each step has run."""
+    """Count how often each step has run."""
     names = [path.name.rpartition(".")[0] for path in folder.iterdir() if path.name.rpartition(".")[2].isdigit()]
     return {name: names.count(name) for name in names}
 
@@ -80,7 +79,9 @@ def count(folder: Path) -> dict[str, int]:
 ONCE = {"first": 1, "nested": 1, "nested-nested": 1, "branch": 1, "a": 1, "b": 1}
 
 
-def test_a_failed_run_goes_on_with_what_had_not_succeeded(execute, task, work_dir, tmp_path):
+def test_a_failed_run_is_resumed_with_the_steps_that_had_not_succeeded(
+    execute: Execute, task: FindTask, work_dir: Path, tmp_path: Path
+) -> None:
     folder, there = tmp_path / "steps", tmp_path / "there"
     folder.mkdir()
     failed = execute(resumable, {"folder": str(folder), "there": str(there)}, run_id="again", use_cache=False)
@@ -88,7 +89,7 @@ def test_a_failed_run_goes_on_with_what_had_not_succeeded(execute, task, work_di
     assert task(failed, "tell")["outputs"]["parameters"]["Output"] == "FAILED"
     assert count(folder) == ONCE
     there.touch()
-    # The file that was compiled may be gone: the run has a copy of it.
+    # The compiled file may be deleted: the run has a copy.
     Path(failed["file"]).unlink()
     record = localvertex.resume("again", options=localvertex.Options(work_dir=work_dir, use_cache=False))
     assert record["state"] == "SUCCEEDED"
@@ -106,15 +107,17 @@ def test_a_failed_run_goes_on_with_what_had_not_succeeded(execute, task, work_di
     for name in ("run_id", "uuid", "create_time", "start_time", "resource_name", "file", "sha256", "parameters"):
         assert record[name] == failed[name]
     assert (failed["resume_times"], len(record["resume_times"])) == ([], 1)
-    # A run that is done is shown, not run.
+    # A finished run is returned, not run.
     assert localvertex.resume("again", options=localvertex.Options(work_dir=work_dir)) == json.loads(json.dumps(record))
 
 
-def test_what_follows_a_step_that_runs_again_runs_again(execute, task, work_dir, tmp_path):
+def test_steps_after_a_repeated_step_run_again(
+    execute: Execute, task: FindTask, work_dir: Path, tmp_path: Path
+) -> None:
     there = tmp_path / "there"
 
     @dsl.pipeline(name="followed")
-    def followed(folder: str, there: str):
+    def followed(folder: str, there: str) -> None:
         first = work(folder=folder, name="first")
         failed = fail_unless(there=there, data=first.outputs["data"])
         work(folder=folder, name="after", seconds=0.0).after(failed).ignore_upstream_failure()
@@ -138,14 +141,18 @@ def test_what_follows_a_step_that_runs_again_runs_again(execute, task, work_dir,
         (("--resume", "x"), "no runs in runs"),
     ],
 )
-def test_what_makes_no_sense_with_resume_is_refused(command, tmp_path, options, message):
+def test_options_that_contradict_resume_are_refused(
+    command: Command, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
     done = command("run", *options)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_run_that_is_running_changed_or_moved_is_not_resumed(execute, work_dir, tmp_path):
+def test_a_run_that_is_running_changed_or_moved_is_not_resumed(
+    execute: Execute, work_dir: Path, tmp_path: Path
+) -> None:
     how = localvertex.Options(work_dir=work_dir, grace_seconds=0)
     failed = execute(resumable, {"folder": str(tmp_path), "there": str(tmp_path / "no")}, run_id="one")
     run_dir = work_dir / "one"
@@ -167,7 +174,7 @@ def test_a_run_that_is_running_changed_or_moved_is_not_resumed(execute, work_dir
 
 
 def processes_of(mark: str) -> list[psutil.Process]:
-    """Every process that inherited the mark, zombies left out."""
+    """Return every process that inherited the mark, except zombies."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -179,7 +186,7 @@ def processes_of(mark: str) -> list[psutil.Process]:
 
 
 @dsl.pipeline(name="killed")
-def killed(folder: str):
+def killed(folder: str) -> None:
     first = work(folder=folder, name="first", seconds=0.05)
     nested = inner(folder=folder, name="nested")
     with dsl.If(first.outputs["Output"] == "first"):
@@ -193,7 +200,9 @@ NUM_KILLS = 50
 
 
 @pytest.mark.slow
-def test_fifty_runs_killed_at_random_moments_leave_nothing_behind_and_are_finished(compiled, tmp_path):
+def test_fifty_runs_killed_at_random_times_leave_no_processes_and_are_finished(
+    compiled: Compile, tmp_path: Path
+) -> None:
     file, seed = compiled(killed), random.randrange(1 << 32)
     print(f"seed {seed}")
     moments = random.Random(seed)
@@ -209,7 +218,7 @@ def test_fifty_runs_killed_at_random_moments_leave_nothing_behind_and_are_finish
         record_file = tmp_path / "runs" / f"r{number}" / "run.json"
         while not record_file.exists() and runner.poll() is None:
             time.sleep(0.005)
-        # Before there is a record nothing runs; the moments worth a kill come after it.
+        # No step runs before there is a record, so kill after that.
         time.sleep(moments.uniform(0, 0.8))
         runner.kill()
         runner.communicate()
@@ -217,7 +226,7 @@ def test_fifty_runs_killed_at_random_moments_leave_nothing_behind_and_are_finish
         done = {
             each["path"]: each for each in before["tasks"] if each["kind"] == "step" and each["state"] == "SUCCEEDED"
         }
-        # At once, while what the killed runner has left may still be ending: the step itself would notice.
+        # Immediately, while processes of the killed runner may still be ending: the step itself would notice.
         resumed = subprocess.run(
             [*words, "--resume", f"r{number}"], env=env, capture_output=True, text=True, timeout=120
         )
@@ -233,6 +242,6 @@ def test_fifty_runs_killed_at_random_moments_leave_nothing_behind_and_are_finish
         assert processes_of(mark) == [], (seed, number)
         num_restored += len(done)
         num_repeated += sum(runs.values()) - len(runs)
-    # The kills hit runs that were under way: steps were found finished, and steps were found half done.
+    # The kills hit running pipelines: some steps were found finished, and some unfinished.
     assert num_restored > NUM_KILLS
     assert num_repeated > 0

@@ -6,18 +6,19 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from kfp import dsl
 
-STEP = {"base_image": "python:3.11", "install_kfp_package": False}
+from tests.support.runs import STEP, Command, Compile, Execute
 
 
 @dsl.component(**STEP)
-def spread(folder: str, stubborn: bool):
-    """Starts a child, a grandchild in a session of its own, and waits for ever."""
+def spread(folder: str, stubborn: bool) -> None:
+    """Start a child, and one in its own session, and wait forever."""
     import os
     import pathlib
     import signal
@@ -38,20 +39,23 @@ def spread(folder: str, stubborn: bool):
 
 
 @dsl.pipeline(name="spreads")
-def spreads(folder: str, stubborn: bool = False):
+def spreads(folder: str, stubborn: bool = False) -> None:
     spread(folder=folder, stubborn=stubborn).set_retry(3)
 
 
-def wait_until(condition, what: str, seconds: float = 60):
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.05)
 
 
+StartRun = Callable[..., tuple[subprocess.Popen[str], list[psutil.Process]]]
+
+
 @pytest.fixture
-def running(compiled, tmp_path):
-    """Starts the pipeline by the command line and waits until its processes are there."""
+def running(compiled: Compile, tmp_path: Path) -> Iterator[StartRun]:
+    """Start the pipeline from the command line and wait until its processes exist."""
     started = []
 
     def start(*options: str, stubborn: bool = False) -> tuple[subprocess.Popen, list[psutil.Process]]:
@@ -72,12 +76,14 @@ def running(compiled, tmp_path):
             process.communicate()
 
 
-def gone(processes) -> bool:
+def gone(processes: list[psutil.Process]) -> bool:
     return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_stops_every_process_and_is_recorded(running, tmp_path, number, code):
+def test_a_signal_stops_every_process_and_is_recorded(
+    running: StartRun, tmp_path: Path, number: int, code: int
+) -> None:
     process, children = running()
     assert len(children) >= 4
     process.send_signal(number)
@@ -91,7 +97,7 @@ def test_a_signal_stops_every_process_and_is_recorded(running, tmp_path, number,
     assert "Traceback" not in output
 
 
-def test_processes_that_ignore_sigterm_are_killed_after_the_grace_time(running):
+def test_processes_that_ignore_sigterm_are_killed_after_the_grace_time(running: StartRun) -> None:
     process, children = running("--grace", "0.3", stubborn=True)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
@@ -99,27 +105,27 @@ def test_processes_that_ignore_sigterm_are_killed_after_the_grace_time(running):
     assert gone(children)
 
 
-def test_a_second_ctrl_c_does_not_wait_for_the_grace_time(running):
+def test_a_second_ctrl_c_does_not_wait_for_the_grace_time(running: StartRun) -> None:
     process, children = running("--grace", "300", stubborn=True)
     process.send_signal(signal.SIGINT)
-    # Two signals that arrive together are one; nobody presses that fast.
+    # Two signals that arrive together count as one; a user is slower.
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert gone(children)
 
 
-def test_a_killed_runner_leaves_no_orphan_and_its_run_shows_as_failed(running, command):
+def test_a_killed_runner_leaves_no_orphan_and_its_run_shows_as_failed(running: StartRun, command: Command) -> None:
     process, children = running("--grace", "0.3", stubborn=True)
     process.kill()
     process.communicate()
-    wait_until(lambda: gone(children), "orphans are left")
+    wait_until(lambda: gone(children), "orphans remain")
     shown = command("list").stdout
     assert "stopped" in shown
     assert "FAILED" in shown
 
 
-def test_a_stopped_process_is_ended_too(running):
+def test_a_suspended_process_is_ended_too(running: StartRun) -> None:
     process, children = running("--grace", "0.5")
     os.kill(children[0].pid, signal.SIGSTOP)
     process.send_signal(signal.SIGTERM)
@@ -128,7 +134,7 @@ def test_a_stopped_process_is_ended_too(running):
 
 
 @dsl.component(**STEP)
-def leave_behind(folder: str):
+def leave_behind(folder: str) -> None:
     import pathlib
     import subprocess
     import sys
@@ -138,10 +144,10 @@ def leave_behind(folder: str):
 
 
 @dsl.pipeline(name="leaves")
-def leaves(folder: str):
+def leaves(folder: str) -> None:
     leave_behind(folder=folder)
 
 
-def test_what_a_step_leaves_in_the_background_ends_with_it(execute, tmp_path):
+def test_background_processes_of_a_step_end_with_it(execute: Execute, tmp_path: Path) -> None:
     assert execute(leaves, {"folder": str(tmp_path)})["state"] == "SUCCEEDED"
     assert not psutil.pid_exists(int(Path(tmp_path / "pid").read_text()))

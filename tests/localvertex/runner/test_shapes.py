@@ -1,16 +1,17 @@
-"""Pipelines in the shapes that kfp's compiler writes, and what comes out; kfp.local gives the same where it can."""
+"""Pipelines in the shapes that kfp's compiler writes, and their outputs, compared with kfp.local where it works."""
 
 # kfp does not read `Optional[str]`.
 # ruff: noqa: UP045
 
 import warnings
+from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
 import pytest
 from kfp import dsl
 from kfp.dsl import Artifact, Collected, Dataset, Input, Metrics, Model, Output
 
-STEP = {"base_image": "python:3.11", "install_kfp_package": False}
+from tests.support.runs import STEP, Execute
 
 
 @dsl.component(**STEP)
@@ -49,7 +50,7 @@ def shown_list(value: list) -> str:
 
 
 @dsl.component(**STEP)
-def write(text: str, out: Output[Dataset]):
+def write(text: str, out: Output[Dataset]) -> None:
     with open(out.path, "w") as file:
         file.write(text)
     out.metadata["length"] = len(text)
@@ -233,7 +234,7 @@ def types(
 
 
 @dsl.component(**STEP)
-def make_metrics(metrics: Output[Metrics], model: Output[Model]):
+def make_metrics(metrics: Output[Metrics], model: Output[Model]) -> None:
     metrics.log_metric("loss", 0.5)
     model.metadata["framework"] = "none"
 
@@ -288,7 +289,9 @@ SHAPES: list[tuple[Any, dict[str, Any], dict[str, Any], bool]] = [
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape[0].name}-{len(shape[1])}")
-def test_a_pipeline_gives_what_it_has_to_and_what_kfp_local_gives(execute, tmp_path, shape):
+def test_a_pipeline_has_the_expected_outputs_and_those_of_kfp_local(
+    execute: Execute, tmp_path: Path, shape: tuple[Any, ...]
+) -> None:
     pipeline, parameters, expected, is_same_in_kfp_local = shape
     record = execute(pipeline, parameters)
     assert record["state"] == "SUCCEEDED", record["error"]

@@ -1,8 +1,9 @@
-"""A custom-job launcher task becomes a job on this machine."""
+"""A task with the launcher of a custom job becomes a local job."""
 
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from google_cloud_pipeline_components.v1.custom_job import (
@@ -15,9 +16,7 @@ from kfp.dsl import Model, Output
 from localvertex import custom_jobs
 from localvertex.custom_jobs.faults.faults import parse
 from localvertex.show import summary
-from localvertex.show.display import replica_state
-
-STEP = {"base_image": "python:3.11", "install_kfp_package": False}
+from tests.support.runs import STEP, Execute, FindTask
 
 MACHINE = {"machine_type": "n1-standard-4"}
 
@@ -28,7 +27,7 @@ TELL = (
 )
 
 
-def pool(code: str, *arguments: str, **container) -> dict:
+def pool(code: str, *arguments: str, **container: Any) -> dict:
     """A worker pool of one replica that runs this Python code."""
     container_spec = {
         "image_uri": "gcr.io/x/y:1",
@@ -40,13 +39,15 @@ def pool(code: str, *arguments: str, **container) -> dict:
 
 
 @dsl.pipeline(name="job")
-def job(pools: list, base: str = "", name: str = "train", restart: bool = False):
+def job(pools: list, base: str = "", name: str = "train", restart: bool = False) -> None:
     CustomTrainingJobOp(
         display_name=name, worker_pool_specs=pools, base_output_directory=base, restart_job_on_worker_restart=restart
     )
 
 
-def test_the_replica_gets_the_environment_that_the_service_gives(execute, task, tmp_path):
+def test_a_replica_gets_the_same_environment_as_on_the_service(
+    execute: Execute, task: FindTask, tmp_path: Path
+) -> None:
     told = tmp_path / "told.json"
     env = [{"name": "GREETING", "value": "hello"}]
     pools = [pool(TELL, str(told), "--quote='it\"s'", env=env)]
@@ -72,13 +73,13 @@ def test_the_replica_gets_the_environment_that_the_service_gives(execute, task, 
     assert uri.startswith(prefix)
 
 
-def test_the_replica_has_a_log_of_its_own(execute, task, work_dir):
+def test_a_replica_has_its_own_log(execute: Execute, task: FindTask, work_dir: Path) -> None:
     record = execute(job, {"pools": [pool("print('training')")]}, run_id="logged")
     folder = (work_dir / "logged" / task(record, "custom-training-job")["log"]).parent
     assert (folder / "workerpool0-0.log").read_text() == "training\n"
 
 
-def test_quotes_and_line_feeds_in_values_reach_the_job_and_the_quote_is_warned_of(execute):
+def test_quotes_and_line_feeds_in_values_reach_the_job_and_the_quote_causes_a_warning(execute: Execute) -> None:
     record = execute(job, {"pools": [pool("print(1)")], "name": 'the "best"\nmodel \\ ever'})
     assert record["state"] == "SUCCEEDED", record["error"]
     warned = [text for text in record["warnings"] if "display_name" in text]
@@ -98,14 +99,16 @@ COUNT = "import pathlib, sys; p = pathlib.Path(sys.argv[1]); p.write_text(p.read
         ("import os; os.kill(os.getpid(), 9) if len(p.read_text()) < 2 else None", 2, "SUCCEEDED", 0),
     ],
 )
-def test_exit_codes_decide_between_restart_and_end(execute, task, tmp_path, code, num_starts, state, exit_code):
+def test_exit_codes_decide_between_restart_and_end(
+    execute: Execute, task: FindTask, tmp_path: Path, code: str, num_starts: int, state: str, exit_code: int
+) -> None:
     counter = tmp_path / "counter"
     record = execute(job, {"pools": [pool(COUNT + code, str(counter))]})
     found = task(record, "custom-training-job")
     assert (found["state"], found["exit_code"], len(counter.read_text())) == (state, exit_code, num_starts)
 
 
-def test_the_error_of_a_failed_job_is_the_last_line_of_its_replica(execute):
+def test_the_error_of_a_failed_job_is_the_last_line_of_its_replica(execute: Execute) -> None:
     record = execute(job, {"pools": [pool("import sys; sys.exit('no images in gs://b/x')")]})
     assert record["error"] == (
         "custom-training-job: workerpool0-0: 5 restarts in each of 4 attempts are used up; "
@@ -129,7 +132,9 @@ def test_the_error_of_a_failed_job_is_the_last_line_of_its_replica(execute):
         ),
     ],
 )
-def test_a_job_that_cannot_run_fails_before_a_process_starts(execute, task, work_dir, pools, message):
+def test_a_job_that_cannot_run_fails_before_a_process_starts(
+    execute: Execute, task: FindTask, work_dir: Path, pools: list[dict[str, Any]], message: str
+) -> None:
     record = execute(job, {"pools": pools}, run_id="refused")
     assert record["state"] == "FAILED"
     assert message in record["error"]
@@ -150,11 +155,11 @@ wrapped = create_custom_training_job_from_component(train, display_name="train",
 
 
 @dsl.pipeline(name="wrapped")
-def wraps(n: int = 2):
+def wraps(n: int = 2) -> None:
     wrapped(n=n)
 
 
-def test_a_component_wrapped_as_a_custom_job_runs_and_hands_out_its_outputs(execute, task):
+def test_a_component_wrapped_as_a_custom_job_runs_and_hands_out_its_outputs(execute: Execute, task: FindTask) -> None:
     record = execute(wraps)
     assert record["state"] == "SUCCEEDED", record["error"]
     outputs = task(record, "train")["outputs"]
@@ -164,16 +169,16 @@ def test_a_component_wrapped_as_a_custom_job_runs_and_hands_out_its_outputs(exec
 
 
 @dsl.pipeline(name="misplaced")
-def misplaced(pools: list):
+def misplaced(pools: list) -> None:
     CustomTrainingJobOp(display_name="t", worker_pool_specs=pools).set_env_variable("A", "b")
 
 
-def test_settings_that_reach_only_the_launcher_are_warned_of(execute):
+def test_settings_that_reach_only_the_launcher_cause_a_warning(execute: Execute) -> None:
     record = execute(misplaced, {"pools": [pool("print(1)")]})
     assert [text for text in record["warnings"] if "apply to the launcher, not to the job" in text]
 
 
-TRAINER = (Path(__file__).parent / "custom_jobs" / "trainer.py").read_text()
+TRAINER = (Path(__file__).parents[1] / "custom_jobs" / "trainer.py").read_text()
 
 
 def trainers(num_workers: int) -> list[dict]:
@@ -183,8 +188,8 @@ def trainers(num_workers: int) -> list[dict]:
 
 
 def test_a_job_of_several_machines_survives_faults_and_the_page_shows_its_goodput(
-    execute, task, tmp_path, work_dir, capsys
-):
+    execute: Execute, task: FindTask, tmp_path: Path, work_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     how = custom_jobs.Options(faults=(parse("SIGKILL workerpool1-1 at step 12"),))
     parameters = {"pools": trainers(2), "base": f"{tmp_path}/out", "restart": True}
     record = execute(job, parameters, custom_jobs=how, run_id="machines")
@@ -203,14 +208,7 @@ def test_a_job_of_several_machines_survives_faults_and_the_page_shows_its_goodpu
     assert "custom-training-job: Goodput" in capsys.readouterr().out
 
 
-def test_the_live_view_shows_each_replica(work_dir):
-    running = {"name": "workerpool1-0", "is_running": True, "num_starts": 2, "exit_code": 9, "step": 3, "num_steps": 9}
-    assert replica_state(running) == "step 3 of 9, start 2"
-    assert replica_state(running | {"is_running": False}) == "exit code 9"
-    assert replica_state(running | {"num_steps": 0, "num_starts": 1}) == "running"
-
-
-def test_what_only_the_launcher_refuses_is_warned_of_and_runs_as_on_the_service(execute, tmp_path):
+def test_a_payload_that_only_the_launcher_refuses_runs_with_a_warning(execute: Execute, tmp_path: Path) -> None:
     camel = pool("print(1)") | {"diskSpec": {"bootDiskSizeGb": "100"}}
     record = execute(job, {"pools": [camel]})
     assert record["state"] == "SUCCEEDED", record["error"]
@@ -219,7 +217,9 @@ def test_what_only_the_launcher_refuses_is_warned_of_and_runs_as_on_the_service(
     assert [text for text in warned if "without quotes" in text]
 
 
-def test_the_image_of_a_worker_pool_is_mapped_to_a_command_of_this_machine(execute, task, tmp_path):
+def test_the_image_of_a_worker_pool_is_mapped_to_a_local_command(
+    execute: Execute, task: FindTask, tmp_path: Path
+) -> None:
     told, words = tmp_path / "told.json", "import json, sys; json.dump(sys.argv[1:], open(sys.argv[1], 'w'))"
     closed = pool("", "--epochs=3", image_uri="gcr.io/x/closed:1", command=[])
     images = {"gcr.io/x/closed:1": (sys.executable, "-c", words, str(told))}

@@ -1,16 +1,16 @@
-"""Container components: their command, structures and placeholders in it, and programs that are not here."""
+"""Container components: their command, its structures and placeholders, and programs that are not installed."""
 
 import json
 import shlex
 import sys
+from pathlib import Path
 
 import pytest
 from kfp import dsl
 from kfp.dsl import ConcatPlaceholder, Dataset, IfPresentPlaceholder, Input, Output, OutputPath
 
 import localvertex
-
-STEP = {"base_image": "python:3.11", "install_kfp_package": False}
+from tests.support.runs import STEP, Command, Compile, Execute, FindTask, ReadLog
 
 SHOW = "import json, sys; print(json.dumps(sys.argv[1:]))"
 
@@ -22,7 +22,7 @@ def length(data: Input[Dataset], text: str) -> str:
 
 
 @dsl.container_component
-def write(name: str, count: int, data: Output[Dataset], text: OutputPath(str)):
+def write(name: str, count: int, data: Output[Dataset], text: OutputPath(str)) -> dsl.ContainerSpec:
     script = (
         'mkdir -p "$(dirname "$2")"; printf "%s" "$0 $1" > "$2"; printf "%s" "$1 of $0" > "$3"; pwd; echo "$GREETING"'
     )
@@ -30,12 +30,14 @@ def write(name: str, count: int, data: Output[Dataset], text: OutputPath(str)):
 
 
 @dsl.pipeline(name="shell")
-def shell(name: str = 'it\'s $HOME "quoted"'):
+def shell(name: str = 'it\'s $HOME "quoted"') -> None:
     written = write(name=name, count=3).set_env_variable("GREETING", "hello")
     length(data=written.outputs["data"], text=written.outputs["text"])
 
 
-def test_a_command_gets_its_inputs_and_leaves_its_outputs(execute, task, log_text, work_dir):
+def test_a_command_gets_its_inputs_and_leaves_its_outputs(
+    execute: Execute, task: FindTask, log_text: ReadLog, work_dir: Path
+) -> None:
     record = execute(shell, run_id="shell")
     assert record["state"] == "SUCCEEDED"
     name = 'it\'s $HOME "quoted"'
@@ -54,7 +56,7 @@ def show(
     options: dict,
     maybe: str = None,  # noqa: RUF013 - kfp's way to say optional
     other: str = "default",
-):
+) -> dsl.ContainerSpec:
     return dsl.ContainerSpec(
         image="tools",
         command=["python", "-c", SHOW, IfPresentPlaceholder(input_name="maybe", then=["--maybe", maybe])],
@@ -73,7 +75,7 @@ def show(
 
 
 @dsl.pipeline(name="shown")
-def shown(text: str, maybe: str = None):  # noqa: RUF013
+def shown(text: str, maybe: str = None) -> None:  # noqa: RUF013
     values = {"number": 3, "share": 0.5, "flag": True, "names": [1, "b", text], "options": {"deep": [text, {"n": 2}]}}
     show(text=text, **values)
     show(text=f"<{text}>", maybe=maybe, other="", **values)
@@ -84,7 +86,9 @@ TEXT = 'a "b"\' \\ {{$.pipeline_root}} ü'
 
 
 @pytest.mark.parametrize("maybe", [None, "x y"])
-def test_placeholders_and_structures_stand_anywhere_in_a_command(execute, task, log_text, maybe):
+def test_placeholders_and_structures_may_be_anywhere_in_a_command(
+    execute: Execute, task: FindTask, log_text: ReadLog, maybe: str | None
+) -> None:
     record = execute(shown, {"text": TEXT} | ({"maybe": maybe} if maybe else {}), run_id="shown")
     lines = [json.loads(log_text(record, task(record, name))) for name in ("show", "show-2", "show-3")]
     lists = [json.dumps([1, "b", TEXT]), json.dumps({"deep": [TEXT, {"n": 2}]})]
@@ -98,17 +102,17 @@ def test_placeholders_and_structures_stand_anywhere_in_a_command(execute, task, 
 
 
 @dsl.container_component
-def foreign(n: int):
+def foreign(n: int) -> dsl.ContainerSpec:
     return dsl.ContainerSpec(image="gcr.io/x/tool:1", command=["no-such-program-here"], args=[n])
 
 
 @dsl.container_component
-def nameless(n: int):
+def nameless(n: int) -> dsl.ContainerSpec:
     return dsl.ContainerSpec(image="gcr.io/x/nameless@sha256:00", args=[n])
 
 
 @dsl.container_component
-def inside():
+def inside() -> dsl.ContainerSpec:
     return dsl.ContainerSpec(image="gcr.io/x/inside", command=["./run.sh"])
 
 
@@ -118,14 +122,14 @@ def containerized(n: int) -> int:
 
 
 @dsl.pipeline(name="foreigners")
-def foreigners():
+def foreigners() -> None:
     foreign(n=3)
     nameless(n=4)
     inside()
     containerized(n=5)
 
 
-def test_containers_that_are_not_here_are_refused_by_name_all_at_once(compiled, work_dir):
+def test_all_containers_without_a_local_program_are_refused_at_once(compiled: Compile, work_dir: Path) -> None:
     with pytest.raises(localvertex.Refused) as refused:
         localvertex.run(compiled(foreigners), options=localvertex.Options(work_dir=work_dir))
     expected = {
@@ -146,12 +150,12 @@ def test_containers_that_are_not_here_are_refused_by_name_all_at_once(compiled, 
 
 
 @dsl.pipeline(name="replaced")
-def replaced():
+def replaced() -> None:
     foreign(n=3)
     nameless(n=4)
 
 
-def test_images_can_be_replaced_by_commands(command, compiled, tmp_path):
+def test_images_can_be_replaced_by_commands(command: Command, compiled: Compile, tmp_path: Path) -> None:
     compiled(replaced)
     here = shlex.join([sys.executable, "-c", SHOW, "prefix"])
     images = ["--image", f"gcr.io/x/tool:1={here} one", "--image", f"gcr.io/x/nameless@sha256:00={here} two=2"]
@@ -177,7 +181,7 @@ def test_images_can_be_replaced_by_commands(command, compiled, tmp_path):
         ),
     ],
 )
-def test_an_image_option_that_says_nothing_is_refused(command, compiled, option, message):
+def test_an_invalid_image_option_is_refused(command: Command, compiled: Compile, option: str, message: str) -> None:
     compiled(replaced)
     done = command("run", "pipeline.json", "--image", option)
     assert done.returncode == 2
@@ -186,30 +190,32 @@ def test_an_image_option_that_says_nothing_is_refused(command, compiled, option,
 
 
 @dsl.container_component
-def fail():
+def fail() -> dsl.ContainerSpec:
     return dsl.ContainerSpec(image="alpine", command=["sh", "-c", "echo last words; exit 3"])
 
 
 @dsl.container_component
-def wait():
+def wait() -> dsl.ContainerSpec:
     return dsl.ContainerSpec(image="alpine", command=["sleep", "600"])
 
 
 @dsl.component(**STEP)
-def python_wait():
+def python_wait() -> None:
     import time
 
     time.sleep(600)
 
 
 @dsl.pipeline(name="ends")
-def ends():
+def ends() -> None:
     fail()
     wait()
     python_wait().set_retry(1)
 
 
-def test_a_command_fails_with_its_code_and_a_step_that_is_late_is_ended(compiled, execute, task, tmp_path):
+def test_a_command_fails_with_its_code_and_a_step_is_ended_at_its_timeout(
+    compiled: Compile, execute: Execute, task: FindTask, tmp_path: Path
+) -> None:
     spec = json.loads(compiled(ends).read_text())
     late = {"activeDeadlineSeconds": "1"}
     deployment = {"executors": {"exec-wait": late, "exec-python-wait": {"activeDeadlineSeconds": 1}}}

@@ -1,4 +1,4 @@
-"""What steps are told and may do: placeholders in inputs, artifacts elsewhere, exit tasks, logs of failures."""
+"""Details of steps: placeholders in inputs, artifacts at custom paths, exit tasks, logs of failures."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from kfp import dsl
 from kfp.dsl import Dataset, Input, Output, PipelineTaskFinalStatus
 
-STEP = {"base_image": "python:3.11", "install_kfp_package": False}
+from tests.support.runs import STEP, Command, Compile, Execute, FindTask, ReadLog
 
 
 @dsl.component(**STEP)
@@ -15,19 +15,21 @@ def echo(text: str) -> str:
 
 
 @dsl.component(**STEP)
-def fail(text: str):
+def fail(text: str) -> None:
     raise ValueError(text)
 
 
 @dsl.pipeline(name="told")
-def told():
+def told() -> None:
     echo(
         text=f"{dsl.PIPELINE_JOB_NAME_PLACEHOLDER}|{dsl.PIPELINE_TASK_NAME_PLACEHOLDER}|{dsl.PIPELINE_TASK_ID_PLACEHOLDER}|"
         f"{dsl.PIPELINE_JOB_ID_PLACEHOLDER}|{dsl.PIPELINE_ROOT_PLACEHOLDER}|{dsl.PIPELINE_JOB_RESOURCE_NAME_PLACEHOLDER}"
     ).set_display_name("a fine name")
 
 
-def test_placeholders_of_the_job_and_the_task_stand_in_inputs(execute, task, work_dir):
+def test_inputs_may_contain_placeholders_of_the_job_and_the_task(
+    execute: Execute, task: FindTask, work_dir: Path
+) -> None:
     record = execute(told, run_id="told")
     job, name, task_id, job_id, root, resource = task(record, "echo")["outputs"]["parameters"]["Output"].split("|")
     assert (job, name, root) == ("told", "a fine name", str(work_dir))
@@ -37,7 +39,7 @@ def test_placeholders_of_the_job_and_the_task_stand_in_inputs(execute, task, wor
 
 
 @dsl.component(**STEP)
-def write_elsewhere(data: Output[Dataset]):
+def write_elsewhere(data: Output[Dataset]) -> None:
     import os
 
     data.custom_path = "deep/down/data.txt"
@@ -53,11 +55,11 @@ def read(data: Input[Dataset]) -> str:
 
 
 @dsl.pipeline(name="elsewhere")
-def elsewhere():
+def elsewhere() -> None:
     read(data=write_elsewhere().outputs["data"])
 
 
-def test_an_artifact_written_at_a_path_of_its_own_is_brought_to_its_place(execute, task):
+def test_an_artifact_at_a_custom_path_is_moved_to_its_uri(execute: Execute, task: FindTask) -> None:
     record = execute(elsewhere)
     assert task(record, "read")["outputs"]["parameters"]["Output"] == "from elsewhere"
 
@@ -73,7 +75,7 @@ def clean_up(text: str) -> str:
 
 
 @dsl.pipeline(name="exit-tasks")
-def exit_tasks(text: str = "no"):
+def exit_tasks(text: str = "no") -> None:
     with dsl.ExitHandler(state_of(text="first: ")):
         fail(text=text)
     with dsl.ExitHandler(state_of(text="second: ")):
@@ -82,7 +84,7 @@ def exit_tasks(text: str = "no"):
         fail(text=text)
 
 
-def test_each_exit_handler_has_its_own_exit_task_which_may_be_a_pipeline(execute, task):
+def test_each_exit_handler_has_its_own_exit_task_which_may_be_a_pipeline(execute: Execute, task: FindTask) -> None:
     record = execute(exit_tasks)
     assert record["state"] == "FAILED"
     told = [
@@ -92,18 +94,20 @@ def test_each_exit_handler_has_its_own_exit_task_which_may_be_a_pipeline(execute
 
 
 @dsl.component(**STEP)
-def quit_silently(options: dict):
+def quit_silently(options: dict) -> None:
     import sys
 
     sys.exit(3)
 
 
 @dsl.pipeline(name="dumps")
-def dumps():
+def dumps() -> None:
     quit_silently(options={f"key{n}": n for n in range(100)})
 
 
-def test_the_dump_of_the_inputs_is_left_out_of_what_is_shown_of_a_log(execute, task, command, compiled, log_text):
+def test_the_shown_end_of_a_log_omits_the_dump_of_the_inputs(
+    execute: Execute, task: FindTask, command: Command, compiled: Compile, log_text: ReadLog
+) -> None:
     record = execute(dumps)
     assert "Got executor_input" in log_text(record, task(record, "quit-silently"))
     assert record["error"] == "quit-silently: exit code 3, and its log is empty"
@@ -128,12 +132,12 @@ def count_beside(folder: str, me: int) -> int:
 
 
 @dsl.pipeline(name="few")
-def few(folder: str):
+def few(folder: str) -> None:
     with dsl.ParallelFor([1, 2, 3, 4, 5], parallelism=2) as item:
         count_beside(folder=folder, me=item)
 
 
-def test_no_more_iterations_run_at_once_than_the_loop_allows(execute, tmp_path):
+def test_a_loop_limits_its_parallel_iterations(execute: Execute, tmp_path: Path) -> None:
     (tmp_path / "beside").mkdir()
     record = execute(few, {"folder": str(tmp_path / "beside")}, max_parallel=5)
     steps = [each for each in record["tasks"] if each["kind"] == "step"]

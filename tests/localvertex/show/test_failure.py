@@ -1,0 +1,68 @@
+"""A failed step as a sentence, with the log that explains it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compiled.spec import Component, Dag, TaskSpec
+from localvertex.show import failure
+from localvertex.state.task import State, Task
+
+
+def new_task(name: str, *, parent: Task | None = None, component: Component, **values: Any) -> Task:
+    """Return a task below its parent."""
+    path = (*parent.path, name) if parent else ()
+    folder = Path("run").joinpath(*path)
+    task = Task(
+        spec=TaskSpec(name=name, display_name=name, component="c"),
+        component=component,
+        name=name,
+        path=path,
+        folder=folder,
+        parent=parent,
+    )
+    if parent:
+        parent.children[name] = task
+    for field, value in values.items():
+        setattr(task, field, value)
+    return task
+
+
+@pytest.fixture
+def root() -> Task:
+    """Return a run whose dag failed because the second of its steps failed."""
+    dag, step = Component(name="d", dag=Dag(tasks={})), Component(name="c", executor="e")
+    root = new_task("root", component=dag, state=State.FAILED, error="failed tasks: inner")
+    inner = new_task("inner", parent=root, component=dag, state=State.FAILED, error="failed tasks: train")
+    new_task("prepare", parent=inner, component=step, state=State.SUCCEEDED)
+    new_task("train", parent=inner, component=step, state=State.FAILED, error="exit code 1: no images")
+    return root
+
+
+def test_the_error_of_a_run_is_that_of_its_first_failed_step(root: Task) -> None:
+    assert failure.of_run(root) == {
+        "failed_task": "inner/train",
+        "error": "inner/train: exit code 1: no images",
+    }
+
+
+def test_without_a_failed_step_it_is_that_of_the_dag_or_of_the_run(root: Task) -> None:
+    root.children["inner"].children["train"].state = State.CANCELLED
+    assert failure.of_run(root) == {"failed_task": "inner", "error": "inner: failed tasks: train"}
+    root.children["inner"].state = State.CANCELLED
+    assert failure.of_run(root) == {"failed_task": None, "error": "failed tasks: inner"}
+    root.error = ""
+    assert failure.of_run(root) == {"failed_task": None, "error": None}
+
+
+def test_the_log_of_a_custom_job_is_that_of_its_first_replica_with_output(tmp_path: Path) -> None:
+    content = {"tasks": [{"path": "train", "log": "train/log.txt"}], "failed_task": "train"}
+    assert failure.log_of(content, tmp_path) == (None, [])
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "log.txt").write_text("custom job\n")
+    (tmp_path / "train" / "workerpool0-0.log").touch()
+    assert failure.log_of(content, tmp_path) == (tmp_path / "train" / "log.txt", ["custom job"])
+    (tmp_path / "train" / "workerpool1-0.log").write_text("one\nno images\n")
+    assert failure.log_of(content, tmp_path) == (tmp_path / "train" / "workerpool1-0.log", ["one", "no images"])
+    assert failure.log_of(content | {"failed_task": None}, tmp_path) == (None, [])
