@@ -1,5 +1,5 @@
-# The one image of all steps: pinned packages with GPU-ready TensorFlow, and this project.
-# Give the base by digest for a build that can be repeated: --build-arg BASE_IMAGE=python@sha256:...
+# The container image of all steps: pinned packages with TensorFlow for GPUs, and this project.
+# For reproducible builds give the base image by digest: --build-arg BASE_IMAGE=python@sha256:...
 ARG BASE_IMAGE=python:3.12-slim-bookworm
 FROM ${BASE_IMAGE}
 
@@ -9,7 +9,7 @@ ENV PYTHONUNBUFFERED=1 \
 
 RUN useradd --create-home --uid 1000 trainer
 
-# The packages first: they change less often than the code, and the layer is large.
+# Packages come first: their layer is large, and they change less often than the code.
 COPY requirements/gpu.txt /tmp/gpu.txt
 RUN python -m pip install --require-hashes -r /tmp/gpu.txt && rm /tmp/gpu.txt
 
@@ -27,5 +27,5 @@ RUN python -m pip install --no-deps --no-build-isolation .
 
 USER trainer
 WORKDIR /home/trainer
-# Vertex AI gives every step its own command; by itself the image explains the trainer.
+# Vertex AI runs each step with its own command. Without a command, the image prints the help of the trainer.
 CMD ["python", "-m", "trainer.task", "--help"]

@@ -1,6 +1,6 @@
-"""What `python compile.py` costs beside the bare import of kfp's compiler, side by side in one run.
+"""The time of `python compile.py`, compared with the bare import of kfp's compiler.
 
-`python benchmarks/compile_time.py [PAIRS]` prints the median seconds of both and their ratio: at most 1.5 is wanted.
+`python benchmarks/compile_time.py [PAIRS]` prints the median seconds of both and their ratio; the target is at most 1.5.
 """
 
 import pathlib
@@ -10,23 +10,23 @@ import sys
 import tempfile
 import time
 
-REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
-BARE = [sys.executable, "-c", "import kfp.dsl, kfp.compiler"]
+_REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
+_BARE = [sys.executable, "-c", "import kfp.dsl, kfp.compiler"]
 
 
-def seconds(command: list[str]) -> float:
-    """Return the wall time of a process."""
+def _seconds(command: list[str]) -> float:
+    """Return the wall time of a process, in seconds."""
     start = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - start
 
 
 def main(num_pairs: int) -> None:
-    """Time both in turns, so that what else the machine does meets both alike."""
+    """Time both in turns, so that other load on the machine affects both equally."""
     with tempfile.TemporaryDirectory() as directory:
-        ours = [sys.executable, str(REPOSITORY / "compile.py"), "--output-dir", directory]
-        seconds(BARE), seconds(ours)  # the first of each reads its files from disk
-        pairs = [(seconds(BARE), seconds(ours)) for _ in range(num_pairs)]
+        product = [sys.executable, str(_REPOSITORY / "compile.py"), "--output-dir", directory]
+        _seconds(_BARE), _seconds(product)  # the first of each reads its files from disk
+        pairs = [(_seconds(_BARE), _seconds(product)) for _ in range(num_pairs)]
     bare, compiled = (statistics.median(column) for column in zip(*pairs, strict=True))
     ratio = statistics.median(b / a for a, b in pairs)
     print(f"import kfp.dsl, kfp.compiler  {bare:.2f} s")
