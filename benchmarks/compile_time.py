@@ -1,6 +1,7 @@
 """The time of `python compile.py`, compared with the bare import of kfp's compiler.
 
-`python benchmarks/compile_time.py [PAIRS]` prints the median seconds of both and their ratio; the target is at most 1.5.
+`python benchmarks/compile_time.py [PAIRS]` prints the median seconds of both and their ratio, which should be 1.5 or
+less.
 """
 
 import pathlib
