@@ -71,7 +71,7 @@ class Restarts:
             self.of_replicas[name] += 1
             count = f"restart {self.of_replicas[name]} of {MAX_REPLICA_RESTARTS}"
             if self.scheduling.restart_job_on_worker_restart:
-                return Decision(verdict=Verdict.RESTART_JOB, reason=f"{count}, of all replicas")
+                return Decision(verdict=Verdict.RESTART_JOB, reason=f"{count} (all replicas)")
             return Decision(verdict=Verdict.RESTART_REPLICA, reason=count)
         if self.num_job_retries < MAX_JOB_RETRIES:
             self.num_job_retries += 1
