@@ -1,106 +1,110 @@
-"""What the guides say, read from their own rows: expected values of the tests of accelerators."""
+"""What the tests of accelerators share: jobs and pools, the facts of the guides, and the program."""
 
-import itertools
+import dataclasses
+import datetime
 import os
 import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from accelerators import check_worker_pools
 from accelerators.__main__ import main
+from tests.accelerators.seeds import INDONESIAN, Counts, resolved_counts, seed
 from tests.support.in_process import call
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
+Pool = dict[str, Any]
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data" / "accelerators"
-
-# Per GPU count the vCPUs and GB of memory that it can serve at most: Compute Engine's page for N1 machines, with the
-# two limits that the guides state for training (8 x K80: 208 GB, 4 x P100: 64 vCPUs and 208 GB) and T4 as 24/156,
-# the only figure with which the guides' own table agrees.
-LIMITS = {
-    "NVIDIA_TESLA_K80": {1: (8, 52), 2: (16, 104), 4: (32, 208), 8: (64, 208)},
-    "NVIDIA_TESLA_P4": {1: (24, 156), 2: (48, 312), 4: (96, 624)},
-    "NVIDIA_TESLA_P100": {1: (16, 104), 2: (32, 208), 4: (64, 208)},
-    "NVIDIA_TESLA_T4": {1: (24, 156), 2: (48, 312), 4: (96, 624)},
-    "NVIDIA_TESLA_V100": {1: (12, 78), 2: (24, 156), 4: (48, 312), 8: (96, 624)},
-}
-GB_PER_VCPU = {"standard": 3.75, "highmem": 6.5, "highcpu": 0.9}
-COLUMNS_JA = tuple(f"NVIDIA_TESLA_{name}" for name in ("K80", "P4", "P100", "T4", "V100"))
-COLUMNS = ("NVIDIA_TESLA_A100", *COLUMNS_JA)
-SEEDS = {
-    "000_de20d3b8ef635f13.txt": COLUMNS_JA,
-    "002_2929c6e88aa1e131.txt": COLUMNS,
-    "003_cc377be172c4fa70.txt": COLUMNS,
-}
+TODAY = datetime.date(2026, 11, 20)
+IMAGE = "europe-docker.pkg.dev/shop-ml/train/train:1"
+MACHINE = "worker_pool_specs[0].machine_spec"
 
 
-def limit_counts(machine, accelerator):
-    """Return the counts whose vCPU and memory limits an N1 machine keeps."""
-    family, vcpus = machine.split("-")[1], int(machine.split("-")[2])
-    memory_gb = vcpus * GB_PER_VCPU[family]
-    return tuple(count for count, (cpu, gb) in LIMITS[accelerator].items() if vcpus <= cpu and memory_gb <= gb)
+def pool(
+    machine: str = "n1-standard-8", gpu: str | None = None, count: Any = None, replicas: Any = 1, **more: Any
+) -> Pool:
+    """Return a worker pool; None leaves a field out."""
+    spec = {"machine_type": machine, "accelerator_type": gpu, "accelerator_count": count}
+    machine_spec = {key: value for key, value in spec.items() if value is not None}
+    fields = {"machine_spec": machine_spec, "replica_count": replicas, "container_spec": {"image_uri": IMAGE}}
+    return {key: value for key, value in (fields | more).items() if value is not None}
 
 
-def seed_rows(name):
-    """Return machine -> cells of the count table, as they stand in the document (blank cells are lost there)."""
-    rows = {}
-    for line in (DATA / "seeds" / name).read_text("utf-8").splitlines():
-        match = re.fullmatch(r"((?:n1|a2)-\S+)((?: \d+(?:[,、] ?\d+)*)+)", line)
-        if match:
-            cells = re.findall(r"\d+(?:[,、] ?\d+)*", match.group(2))
-            rows[match.group(1)] = [tuple(map(int, re.split(r"[,、] ?", cell))) for cell in cells]
-    return rows
+def with_machine(pools: list[Pool], **fields: Any) -> list[Pool]:
+    """Return the pools with more fields in their machine_spec."""
+    return [one | {"machine_spec": one["machine_spec"] | fields} for one in pools]
 
 
-def possible_assignments(machine, cells, columns):
-    """Return every way to give the cells to columns, in order, that the limits of the GPUs allow."""
-    if machine.startswith("a2-"):
-        return [{"NVIDIA_TESLA_A100": cells[0]}]  # A2 machines carry nothing else
-    fitting = []
-    for chosen in itertools.combinations(columns, len(cells)):
-        assignment = dict(zip(chosen, cells, strict=True))
-        gpus = [column for column in columns if column in LIMITS]
-        if all(limit_counts(machine, gpu) == assignment.get(gpu, ()) for gpu in gpus) and set(chosen) <= set(gpus):
-            fitting.append(assignment)
-    return fitting
+T4: dict[str, Any] = {"gpu": "NVIDIA_TESLA_T4", "count": 1}
+L4 = pool("g2-standard-8", "NVIDIA_L4", 1)
+RESERVED = {"reservation_affinity": {"reservation_affinity_type": "ANY_RESERVATION"}}
 
 
-@pytest.fixture(scope="session")
-def seed_counts():
-    """(machine, accelerator) -> valid counts: the table of the Indonesian and Korean guides, columns resolved."""
-    counts = {}
-    for machine, cells in seed_rows("002_2929c6e88aa1e131.txt").items():
-        (assignment,) = possible_assignments(machine, cells, COLUMNS)
-        counts |= {(machine, accelerator): values for accelerator, values in assignment.items()}
-    return counts
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A job that breaks a rule, and the expected finding."""
+
+    pools: list[Any]
+    rule: str
+    severity: str
+    path: str
+    alternative: str
+    """Part of the first alternative."""
+    options: dict[str, Any]
+    """Options of check_worker_pools."""
+
+    def __str__(self) -> str:
+        return f"{self.rule}-{self.severity}"
+
+
+def broken(
+    pools: list[Any], rule: str, severity: str, path: str, alternative: str = "no alternative", **options: Any
+) -> Any:
+    """Return a case as a parameter of a test."""
+    case = Case(pools, rule, severity, path, alternative, {"today": TODAY} | options)
+    return pytest.param(case, id=str(case))
+
+
+def assert_broken(case: Case) -> None:
+    """Check a job that breaks a rule and compare the first finding of this rule."""
+    found = [finding for finding in check_worker_pools(case.pools, **case.options) if finding.rule == case.rule]
+    assert [(finding.severity, finding.where) for finding in found[:1]] == [(case.severity, case.path)]
+    assert case.alternative in (found[0].alternatives or ("no alternative",))[0]
 
 
 @pytest.fixture(scope="session")
-def seed_machines():
-    """Legacy machine name -> (accelerator, count) from the guides' list."""
+def seed_counts() -> dict[tuple[str, str], Counts]:
+    """(machine, accelerator) -> valid counts: the table of the Indonesian guide, its columns resolved."""
+    return resolved_counts(INDONESIAN)
+
+
+@pytest.fixture(scope="session")
+def seed_machines() -> dict[str, tuple[str, int]]:
+    """Legacy machine name -> (accelerator, count), from the list of the guides."""
     numbers = {"Satu": 1, "Empat": 4, "Delapan": 8}
-    text = (DATA / "seeds" / "002_2929c6e88aa1e131.txt").read_text("utf-8")
-    found = re.findall(r"• (\w+): (\w+) GPU NVIDIA Tesla (\w+)", text)
+    found = re.findall(r"• (\w+): (\w+) GPU NVIDIA Tesla (\w+)", seed(INDONESIAN))
     return {name: (f"NVIDIA_TESLA_{gpu}", numbers[number]) for name, number, gpu in found}
 
 
 @pytest.fixture(scope="session")
-def seed_regions():
+def seed_regions() -> list[str]:
     """The regions with GPUs of the Indonesian guide."""
-    text = (DATA / "seeds" / "002_2929c6e88aa1e131.txt").read_text("utf-8")
-    return re.findall(r"• ([a-z]+-[a-z]+\d)\n", text)
+    return re.findall(r"• ([a-z]+-[a-z]+\d)\n", seed(INDONESIAN))
 
 
 @pytest.fixture(autouse=True)
-def _no_catalogue_of_the_developer(monkeypatch):
+def _no_catalogue_of_the_developer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ACCELERATORS_CATALOGUE", raising=False)
 
 
 @pytest.fixture
-def data():
+def data() -> Path:
     """The folder of the test data."""
     return DATA
 

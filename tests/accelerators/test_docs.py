@@ -1,9 +1,10 @@
-"""The commands of docs/accelerators.md and docs/convert.md, run as they stand there."""
+"""The commands of docs/accelerators.md and docs/convert.md, run as written."""
 
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,18 +13,18 @@ from tests.accelerators.conftest import DATA, ROOT
 PAGES = ("accelerators.md", "convert.md")
 
 
-def blocks(page, language):
+def blocks(page: str, language: str) -> list[str]:
     text = (ROOT / "docs" / page).read_text("utf-8")
     fences = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.M | re.S)
     return [content for kind, content in fences if kind == language]
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """A folder as the pages assume it: the files they show, and a compiled pipeline."""
+def folder(tmp_path: Path) -> Path:
+    """A folder with the files that the pages show, and a compiled pipeline."""
     for page in PAGES:
         for content in blocks(page, "yaml"):
-            name = re.match(r"# (\S+)\n", content).group(1)
+            (name,) = re.findall(r"\A# (\S+)\n", content)
             (tmp_path / name).write_text(content, "utf-8")
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / "image_training.json").write_bytes((DATA / "pipelines" / "planned.json").read_bytes())
@@ -32,8 +33,8 @@ def folder(tmp_path):
     return tmp_path
 
 
-def run(script, folder):
-    # sys.executable's own folder first: a link to a virtual environment's interpreter forgets its packages.
+def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    # The folder of sys.executable comes first: a link to the interpreter of a virtual environment loses its packages.
     path = f"{os.path.dirname(sys.executable)}:{folder / 'bin'}:{os.environ['PATH']}"
     env = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
@@ -42,8 +43,8 @@ def run(script, folder):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_commands(folder, page):
-    """It runs every command; none is unreadable, and what `check` and `convert` find is their exit code."""
+def test_commands(folder: Path, page: str) -> None:
+    """Every command runs; its exit code is 0, or 1 for findings and open decisions."""
     scripts = [block for block in blocks(page, "") if not block.startswith("$ ")]
     assert len(scripts) >= 4
     for script in scripts:
@@ -52,13 +53,13 @@ def test_commands(folder, page):
         assert "Traceback" not in done.stderr, script
 
 
-def test_shown_output_is_the_real_one(folder):
+def test_shown_output_is_the_real_one(folder: Path) -> None:
     (shown,) = [block for block in blocks("accelerators.md", "") if block.startswith("$ ")]
     command, _, output = shown.removeprefix("$ ").partition("\n")
     assert run(command, folder).stdout == output
 
 
-def test_python_example(folder):
+def test_python_example(folder: Path) -> None:
     (first,) = blocks("accelerators.md", "python")
     script = folder / "example.py"
     script.write_text(first, "utf-8")
@@ -67,7 +68,7 @@ def test_python_example(folder):
     assert done.stdout.startswith("error accelerator-count 2 x NVIDIA_L4 on g2-standard-8")
 
 
-def test_own_tables_change_the_verdict(folder):
+def test_own_tables_change_the_verdict(folder: Path) -> None:
     (script,) = [block for block in blocks("accelerators.md", "") if "my-tables" in block]
     done = run(script, folder)
     assert done.stdout.count("0 errors") == 2

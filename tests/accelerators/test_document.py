@@ -1,4 +1,4 @@
-"""What kind of file it is decides how strictly it is read."""
+"""The kind of a file decides how strictly it is read."""
 
 from accelerators import check_worker_pools
 from accelerators.document import examine
@@ -8,12 +8,12 @@ IMAGE = {"image_uri": "europe-docker.pkg.dev/my-project/train/train:1"}
 POOLS = [{"machine_spec": MACHINE, "replica_count": 1.0, "container_spec": IMAGE}]
 
 
-def test_pools_alone_in_a_file_are_read_like_those_of_a_custom_job_spec():
-    """It takes floats and camelCase, which the REST API and gcloud take, and finds nothing."""
+def test_pools_alone_in_a_file_are_read_like_those_of_a_custom_job_spec() -> None:
+    """Floats and camelCase are accepted, as by the REST API and gcloud."""
     for document in (POOLS, {"worker_pool_specs": POOLS}):
         assert examine(document, "pools.yaml", region=None, catalogue=None, today=None).findings == []
 
 
-def test_the_same_pools_for_a_component_have_errors():
+def test_the_same_pools_for_a_component_have_errors() -> None:
     errors = {finding.rule for finding in check_worker_pools(POOLS) if finding.severity == "error"}
     assert {"camel-case", "float-number"} <= errors

@@ -1,12 +1,14 @@
-"""Whatever is in a file, there is no traceback; and what passes is a job that the API's own types accept."""
+"""No file causes a traceback, and the types of the API accept every job that passes."""
 
-import datetime
 import warnings
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
 from accelerators import check_custom_job, check_pipeline, check_worker_pools
 from accelerators.document import examine
@@ -17,11 +19,11 @@ from accelerators.legacy.command_line import read_command
 from accelerators.legacy.convert import convert
 from accelerators.legacy.fields import ROLES, TRAINING_INPUT
 from accelerators.legacy.report import LegacyInputError, Report
+from tests.accelerators.conftest import TODAY, pool
 from userinput.errors import UserError
 from userinput.reading import read
 from userinput.spelling import camel, snake
 
-TODAY = datetime.date(2026, 11, 20)
 RELAXED = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 
 scalars = st.one_of(
@@ -34,8 +36,8 @@ anything = st.recursive(
 )
 
 
-def _scalar(kind):
-    """Values that are right for a field, and some that are not."""
+def _scalar(kind: str) -> SearchStrategy[Any]:
+    """Values of the right type for a field, and some of the wrong type."""
     right = {
         "string": st.sampled_from(["europe-docker.pkg.dev/p/r/t:1", "n1-standard-8", "x", ""]),
         "bool": st.booleans(),
@@ -48,8 +50,8 @@ def _scalar(kind):
     return right | scalars if kind == "output" else st.one_of(*[right] * 6, scalars)
 
 
-def message(kind, depth=0):
-    """A message with any of its fields, spelt in either way, and now and then something else."""
+def message(kind: str, depth: int = 0) -> SearchStrategy[Any]:
+    """A message with any of its fields, in snake_case or camelCase, and some wrong values."""
     fields = {}
     for name, inner in MESSAGES[kind].items():
         fields[name] = field(inner.removeprefix("*"), depth)
@@ -59,7 +61,7 @@ def message(kind, depth=0):
     return whole | whole.map(lambda value: {camel(key): inner for key, inner in value.items()})
 
 
-def field(kind, depth):
+def field(kind: str, depth: int) -> SearchStrategy[Any]:
     if kind in MESSAGES:
         return message(kind, depth + 1)
     if kind.startswith("enum:"):
@@ -67,29 +69,25 @@ def field(kind, depth):
     return _scalar(kind)
 
 
-def sound_pool(machine="n1-standard-8"):
-    return {"machine_spec": {"machine_type": machine}, "replica_count": 1, "container_spec": {"image_uri": "r/p/i:1"}}
-
-
 custom_jobs = message("CustomJob") | message("CustomJobSpec")
 
 
-def assert_one_line(error):
+def assert_one_line(error: UserError) -> None:
     assert "\n" not in str(error)
 
 
-def assert_problems(error):
+def assert_problems(error: LegacyInputError) -> None:
     assert error.problems
     assert all("\n" not in problem for problem in error.problems)
 
 
-def assert_findings(findings):
+def assert_findings(findings: Iterable[Finding]) -> None:
     assert all(isinstance(finding, Finding) and "\n" not in finding.message for finding in findings)
 
 
 @RELAXED
 @given(st.binary(max_size=400))
-def test_any_bytes(tmp_path_factory, data):
+def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "bytes.yaml"
     path.write_bytes(data)
     try:
@@ -100,7 +98,7 @@ def test_any_bytes(tmp_path_factory, data):
 
 @RELAXED
 @given(st.text(alphabet="-:[]{}&*!|>?#'\"\n\t ,.abNaN019~<=@`%\u00e9", max_size=200))
-def test_any_yaml_like_text(tmp_path_factory, text):
+def test_any_yaml_like_text(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.getbasetemp() / "text.yaml"
     path.write_text(text, "utf-8")
     try:
@@ -112,14 +110,14 @@ def test_any_yaml_like_text(tmp_path_factory, text):
         use(document)
 
 
-def check_any(document):
+def check_any(document: Any) -> None:
     try:
         assert_findings(examine(document, "file", region="europe-west4", catalogue=None, today=TODAY).findings)
     except UserError as error:
         assert_one_line(error)
 
 
-def convert_any(document):
+def convert_any(document: Any) -> None:
     try:
         yaml.safe_dump(convert(document, today=TODAY, as_parameters=True).job)
     except LegacyInputError as error:
@@ -128,7 +126,7 @@ def convert_any(document):
 
 @RELAXED
 @given(anything)
-def test_any_value(value):
+def test_any_value(value: Any) -> None:
     check_any(value)
     check_any({"worker_pool_specs": value})
     check_any({"jobSpec": value})
@@ -138,7 +136,7 @@ def test_any_value(value):
 
 @RELAXED
 @given(anything)
-def test_any_pipeline(value):
+def test_any_pipeline(value: Any) -> None:
     for spec in (
         {"root": value},
         {"root": {"dag": {"tasks": {"t": value}}}, "components": value, "deploymentSpec": value},
@@ -160,7 +158,7 @@ legacy = st.recursive(
 
 @RELAXED
 @given(st.dictionaries(st.sampled_from(sorted(TRAINING_INPUT)), legacy, max_size=8))
-def test_any_config(training):
+def test_any_config(training: dict[str, Any]) -> None:
     convert_any({"trainingInput": training})
 
 
@@ -173,7 +171,7 @@ WORDS = (
 
 @RELAXED
 @given(st.lists(st.sampled_from(["", *WORDS]) | st.text(max_size=8), max_size=14))
-def test_any_command_line(words):
+def test_any_command_line(words: list[str]) -> None:
     report = Report()
     try:
         command = read_command(words, report)
@@ -182,8 +180,8 @@ def test_any_command_line(words):
         assert_problems(error)
 
 
-def normalised(job):
-    """Return the job with the spelling that the API's Python types want, as `check` reads it."""
+def normalised(job: dict[str, Any]) -> dict[str, Any]:
+    """Return the job as `check` reads it, in the spelling of the API's Python types."""
     reading = Reading(lenient=True)
     kind = "CustomJob" if "job_spec" in {snake(key) for key in job} else "CustomJobSpec"
     fields = reading.message(job, kind, "")
@@ -191,8 +189,8 @@ def normalised(job):
 
 
 @pytest.mark.slow
-def test_what_passes_is_accepted_by_the_api_types():
-    """It never passes a job that `aiplatform_v1.CustomJob` refuses, and its field table is the API's own."""
+def test_what_passes_is_accepted_by_the_api_types() -> None:
+    """No job passes that `aiplatform_v1.CustomJob` rejects, and the table of fields equals that of the API."""
     with warnings.catch_warnings():
         # google-cloud packages deprecate their own dependencies on import.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -200,28 +198,28 @@ def test_what_passes_is_accepted_by_the_api_types():
         from google.cloud import aiplatform_v1
 
     assert_same_schema(aiplatform_v1.CustomJob.pb().DESCRIPTOR)
-    seen = {"passed": 0, "refused": 0}
+    seen = {"passed": 0, "rejected": 0}
 
     @settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
     @given(custom_jobs)
-    def refuses_what_the_api_refuses(job):
+    def rejects_what_the_api_rejects(job: Any) -> None:
         has_errors = any(f.severity == "error" for f in check_custom_job(job | {}, today=TODAY))
         spec = job.get("job_spec", job.get("jobSpec", job))
-        # Without machines nothing passes; what is in question here is the shape of all the rest.
+        # No job passes without machines; this test is about the other fields.
         key = "workerPoolSpecs" if "workerPoolSpecs" in spec else "worker_pool_specs"
-        repaired = spec | {key: [sound_pool()]} if isinstance(spec, dict) else spec
+        repaired = spec | {key: [pool()]} if isinstance(spec, dict) else spec
         for candidate, errors in ((job, has_errors), (repaired, None)):
             if errors is None:
                 errors = any(f.severity == "error" for f in check_custom_job(candidate, today=TODAY))
             if not errors:
                 aiplatform_v1.CustomJob(normalised(candidate))
-            seen["refused" if errors else "passed"] += 1
+            seen["rejected" if errors else "passed"] += 1
 
-    refuses_what_the_api_refuses()
+    rejects_what_the_api_rejects()
     assert min(seen.values()) > 100, seen
 
 
-def assert_same_schema(descriptor):
+def assert_same_schema(descriptor: Any) -> None:
     kind = descriptor.name
     theirs = {}
     for one in descriptor.fields:
@@ -241,8 +239,8 @@ def assert_same_schema(descriptor):
         else:
             kinds = {one.TYPE_STRING: "string", one.TYPE_BOOL: "bool", one.TYPE_INT32: "int32", one.TYPE_INT64: "int64"}
             theirs[one.name] = "*" * one.is_repeated + kinds[one.type]
-    ours = MESSAGES[kind]
-    assert set(ours) == set(theirs)
-    assert {name: kind for name, kind in ours.items() if kind != "output"} == {
-        name: kind for name, kind in theirs.items() if ours[name] != "output"
+    known = MESSAGES[kind]
+    assert set(known) == set(theirs)
+    assert {name: kind for name, kind in known.items() if kind != "output"} == {
+        name: kind for name, kind in theirs.items() if known[name] != "output"
     }

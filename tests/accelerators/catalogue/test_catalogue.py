@@ -1,31 +1,28 @@
-"""The tables that come with the package, and a user's own rows over them."""
+"""The packaged tables, and the user's own rows that replace or extend them."""
 
 import csv
 import datetime
+from pathlib import Path
 
 import pytest
 
 from accelerators import check_worker_pools, load_catalogue
 from accelerators.catalogue.catalogue import has_ended
-from tests.accelerators.conftest import ROOT
+from tests.accelerators.conftest import ROOT, pool
 from userinput.errors import UserError
 
 TABLES = ROOT / "accelerators" / "catalogue" / "data"
-V100 = {
-    "machine_spec": {"machine_type": "n1-standard-32", "accelerator_type": "NVIDIA_TESLA_V100", "accelerator_count": 2},
-    "replica_count": 1,
-    "container_spec": {"image_uri": "europe-docker.pkg.dev/p/r/t:1"},
-}
+V100 = pool("n1-standard-32", "NVIDIA_TESLA_V100", 2)
 MACHINES = "machine_type,vcpus,memory_gb,kind,source,source_date,confidence\n"
 COUNTS = "machine_type,accelerator_type,valid_counts\n"
 
 
-def rows(path):
+def rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def test_every_row_has_source_date_and_confidence():
+def test_every_row_has_source_date_and_confidence() -> None:
     known = {row["key"] for row in rows(TABLES / "sources.csv")}
     for path in sorted(TABLES.glob("*.csv")):
         if path.name == "sources.csv":
@@ -37,7 +34,7 @@ def test_every_row_has_source_date_and_confidence():
             assert {part.split(":")[0] for part in row["source"].split(";")} <= known, (path.name, row["source"])
 
 
-def test_tables_fit_together(seed_regions):
+def test_tables_fit_together(seed_regions: list[str]) -> None:
     catalogue = load_catalogue()
     assert len(catalogue.machines) == 117
     assert {machine for machine, _ in catalogue.counts} <= set(catalogue.machines)
@@ -46,19 +43,19 @@ def test_tables_fit_together(seed_regions):
         assert bool(catalogue.carried_by(name)) is (machine.kind in ("gpu-only", "gpu-optional")), name
     for legacy in catalogue.legacy_machines.values():
         assert legacy.machine_type in catalogue.machines, legacy.name
-    gpu_regions = {place for place, name in catalogue.legacy_regions if name.startswith("NVIDIA")}
+    gpu_regions = {region for region, name in catalogue.legacy_regions if name.startswith("NVIDIA")}
     assert gpu_regions == set(seed_regions)
     assert len(seed_regions) == 16
     assert len([region for region, listed in catalogue.training_regions.items() if listed]) == 38
 
 
-def test_end_of_support():
-    gone = load_catalogue().accelerators["NVIDIA_TESLA_P100"]
-    assert not has_ended(gone, datetime.date(2026, 9, 14))
-    assert has_ended(gone, datetime.date(2026, 9, 15))
+def test_end_of_support() -> None:
+    ended = load_catalogue().accelerators["NVIDIA_TESLA_P100"]
+    assert not has_ended(ended, datetime.date(2026, 9, 14))
+    assert has_ended(ended, datetime.date(2026, 9, 15))
 
 
-def test_own_rows_replace_add_and_take_away(tmp_path, monkeypatch):
+def test_own_rows_replace_add_and_remove(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "vertex_gpu_counts.csv").write_text(
         COUNTS + "n1-standard-32,NVIDIA_TESLA_V100,2;4\nn9-standard-4,NVIDIA_L4,1\ng2-standard-4,NVIDIA_L4,\n"
     )
@@ -89,13 +86,15 @@ def test_own_rows_replace_add_and_take_away(tmp_path, monkeypatch):
         ("readme.txt", "", "contains no .csv file"),
     ],
 )
-def test_wrong_tables_are_refused_with_file_and_line(tmp_path, name, content, message):
+def test_wrong_tables_are_refused_with_file_and_line(
+    tmp_path: Path, name: str, content: str | bytes, message: str
+) -> None:
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(UserError, match=r"^[^\n]+$") as error:
         load_catalogue(tmp_path)
     assert message in str(error.value)
 
 
-def test_a_folder_that_is_none(tmp_path):
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is not a folder"):
         load_catalogue(tmp_path / "none")

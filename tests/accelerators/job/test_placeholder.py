@@ -37,10 +37,10 @@ REAL = [
 
 
 @pytest.mark.parametrize("image", PLACEHOLDERS)
-def test_placeholders(image):
+def test_placeholders(image: object) -> None:
     assert is_placeholder(image)
 
 
 @pytest.mark.parametrize("image", REAL)
-def test_real_images(image):
+def test_real_images(image: object) -> None:
     assert not is_placeholder(image)

@@ -1,14 +1,16 @@
-"""`python -m accelerators` in processes of its own: exit codes, streams and what a user reads."""
+"""`python -m accelerators`: exit codes, output streams and messages."""
 
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from tests.accelerators.conftest import DATA, ROOT
+from tests.accelerators.conftest import DATA, ROOT, Program
 
 JOBS, PIPELINES, LEGACY = DATA / "jobs", DATA / "pipelines", DATA / "legacy"
 
@@ -50,27 +52,27 @@ JOBS, PIPELINES, LEGACY = DATA / "jobs", DATA / "pipelines", DATA / "legacy"
         (["convert", "--help"], 0),
     ],
 )
-def test_exit_codes(accelerators, arguments, code):
+def test_exit_codes(accelerators: Program, arguments: list[Any], code: int) -> None:
     done = accelerators(*arguments)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
-    assert done.stdout or done.stderr
+    assert done.stderr if code == 2 else done.stdout
 
 
-def test_findings_are_readable(accelerators):
+def test_findings_are_readable(accelerators: Program) -> None:
     done = accelerators("check", PIPELINES / "literal.json")
-    error, place, nearest, last = done.stdout.splitlines()[2:]
+    error, path, nearest, last = done.stdout.splitlines()[2:]
     message = "3 x NVIDIA_TESLA_V100 on n1-standard-8; this machine type supports 1, 2, 4 or 8 per replica"
     assert error == f"error: {message} [accelerator-count]"
     task = "root.dag.tasks.custom-training-job.inputs.parameters.worker_pool_specs.runtimeValue.constant[0]"
-    assert place == f"    at {task}.machine_spec.accelerator_count"
+    assert path == f"    at {task}.machine_spec.accelerator_count"
     near = [("n1-standard-8", 4), ("n1-standard-8", 2), ("n1-highmem-8", 4)]
     offers = "; ".join(f"{machine} with {count} x NVIDIA_TESLA_V100" for machine, count in near)
     assert nearest == f"    nearest: {offers}"
     assert last == f"{PIPELINES / 'literal.json'}: compiled pipeline, 1 error, 1 warning"
 
 
-def test_json_is_for_machines(accelerators):
+def test_json_output(accelerators: Program) -> None:
     done = accelerators("check", "--format", "json", PIPELINES / "literal.json", "missing.json")
     first, second = json.loads(done.stdout)["files"]
     assert [finding["rule"] for finding in first["findings"]] == ["training-cached", "accelerator-count"]
@@ -82,14 +84,14 @@ def test_json_is_for_machines(accelerators):
     }
 
 
-def test_standard_input(accelerators):
+def test_standard_input(accelerators: Program) -> None:
     text = (JOBS / "l4_with_old_name.yaml").read_text("utf-8")
     assert "did you mean NVIDIA_L4?" in accelerators("check", "-", stdin=text).stdout
     done = accelerators("convert", "-", stdin=(LEGACY / "container_with_labels.yaml").read_text("utf-8"))
     assert yaml.safe_load(done.stdout)["labels"] == {"type": "predict", "owner": "ml"}
 
 
-def test_convert_prints_only_the_job_on_stdout(accelerators, tmp_path):
+def test_convert_prints_only_the_job_on_stdout(accelerators: Program, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_bytes((LEGACY / "distributed_gpus.yaml").read_bytes())
     line = "gcloud ml-engine jobs submit training j --region us-central1 --config config.yaml -- --epochs 5"
     done = accelerators("convert", "--replace-retired", "--", *line.split())
@@ -99,12 +101,12 @@ def test_convert_prints_only_the_job_on_stdout(accelerators, tmp_path):
     assert job["job_spec"]["worker_pool_specs"][1]["container_spec"]["args"] == ["--epochs", "5"]
     assert "&" not in done.stdout  # no anchors
     assert done.stderr.splitlines()[-1].startswith("converted; the job passes check")
-    # The same without the -- in front of gcloud.
+    # The same without the -- before gcloud.
     again = accelerators("convert", "--replace-retired", *line.split())
     assert again.stdout == done.stdout
 
 
-def test_convert_for_gcloud(accelerators):
+def test_convert_for_gcloud(accelerators: Program) -> None:
     done = accelerators("convert", "--gcloud", LEGACY / "everything.yaml")
     spec = yaml.safe_load(done.stdout)
     assert spec["workerPoolSpecs"][0]["machineSpec"]["acceleratorType"] == "NVIDIA_TESLA_V100"
@@ -113,7 +115,7 @@ def test_convert_for_gcloud(accelerators):
     assert [finding["rule"] for finding in checked["findings"]] == ["pool-gap"]
 
 
-def test_converted_jobs_pass_check(accelerators):
+def test_converted_jobs_pass_check(accelerators: Program) -> None:
     job = accelerators("convert", LEGACY / "container_with_labels.yaml").stdout
     done = accelerators("check", "-", stdin=job)
     assert (done.returncode, done.stdout) == (0, "-: custom job, 0 errors, 0 warnings\n")
@@ -149,7 +151,7 @@ def test_converted_jobs_pass_check(accelerators):
         (b"kind: Workflow\napiVersion: argoproj.io/v1alpha1\n", "Kubernetes object"),
     ],
 )
-def test_unreadable_files_get_one_line(accelerators, tmp_path, content, message):
+def test_unreadable_files_get_one_line(accelerators: Program, tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "job.yaml").write_bytes(content)
     done = accelerators("check", "job.yaml")
     assert done.returncode == 2
@@ -158,7 +160,7 @@ def test_unreadable_files_get_one_line(accelerators, tmp_path, content, message)
     assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
-def test_convert_refuses_repeated_keys(accelerators):
+def test_convert_refuses_repeated_keys(accelerators: Program) -> None:
     config = "trainingInput:\n  scaleTier: BASIC\n  scaleTier: CUSTOM\n"
     done = accelerators("convert", "-", stdin=config)
     assert (done.returncode, done.stdout) == (2, "")
@@ -166,7 +168,7 @@ def test_convert_refuses_repeated_keys(accelerators):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_folders_missing_files_and_broken_json(accelerators, tmp_path):
+def test_folders_missing_files_and_broken_json(accelerators: Program, tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text('{"root": ')
     for name, message in (
         (".", "is a folder"),
@@ -178,14 +180,14 @@ def test_folders_missing_files_and_broken_json(accelerators, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_permission(accelerators, tmp_path):
+def test_a_file_without_permission(accelerators: Program, tmp_path: Path) -> None:
     (tmp_path / "secret.json").touch(mode=0o000)
     assert "permission denied" in accelerators("check", "secret.json").stderr
 
 
 @pytest.mark.parametrize("command", [["table"], ["check", "--list-rules"], ["check", str(PIPELINES / "camel.json")]])
-def test_a_reader_that_stops_early_sees_no_traceback(command):
-    """It ends quietly when stdout is closed, as by `| head -1`."""
+def test_a_reader_that_stops_early_sees_no_traceback(command: list[str]) -> None:
+    """The program ends without a message when stdout is closed, as by `| head -1`."""
     read_end, write_end = os.pipe()
     os.close(read_end)
     done = subprocess.run(
@@ -201,8 +203,8 @@ def test_a_reader_that_stops_early_sees_no_traceback(command):
     assert done.stderr == ""
 
 
-def test_only_the_standard_library_is_imported():
-    """It checks JSON without PyYAML, and imports nothing heavy."""
+def test_only_the_standard_library_is_imported() -> None:
+    """JSON is checked without PyYAML or any other package."""
     code = (
         f"import sys, accelerators.__main__ as a; a.main(['check', {str(PIPELINES / 'literal.json')!r}]); "
         "imported = {name.split('.')[0] for name in sys.modules} - set(sys.stdlib_module_names); "
@@ -212,7 +214,7 @@ def test_only_the_standard_library_is_imported():
     assert done.stderr == "set()\n"
 
 
-def test_yaml_without_pyyaml_is_explained():
+def test_yaml_without_pyyaml_is_explained() -> None:
     code = (
         f"import accelerators.__main__ as a; raise SystemExit(a.main(['check', {str(PIPELINES / 'wrapped.yaml')!r}]))"
     )

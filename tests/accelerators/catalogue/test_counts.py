@@ -1,20 +1,20 @@
-"""Every cell of the legacy and of the Vertex count table, tried with every count from 1 to 16."""
+"""Every cell of the legacy and the Vertex count table, tried with every count from 1 to 16."""
 
 import datetime
 import itertools
 
 import pytest
 
-from accelerators import check_worker_pools, load_catalogue
+from accelerators import Finding, check_worker_pools, load_catalogue
 from accelerators.legacy.convert import convert
-from tests.accelerators.conftest import LIMITS, limit_counts
+from tests.accelerators.conftest import TODAY, pool
+from tests.accelerators.seeds import LIMITS, Counts, limit_counts
 
 BEFORE_P100_ENDED = datetime.date(2026, 9, 14)
-TODAY = datetime.date(2026, 11, 20)
 COUNTS = range(1, 17)
 FLEX_RULE = "flex-start-accelerator"
 
-# Transcribed from Google's page on configuring compute as of 2026-08-20; A2 rows also stand in the seeds.
+# Transcribed from Google's page on configuring compute as of 2026-08-20; the A2 rows are in the seeds, too.
 L4 = {"4": 1, "8": 1, "12": 1, "16": 1, "24": 2, "32": 1, "48": 4, "96": 8}
 FIXED = {
     **{f"a2-highgpu-{n}g": ("NVIDIA_TESLA_A100", n) for n in (1, 2, 4, 8)},
@@ -38,7 +38,7 @@ FLEX_START = {"NVIDIA_L4", "NVIDIA_TESLA_A100", "NVIDIA_H100_80GB", "NVIDIA_H200
 FLEX_START_DOUBTFUL = {"NVIDIA_A100_80GB", "NVIDIA_H100_MEGA_80GB"}
 
 
-def is_valid(machine, accelerator, count):
+def is_valid(machine: str, accelerator: str, count: int) -> bool:
     if machine in FIXED:
         return FIXED[machine] == (accelerator, count)
     if machine in N1 and accelerator in LIMITS and accelerator != "NVIDIA_TESLA_K80":
@@ -46,30 +46,25 @@ def is_valid(machine, accelerator, count):
     return False
 
 
-def check(machine, accelerator, count, strategy, today):
-    pool = {
-        "machine_spec": {"machine_type": machine, "accelerator_type": accelerator, "accelerator_count": count},
-        "replica_count": 1,
-        "container_spec": {"image_uri": "europe-docker.pkg.dev/p/r/train:1"},
-    }
-    return check_worker_pools([pool], scheduling_strategy=strategy, today=today)
+def check(machine: str, accelerator: str, count: int, strategy: str, today: datetime.date) -> list[Finding]:
+    return check_worker_pools([pool(machine, accelerator, count)], scheduling_strategy=strategy, today=today)
 
 
-def readable(alternative):
+def readable(alternative: str) -> tuple[str, str, int]:
     machine, _, rest = alternative.partition(" with ")
     count, _, accelerator = rest.partition(" x ")
     return machine, accelerator, int(count)
 
 
 @pytest.mark.parametrize("strategy", ["STANDARD", "SPOT", "FLEX_START"])
-def test_vertex_table_cell_by_cell(strategy):
-    """It accepts exactly what the limits and Google's table allow, and offers valid choices otherwise."""
+def test_vertex_table_cell_by_cell(strategy: str) -> None:
+    """Exactly what the limits and Google's table allow is accepted; otherwise the alternatives are valid."""
     machines = list(load_catalogue().machines)
     assert {*N1, *FIXED} <= set(machines)
     tried = accepted = 0
     for machine, accelerator, count in itertools.product(machines, GPUS, COUNTS):
         findings = check(machine, accelerator, count, strategy, BEFORE_P100_ENDED)
-        # GB200 are only to be had reserved, whatever the table says; the strategy has a rule of its own.
+        # GB200 always needs a reservation, whatever the count; the strategy has its own rule.
         wrong = [f for f in findings if f.severity == "error" and f.rule not in ("reservation", FLEX_RULE)]
         what = (machine, accelerator, count, [finding.message for finding in wrong])
         assert bool(wrong) is not is_valid(machine, accelerator, count), what
@@ -81,8 +76,8 @@ def test_vertex_table_cell_by_cell(strategy):
     assert accepted == sum(is_valid(*cell) for cell in itertools.product([*N1, *FIXED], GPUS, COUNTS))
 
 
-def assert_offers(finding, machine, strategy, what):
-    """A TPU machine takes no GPU whatever its number, and says in words what it takes instead."""
+def assert_offers(finding: Finding, machine: str, strategy: str, what: object) -> None:
+    """Alternatives are valid; a TPU machine supports no GPU, and its message says what it needs instead."""
     if finding.rule == "tpu" or machine.startswith(("ct5", "ct6", "tpu")):
         return
     assert finding.alternatives, what
@@ -91,30 +86,31 @@ def assert_offers(finding, machine, strategy, what):
         assert strategy != "FLEX_START" or accelerator in FLEX_START, what
 
 
-def assert_strategy(findings, accelerator, strategy, what):
+def assert_strategy(findings: list[Finding], accelerator: str, strategy: str, what: object) -> None:
     rules = {finding.rule for finding in findings}
     able = accelerator in FLEX_START | FLEX_START_DOUBTFUL
     assert (FLEX_RULE in rules) is (strategy == "FLEX_START" and not able), what
     assert ("flex-start-doubtful" in rules) is (strategy == "FLEX_START" and accelerator in FLEX_START_DOUBTFUL), what
 
 
-def test_end_of_support_is_judged_by_the_day():
+def test_end_of_support_depends_on_the_day() -> None:
     last_day, first_day = BEFORE_P100_ENDED, datetime.date(2026, 9, 15)
     rules = {f.rule: f.severity for f in check("n1-standard-8", "NVIDIA_TESLA_P100", 1, "STANDARD", last_day)}
     assert rules == {"end-of-support": "warning"}
     rules = {f.rule: f.severity for f in check("n1-standard-8", "NVIDIA_TESLA_P100", 1, "STANDARD", first_day)}
     assert rules == {"end-of-support": "error"}
     for machine in N1:
-        (gone,) = [f for f in check(machine, "NVIDIA_TESLA_K80", 1, "STANDARD", TODAY) if f.rule == "end-of-support"]
-        assert gone.severity == "error"
-        assert all(is_valid(*readable(one)) for one in gone.alternatives)
+        (ended,) = [f for f in check(machine, "NVIDIA_TESLA_K80", 1, "STANDARD", TODAY) if f.rule == "end-of-support"]
+        assert ended.severity == "error"
+        assert ended.alternatives
+        assert all(is_valid(*readable(one)) for one in ended.alternatives)
 
 
-def test_legacy_table_cell_by_cell(seed_counts):
-    """It knows every cell of the guides' table, and the converter says what never ran."""
+def test_legacy_table_cell_by_cell(seed_counts: dict[tuple[str, str], Counts]) -> None:
+    """Every cell of the guides' table is in the catalogue, and the converter reports what never ran."""
     catalogue = load_catalogue()
-    ours = {pair: counts for pair, counts in catalogue.legacy_counts.items() if pair[0] != "cloud_tpu"}
-    assert ours == seed_counts
+    known = {pair: counts for pair, counts in catalogue.legacy_counts.items() if pair[0] != "cloud_tpu"}
+    assert known == seed_counts
     machines = sorted({machine for machine, _ in seed_counts})
     accelerators = sorted({accelerator for _, accelerator in seed_counts})
     for machine, accelerator, count in itertools.product(machines, accelerators, COUNTS):
