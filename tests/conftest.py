@@ -5,11 +5,12 @@ import pathlib
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.support.cloud_storage.server import CloudStorage
+from tests.support.job import EXACT_RUN, Job
 from tests.support.shared import locked, make_once, run_folder
 
 TRAINING_IMAGE = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64
@@ -68,6 +69,40 @@ def _compile_once(repository: pathlib.Path, factory: pytest.TempPathFactory, nam
         subprocess.run(words, cwd=repository, check=True, capture_output=True)
 
     return make_once(factory, name, make) / "image_training.json"
+
+
+@pytest.fixture(scope="session")
+def digits_directory(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A prepared dataset of 300 digits at 16x16 pixels."""
+
+    def make(folder: pathlib.Path) -> None:
+        from trainer.prepare import prepare
+
+        prepare(
+            source="digits",
+            output_directory=str(folder / "dataset"),
+            report_path=str(folder / "report.html"),
+            image_size=16,
+            max_examples=300,
+        )
+
+    return make_once(tmp_path_factory, "digits", make) / "dataset"
+
+
+@pytest.fixture(scope="session")
+def undisturbed(
+    digits_directory: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[int], pathlib.Path]:
+    """Checkpoint directories of exact runs that nothing happens to, by number of workers."""
+
+    def run(num_workers: int) -> pathlib.Path:
+        def make(folder: pathlib.Path) -> None:
+            arguments = [f"--dataset={digits_directory}", f"--checkpoint-directory={folder}/run", *EXACT_RUN]
+            Job(folder / "run", arguments, num_workers).run(max_attempts=1)
+
+        return make_once(tmp_path_factory, f"undisturbed-{num_workers}", make) / "run"
+
+    return run
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,16 @@ from trainer.files import event_log as events
 
 SECONDS = 180
 """Longer than any of these jobs takes."""
+EXACT_RUN = [
+    "--exact",
+    "--epochs=12",
+    "--global-batch-size=32",
+    "--checkpoint-every-steps=4",
+    "--augment=flip-and-shift",
+]
+"""Arguments of the runs that the resume tests compare bit by bit."""
+EXACT_RUN_STEPS = 84
+"""Their number of steps on the 300 digits: 12 epochs of 7."""
 
 
 class Job:

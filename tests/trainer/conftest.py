@@ -8,25 +8,8 @@ from tests.support.modules import run_module
 from tests.support.shared import make_once
 from trainer.data import dataset as datasets
 from trainer.data.dataset import Dataset
-from trainer.prepare import prepare
 
 SHORT_RUN = ["--epochs=2", "--global-batch-size=32", "--checkpoint-every-steps=5", "--learning-rate=0.003"]
-
-
-@pytest.fixture(scope="session")
-def digits_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A prepared dataset of 300 digits at 16x16 pixels."""
-
-    def make(folder: Path) -> None:
-        prepare(
-            source="digits",
-            output_directory=str(folder / "dataset"),
-            report_path=str(folder / "report.html"),
-            image_size=16,
-            max_examples=300,
-        )
-
-    return make_once(tmp_path_factory, "digits", make) / "dataset"
 
 
 @pytest.fixture(scope="session")

@@ -7,10 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.support.job import EXACT_RUN
 from tests.support.modules import run_module, start_module
 from trainer.checkpoints import checkpoints
 from trainer.checkpoints.identity import is_finished
@@ -18,90 +21,83 @@ from trainer.files import event_log as events
 from userinput.errors import UserError
 
 pytestmark = pytest.mark.slow
-ARGUMENTS = [
-    "--exact",
-    "--epochs=12",
-    "--global-batch-size=32",
-    "--checkpoint-every-steps=4",
-    "--augment=flip-and-shift",
-]
 
 
-def arguments(dataset, folder):
-    return [f"--dataset={dataset}", f"--checkpoint-directory={folder}", *ARGUMENTS]
+def arguments(dataset: Path, folder: Path) -> list[str]:
+    return [f"--dataset={dataset}", f"--checkpoint-directory={folder}", *EXACT_RUN]
 
 
-def result(folder: Path):
+def result(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "result.json").read_text())
 
 
-@pytest.fixture(scope="module")
-def undisturbed(digits_directory, tmp_path_factory):
-    """A run of 84 steps that nothing happens to."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    done = run_module("trainer.task", *arguments(digits_directory, folder))
-    assert done.returncode == 0, done.stderr
-    return folder
+@pytest.fixture
+def undisturbed_directory(undisturbed: Callable[[int], Path]) -> Path:
+    """The checkpoint directory of a run with one worker that nothing happens to."""
+    return undisturbed(1)
 
 
-def kill_at_save(step, dataset, folder):
+def kill_at_save(step: int, dataset: Path, folder: Path) -> int:
     script = Path(__file__).parents[1] / "support" / "killed_task.py"
     command = [sys.executable, str(script), str(step), "--", *arguments(dataset, folder)]
     return subprocess.run(command, check=False, capture_output=True).returncode
 
 
-def assert_equal_runs(folder, undisturbed):
-    ended, wanted = result(folder), result(undisturbed)
+def assert_equal_runs(folder: Path, undisturbed_directory: Path) -> None:
+    ended, wanted = result(folder), result(undisturbed_directory)
     assert ended["weights_sha256"] == wanted["weights_sha256"]
     for name in ("run_id", "final_step", "best_step", "validation_accuracy", "validation_loss"):
         assert ended[name] == wanted[name]
     # Nothing temporary is left behind.
     assert not [name for name in os.listdir(folder) if name.endswith(".partial")]
     # Where steps were trained twice, they gave the same numbers.
-    assert validations(folder) == validations(undisturbed)
+    assert validations(folder) == validations(undisturbed_directory)
 
 
-def validations(folder):
-    found = {}
+def validations(folder: Path) -> dict[int, set[tuple[float, float]]]:
+    found: dict[int, set[tuple[float, float]]] = {}
     for event in events.read(str(folder)):
         if event["event"] == "evaluate":
             found.setdefault(event["step"], set()).add((event["loss"], event["accuracy"]))
     return found
 
 
-def test_killed_just_before_a_save_is_committed(undisturbed, digits_directory, tmp_path):
+def test_killed_just_before_a_save_is_committed(
+    undisturbed_directory: Path, digits_directory: Path, tmp_path: Path
+) -> None:
     assert kill_at_save(12, digits_directory, tmp_path) == -signal.SIGKILL
     assert [name for name in os.listdir(tmp_path) if name.endswith(".partial")]
     assert max(checkpoints.steps(str(tmp_path))) < 12
     assert run_module("trainer.task", *arguments(digits_directory, tmp_path)).returncode == 0
-    assert_equal_runs(tmp_path, undisturbed)
+    assert_equal_runs(tmp_path, undisturbed_directory)
 
 
-def test_ctrl_c_saves_and_leaves_with_its_code(undisturbed, digits_directory, tmp_path):
-    number = signal.SIGINT
+def test_ctrl_c_saves_and_leaves_with_its_code(
+    undisturbed_directory: Path, digits_directory: Path, tmp_path: Path
+) -> None:
     process = start_module("trainer.task", *arguments(digits_directory, tmp_path))
     deadline = time.monotonic() + 60
     while not any(event["event"] == "steps" for event in events.read(str(tmp_path))):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    process.send_signal(number)
+    process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     if process.returncode == 0:
         pytest.fail("the run was over before the signal came; make it longer")
-    assert process.returncode == 128 + number, stderr
-    assert f"{number.name}: stopped at step" in stdout
+    assert process.returncode == 128 + signal.SIGINT, stderr
+    assert "SIGINT: stopped at step" in stdout
     last = [event for event in events.read(str(tmp_path)) if event["event"] == "steps"][-1]["last_step"]
     assert checkpoints.steps(str(tmp_path))[0] == last
     assert run_module("trainer.task", *arguments(digits_directory, tmp_path)).returncode == 0
-    assert_equal_runs(tmp_path, undisturbed)
+    assert_equal_runs(tmp_path, undisturbed_directory)
 
 
 @pytest.mark.parametrize("damaged", ["the best", "all"])
 def test_a_finished_run_with_a_damaged_checkpoint_is_trained_again_and_not_passed_off(
-    undisturbed, digits_directory, tmp_path, damaged
-):
+    undisturbed_directory: Path, digits_directory: Path, tmp_path: Path, damaged: str
+) -> None:
     folder = tmp_path / "run"
-    shutil.copytree(undisturbed, folder)
+    shutil.copytree(undisturbed_directory, folder)
     best = result(folder)["best_checkpoint"]
     for path in folder.glob("step-*/variables.npz"):
         if damaged == "all" or path.parent.name == best:
@@ -112,4 +108,4 @@ def test_a_finished_run_with_a_damaged_checkpoint_is_trained_again_and_not_passe
     done = run_module("trainer.task", *arguments(digits_directory, folder))
     assert done.returncode == 0, done.stderr
     assert is_finished(str(folder))
-    assert result(folder)["weights_sha256"] == result(undisturbed)["weights_sha256"]
+    assert result(folder)["weights_sha256"] == result(undisturbed_directory)["weights_sha256"]
