@@ -1,99 +1,103 @@
-"""Strict reading of decoded JSON: every field is asked for by name and type, what is left over is refused."""
+"""Reading of decoded JSON by name and type: what is wrong is noted with its path, and read as absent."""
 
-import difflib
 import re
 from typing import Any, TypeVar
 
-from userinput.errors import UserError
+from userinput.spelling import did_you_mean, quoted
 
 T = TypeVar("T")
 
-KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 """Names of components, tasks, parameters and artifacts; they become file names, so no slash and no dot."""
-
-JSON_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "true or false", int: "an integer"}
+_LONGEST_KEY = 200
+_JSON_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "true or false", int: "an integer"}
 
 
 class Fields:
-    """One object of the file, and where it stands."""
+    """One object of the file, and its path.
 
-    def __init__(self, value: Any, place: str) -> None:
-        if not isinstance(value, dict):
-            raise UserError(f"{place}: expected an object, found {describe(value)}")
-        self._left = dict(value)
+    Attributes:
+        path: Where in the file it is, e.g. "root.dag"; empty for the whole document.
+        problems: What is wrong, one line each; shared by all objects of a file.
+    """
+
+    def __init__(self, value: Any, path: str, problems: list[str]) -> None:
+        self.path, self.problems = path, problems
+        self._left = dict(value) if isinstance(value, dict) else {}
         self._known: list[str] = []
-        self.place = place
+        if not isinstance(value, dict):
+            self.note(f"expected an object, found {_shown(value)}")
 
     def at(self, name: str) -> str:
-        """The place of a field of this object."""
-        return f"{self.place}.{name}" if self.place else name
+        """Return the path of a field of this object."""
+        return f"{self.path}.{name}" if self.path else name
+
+    def note(self, problem: str, name: str = "") -> None:
+        """Note what is wrong with this object, or with one of its fields."""
+        path = self.at(name) if name else self.path or "top level"
+        self.problems.append(f"{path}: {problem}")
+
+    def has(self, name: str) -> bool:
+        """Return whether the field is there and has not been taken yet."""
+        return self._left.get(name) is not None
+
+    def any(self, name: str) -> Any:
+        """Return the field's value of any type, None where it is absent."""
+        self._known.append(name)
+        return self._left.pop(name, None)
 
     def take(self, name: str, kind: type[T], default: T) -> T:
-        """The field's value, `default` when the field is absent.
-
-        Raises:
-            UserError: the field has another type.
-        """
-        self._known.append(name)
-        value = self._left.pop(name, None)
+        """Return the field's value; `default` where it is absent or, which is a problem, of another type."""
+        value = self.any(name)
         if value is None:
             return default
         if kind is int and isinstance(value, float) and value.is_integer():
             value = int(value)
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-            raise UserError(f"{self.at(name)}: expected {JSON_NAMES[kind]}, found {describe(value)}")
+            self.note(f"expected {_JSON_NAMES[kind]}, found {_shown(value)}", name)
+            return default
         return value
 
     def required(self, name: str, kind: type[T]) -> T:
-        """Like `take`, for a field that has to be there and, as a string, must not be empty."""
+        """Return a field like `take`; it is a problem where it is absent or, as a string, empty."""
         if self._left.get(name) in (None, ""):
-            raise UserError(f"{self.place or 'top level'}: the field {name!r} is missing or empty")
+            self.note(f"the field {name!r} is missing or empty")
         return self.take(name, kind, kind())
 
-    def has(self, name: str) -> bool:
-        """Whether the field is there (and has not been taken)."""
-        return self._left.get(name) is not None
-
-    def any(self, name: str) -> Any:
-        """The field's value of whatever type, None when absent."""
-        self._known.append(name)
-        return self._left.pop(name, None)
-
     def strings(self, name: str) -> tuple[str, ...]:
-        """A list of strings, empty when absent."""
+        """Return a list of strings, empty where it is absent; an entry of another type becomes an empty string."""
         values = self.take(name, list, [])
         for index, value in enumerate(values):
             if not isinstance(value, str):
-                raise UserError(f"{self.at(name)}[{index}]: expected a string, found {describe(value)}")
-        return tuple(values)
+                self.note(f"expected a string, found {_shown(value)}", f"{name}[{index}]")
+        return tuple(value if isinstance(value, str) else "" for value in values)
 
     def object(self, name: str) -> "Fields":
-        """A nested object, empty when absent."""
-        return Fields(self.take(name, dict, {}), self.at(name))
+        """Return a nested object, empty where it is absent."""
+        return Fields(self.take(name, dict, {}), self.at(name), self.problems)
 
-    def items(self, name: str) -> list[tuple[str, Any, str]]:
-        """Entries of a nested map: key, value, place. Keys are checked, they become file names."""
+    def objects(self, name: str) -> "list[tuple[str, Fields]]":
+        """Return the entries of a map from names to objects."""
         entries = self.take(name, dict, {})
         for key in entries:
-            if not isinstance(key, str) or not KEY.fullmatch(key) or len(key) > 200:
-                raise UserError(f"{self.at(name)}: {key!r} is not a usable name; letters, digits, '-' and '_'")
-        return [(key, value, f"{self.at(name)}.{key}") for key, value in entries.items()]
+            if not isinstance(key, str) or not _KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
+                self.note(f"{key!r} is not a usable name; letters, digits, '-' and '_'", name)
+        return [(str(key), Fields(value, f"{self.at(name)}.{key}", self.problems)) for key, value in entries.items()]
+
+    def required_object(self, name: str) -> "Fields":
+        """Return a nested object; it is a problem where it is absent."""
+        return Fields(self.required(name, dict), self.at(name), self.problems)
+
+    def list_of_objects(self, name: str) -> "list[Fields]":
+        """Return the objects of a list."""
+        values = self.take(name, list, [])
+        return [Fields(value, f"{self.at(name)}[{index}]", self.problems) for index, value in enumerate(values)]
 
     def done(self) -> None:
-        """Refuses the fields that nobody asked for.
-
-        Raises:
-            UserError: names the first unknown field and the nearest known one.
-        """
+        """Note the fields that were not taken, each with the nearest known one."""
         for name in self._left:
-            near = difflib.get_close_matches(str(name), self._known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UserError(f"{self.place or 'top level'}: the field {name!r} is not known here{hint}")
+            self.note(f"the field {quoted(name)} is unknown{did_you_mean(str(name), self._known)}")
 
 
-def describe(value: Any, limit: int = 60) -> str:
-    """A value as error messages show it: the kind of a list or an object, anything else shortened to the limit."""
-    if isinstance(value, dict | list):
-        return JSON_NAMES[type(value)]
-    text = repr(value)
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+def _shown(value: Any) -> str:
+    return _JSON_NAMES[type(value)] if isinstance(value, dict | list) else quoted(value)

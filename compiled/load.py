@@ -1,9 +1,8 @@
-"""Reading a compiled pipeline file, JSON or YAML, from disk."""
+"""Reading a compiled pipeline file, JSON or YAML, from the disk."""
 
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from compiled.reader import read_pipeline
 from compiled.spec import Pipeline
@@ -13,10 +12,11 @@ from userinput.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineFile:
-    """A compiled file that was read: where it is, what is in it, and its digest."""
+    """A compiled file that was read."""
 
     path: Path
     sha256: str
+    """Digest of its bytes."""
     pipeline: Pipeline
 
 
@@ -24,7 +24,7 @@ def load(path: Path) -> PipelineFile:
     """Return the pipeline of a compiled file.
 
     Raises:
-        UserError: The file is missing, too large, broken, or not a pipeline.
+        UserError: The file is missing, too large, broken, or not a pipeline without problems.
     """
     if not path.exists():
         raise UserError(f"{reading.shown(path)} does not exist; compile the pipeline first")
@@ -32,18 +32,15 @@ def load(path: Path) -> PipelineFile:
         raise UserError(f"{path} is not a regular file")
     data, name = reading.read_bytes(path), reading.shown(path)
     documents = reading.parse_all(data, name, only_json_values=True)
-    try:
-        pipeline = parse_documents(documents)
-    except UserError as error:
-        raise UserError(f"{name}: {error}") from None
-    return PipelineFile(path=path.resolve(), sha256=hashlib.sha256(data).hexdigest(), pipeline=pipeline)
-
-
-def parse_documents(documents: list[Any]) -> Pipeline:
-    """The pipeline of one document, or of two: the second holds what only one platform understands."""
     if not documents or len(documents) > 2:
-        raise UserError(f"one pipeline spec expected (and at most one platform spec), found {len(documents)} documents")
+        raise UserError(
+            f"{name}: expected one pipeline spec (and at most one platform spec), found {len(documents)} documents"
+        )
     for document in documents:
         if not isinstance(document, dict):
-            raise UserError(f"this is not a compiled pipeline: an object expected, found {type(document).__name__}")
-    return read_pipeline(documents[0], documents[1] if len(documents) == 2 else {})
+            kind = type(document).__name__
+            raise UserError(f"{name}: this is not a compiled pipeline: expected an object, found {kind}")
+    pipeline = read_pipeline(*documents)
+    if pipeline.problems:
+        raise UserError(f"{name}: {pipeline.problems[0]}")
+    return PipelineFile(path=path.resolve(), sha256=hashlib.sha256(data).hexdigest(), pipeline=pipeline)

@@ -1,86 +1,91 @@
-"""From a decoded compiled file to `spec.Pipeline`; unknown fields and wrong types are refused with their place."""
+"""From a decoded compiled file to `spec.Pipeline`: the pipeline and its components."""
 
 from typing import Any
 
-from compiled import spec
 from compiled.executors import read_executor, read_schema
 from compiled.fields import Fields
+from compiled.spec import ArtifactSpec, Component, Dag, OutputSource, Pipeline
 from compiled.tasks import read_task
-from userinput.errors import UserError
 from userinput.parameters import ParameterSpec, ParameterType, restore_integers
 
-SCHEMA_VERSIONS = ("2.0.0", "2.1.0")
+_SCHEMA_VERSIONS = ("2.0.0", "2.1.0")
+_OLDER_TYPES = {"INT": "NUMBER_INTEGER", "DOUBLE": "NUMBER_DOUBLE", "STRING": "STRING"}
+"""Types of parameters as kfp 1.8 writes them."""
 
 
-def read_pipeline(document: dict[str, Any], platforms: dict[str, Any]) -> spec.Pipeline:
-    """The pipeline of a PipelineSpec, or of a PipelineJob that wraps one.
+def read_pipeline(document: dict[str, Any], platforms: dict[str, Any] | None = None) -> Pipeline:
+    """Return the pipeline of a PipelineSpec, or of a PipelineJob that wraps one.
 
-    Raises:
-        UserError: the document is not a pipeline spec, or not one of a version that is understood.
+    Nothing is refused here: what is wrong is noted in `problems`, with its path, and read as absent. Programs that
+    cannot work with a part refuse the file for the first problem; others use what is there.
+
+    Args:
+        document: The decoded file.
+        platforms: Its second document, for the settings of single platforms.
     """
+    problems: list[str] = []
     if "pipelineSpec" in document:
         # A PipelineJob, as the service returns it, wraps the spec.
-        document = Fields(document, "").required("pipelineSpec", dict)
+        document = Fields(document, "", problems).required("pipelineSpec", dict)
     if "root" not in document or "deploymentSpec" not in document:
-        found = ", ".join(sorted(map(str, document))[:6]) or "no field at all"
-        raise UserError(f"this is not a compiled pipeline: 'root' and 'deploymentSpec' expected, found {found}")
-    fields = Fields(document, "")
+        found = ", ".join(sorted(map(str, document))[:6]) or "no fields"
+        problems.append(f"this is not a compiled pipeline: expected 'root' and 'deploymentSpec', found {found}")
+    fields = Fields(document, "", problems)
     version = fields.take("schemaVersion", str, "")
-    if version not in SCHEMA_VERSIONS:
-        raise UserError(f"schemaVersion {version!r} is not known, expected {' or '.join(SCHEMA_VERSIONS)}")
+    if version not in _SCHEMA_VERSIONS:
+        problems.append(f"schemaVersion is {version!r}; expected {' or '.join(_SCHEMA_VERSIONS)}")
     fields.take("sdkVersion", str, "")
-    fields.take("defaultPipelineRoot", str, "")
     info = fields.object("pipelineInfo")
-    name = info.required("name", str)
+    name, description = info.required("name", str), info.take("description", str, "")
     info.take("displayName", str, "")
-    description = info.take("description", str, "")
     info.done()
-    components = {key: read_component(key, value, place) for key, value, place in fields.items("components")}
-    root = read_component("root", fields.required("root", dict), "root")
-    deployment = fields.object("deploymentSpec")
     unsupported: list[str] = []
-    executors = {key: read_executor(value, place, unsupported) for key, value, place in deployment.items("executors")}
-    deployment.done()
-    fields.done()
-    return spec.Pipeline(
+    pipeline = Pipeline(
         name=name,
         description=description,
-        root=root,
-        components=components,
-        executors={key: executor for key, executor in executors.items() if executor is not None},
-        platforms=platforms,
+        schema_version=version,
+        default_root=fields.take("defaultPipelineRoot", str, ""),
+        components={key: _read_component(key, inner) for key, inner in fields.objects("components")},
+        root=_read_component("root", fields.required_object("root")),
+        executors=_read_executors(fields.object("deploymentSpec"), unsupported),
+        platforms=platforms or {},
         unsupported=tuple(unsupported),
+        problems=problems,
     )
+    fields.done()
+    return pipeline
 
 
-def read_component(name: str, value: Any, place: str) -> spec.Component:
-    """A ComponentSpec."""
-    fields = Fields(value, place)
+def _read_executors(fields: Fields, unsupported: list[str]) -> dict[str, Any]:
+    executors = {key: read_executor(inner, unsupported) for key, inner in fields.objects("executors")}
+    fields.done()
+    return {key: executor for key, executor in executors.items() if executor is not None}
+
+
+def _read_component(name: str, fields: Fields) -> Component:
     inputs, outputs = fields.object("inputDefinitions"), fields.object("outputDefinitions")
     has_dag = fields.has("dag")
-    dag = read_dag(fields.object("dag")) if has_dag else None
-    component = spec.Component(
+    dag = _read_dag(fields.object("dag")) if has_dag else None
+    component = Component(
         name=name,
-        input_parameters={key: read_parameter(item, at) for key, item, at in inputs.items("parameters")},
-        input_artifacts={key: read_artifact(item, at) for key, item, at in inputs.items("artifacts")},
-        output_parameters={key: read_parameter(item, at) for key, item, at in outputs.items("parameters")},
-        output_artifacts={key: read_artifact(item, at) for key, item, at in outputs.items("artifacts")},
+        input_parameters={key: _read_parameter(inner) for key, inner in inputs.objects("parameters")},
+        input_artifacts={key: _read_artifact(inner) for key, inner in inputs.objects("artifacts")},
+        output_parameters={key: _read_parameter(inner) for key, inner in outputs.objects("parameters")},
+        output_artifacts={key: _read_artifact(inner) for key, inner in outputs.objects("artifacts")},
         dag=dag,
         executor=fields.take("executorLabel", str, ""),
-        place=place,
+        path=fields.path,
     )
     for group in (inputs, outputs, fields):
         group.done()
     if bool(component.executor) == has_dag:
-        raise UserError(f"{place}: exactly one of 'dag' and 'executorLabel' expected")
+        fields.note("expected exactly one of 'dag' and 'executorLabel'")
     return component
 
 
-def read_parameter(value: Any, place: str) -> ParameterSpec:
-    """A ParameterSpec of an input or an output."""
-    fields = Fields(value, place)
+def _read_parameter(fields: Fields) -> ParameterSpec:
     parameter = ParameterSpec(
-        type=parameter_type(fields),
+        type=_parameter_type(fields),
         default=restore_integers(fields.any("defaultValue")),
         is_optional=fields.take("isOptional", bool, False),
         description=fields.take("description", str, ""),
@@ -90,20 +95,17 @@ def read_parameter(value: Any, place: str) -> ParameterSpec:
     return parameter
 
 
-def parameter_type(fields: Fields) -> ParameterType:
-    """The declared type, `parameterType` or the older `type`."""
-    older = {"INT": "NUMBER_INTEGER", "DOUBLE": "NUMBER_DOUBLE", "STRING": "STRING"}
-    name = fields.take("parameterType", str, "") or older.get(fields.take("type", str, ""), "")
+def _parameter_type(fields: Fields) -> ParameterType:
+    name = fields.take("parameterType", str, "") or _OLDER_TYPES.get(fields.take("type", str, ""), "")
     if name not in ParameterType.__members__:
-        raise UserError(f"{fields.place}.parameterType: {name!r} is not one of {', '.join(ParameterType)}")
+        fields.note(f"{name!r} is not one of {', '.join(ParameterType)}", "parameterType")
+        return ParameterType.STRING
     return ParameterType(name)
 
 
-def read_artifact(value: Any, place: str) -> spec.ArtifactSpec:
-    """An ArtifactSpec of an input or an output."""
-    fields = Fields(value, place)
+def _read_artifact(fields: Fields) -> ArtifactSpec:
     title, version = read_schema(fields.object("artifactType"))
-    artifact = spec.ArtifactSpec(
+    artifact = ArtifactSpec(
         schema_title=title,
         schema_version=version,
         is_list=fields.take("isArtifactList", bool, False),
@@ -115,41 +117,35 @@ def read_artifact(value: Any, place: str) -> spec.ArtifactSpec:
     return artifact
 
 
-def read_dag(fields: Fields) -> spec.Dag:
-    """A DagSpec."""
-    tasks = {name: read_task(name, value, place) for name, value, place in fields.items("tasks")}
+def _read_dag(fields: Fields) -> Dag:
+    tasks = {name: read_task(name, inner) for name, inner in fields.objects("tasks")}
     outputs = fields.object("outputs")
-    parameters = {key: read_parameter_output(value, at) for key, value, at in outputs.items("parameters")}
-    artifacts = {key: read_artifact_output(value, at) for key, value, at in outputs.items("artifacts")}
+    parameters = {key: _read_parameter_output(inner) for key, inner in outputs.objects("parameters")}
+    artifacts = {key: _read_artifact_output(inner) for key, inner in outputs.objects("artifacts")}
     outputs.done()
     fields.done()
-    return spec.Dag(tasks=tasks, parameters=parameters, artifacts=artifacts)
+    return Dag(tasks=tasks, parameters=parameters, artifacts=artifacts)
 
 
-def read_parameter_output(value: Any, place: str) -> tuple[spec.OutputSource, ...]:
-    """A DagOutputParameterSpec: one selector, or those of a OneOf."""
-    fields = Fields(value, place)
+def _read_parameter_output(fields: Fields) -> tuple[OutputSource, ...]:
+    """Return the sources of a DagOutputParameterSpec: one selector, or those of a OneOf."""
     if fields.has("valueFromOneof"):
         one_of = fields.object("valueFromOneof")
-        selectors = one_of.take("parameterSelectors", list, [])
+        selectors = one_of.list_of_objects("parameterSelectors")
         one_of.done()
     else:
-        selectors = [fields.required("valueFromParameter", dict)]
+        selectors = [fields.required_object("valueFromParameter")]
     fields.done()
-    return tuple(read_selector(selector, place, "outputParameterKey") for selector in selectors)
+    return tuple(_read_selector(selector, "outputParameterKey") for selector in selectors)
 
 
-def read_artifact_output(value: Any, place: str) -> tuple[spec.OutputSource, ...]:
-    """A DagOutputArtifactSpec."""
-    fields = Fields(value, place)
-    selectors = fields.take("artifactSelectors", list, [])
+def _read_artifact_output(fields: Fields) -> tuple[OutputSource, ...]:
+    selectors = fields.list_of_objects("artifactSelectors")
     fields.done()
-    return tuple(read_selector(selector, place, "outputArtifactKey") for selector in selectors)
+    return tuple(_read_selector(selector, "outputArtifactKey") for selector in selectors)
 
 
-def read_selector(value: Any, place: str, key: str) -> spec.OutputSource:
-    """One selector of a dag output."""
-    fields = Fields(value, place)
-    source = spec.OutputSource(producer=fields.required("producerSubtask", str), key=fields.required(key, str))
+def _read_selector(fields: Fields, key: str) -> OutputSource:
+    source = OutputSource(producer=fields.required("producerSubtask", str), key=fields.required(key, str))
     fields.done()
     return source

@@ -1,7 +1,4 @@
-"""The compiled pipeline as typed, frozen objects, one per message of kubeflow's pipeline_spec.proto.
-
-Reading is strict: a field that this module does not know is refused with its place, never skipped.
-"""
+"""The compiled pipeline as typed, frozen objects, one per message of kubeflow's pipeline_spec.proto."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,7 +23,7 @@ class ArtifactSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class ParameterSource:
-    """Where a task's parameter comes from; exactly one of the kinds is set."""
+    """Where a task's parameter comes from; only one of the kinds is set."""
 
     constant: Any = None
     input: str | None = None
@@ -37,6 +34,8 @@ class ParameterSource:
     final_status_of: str | None = None
     selector: str | None = None
     """CEL expression over the value, e.g. `parseJson(string_value)["a"]`."""
+    path: str = ""
+    """Where in the file the value, or what refers to it, is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +57,7 @@ class RetryPolicy:
     max_backoff_seconds: float = 3600.0
 
     def delay_seconds(self, attempts: int, *, longest_seconds: float) -> float:
-        """How long to wait after so many attempts."""
+        """Return how long to wait after so many attempts."""
         longest = min(self.max_backoff_seconds, longest_seconds)
         delay = min(self.backoff_seconds, longest)
         for _ in range(attempts - 1):
@@ -96,7 +95,8 @@ class TaskSpec:
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     iterator: Iterator | None = None
     display_name: str = ""
-    place: str = ""
+    path: str = ""
+    """Where in the file it is, e.g. "root.dag.tasks.train"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,8 @@ class Component:
     output_artifacts: dict[str, ArtifactSpec] = field(default_factory=dict)
     dag: Dag | None = None
     executor: str = ""
-    place: str = ""
+    path: str = ""
+    """Where in the file it is, e.g. "root.dag.tasks.train"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +145,8 @@ class Container:
     """From the platform document, `activeDeadlineSeconds`."""
     replacement: tuple[str, ...] = ()
     """What `--image` puts before the command, in place of the image."""
-    place: str = ""
+    path: str = ""
+    """Where in the file it is, e.g. "root.dag.tasks.train"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +158,8 @@ class Importer:
     schema_version: str
     metadata: dict[str, Any]
     download_to_workspace: bool = False
-    place: str = ""
+    path: str = ""
+    """Where in the file it is, e.g. "root.dag.tasks.train"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,10 +168,15 @@ class Pipeline:
 
     name: str
     description: str
+    schema_version: str
+    default_root: str
+    """Pipeline root that it was compiled with; empty for none."""
     root: Component
     components: dict[str, Component]
     executors: dict[str, Container | Importer]
     platforms: dict[str, Any]
     """The second YAML document, empty when there is none."""
-    unsupported: tuple[str, ...] = ()
-    """Things understood while reading that do not run here, each with its place."""
+    unsupported: tuple[str, ...]
+    """What was understood while reading and does not run locally, each with its path."""
+    problems: list[str]
+    """What is wrong with the file, each with its path; the model has the rest."""

@@ -3,80 +3,83 @@
 import math
 from typing import Any
 
-from compiled import spec
 from compiled.fields import Fields
+from compiled.spec import ArtifactSource, Iterator, ParameterSource, RetryPolicy, TaskSpec
 from userinput.errors import UserError
 from userinput.parameters import restore_integers
 from userinput.reading import parse_json
 
-AFTER_FAILURE = "ALL_UPSTREAM_TASKS_COMPLETED"
+_AFTER_FAILURE = "ALL_UPSTREAM_TASKS_COMPLETED"
+_TRIGGERS = ("", "TRIGGER_STRATEGY_UNSPECIFIED", "ALL_UPSTREAM_TASKS_SUCCEEDED", _AFTER_FAILURE)
+_MAX_SECONDS = 315_576_000_000
+"""google.protobuf.Duration: 10,000 years."""
 
 
-def read_task(name: str, value: Any, place: str) -> spec.TaskSpec:
-    """A PipelineTaskSpec."""
-    fields = Fields(value, place)
+def read_task(name: str, fields: Fields) -> TaskSpec:
+    """Return the task of a PipelineTaskSpec."""
     inputs, info, caching = fields.object("inputs"), fields.object("taskInfo"), fields.object("cachingOptions")
     reference, trigger = fields.object("componentRef"), fields.object("triggerPolicy")
-    parameters = {key: read_parameter_source(item, at) for key, item, at in inputs.items("parameters")}
-    artifacts = {key: read_artifact_source(item, at) for key, item, at in inputs.items("artifacts")}
+    parameters = {key: _read_parameter_source(inner) for key, inner in inputs.objects("parameters")}
+    artifacts = {key: _read_artifact_source(inner) for key, inner in inputs.objects("artifacts")}
     producers = [source.producer or source.final_status_of for source in parameters.values()]
     producers += [source.producer for source in artifacts.values()]
     trigger_rule = trigger.take("strategy", str, "")
-    if trigger_rule not in ("", "TRIGGER_STRATEGY_UNSPECIFIED", "ALL_UPSTREAM_TASKS_SUCCEEDED", AFTER_FAILURE):
-        raise UserError(f"{place}.triggerPolicy.strategy: {trigger_rule!r} is not known")
-    task = spec.TaskSpec(
+    if trigger_rule not in _TRIGGERS:
+        trigger.note(f"{trigger_rule!r} is unknown", "strategy")
+    task = TaskSpec(
         name=name,
         component=reference.required("name", str),
         parameters=parameters,
         artifacts=artifacts,
         dependencies=tuple(dict.fromkeys([*fields.strings("dependentTasks"), *filter(None, producers)])),
         condition=trigger.take("condition", str, ""),
-        runs_after_failure=trigger_rule == AFTER_FAILURE,
+        runs_after_failure=trigger_rule == _AFTER_FAILURE,
         enable_cache=caching.take("enableCache", bool, False),
         cache_key=caching.take("cacheKey", str, ""),
-        retry=read_retry(fields.object("retryPolicy")),
-        iterator=read_iterator(fields),
+        retry=_read_retry(fields.object("retryPolicy")),
+        iterator=_read_iterator(fields),
         display_name=info.take("name", str, "") or name,
-        place=place,
+        path=fields.path,
     )
     for group in (inputs, info, caching, reference, trigger, fields):
         group.done()
     return task
 
 
-def read_retry(fields: Fields) -> spec.RetryPolicy:
-    """A RetryPolicy; kfp leaves out what is not set."""
-    default = spec.RetryPolicy()
+def _read_retry(fields: Fields) -> RetryPolicy:
+    """Return a RetryPolicy; kfp leaves out what is not set."""
+    default = RetryPolicy()
     factor = fields.any("backoffFactor")
-    policy = spec.RetryPolicy(
+    policy = RetryPolicy(
         max_retries=fields.take("maxRetryCount", int, 0),
-        backoff_seconds=duration_seconds(fields.take("backoffDuration", str, "0s"), fields.place),
+        backoff_seconds=_duration_seconds(fields, "backoffDuration", default.backoff_seconds),
         backoff_factor=float(factor) if isinstance(factor, int | float) else default.backoff_factor,
-        max_backoff_seconds=duration_seconds(fields.take("backoffMaxDuration", str, "3600s"), fields.place),
+        max_backoff_seconds=_duration_seconds(fields, "backoffMaxDuration", default.max_backoff_seconds),
     )
     fields.done()
     if policy.max_retries < 0 or not 0 <= policy.backoff_factor < math.inf:
-        raise UserError(f"{fields.place}: maxRetryCount: 0 or more expected, and a finite backoffFactor")
+        fields.note("expected a maxRetryCount of 0 or more and a finite backoffFactor")
+        return default
     return policy
 
 
-def duration_seconds(text: str, place: str) -> float:
-    """A protobuf duration such as `3.5s` in seconds.
-
-    Raises:
-        UserError: the text is not a duration.
-    """
+def _duration_seconds(fields: Fields, name: str, default: float) -> float:
+    """Return a protobuf duration such as `3.5s` in seconds."""
+    text = fields.take(name, str, "")
+    if not text:
+        return default
     try:
         seconds = float(text.removesuffix("s"))
     except ValueError:
         seconds = -1.0
-    if not text.endswith("s") or not 0 <= seconds <= 315_576_000_000:
-        raise UserError(f"{place}: {text!r} is not a duration; seconds with an s, for example '60s'")
+    if not text.endswith("s") or not 0 <= seconds <= _MAX_SECONDS:
+        fields.note(f"{text!r} is not a duration; expected seconds with an s, for example '60s'")
+        return default
     return seconds
 
 
-def read_iterator(fields: Fields) -> spec.Iterator | None:
-    """The ParallelFor of a task, None for an ordinary one."""
+def _read_iterator(fields: Fields) -> Iterator | None:
+    """Return the ParallelFor of a task, None for an ordinary one."""
     policy = fields.object("iteratorPolicy")
     limit = policy.take("parallelismLimit", int, 0)
     policy.done()
@@ -84,10 +87,9 @@ def read_iterator(fields: Fields) -> spec.Iterator | None:
         if fields.has(kind):
             iterator = fields.object(kind)
             items = iterator.object("items")
-            raw = items.take("raw", str, "")
-            result = spec.Iterator(
+            result = Iterator(
                 item_input=iterator.required("itemInput", str),
-                items=read_items(raw, items.place) if raw else None,
+                items=_read_items(items),
                 input_parameter=items.take("inputParameter", str, "") or None,
                 input_artifact=items.take("inputArtifact", str, "") or None,
                 max_parallel=limit,
@@ -98,53 +100,68 @@ def read_iterator(fields: Fields) -> spec.Iterator | None:
     return None
 
 
-def read_items(raw: str, place: str) -> tuple[Any, ...]:
-    """The literal items of a ParallelFor, a JSON list in a string."""
-    items = parse_json(raw, f"{place}.raw")
+def _read_items(fields: Fields) -> tuple[Any, ...] | None:
+    """Return the literal items of a ParallelFor, a JSON list in a string; None where there are none."""
+    raw = fields.take("raw", str, "")
+    if not raw:
+        return None
+    try:
+        items = parse_json(raw, fields.at("raw"))
+    except UserError as error:
+        fields.problems.append(str(error))
+        return None
     if not isinstance(items, list):
-        raise UserError(f"{place}.raw: expected a JSON list")
+        fields.note("expected a JSON list", "raw")
+        return None
     return tuple(restore_integers(items))
 
 
-def read_parameter_source(value: Any, place: str) -> spec.ParameterSource:
-    """An InputParameterSpec."""
-    fields = Fields(value, place)
+def _read_parameter_source(fields: Fields) -> ParameterSource:
     selector = fields.take("parameterExpressionSelector", str, "") or None
     if fields.has("runtimeValue"):
-        runtime = fields.object("runtimeValue")
-        constant = read_constant(runtime)
-        source = spec.ParameterSource(constant=constant, selector=selector)
+        source = _read_runtime_value(fields.object("runtimeValue"), selector)
     elif fields.has("componentInputParameter"):
-        source = spec.ParameterSource(input=fields.take("componentInputParameter", str, ""), selector=selector)
+        name = fields.take("componentInputParameter", str, "")
+        source = ParameterSource(input=name, selector=selector, path=fields.path)
     elif fields.has("taskFinalStatus"):
         status = fields.object("taskFinalStatus")
-        source = spec.ParameterSource(final_status_of=status.required("producerTask", str))
+        source = ParameterSource(final_status_of=status.required("producerTask", str), path=fields.path)
         status.done()
     else:
-        output = Fields(fields.required("taskOutputParameter", dict), f"{place}.taskOutputParameter")
-        producer, key = output.required("producerTask", str), output.required("outputParameterKey", str)
-        source = spec.ParameterSource(producer=producer, output=key, selector=selector)
+        output = fields.required_object("taskOutputParameter")
+        source = ParameterSource(
+            producer=output.required("producerTask", str),
+            output=output.required("outputParameterKey", str),
+            selector=selector,
+            path=fields.path,
+        )
         output.done()
     fields.done()
     return source
 
 
-def read_constant(fields: Fields) -> Any:
-    """A ValueOrRuntimeParameter that is a constant."""
-    constant = restore_integers(fields.any("constant"))
+def _read_runtime_value(fields: Fields, selector: str | None) -> ParameterSource:
+    constant, path, name = restore_integers(fields.any("constant")), fields.at("constant"), None
+    for field in ("constantValue", "runtimeParameter"):
+        if fields.has(field):
+            fields.note(f"the field {field!r} is from kfp 1.8; compile the pipeline with kfp 2")
+    wrapped = fields.take("constantValue", dict, {})
+    for kind, value in wrapped.items():
+        constant = int(value) if kind == "intValue" and str(value).lstrip("-").isdecimal() else value
+        path = fields.at(f"constantValue.{kind}")
+    if parameter := fields.take("runtimeParameter", str, ""):
+        name, path = parameter, fields.path
     fields.done()
-    return constant
+    return ParameterSource(constant=constant, input=name, selector=selector, path=path)
 
 
-def read_artifact_source(value: Any, place: str) -> spec.ArtifactSource:
-    """An InputArtifactSpec."""
-    fields = Fields(value, place)
+def _read_artifact_source(fields: Fields) -> ArtifactSource:
     if fields.has("componentInputArtifact"):
-        source = spec.ArtifactSource(input=fields.take("componentInputArtifact", str, ""))
+        source = ArtifactSource(input=fields.take("componentInputArtifact", str, ""))
     else:
-        output = Fields(fields.required("taskOutputArtifact", dict), f"{place}.taskOutputArtifact")
+        output = fields.required_object("taskOutputArtifact")
         producer, key = output.required("producerTask", str), output.required("outputArtifactKey", str)
-        source = spec.ArtifactSource(producer=producer, output=key)
+        source = ArtifactSource(producer=producer, output=key)
         output.done()
     fields.done()
     return source

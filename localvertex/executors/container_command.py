@@ -34,11 +34,11 @@ class ContainerCommandExecutor:
             return []
         reasons = []
         if executor.has_lifecycle:
-            reasons.append(f"{executor.place}.lifecycle: life-cycle hooks do not run locally")
+            reasons.append(f"{executor.path}.lifecycle: life-cycle hooks do not run locally")
         if problem := "" if executor.replacement else missing_program(executor):
             image = executor.image or "(none)"
             advice = f"; give a local command with --image {image}=COMMAND" if executor.image else ""
-            reasons.append(f"{executor.place}: {problem} (image {image!r}){advice}")
+            reasons.append(f"{executor.path}: {problem} (image {image!r}){advice}")
         return reasons
 
     def execute(self, attempt: Attempt) -> None:

@@ -22,7 +22,7 @@ class ImporterExecutor:
     def refusals(self, executor: Container | Importer) -> list[str]:
         """Refuse a workspace, which is a Kubernetes volume."""
         needs_workspace = isinstance(executor, Importer) and executor.download_to_workspace
-        return [f"{executor.place}: downloadToWorkspace needs a Kubernetes volume"] if needs_workspace else []
+        return [f"{executor.path}: downloadToWorkspace needs a Kubernetes volume"] if needs_workspace else []
 
     def execute(self, attempt: Attempt) -> None:
         """Write the executor output, and warn when a local path does not exist."""

@@ -19,7 +19,7 @@ def launcher_options(arguments: list[str]) -> dict[str, str]:
 def missing_options(executor: Container | Importer, *names: str) -> list[str]:
     """Return one reason to refuse a launcher for each of these options that its arguments lack."""
     options = launcher_options(list(executor.args)) if isinstance(executor, Container) else {}
-    return [f"{executor.place}.args: the launcher has no --{name}" for name in names if name not in options]
+    return [f"{executor.path}.args: the launcher has no --{name}" for name in names if name not in options]
 
 
 def launcher_payload(template: str, attempt: Attempt) -> dict[str, Any]:

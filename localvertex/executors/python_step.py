@@ -41,9 +41,9 @@ class PythonStepExecutor:
         """Refuse life-cycle hooks, and an interpreter that the command would not find."""
         reasons = []
         if isinstance(executor, Container) and executor.has_lifecycle:
-            reasons.append(f"{executor.place}.lifecycle: life-cycle hooks do not run locally")
+            reasons.append(f"{executor.path}.lifecycle: life-cycle hooks do not run locally")
         if not (bin_folder() / "python3").exists():
-            reasons.append(f"{executor.place}: steps call python3, and there is none next to {sys.executable}")
+            reasons.append(f"{executor.path}: steps call python3, and there is none next to {sys.executable}")
         return reasons
 
     def execute(self, attempt: Attempt) -> None:

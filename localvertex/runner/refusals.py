@@ -4,12 +4,12 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from compiled import platforms
-from compiled.fields import describe
 from compiled.spec import Component, Container, Dag, Pipeline, TaskSpec
 from localvertex import executors
 from localvertex.values import arguments, conditions
 from localvertex.values.placeholders import unknown_placeholders
 from userinput.parameters import ParameterType
+from userinput.spelling import quoted
 
 MAX_TASKS = 10_000
 
@@ -45,7 +45,7 @@ def reachable(pipeline: Pipeline, reasons: list[str]) -> list[Component]:
             if task.component in pipeline.components:
                 waiting.append(pipeline.components[task.component])
             else:
-                reasons.append(f"{task.place}: there is no component {task.component!r}")
+                reasons.append(f"{task.path}: there is no component {task.component!r}")
     try:
         reasons += size_refusals(found, list(TopologicalSorter(graph).static_order()))
     except CycleError as error:
@@ -78,7 +78,7 @@ def dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[str
     known = {name: pipeline.components.get(task.component) for name, task in dag.tasks.items()}
     for task in dag.tasks.values():
         missing = [name for name in task.dependencies if name not in dag.tasks]
-        reasons += [f"{task.place}: depends on {name!r}, which is not a task of this dag" for name in missing]
+        reasons += [f"{task.path}: depends on {name!r}, which is not a task of this dag" for name in missing]
         reasons += source_refusals(task, component, known) + expression_refusals(task)
         reasons += loop_refusals(task, known[task.name])
     outputs = [("Parameters", dag.parameters), ("Artifacts", dag.artifacts)]
@@ -90,13 +90,13 @@ def dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[str
                     producer.output_parameters if kind == "Parameters" else producer.output_artifacts
                 )
                 if not declared or source.key not in declared:
-                    path = f"{component.place}.dag.outputs.{kind.lower()}.{name}"
+                    path = f"{component.path}.dag.outputs.{kind.lower()}.{name}"
                     reasons.append(f"{path}: {source.producer!r} has no output {source.key!r}")
     graph = {name: [each for each in task.dependencies if each in dag.tasks] for name, task in dag.tasks.items()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        reasons.append(f"{component.place}: tasks wait for each other: {shown_circle(error.args[1])}")
+        reasons.append(f"{component.path}: tasks wait for each other: {shown_circle(error.args[1])}")
     return reasons
 
 
@@ -109,7 +109,7 @@ def source_refusals(task: TaskSpec, parent: Component, known: dict[str, Componen
     ]
     for sources, inputs, outputs in groups:
         for name, source in sources.items():
-            path = f"{task.place}.inputs.{name}"
+            path = f"{task.path}.inputs.{name}"
             if source.input is not None and source.input not in getattr(parent, inputs):
                 reasons.append(f"{path}: the surrounding dag has no input {source.input!r}")
             producer = known.get(source.producer or "")
@@ -125,14 +125,14 @@ def expression_refusals(task: TaskSpec) -> list[str]:
         if task.condition:
             conditions.check_condition(task.condition, set(task.parameters))
     except conditions.ConditionError as error:
-        reasons.append(f"{task.place}.triggerPolicy.condition: {describe(task.condition, 300)} {error}")
+        reasons.append(f"{task.path}.triggerPolicy.condition: {quoted(task.condition, 300)} {error}")
     for name, source in task.parameters.items():
-        path = f"{task.place}.inputs.parameters.{name}"
+        path = f"{task.path}.inputs.parameters.{name}"
         try:
             if source.selector:
                 conditions.check_selector(source.selector)
         except conditions.ConditionError as error:
-            reasons.append(f"{path}.parameterExpressionSelector: {describe(source.selector, 300)} {error}")
+            reasons.append(f"{path}.parameterExpressionSelector: {quoted(source.selector, 300)} {error}")
         reasons += [f"{path}: the placeholder {text} is unknown" for text in placeholders_in(source.constant)]
     return reasons
 
@@ -144,12 +144,12 @@ def loop_refusals(task: TaskSpec, component: Component | None) -> list[str]:
         return []
     reasons = []
     if loop.item_input not in {**component.input_parameters, **component.input_artifacts}:
-        reasons.append(f"{task.place}: the loop's item {loop.item_input!r} is not an input of {component.name!r}")
+        reasons.append(f"{task.path}: the loop's item {loop.item_input!r} is not an input of {component.name!r}")
     missing_parameter = loop.input_parameter is not None and loop.input_parameter not in task.parameters
     missing_artifact = loop.input_artifact is not None and loop.input_artifact not in task.artifacts
     if missing_parameter or missing_artifact:
         reasons.append(
-            f"{task.place}: the loop's items {loop.input_parameter or loop.input_artifact!r} are not an input"
+            f"{task.path}: the loop's items {loop.input_parameter or loop.input_artifact!r} are not an input"
         )
     return reasons
 
@@ -160,22 +160,22 @@ def step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
     if executor is None:
         if any(text.startswith(f"deploymentSpec.executors.{component.executor}:") for text in pipeline.unsupported):
             return []
-        return [f"{component.place}: there is no executor {component.executor!r}"]
+        return [f"{component.path}: there is no executor {component.executor!r}"]
     runner = executors.find(executor)
     if runner is None:
-        return [f"{executor.place}: no executor can run this locally"]
+        return [f"{executor.path}: no executor can run this locally"]
     reasons = runner.refusals(executor)
     names = [name for name, each in component.input_parameters.items() if each.type is ParameterType.TASK_CONFIG]
-    reasons += [f"{component.place}: the input {name!r} is a TaskConfig, a Kubernetes feature" for name in names]
+    reasons += [f"{component.path}: the input {name!r} is a TaskConfig, a Kubernetes feature" for name in names]
     texts: list[Any] = [each.default for each in component.input_parameters.values()]
     if isinstance(executor, Container):
         texts += [*executor.command, *executor.args, *executor.env.values()]
-        reasons += [f"{executor.place}.command: {reason}" for reason in arguments.check(executor.command)]
-        reasons += [f"{executor.place}.args: {reason}" for reason in arguments.check(executor.args)]
+        reasons += [f"{executor.path}.command: {reason}" for reason in arguments.check(executor.command)]
+        reasons += [f"{executor.path}.args: {reason}" for reason in arguments.check(executor.args)]
     else:
         texts += [executor.uri, executor.metadata]
     unknown = [name for text in texts for name in placeholders_in(text)]
-    return reasons + [f"{executor.place}: the placeholder {name} is unknown" for name in unknown]
+    return reasons + [f"{executor.path}: the placeholder {name} is unknown" for name in unknown]
 
 
 def placeholders_in(value: Any) -> list[str]:

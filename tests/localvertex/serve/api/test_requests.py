@@ -25,7 +25,10 @@ WRONG = {
     "a wrong enum": (b'{"runtimeConfig": {"failurePolicy": "NEVER"}}', "NEVER"),
     "no pipeline": (b'{"displayName": "x"}', "pipelineSpec is missing"),
     "a spec of another shape": (b'{"pipelineSpec": {"pipelineInfo": 3}}', "not a compiled pipeline"),
-    "a null byte": (b'{"pipelineSpec": {"root": {}, "deploymentSpec": {}, "schemaVersion": "\\u0000"}}', "not known"),
+    "a null byte": (
+        b'{"pipelineSpec": {"root": {}, "deploymentSpec": {}, "schemaVersion": "\\u0000"}}',
+        "expected 2.0.0 or 2.1.0",
+    ),
 }
 
 
