@@ -8,13 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tests.support.modules import call_module, run_module
+from trainer.data.dataset import Dataset
+from trainer.data.sources import digits as digits_source
 from trainer.errors import TrainingError
 from trainer.evaluate import evaluate
 from trainer.export import export
 from trainer.prepare import prepare
-from trainer.results.evaluation import score
+from trainer.results import saved_model
+from trainer.results.evaluation import Evaluation
 from userinput.errors import UserError
 
 FRESH = """
@@ -26,14 +30,17 @@ source = tfds.builder_from_directory(sys.argv[2]).as_data_source(
 images, labels = zip(*[(e["image"], e["label"]) for e in source])
 answer = model.signatures["serving_default"](image_bytes=tf.constant(list(images)))
 names = json.load(open(sys.argv[1] + "/assets.extra/model.json"))["class_names"]
-said = [label.decode() for label in answer["label"].numpy()]
-assert said == [names[k] for k in answer["probabilities"].numpy().argmax(axis=1)]
-print(json.dumps(float(np.mean([names[label] == word for label, word in zip(labels, said)]))))
+answered = [label.decode() for label in answer["label"].numpy()]
+assert answered == [names[k] for k in answer["probabilities"].numpy().argmax(axis=1)]
+print(json.dumps(float(np.mean([names[label] == found for label, found in zip(labels, answered)]))))
 """
 
 
 @pytest.fixture(scope="module")
-def evaluation(digits_directory, trained_directory, tmp_path_factory):
+def evaluation(
+    digits_directory: Path, trained_directory: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Evaluation, Path]:
+    """The evaluation of the short run, and its report."""
     report = tmp_path_factory.mktemp("evaluation") / "report.html"
     result = evaluate(
         dataset_directory=str(digits_directory), checkpoint_directory=str(trained_directory), report_path=str(report)
@@ -42,7 +49,8 @@ def evaluation(digits_directory, trained_directory, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def exported(digits_directory, trained_directory, tmp_path_factory):
+def exported(digits_directory: Path, trained_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The exported model of the short run."""
     folder = tmp_path_factory.mktemp("export") / "model"
     metadata = export(
         checkpoint_directory=str(trained_directory),
@@ -53,13 +61,17 @@ def exported(digits_directory, trained_directory, tmp_path_factory):
     return folder
 
 
-def test_a_fresh_process_gets_the_reported_accuracy_from_the_exported_model(evaluation, exported, digits_directory):
+def test_a_fresh_process_gets_the_reported_accuracy_from_the_exported_model(
+    evaluation: tuple[Evaluation, Path], exported: Path, digits_directory: Path
+) -> None:
     command = [sys.executable, "-c", FRESH, str(exported), str(digits_directory)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == pytest.approx(evaluation[0].accuracy)
 
 
-def test_the_checkpoint_that_is_evaluated_was_chosen_on_validation(evaluation, trained_directory, digits):
+def test_the_checkpoint_that_is_evaluated_was_chosen_on_validation(
+    evaluation: tuple[Evaluation, Path], trained_directory: Path, digits: Dataset
+) -> None:
     result = json.loads((trained_directory / "result.json").read_text())
     assert f"{result['validation_accuracy']:.2%}" in evaluation[1].read_text()
     assert evaluation[0].num_examples == digits.num_examples["test"]
@@ -68,74 +80,73 @@ def test_the_checkpoint_that_is_evaluated_was_chosen_on_validation(evaluation, t
     assert np.trace(matrix) / matrix.sum() == pytest.approx(evaluation[0].accuracy)
 
 
-def test_only_what_is_needed_is_in_the_exported_folder(exported):
+def test_only_what_is_needed_is_in_the_exported_folder(exported: Path) -> None:
     found = sorted(str(path.relative_to(exported)) for path in exported.rglob("*") if path.is_file())
-    assert [name for name in found if not name.startswith("variables/")] == [
-        "assets.extra/model.json", "fingerprint.pb", "saved_model.pb",
-    ]  # fmt: skip
+    others = [name for name in found if not name.startswith("variables/")]
+    assert others == ["assets.extra/model.json", "fingerprint.pb", "saved_model.pb"]
 
 
-def test_a_folder_in_use_is_not_overwritten(exported, digits_directory, trained_directory):
+def test_a_folder_in_use_is_not_overwritten(exported: Path, digits_directory: Path, trained_directory: Path) -> None:
     with pytest.raises(UserError, match="exists and is not empty"):
         export(
-            checkpoint_directory=str(trained_directory), dataset_directory=str(digits_directory),
+            checkpoint_directory=str(trained_directory),
+            dataset_directory=str(digits_directory),
             output_directory=str(exported),
-        )  # fmt: skip
+        )
 
 
-def test_an_export_that_answers_differently_does_not_appear(digits_directory, trained_directory, tmp_path, monkeypatch):
-    from trainer.results import saved_model
-
-    true_answer = saved_model.LoadedModel.predict_files
-    monkeypatch.setattr(saved_model.LoadedModel, "predict_files", lambda self, data: true_answer(self, data)[:, ::-1])
+def test_an_export_with_other_probabilities_does_not_appear(
+    digits_directory: Path, trained_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predict_files = saved_model.LoadedModel.predict_files
+    monkeypatch.setattr(saved_model.LoadedModel, "predict_files", lambda self, data: predict_files(self, data)[:, ::-1])
     with pytest.raises(TrainingError, match="differs from the live one"):
         export(
-            checkpoint_directory=str(trained_directory), dataset_directory=str(digits_directory),
+            checkpoint_directory=str(trained_directory),
+            dataset_directory=str(digits_directory),
             output_directory=str(tmp_path / "model"),
-        )  # fmt: skip
+        )
     assert os.listdir(tmp_path) == []
 
 
-def test_another_dataset_is_refused(trained_directory, tmp_path):
+def test_another_dataset_is_refused(trained_directory: Path, tmp_path: Path) -> None:
     prepare(
-        source="digits", output_directory=str(tmp_path / "other"), report_path=str(tmp_path / "other.html"),
-        image_size=16, max_examples=100,
-    )  # fmt: skip
+        source="digits",
+        output_directory=str(tmp_path / "other"),
+        report_path=str(tmp_path / "other.html"),
+        image_size=16,
+        max_examples=100,
+    )
     with pytest.raises(UserError, match="its test images may have been trained on"):
         evaluate(
-            dataset_directory=str(tmp_path / "other"), checkpoint_directory=str(trained_directory),
+            dataset_directory=str(tmp_path / "other"),
+            checkpoint_directory=str(trained_directory),
             report_path=str(tmp_path / "x.html"),
-        )  # fmt: skip
+        )
     assert not (tmp_path / "x.html").exists()
 
 
-def test_predict_names_the_class_of_pictures_and_refuses_what_is_none(exported, tmp_path):
-    from trainer.data.sources import digits
-
-    digits.write(str(tmp_path / "digits"))
-    (tmp_path / "text.png").write_text("no picture")
-    pictures = [
+def test_predict_names_the_class_of_images_and_refuses_other_files(exported: Path, tmp_path: Path) -> None:
+    digits_source.write(str(tmp_path / "digits"))
+    (tmp_path / "text.png").write_text("not an image")
+    paths = [
         str(tmp_path / "digits" / str(digit) / sorted(os.listdir(tmp_path / "digits" / str(digit)))[0])
         for digit in (0, 6)
     ]
-    good = run_module("trainer.predict", str(exported), *pictures)
+    good = run_module("trainer.predict", str(exported), *paths)
     assert good.returncode == 0, good.stderr
-    assert [line.split(": ")[0] for line in good.stdout.splitlines()] == pictures
+    assert [line.split(": ")[0] for line in good.stdout.splitlines()] == paths
     assert all("%" in line for line in good.stdout.splitlines())
-    mixed = call_module(
-        "trainer.predict", str(exported), str(tmp_path / "text.png"), pictures[0], str(tmp_path / "gone")
-    )
+    mixed = call_module("trainer.predict", str(exported), str(tmp_path / "text.png"), paths[0], str(tmp_path / "gone"))
     assert mixed.returncode == 2
     assert "text.png: not an image" in mixed.stderr
     assert "gone: cannot be read" in mixed.stderr
-    assert mixed.stdout.startswith(pictures[0])
+    assert mixed.stdout.startswith(paths[0])
     assert "Traceback" not in mixed.stderr
 
 
 @pytest.mark.slow
-def test_predict_reads_what_tensorflow_cannot_decode(exported, tmp_path):
-    from PIL import Image
-
+def test_predict_reads_what_tensorflow_cannot_decode(exported: Path, tmp_path: Path) -> None:
     Image.new("CMYK", (40, 30)).save(tmp_path / "x.tiff")
     Image.fromarray(np.full((9, 9), 60_000, np.uint16)).save(tmp_path / "deep.png")
     done = call_module("trainer.predict", str(exported), str(tmp_path / "x.tiff"), str(tmp_path / "deep.png"))
@@ -143,33 +154,21 @@ def test_predict_reads_what_tensorflow_cannot_decode(exported, tmp_path):
     assert len(done.stdout.splitlines()) == 2
 
 
-def test_predict_refuses_a_folder_that_is_no_model(tmp_path):
+def test_predict_refuses_a_folder_that_is_not_a_model(tmp_path: Path) -> None:
     done = call_module("trainer.predict", str(tmp_path), "x.png")
     assert done.returncode == 2
     assert "no exported model at" in done.stderr
 
 
 @pytest.mark.slow
-def test_the_command_lines_print_what_the_functions_return(digits_directory, trained_directory, tmp_path):
-    done = call_module(
-        "trainer.evaluate", f"--dataset={digits_directory}", f"--checkpoint-directory={trained_directory}",
-        f"--report={tmp_path / 'report.html'}",
-    )  # fmt: skip
+def test_the_command_lines_print_what_the_functions_return(
+    digits_directory: Path, trained_directory: Path, tmp_path: Path
+) -> None:
+    run = [f"--dataset={digits_directory}", f"--checkpoint-directory={trained_directory}"]
+    done = call_module("trainer.evaluate", *run, f"--report={tmp_path / 'report.html'}")
     assert done.returncode == 0, done.stderr
     assert "accuracy: " in done.stdout
     assert Path(tmp_path / "report.html").read_text().startswith("<!doctype html>")
     done = call_module("trainer.evaluate", f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path}")
     assert done.returncode == 2
     assert "no checkpoint in" in done.stderr
-
-
-def test_scores_of_known_predictions():
-    labels = np.array([0, 0, 1, 1], np.int32)
-    probabilities = np.array([[0.9, 0.1, 0], [0.4, 0.6, 0], [0.2, 0.8, 0], [0.1, 0.9, 0]], np.float32)
-    found = score(labels, probabilities, ["a", "b", "c"])
-    assert found.accuracy == 0.75
-    assert found.confusion_matrix == [[1, 1, 0], [0, 2, 0], [0, 0, 0]]
-    assert found.loss == pytest.approx(-np.log([0.9, 0.4, 0.8, 0.9]).mean(), rel=1e-5)
-    assert (found.class_scores[1].precision, found.class_scores[1].recall) == (pytest.approx(2 / 3), 1.0)
-    # The class without test images does not pull the averages down.
-    assert found.metrics["macro_recall"] == 0.75

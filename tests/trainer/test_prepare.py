@@ -1,32 +1,38 @@
+"""Preparing a dataset: reproducible bytes, stable splits, bad files, and refusals that leave nothing behind."""
+
 import functools
 import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from trainer.data import dataset as datasets
+from trainer.data import dataset, dataset_files
 from trainer.prepare import prepare
 from userinput.errors import UserError
 
 
 def noise(path: Path, seed: int, size: tuple[int, int] = (20, 14)) -> None:
+    """Write an image of random pixels."""
     path.parent.mkdir(parents=True, exist_ok=True)
     pixels = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
     Image.fromarray(pixels).save(path)
 
 
 def folder(root: Path, num_images: int = 12) -> Path:
+    """Write a source of two classes."""
     for name in ("a", "b"):
         for number in range(num_images):
             noise(root / name / f"{number}.png", seed=hash((name == "a", number)) % 2**32)
     return root
 
 
-def run(source: Path | str, output: Path, /, **options):
+def run(source: Path | str, output: Path, /, **options: Any) -> dict[str, Any]:
+    """Prepare a source at 16x16 pixels and return the metadata."""
     return prepare(
         **{
             "source": str(source),
@@ -39,16 +45,17 @@ def run(source: Path | str, output: Path, /, **options):
 
 
 def files(directory: Path) -> dict[str, bytes]:
+    """The content of each file."""
     return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}
 
 
-def test_the_same_source_gives_the_same_bytes(tmp_path):
+def test_the_same_source_gives_the_same_bytes(tmp_path: Path) -> None:
     source = folder(tmp_path / "source")
     assert run(source, tmp_path / "one") == run(source, tmp_path / "two")
     assert files(tmp_path / "one") == files(tmp_path / "two")
 
 
-def test_fingerprint_follows_content_and_labels_not_names_or_dates(tmp_path):
+def test_fingerprint_follows_content_and_labels_not_names_or_dates(tmp_path: Path) -> None:
     source = folder(tmp_path / "source")
     first = run(source, tmp_path / "one")
     moved = tmp_path / "renamed"
@@ -62,27 +69,27 @@ def test_fingerprint_follows_content_and_labels_not_names_or_dates(tmp_path):
 
 
 @pytest.mark.filterwarnings(r"ignore:label\(\) is deprecated:DeprecationWarning")
-def test_tensorflow_datasets_reads_the_result(tmp_path):
+def test_tensorflow_datasets_reads_the_result(tmp_path: Path) -> None:
     import tensorflow_datasets as tfds
 
     metadata = run(folder(tmp_path / "source"), tmp_path / "out")
     builder = tfds.builder_from_directory(str(tmp_path / "out"))
-    ours = datasets.load(str(tmp_path / "out"))
+    prepared = dataset.load(str(tmp_path / "out"))
     assert builder.info.features["label"].names == ["a", "b"]
     total = 0
-    for split, count in ours.num_examples.items():
-        theirs = builder.as_data_source(split=split)
-        assert len(theirs) == count
+    for split, count in prepared.num_examples.items():
+        source = builder.as_data_source(split=split)
+        assert len(source) == count
         total += count
         for index in range(count):
-            (record,) = ours.records(split, [index])
-            assert np.array_equal(theirs[index]["image"], record.pixels())
-            assert theirs[index]["label"] == record.label
-            assert theirs[index]["file_name"].decode() == record.file_name
+            (record,) = prepared.records(split, [index])
+            assert np.array_equal(source[index]["image"], record.pixels())
+            assert source[index]["label"] == record.label
+            assert source[index]["file_name"].decode() == record.file_name
     assert total == metadata["num_examples"] == 24
 
 
-def test_bad_files_are_skipped_counted_and_named(tmp_path):
+def test_bad_files_are_skipped_counted_and_named(tmp_path: Path) -> None:
     source = folder(tmp_path / "source")
     (source / "a" / "torn.png").write_bytes((source / "a" / "3.png").read_bytes()[:200])
     (source / "b" / "empty <b>.jpg").write_bytes(b"")
@@ -92,39 +99,39 @@ def test_bad_files_are_skipped_counted_and_named(tmp_path):
     report = Path(f"{tmp_path / 'out'}.html").read_text()
     assert "a/torn.png" in report
     assert "empty &lt;b&gt;.jpg" in report
-    assert {name for name, _ in datasets.load(str(tmp_path / "out")).statistics["bad_files"]} == {
+    assert {name for name, _ in dataset.load(str(tmp_path / "out")).statistics["bad_files"]} == {
         "a/torn.png",
         "b/empty <b>.jpg",
     }
 
 
-def test_too_many_bad_files_end_it_with_nothing_left_behind(tmp_path):
+def test_too_many_bad_files_are_refused_and_nothing_is_left(tmp_path: Path) -> None:
     source = folder(tmp_path / "source")
     for number in range(4):
-        (source / "a" / f"bad{number}.jpg").write_bytes(b"no image")
+        (source / "a" / f"bad{number}.jpg").write_bytes(b"not an image")
     with pytest.raises(UserError, match=r"4 of 28 images .*a/bad0.jpg: not an image"):
         run(source, tmp_path / "out")
     assert sorted(os.listdir(tmp_path)) == ["source"]
     assert run(source, tmp_path / "out", max_bad_fraction=0.2)["num_bad_files"] == 4
 
 
-def test_repeated_images_are_never_in_two_splits_and_are_counted(tmp_path):
+def test_repeated_images_are_never_in_two_splits_and_are_counted(tmp_path: Path) -> None:
     source = folder(tmp_path / "source", num_images=30)
     for number in range(30):
         shutil.copy(source / "a" / f"{number}.png", source / "a" / f"copy{number}.png")
     shutil.copy(source / "a" / "0.png", source / "b" / "the same.png")
     run(source, tmp_path / "out")
-    data = datasets.load(str(tmp_path / "out"))
-    places = {}
+    data = dataset.load(str(tmp_path / "out"))
+    splits_of: dict[bytes, set[str]] = {}
     for split in data.num_examples:
         for record in data.records(split):
-            places.setdefault(record.image_bytes, set()).add(split)
-    assert all(len(splits) == 1 for splits in places.values())
+            splits_of.setdefault(record.image_bytes, set()).add(split)
+    assert all(len(splits) == 1 for splits in splits_of.values())
     assert data.statistics["num_repeated_images"] == 31
     assert data.statistics["num_images_under_several_classes"] == 1
 
 
-def test_an_empty_output_folder_is_used_and_a_full_one_is_not_touched(tmp_path):
+def test_an_empty_output_folder_is_used_and_a_full_one_is_not_touched(tmp_path: Path) -> None:
     source = folder(tmp_path / "source")
     (tmp_path / "out").mkdir()
     run(source, tmp_path / "out")
@@ -134,15 +141,15 @@ def test_an_empty_output_folder_is_used_and_a_full_one_is_not_touched(tmp_path):
     assert files(tmp_path / "out") == before
 
 
-def test_a_sample_has_every_class_and_stays_when_the_folder_grows(tmp_path):
+def test_a_sample_has_every_class_and_stays_when_the_folder_grows(tmp_path: Path) -> None:
     source = folder(tmp_path / "source", num_images=40)
     assert run(source, tmp_path / "out", max_examples=20)["num_examples"] == 20
-    data = datasets.load(str(tmp_path / "out"))
+    data = dataset.load(str(tmp_path / "out"))
     assert {sum(counts.values()) for counts in data.statistics["counts"].values()} == {10}
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"image_size": 4}, "image_size=4"),
         ({"image_size": 5000}, "image_size=5000"),
@@ -151,25 +158,23 @@ def test_a_sample_has_every_class_and_stays_when_the_folder_grows(tmp_path):
         ({"source": "nowhere"}, "not found"),
     ],
 )
-def test_wrong_arguments_are_refused(tmp_path, options, told):
-    with pytest.raises(UserError, match=told):
+def test_wrong_arguments_are_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         run(options.pop("source", "digits"), tmp_path / "out", **options)
     assert os.listdir(tmp_path) == []
 
 
-def test_too_few_images_for_three_splits_are_refused(tmp_path):
+def test_too_few_images_for_three_splits_are_refused(tmp_path: Path) -> None:
     noise(tmp_path / "source" / "a" / "1.png", 1)
     noise(tmp_path / "source" / "b" / "1.png", 2)
     with pytest.raises(UserError, match="2 different images, too few"):
         run(tmp_path / "source", tmp_path / "out")
 
 
-def test_shards_are_cut_at_their_size_and_read_as_one(tmp_path, monkeypatch):
-    from trainer.data import dataset_files
-
+def test_shards_are_cut_at_their_size_and_read_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset_files, "SHARD_BYTES", 5000)
     run(folder(tmp_path / "source", num_images=20), tmp_path / "out")
-    data = datasets.load(str(tmp_path / "out"))
+    data = dataset.load(str(tmp_path / "out"))
     assert len(data.shards["train"]) > 1
     assert sum(1 for _ in data.records("train")) == data.num_examples["train"]
     os.remove(tmp_path / "out" / data.shards["train"][0])
@@ -177,16 +182,16 @@ def test_shards_are_cut_at_their_size_and_read_as_one(tmp_path, monkeypatch):
         list(data.records("train"))
 
 
-def test_a_folder_that_is_no_dataset_is_refused(tmp_path):
+def test_a_folder_that_is_not_a_dataset_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no prepared dataset"):
-        datasets.load(str(tmp_path))
+        dataset.load(str(tmp_path))
     (tmp_path / "dataset.json").write_text(json.dumps({"format_version": 99}))
     with pytest.raises(UserError, match="format 99"):
-        datasets.load(str(tmp_path))
+        dataset.load(str(tmp_path))
 
 
 @functools.cache
-def small_shapes():
+def small_shapes() -> Any:
     """A builder as users of TensorFlow Datasets write them; a name can be registered only once."""
     import tensorflow_datasets as tfds
 
@@ -216,12 +221,14 @@ def small_shapes():
 
 @pytest.mark.filterwarnings(r"ignore:label\(\) is deprecated:DeprecationWarning")
 @pytest.mark.parametrize("file_format", ["array_record", "tfrecord"])
-def test_a_tfds_data_set_with_own_splits_is_read(tmp_path, monkeypatch, file_format):
-    """A data set prepared into a data_dir, as `tfds build` leaves it, with train and test."""
+def test_a_tfds_dataset_with_own_splits_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_format: str
+) -> None:
+    """A dataset prepared into a data_dir, as `tfds build` leaves it, with train and test."""
     small_shapes()(data_dir=str(tmp_path / "tfds"), file_format=file_format).download_and_prepare()
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "tfds"))
     metadata = run("tfds:small_shapes", tmp_path / "out")
-    data = datasets.load(str(tmp_path / "out"))
+    data = dataset.load(str(tmp_path / "out"))
     assert data.class_names == ("z", "a")
     assert metadata["num_test"] == 20
     assert data.num_examples["train"] + data.num_examples["validation"] == 60

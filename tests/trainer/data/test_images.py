@@ -1,6 +1,9 @@
+"""Decoding image files of all formats and modes, and refusing bad ones."""
+
 import io
 import struct
 import zlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,28 +14,29 @@ from trainer.data import images
 RED = (220, 30, 40)
 
 
-def encoded(image, kind, **options):
+def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
+    """The bytes of an image file."""
     buffer = io.BytesIO()
     image.save(buffer, kind, **options)
     return buffer.getvalue()
 
 
-def striped(mode="RGB"):
+def striped() -> Image.Image:
     """Left half red, right half white, 12 wide and 8 high."""
     image = Image.new("RGB", (12, 8), "white")
     image.paste(RED, (0, 0, 6, 8))
-    return image.convert(mode)
+    return image
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP"])
-def test_formats_are_read(kind):
+def test_formats_are_read(kind: str) -> None:
     pixels = np.asarray(images.decode(encoded(striped(), kind)))
     assert pixels.shape == (8, 12, 3)
     assert np.abs(pixels[4, 2].astype(int) - RED).max() < 12
 
 
 @pytest.mark.parametrize("mode", ["L", "P", "RGBA", "LA", "CMYK", "I", "I;16"])
-def test_modes_become_rgb_of_eight_bits(mode):
+def test_modes_become_rgb_of_eight_bits(mode: str) -> None:
     grey = Image.fromarray(np.full((8, 12), 200, np.uint8))
     if mode == "I;16":
         source = Image.fromarray(np.full((8, 12), 200 * 257, np.uint16))
@@ -45,32 +49,32 @@ def test_modes_become_rgb_of_eight_bits(mode):
     assert np.allclose(np.asarray(decoded).astype(int), 200, atol=5)
 
 
-def test_transparency_is_laid_on_white():
+def test_transparency_is_composited_on_white() -> None:
     image = Image.new("RGBA", (4, 4), (0, 0, 0, 0))
     assert np.asarray(images.decode(encoded(image, "PNG"))).min() == 255
 
 
-def test_transparent_palette_colour_is_laid_on_white():
+def test_a_transparent_palette_colour_is_composited_on_white() -> None:
     image = Image.new("P", (4, 4), 0)
     image.putpalette([0, 0, 0, 255, 0, 0])
     assert np.asarray(images.decode(encoded(image, "PNG", transparency=0))).min() == 255
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_exif_orientation_is_undone(orientation):
+def test_exif_orientation_is_undone(orientation: int) -> None:
     exif = Image.Exif()
     exif[0x0112] = orientation
     decoded = images.decode(encoded(striped(), "JPEG", exif=exif.tobytes(), quality=95))
     assert decoded.size == ((8, 12) if orientation >= 5 else (12, 8))
 
 
-def test_first_frame_of_an_animation_is_taken():
+def test_first_frame_of_an_animation_is_used() -> None:
     frames = [Image.new("RGB", (6, 6), colour) for colour in ("red", "blue")]
     data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
     assert np.asarray(images.decode(data))[3, 3].tolist() == [255, 0, 0]
 
 
-def test_bad_bytes_are_refused_with_a_reason():
+def test_bad_bytes_are_refused_with_a_reason() -> None:
     jpeg = encoded(Image.effect_noise((64, 64), 90), "JPEG")
     for data, reason in [
         (b"", "empty"),
@@ -82,8 +86,8 @@ def test_bad_bytes_are_refused_with_a_reason():
             images.decode(data)
 
 
-def test_a_decompression_bomb_is_refused_before_it_is_unpacked():
-    def chunk(kind, data):
+def test_a_decompression_bomb_is_refused_before_it_is_decoded() -> None:
+    def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0))
@@ -92,7 +96,7 @@ def test_a_decompression_bomb_is_refused_before_it_is_unpacked():
         images.decode(bomb)
 
 
-def test_prepared_images_have_the_size_asked_for_and_small_ones_are_lossless():
+def test_prepared_images_have_the_size_asked_for_and_small_ones_are_lossless() -> None:
     pixels = images.resize(striped(), 32)
     assert pixels.shape == (32, 32, 3)
     assert pixels.dtype == np.uint8

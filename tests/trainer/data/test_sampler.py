@@ -1,46 +1,83 @@
-"""The order of examples, whole and by blocks: a permutation an epoch, from (seed, step) alone."""
+"""The order of examples, whole and by blocks: a permutation per epoch, from (seed, step) alone."""
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.config import TrainConfig
-from trainer.data import sampler as orders
+from trainer.data import sampler
 from trainer.data.sampler import Sampler, block_size
+from userinput.errors import UserError
 
 
-def epoch_of(order, epoch):
+def epoch_of(order: Sampler, epoch: int) -> npt.NDArray[np.int64]:
+    """The indices of all examples that an epoch visits, in order."""
     steps = range(epoch * order.steps_per_epoch, (epoch + 1) * order.steps_per_epoch)
     return np.concatenate([np.asarray(order.indices(tf.constant(step))) for step in steps])
 
 
+def reference_indices(order: Sampler, step: int) -> list[int]:
+    """The order computed number by number, the slow way."""
+    epoch, position = divmod(step, order.num_examples // order.global_batch_size)
+    return [
+        int(
+            tf.random.experimental.index_shuffle(
+                np.int64(position * order.global_batch_size + offset),
+                seed=np.array([order.seed, epoch], np.int64),
+                max_index=order.num_examples - 1,
+            )
+        )
+        for offset in range(order.global_batch_size)
+    ]
+
+
+def test_the_order_agrees_with_the_reference() -> None:
+    order = Sampler(num_examples=37, global_batch_size=8, seed=11)
+    for step in (0, 3, 4, 9, 1000):
+        assert np.asarray(order.indices(tf.constant(step))).tolist() == reference_indices(order, step)
+
+
+def test_an_epoch_visits_no_example_twice_and_epochs_differ() -> None:
+    order = Sampler(num_examples=37, global_batch_size=8, seed=11)
+    epochs = [epoch_of(order, epoch) for epoch in range(3)]
+    assert all(len(set(epoch)) == 32 for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+
+
+def test_a_batch_larger_than_the_split_is_refused() -> None:
+    with pytest.raises(UserError, match=r"global_batch_size=38 is more than the 37 images .* give at most 37"):
+        Sampler(num_examples=37, global_batch_size=38, seed=0)
+
+
 @settings(deadline=None, max_examples=40)
 @given(
-    num_examples=st.integers(1, 300), block=st.integers(0, 40), seed=st.integers(0, 2**31 - 1),
-    epoch=st.integers(0, 50), window=st.integers(1, 4),
-)  # fmt: skip
-def test_an_epoch_is_a_permutation(num_examples, block, seed, epoch, window):
-    before, orders.NUM_WINDOW_BLOCKS = orders.NUM_WINDOW_BLOCKS, window
-    try:
+    num_examples=st.integers(1, 300),
+    block=st.integers(0, 40),
+    seed=st.integers(0, 2**31 - 1),
+    epoch=st.integers(0, 50),
+    window=st.integers(1, 4),
+)
+def test_an_epoch_is_a_permutation(num_examples: int, block: int, seed: int, epoch: int, window: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sampler, "NUM_WINDOW_BLOCKS", window)
         order = Sampler(num_examples=num_examples, global_batch_size=num_examples, seed=seed, block_size=block)
         assert sorted(epoch_of(order, epoch)) == list(range(num_examples))
-    finally:
-        orders.NUM_WINDOW_BLOCKS = before
 
 
 @settings(deadline=None, max_examples=10)
 @given(batch=st.integers(8, 60), block=st.sampled_from([0, 1, 7, 32]), seed=st.integers(0, 1000))
-def test_the_batch_size_cuts_the_same_order_differently(batch, block, seed):
-    """What stands at a place of an epoch does not depend on who asks for it."""
+def test_the_batch_size_cuts_the_same_order_differently(batch: int, block: int, seed: int) -> None:
+    """The example at a position of an epoch does not depend on the batch size."""
     whole = Sampler(num_examples=200, global_batch_size=200, seed=seed, block_size=block)
     cut = Sampler(num_examples=200, global_batch_size=batch, seed=seed, block_size=block)
     assert epoch_of(cut, 3).tolist() == epoch_of(whole, 3)[: 200 // batch * batch].tolist()
 
 
 @pytest.mark.parametrize("block", [0, 10])
-def test_epochs_and_seeds_differ(block):
+def test_epochs_and_seeds_differ(block: int) -> None:
     seen = {
         tuple(epoch_of(Sampler(num_examples=103, global_batch_size=103, seed=seed, block_size=block), epoch))
         for seed in (0, 1)
@@ -49,31 +86,31 @@ def test_epochs_and_seeds_differ(block):
     assert len(seen) == 4
 
 
-def test_a_window_touches_few_blocks_and_mixes_them(monkeypatch):
-    """So the disk is read block by block: 4 of 100 at a time, not from everywhere."""
-    monkeypatch.setattr(orders, "NUM_WINDOW_BLOCKS", 4)
+def test_a_window_touches_few_blocks_and_mixes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is read block by block: 4 of 100 at a time, not at random positions."""
+    monkeypatch.setattr(sampler, "NUM_WINDOW_BLOCKS", 4)
     order = Sampler(num_examples=1003, global_batch_size=40, seed=5, block_size=10)
     for step in range(25):
         indices = np.asarray(order.indices(tf.constant(step)))
-        # A window may begin and end inside a block, because the rest stands somewhere between them.
+        # A window may begin and end inside a block, because the remainder is put between two of them.
         assert len(set(indices // 10)) <= 6
         assert np.abs(np.diff(indices)).max() > 10
 
 
-def test_every_example_is_seen_although_the_rest_of_a_batch_is_left_out():
+def test_every_example_is_seen_although_an_incomplete_batch_is_left_out() -> None:
     order = Sampler(num_examples=53, global_batch_size=25, seed=0, block_size=10)
     seen = {int(index) for epoch in range(40) for index in epoch_of(order, epoch)}
     assert seen == set(range(53))
 
 
-def test_upcoming_examples_are_those_of_half_a_window_later(monkeypatch):
-    monkeypatch.setattr(orders, "NUM_WINDOW_BLOCKS", 4)
+def test_upcoming_examples_are_those_of_half_a_window_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampler, "NUM_WINDOW_BLOCKS", 4)
     order = Sampler(num_examples=1000, global_batch_size=5, seed=5, block_size=10)
     assert np.array_equal(order.upcoming(tf.constant(3)), order.indices(tf.constant(7)))
     assert Sampler(num_examples=10, global_batch_size=5, seed=5).upcoming(tf.constant(0)).shape == (0,)
 
 
-def test_blocks_follow_from_the_data_and_the_configuration_alone():
+def test_blocks_follow_from_the_data_and_the_configuration_alone() -> None:
     assert block_size("default", num_examples=10**5, image_size=224) == 0
     assert block_size("default", num_examples=10**6, image_size=224) == 8 * 2**20 // 224**2
     assert block_size("whole", num_examples=10**6, image_size=224) == 0

@@ -1,6 +1,6 @@
-"""Datasets of a bucket come to the local disk once, whole, and go on where copying was broken off.
+"""Datasets in a bucket are copied to the local disk once, completely, and an interrupted copy is continued.
 
-The bucket is TensorFlow's file system under a scheme of its own (file://), read through the same calls as gs://.
+The bucket is TensorFlow's file system under a scheme of its own (file://), read by the same calls as gs://.
 """
 
 import dataclasses
@@ -13,65 +13,71 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from trainer.data import staging
+from trainer.data.dataset import Dataset
 from trainer.data.examples import load_split
 from trainer.errors import TrainingError
 from userinput.errors import UserError
 
 
 @pytest.fixture
-def remote(digits, tmp_path, monkeypatch):
+def remote(digits: Dataset, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
+    """The digits in a bucket, and an empty cache."""
     shutil.copytree(digits.directory, tmp_path / "bucket")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return dataclasses.replace(digits, directory=f"file://{tmp_path / 'bucket'}")
 
 
-def names(folder):
+def names(folder: pathlib.Path) -> list[str]:
+    """The names of the files in a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_local_dataset_stays_where_it_is(digits):
+def test_a_local_dataset_is_not_copied(digits: Dataset) -> None:
     assert staging.stage(digits, "train") is digits
 
 
-def test_a_split_of_a_bucket_is_copied_and_read(remote, digits):
+def test_a_split_of_a_bucket_is_copied_and_read(remote: Dataset, digits: Dataset) -> None:
     local = staging.stage(remote, "train")
     assert list(local.records("train")) == list(digits.records("train"))
     assert load_split(remote, "train").labels.numpy().tolist() == [r.label for r in digits.records("train")]
     assert names(staging.directory(digits.fingerprint)) == [".lock", *digits.shards["train"]]
 
 
-def test_what_is_there_is_not_copied_again_and_what_was_broken_off_goes_on(remote, digits):
+def test_a_finished_copy_is_reused_and_an_interrupted_one_continued(remote: Dataset, digits: Dataset) -> None:
     folder = staging.directory(digits.fingerprint)
     (name,) = digits.shards["train"]
     whole = pathlib.Path(digits.directory, name).read_bytes()
     folder.mkdir(parents=True)
-    # The first half as the broken-off copy left it; another byte in it would be found in the result.
+    # The first half as an interrupted copy left it, with one changed byte that shows whether it was reused.
     (folder / f".{name}.partial").write_bytes(b"!" + whole[1 : len(whole) // 2])
     staging.stage(remote, "train")
     assert (folder / name).read_bytes() == b"!" + whole[1:]
     staging.stage(remote, "train")
     assert (folder / name).read_bytes() == b"!" + whole[1:]
-    # One of another size is no copy of it.
+    # A file of another size is not a copy.
     (folder / name).write_bytes(b"short")
     staging.stage(remote, "train")
     assert (folder / name).read_bytes() == whole
 
 
-def _stage(dataset):
+def _stage(dataset: Dataset) -> str:
     return staging.stage(dataset, "train").directory
 
 
-def test_replicas_of_one_machine_share_a_copy(remote, digits):
+def test_replicas_of_one_machine_share_a_copy(remote: Dataset, digits: Dataset) -> None:
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        places = pool.map(_stage, [remote] * 2)
+        directories = pool.map(_stage, [remote] * 2)
     with ThreadPoolExecutor(4) as threads:
-        places += threads.map(_stage, [remote] * 4)
-    assert len(set(places)) == 1
-    assert list(dataclasses.replace(digits, directory=places[0]).records("train")) == list(digits.records("train"))
+        directories += threads.map(_stage, [remote] * 4)
+    assert len(set(directories)) == 1
+    copy = dataclasses.replace(digits, directory=directories[0])
+    assert list(copy.records("train")) == list(digits.records("train"))
     assert names(staging.directory(digits.fingerprint)) == [".lock", *digits.shards["train"]]
 
 
-def test_a_missing_shard_and_a_small_disk_are_one_line(remote, tmp_path, monkeypatch):
+def test_a_missing_shard_and_a_small_disk_are_one_line(
+    remote: Dataset, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     missing = dataclasses.replace(remote, shards={**remote.shards, "train": ("no.array_record",)})
     with pytest.raises(UserError, match=r"no\.array_record is missing: .* is incomplete; run prepare again"):
         staging.stage(missing, "train")
@@ -81,8 +87,8 @@ def test_a_missing_shard_and_a_small_disk_are_one_line(remote, tmp_path, monkeyp
         staging.stage(remote, "train")
 
 
-def test_a_disk_that_becomes_full_is_said_and_leaves_no_shard(remote, digits, tmp_path):
-    """A file that may not grow stands for the full disk: the kernel refuses the write either way."""
+def test_a_disk_that_fills_up_is_reported_and_leaves_no_shard(remote: Dataset, digits: Dataset) -> None:
+    """A file that cannot grow replaces the full disk: the kernel refuses the write either way."""
     (name,) = digits.shards["train"]
     folder = staging.directory(digits.fingerprint)
     folder.mkdir(parents=True)

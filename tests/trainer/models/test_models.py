@@ -1,4 +1,9 @@
+"""The networks by name: what they compute, what of them is trained, and which weights they start from."""
+
 import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -7,7 +12,7 @@ import pytest
 from trainer.models import applications, models, table
 from userinput.errors import UserError
 
-# Keras 3.15 hands its variables to h5py, which asks NumPy 2 for an array the old way.
+# h5py converts the variables of Keras 3.15 in a way that NumPy 2 deprecates.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning"
 )
@@ -26,7 +31,8 @@ BUILT = (
 
 
 @pytest.fixture
-def policy(request):
+def policy(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A precision of Keras, until the test ends."""
     keras.config.set_dtype_policy(request.param)
     yield request.param
     keras.config.set_dtype_policy("float32")
@@ -34,7 +40,7 @@ def policy(request):
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "mixed_float16"], indirect=True)
 @pytest.mark.parametrize("name", BUILT)
-def test_every_model_gives_float32_probabilities_for_uint8_images(name, policy):
+def test_every_model_gives_float32_probabilities_for_uint8_images(name: str, policy: str) -> None:
     model = models.build(name, image_size=32, num_classes=5, weights="none")
     probabilities = np.asarray(model(IMAGES))
     assert {variable.dtype for variable in model.trainable_variables} == {"float32"}
@@ -44,7 +50,7 @@ def test_every_model_gives_float32_probabilities_for_uint8_images(name, policy):
     assert np.allclose(probabilities.sum(axis=1), 1, atol=1e-5)
 
 
-def test_resnet50_keeps_its_base_frozen_and_its_head_is_the_codelabs(tmp_path):
+def test_resnet50_keeps_its_base_frozen_and_its_head_is_the_codelabs(tmp_path: Path) -> None:
     keras.utils.set_random_seed(1)
     base = keras.applications.ResNet50(weights=None, include_top=False, input_shape=(32, 32, 3))
     base.save_weights(str(tmp_path / "base.weights.h5"))
@@ -60,7 +66,7 @@ def test_resnet50_keeps_its_base_frozen_and_its_head_is_the_codelabs(tmp_path):
     assert all(np.array_equal(a, b) for a, b in zip(before, loaded.get_weights(), strict=True))
 
 
-def test_resnet50_from_scratch_trains_everything_and_has_the_same_variables(tmp_path):
+def test_resnet50_from_scratch_trains_everything_and_has_the_same_variables(tmp_path: Path) -> None:
     scratch = models.build("resnet50", image_size=32, num_classes=5, weights="none")
     base = keras.applications.ResNet50(weights=None, include_top=False, input_shape=(32, 32, 3))
     base.save_weights(str(tmp_path / "base.weights.h5"))
@@ -72,7 +78,7 @@ def test_resnet50_from_scratch_trains_everything_and_has_the_same_variables(tmp_
 
 
 @pytest.mark.parametrize("ending", [".weights.h5", ".keras"])
-def test_weights_of_a_file_are_taken(tmp_path, ending):
+def test_weights_of_a_file_are_loaded(tmp_path: Path, ending: str) -> None:
     keras.utils.set_random_seed(5)
     first = models.build("convnet", image_size=16, num_classes=3)
     path = str(tmp_path / f"saved{ending}")
@@ -82,14 +88,16 @@ def test_weights_of_a_file_are_taken(tmp_path, ending):
     assert all(np.array_equal(a, b) for a, b in zip(first.get_weights(), second.get_weights(), strict=True))
 
 
-def test_weights_that_cannot_be_had_are_an_error_and_never_a_random_start(tmp_path, monkeypatch):
-    def refuse(*args, **kwargs):
+def test_weights_that_are_not_available_are_an_error_and_never_a_random_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: Any, **kwargs: Any) -> None:
         raise OSError("URL fetch failure on https://storage.googleapis.com/...: None -- no route to host")
 
     monkeypatch.setattr(keras.utils, "get_file", refuse)
     monkeypatch.setattr("keras.src.applications.resnet.file_utils.get_file", refuse)
-    told = r"resnet50's imagenet weights could not be downloaded .*no route to host.*weights=none"
-    with pytest.raises(UserError, match=told):
+    message = r"resnet50's imagenet weights could not be downloaded .*no route to host.*weights=none"
+    with pytest.raises(UserError, match=message):
         models.build("resnet50", image_size=32, num_classes=3, weights="default")
     with pytest.raises(UserError, match="not found"):
         models.build("convnet", image_size=16, num_classes=3, weights=str(tmp_path / "no.weights.h5"))
@@ -105,20 +113,20 @@ def test_weights_that_cannot_be_had_are_an_error_and_never_a_random_start(tmp_pa
 @pytest.mark.parametrize(
     ("name", "size"), [("convnet", 7), ("mnist-cnn", 17), ("resnet50", 31), ("xception", 70), ("inceptionv3", 74)]
 )
-def test_images_that_are_too_small_are_refused(name, size):
+def test_images_that_are_too_small_are_refused(name: str, size: int) -> None:
     with pytest.raises(UserError, match=f"the dataset has {size}x{size}"):
         models.build(name, image_size=size, num_classes=3, weights="none")
 
 
-def test_mnist_cnn_is_the_articles_network():
+def test_mnist_cnn_is_the_articles_network() -> None:
     """Five convolutions of 128 channels, a dense layer of 128; on 28x28 pixels the last map is 6x6."""
     model = models.build("mnist-cnn", image_size=28, num_classes=10)
     assert [layer.filters for layer in model.layers if isinstance(layer, keras.layers.Conv2D)] == [128] * 5
     assert model.get_layer("conv5").output.shape == (None, 6, 6, 128)
 
 
-def test_a_frozen_base_gives_the_same_features_while_training(tmp_path):
-    """EfficientNet drops whole blocks out."""
+def test_a_frozen_base_gives_the_same_features_while_training(tmp_path: Path) -> None:
+    """EfficientNet has dropout of whole blocks."""
     base = keras.applications.EfficientNetV2B0(weights=None, include_top=False, input_shape=(32, 32, 3))
     base.save_weights(str(tmp_path / "base.weights.h5"))
     model = models.build("efficientnetv2-b0", image_size=32, num_classes=5, weights=str(tmp_path / "base.weights.h5"))
@@ -126,7 +134,7 @@ def test_a_frozen_base_gives_the_same_features_while_training(tmp_path):
     assert np.array_equal(features(IMAGES, training=True), features(IMAGES, training=False))
 
 
-def test_fine_tuning_trains_the_base_and_keeps_its_statistics(tmp_path):
+def test_fine_tuning_trains_the_base_and_keeps_its_statistics(tmp_path: Path) -> None:
     base = keras.applications.ResNet50(weights=None, include_top=False, input_shape=(32, 32, 3))
     base.save_weights(str(tmp_path / "base.weights.h5"))
     model = models.build(
@@ -139,7 +147,7 @@ def test_fine_tuning_trains_the_base_and_keeps_its_statistics(tmp_path):
     assert all(np.array_equal(a, b) for a, b in zip(before, model.get_weights(), strict=True))
 
 
-def test_the_table_is_what_the_installed_keras_has():
+def test_the_table_is_what_the_installed_keras_has() -> None:
     functions = {name for name, value in vars(keras.applications).items() if inspect.isfunction(value)}
     rows = table.APPLICATIONS.values()
     assert {row.function for row in rows} == functions
@@ -152,21 +160,23 @@ def test_the_table_is_what_the_installed_keras_has():
 
 
 @pytest.mark.parametrize("name", ["xception", "inceptionv3", "efficientnet-b0", "vgg16"])
-def test_the_smallest_image_size_is_keras_own(name):
+def test_the_smallest_image_size_is_keras_own(name: str) -> None:
     row = table.APPLICATIONS[name]
     smaller = (row.smallest_image_size - 1, row.smallest_image_size - 1, 3)
     with pytest.raises(ValueError, match=f"at least {row.smallest_image_size}x"):
         getattr(keras.applications, row.function)(weights=None, include_top=False, input_shape=smaller)
 
 
-def test_efficientnet_restored_without_its_download_computes_what_was_trained(tmp_path, monkeypatch):
-    """Keras adds a layer with weights="imagenet" only; an evaluation on a machine without network builds without."""
+def test_efficientnet_restored_without_its_download_computes_what_was_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keras adds a layer only with weights="imagenet"; an evaluation on a machine without network builds without it."""
     shape = {"include_top": False, "input_shape": (32, 32, 3)}
     source = keras.applications.EfficientNetB0(weights=None, **shape)
     source.get_layer(index=2).adapt_mean.assign([0.485, 0.456, 0.406])
     source.get_layer(index=2).adapt_variance.assign([0.229, 0.224, 0.225])
     source.save_weights(str(tmp_path / "notop.weights.h5"))
-    # Only the download is replaced; Keras loads the file that it gives.
+    # Only the download is replaced; Keras loads the file that it returns.
     found = lambda *args, **kwargs: str(tmp_path / "notop.weights.h5")  # noqa: E731
     monkeypatch.setattr("keras.src.applications.efficientnet.file_utils.get_file", found)
     published = keras.applications.EfficientNetB0(weights="imagenet", **shape)

@@ -1,14 +1,17 @@
 """A user's own network: found by name, checked, part of the run's identity, evaluated and exported like the others."""
 
+import hashlib
 import json
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support.modules import run_module
 from trainer.checkpoints import identity as run_identity
 from trainer.config import TrainConfig
-from trainer.models import models
+from trainer.models import models, user_model
 from userinput.errors import UserError
 
 MODEL = """
@@ -30,15 +33,16 @@ def failing(**options):
 def narrow(image_size):
     return None
 """
+Writer = Callable[..., str]
 GOOD = {"dtype": "uint8", "units": "num_classes", "activation": "softmax"}
 
 
 @pytest.fixture
-def write(tmp_path, monkeypatch):
-    """Put a module where Python looks for it; each test's has a name of its own."""
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Writer]:
+    """Write a module to a folder on Python's path; each test uses another name."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    def written(name, text=None, **changes):
+    def written(name: str, text: str | None = None, **changes: str) -> str:
         (tmp_path / f"{name}.py").write_text(text or MODEL.format(**{**GOOD, **changes}))
         return name
 
@@ -48,7 +52,7 @@ def write(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("number", "model", "told"),
+    ("number", "model", "expected"),
     [
         (1, "nowhere.net:build", "module 'nowhere' not found in"),
         (2, "{0}.net:build", "module '{0}.net' not found in"),
@@ -62,16 +66,16 @@ def write(tmp_path, monkeypatch):
         (6, "{0}:narrow", "failed: TypeError: narrow() got an unexpected keyword argument"),
     ],
 )
-def test_what_is_wrong_with_the_function_is_one_line(write, number, model, told):
+def test_what_is_wrong_with_the_function_is_one_line(write: Writer, number: int, model: str, expected: str) -> None:
     module = write(f"own{number}")
     with pytest.raises(UserError) as caught:
         models.build(model.format(module), image_size=16, num_classes=3)
-    assert told.format(module) in str(caught.value)
+    assert expected.format(module) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("number", "changes", "told"),
+    ("number", "changes", "expected"),
     [
         (1, {"dtype": "float32"}, "a model float32 [None, 16, 16, 3] -> float32 [None, 3]; expected one input uint8"),
         (2, {"units": "num_classes + 1"}, "-> float32 [None, 4]; expected"),
@@ -80,15 +84,17 @@ def test_what_is_wrong_with_the_function_is_one_line(write, number, model, told)
         (5, {"text": "1 / 0"}, "importing made5 failed: ZeroDivisionError: division by zero ("),
     ],
 )
-def test_what_is_wrong_with_the_network_is_one_line(write, number, changes, told):
+def test_what_is_wrong_with_the_network_is_one_line(
+    write: Writer, number: int, changes: dict[str, str], expected: str
+) -> None:
     module = write(f"made{number}", **changes)
     with pytest.raises(UserError) as caught:
         models.build(f"{module}:build", image_size=16, num_classes=3)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_other_source_is_another_run(write):
+def test_other_source_is_another_run(write: Writer) -> None:
     config = TrainConfig(model=f"{write('hashed')}:build")
     first = run_identity.run_id(config, "data", "")
     assert run_identity.run_id(config, "data", "") == first
@@ -99,8 +105,17 @@ def test_other_source_is_another_run(write):
         run_identity.run_id(TrainConfig(model="nowhere_at_all:build"), "data", "")
 
 
+def test_a_network_in_custom_is_known_by_the_files_of_that_folder() -> None:
+    """A change elsewhere in the trainer must not start a new run."""
+    folder = Path(user_model.__file__).parent / "custom"
+    expected = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        expected.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode() + path.read_bytes())
+    assert user_model.digest("trainer.models.custom.separable:build") == expected.hexdigest()
+
+
 @pytest.mark.slow
-def test_own_networks_are_trained_evaluated_and_refused_with_other_code(digits_directory, tmp_path):
+def test_own_networks_are_trained_evaluated_and_refused_with_other_code(digits_directory: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MODEL.format(**GOOD))
     run = [f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path / 'run'}"]
     environment = {"PYTHONPATH": ":".join([str(tmp_path), *filter(None, sys.path)])}
