@@ -1,6 +1,6 @@
-"""What Google's machines can carry, checked before anything is queued; and old jobs converted.
+"""Checks of Vertex AI training jobs and conversion of AI Platform Training jobs; no job is submitted here.
 
-Standard library only; PyYAML is imported where YAML is read.
+It uses only the standard library, and PyYAML to read and write YAML.
 """
 
 from accelerators.catalogue.catalogue import Catalogue, load_catalogue

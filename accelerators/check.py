@@ -1,4 +1,4 @@
-"""Checks of worker pools and custom jobs that Python code holds; files are read in `document`."""
+"""Checks of worker pools and custom jobs as Python values; files are read in `document`."""
 
 from datetime import date
 from typing import Any

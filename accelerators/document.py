@@ -42,7 +42,7 @@ def check_file(
         Errors and warnings; an empty list when nothing is wrong.
 
     Raises:
-        UserError: If the file cannot be read or is none of these.
+        UserError: If the file cannot be read or is of another kind.
     """
     return examine_file(path, region=region, catalogue=catalogue, today=today).findings
 

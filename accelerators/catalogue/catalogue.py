@@ -39,7 +39,7 @@ class Catalogue:
     counts: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
     """(machine_type, accelerator_type) -> valid accelerator_count per replica; a missing pair is not allowed."""
     regions: dict[tuple[str, str], RegionEntry] = field(default_factory=dict)
-    """(accelerator_type, region) -> what the locations and quota pages say."""
+    """(accelerator_type, region) -> the offer according to the locations and quota pages."""
     training_regions: dict[str, bool] = field(default_factory=dict)
     """Region -> whether all sources list it for custom training; a region that no source lists is missing."""
     legacy_machines: dict[str, LegacyMachine] = field(default_factory=dict)

@@ -17,7 +17,7 @@ SUCCESSORS: dict[str, tuple[str, ...]] = {
 }
 """Retired accelerator -> its replacements, the usual choice first; all of them attach to N1 machines."""
 
-Offer = tuple[str, str, int]
+_Offer = tuple[str, str, int]
 """machine_type, accelerator_type, accelerator_count."""
 
 TOO_SMALL_FOR_GPUS = "n1-highmem-2"
@@ -62,16 +62,16 @@ def offers_like(catalogue: Catalogue, demand: Demand) -> list[str]:
     """Return the accelerators that are offered in this number, those on the most similar machines first."""
     everything = _pool(catalogue, demand.region, demand.scheduling_strategy, demand.today)
     able = [offer for offer in everything if offer[2] == demand.accelerator_count]
-    able.sort(key=lambda offer: machine_distance(catalogue, demand.machine_type, offer[0]))
+    able.sort(key=lambda offer: _machine_distance(catalogue, demand.machine_type, offer[0]))
     return list(dict.fromkeys(accelerator for _, accelerator, _ in able))
 
 
-def _best(catalogue: Catalogue, demand: Demand, offers: Iterable[Offer]) -> list[Offer]:
+def _best(catalogue: Catalogue, demand: Demand, offers: Iterable[_Offer]) -> list[_Offer]:
     return nsmallest(_SHOWN, offers, key=lambda offer: (_distance(catalogue, demand, offer), offer))
 
 
 @lru_cache(maxsize=256)
-def _pool(catalogue: Catalogue, region: str, strategy: str, today: date) -> tuple[Offer, ...]:
+def _pool(catalogue: Catalogue, region: str, strategy: str, today: date) -> tuple[_Offer, ...]:
     """Return every valid (machine, accelerator, count) for that region, scheduling strategy and day."""
     return tuple(
         (machine, accelerator, count)
@@ -91,10 +91,10 @@ def _offered(catalogue: Catalogue, accelerator: str, region: str, strategy: str,
     return not region or (offer is not None and offer.training == "yes")
 
 
-def _distance(catalogue: Catalogue, demand: Demand, offer: Offer) -> float:
+def _distance(catalogue: Catalogue, demand: Demand, offer: _Offer) -> float:
     machine, accelerator, count = offer
     distance = abs(log2(count / max(demand.accelerator_count, 1)))
-    distance += machine_distance(catalogue, demand.machine_type, machine)
+    distance += _machine_distance(catalogue, demand.machine_type, machine)
     if accelerator != demand.accelerator_type:
         successors = SUCCESSORS.get(demand.accelerator_type, ())
         distance += successors.index(accelerator) / 4 if accelerator in successors else 2
@@ -102,7 +102,7 @@ def _distance(catalogue: Catalogue, demand: Demand, offer: Offer) -> float:
 
 
 @lru_cache(maxsize=32768)
-def machine_distance(catalogue: Catalogue, one: str, other: str) -> float:
+def _machine_distance(catalogue: Catalogue, one: str, other: str) -> float:
     """Return how different two machine types are: 0 if equal, about 1 at twice the size, more across series."""
     if one == other:
         return 0.0
@@ -134,7 +134,7 @@ def machines(catalogue: Catalogue, name: str) -> tuple[str, ...]:
     family = name.rsplit("-", 1)[0] + "-"
     # A family is what comes before a size: n1-standard8 is a misspelt name, not any machine of N1.
     relatives = [known for known in catalogue.machines if known.startswith(family) and _SIZE.search(name)]
-    by_size = nsmallest(_SHOWN, relatives, key=lambda known: (machine_distance(catalogue, name, known), known))
+    by_size = nsmallest(_SHOWN, relatives, key=lambda known: (_machine_distance(catalogue, name, known), known))
     return tuple(by_size) or closest(name, catalogue.machines, _SHOWN)
 
 

@@ -11,6 +11,7 @@ from accelerators.document import examine_file
 from accelerators.job.finding import Finding
 from accelerators.pipeline.check import Examination
 from accelerators.rules.rules import RULES
+from userinput import cli
 from userinput.errors import UserError
 from userinput.spelling import did_you_mean
 
@@ -46,7 +47,7 @@ def run(arguments: list[str]) -> int:
     return max(_code(result, strict=options.strict) for _, result in results)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> cli.Parser:
     made = parser("check", _DESCRIPTION, _EPILOGUE)
     made.add_argument("files", nargs="+", metavar="FILE", help="file to check; - for standard input")
     made.add_argument("--region", metavar="R", help="region of the job; without it, regions are not checked")
@@ -90,7 +91,7 @@ def _examine(
 
 def _code(result: Examination | UserError, *, strict: bool) -> int:
     if isinstance(result, UserError):
-        return 2
+        return cli.WRONG_INPUT
     return int(any(strict or finding.severity == "error" for finding in result.findings))
 
 

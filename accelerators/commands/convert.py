@@ -9,6 +9,7 @@ from accelerators.commands.options import add_today, parser, tables
 from accelerators.legacy.command_line import Command, read_command
 from accelerators.legacy.convert import Conversion, convert
 from accelerators.legacy.report import LegacyInputError, Report
+from userinput import cli
 from userinput.errors import UserError
 from userinput.reading import read
 from userinput.spelling import camel
@@ -40,35 +41,38 @@ def run(arguments: list[str]) -> int:
     options = _parser().parse_args(own)
     if not options.config and not words:
         _parser().error("nothing to convert: give a config.yaml, a command line after --, or both")
-    report = Report()
     try:
-        command = read_command(words, report) if words else None
-        document = _document(options.config, command, report)
-        conversion = convert(
-            document,
-            command,
-            report=report,
-            replace_retired=options.replace_retired,
-            as_parameters=options.pipeline_parameters,
-            catalogue=tables(options),
-            today=options.today,
-        )
+        conversion = _conversion(options, words)
     except LegacyInputError as error:
         for problem in error.problems:
             print(f"error: {problem}", file=sys.stderr)
-        return 2
-    shown, remark = conversion.job if conversion.parameters is None else conversion.parameters, ""
+        return cli.WRONG_INPUT
+    shown, command = conversion.job if conversion.parameters is None else conversion.parameters, ""
     if options.gcloud:
-        shown, remark = _for_gcloud(conversion.job, conversion.region)
+        shown, command = _for_gcloud(conversion.job, conversion.region)
     print(_as_yaml(shown), end="")
     sys.stdout.flush()
     _print_report(conversion)
-    if remark:
-        print(remark, file=sys.stderr)
-    return 1 if conversion.needs_decision else 0
+    if command:
+        print(f"submit it with: {command}", file=sys.stderr)
+    return cli.FAILED if conversion.needs_decision else cli.DONE
 
 
-def _parser() -> argparse.ArgumentParser:
+def _conversion(options: argparse.Namespace, words: list[str]) -> Conversion:
+    report = Report()
+    command = read_command(words, report) if words else None
+    return convert(
+        _document(options.config, command, report),
+        command,
+        report=report,
+        replace_retired=options.replace_retired,
+        as_parameters=options.pipeline_parameters,
+        catalogue=tables(options),
+        today=options.today,
+    )
+
+
+def _parser() -> cli.Parser:
     made = parser("convert", _DESCRIPTION, _EPILOGUE)
     made.usage = "%(prog)s [options] [config.yaml] [-- gcloud ai-platform jobs submit training ... [-- args]]"
     made.add_argument("config", nargs="?", metavar="config.yaml", help="config file of the job; - for standard input")
@@ -139,7 +143,7 @@ def _for_gcloud(job: dict[str, Any], region: str) -> tuple[dict[str, Any], str]:
         flags.append(shlex.quote("--labels=" + ",".join(f"{key}={value}" for key, value in job["labels"].items())))
     if "encryption_spec" in job:
         flags.append(f"--kms-key={shlex.quote(job['encryption_spec']['kms_key_name'])}")
-    return config, "submit it with: " + " ".join(flags)
+    return config, " ".join(flags)
 
 
 def _camel(value: Any) -> Any:

@@ -1,1 +1,1 @@
-"""Jobs of AI Platform Training (shut down on 2025-01-31) and what they become on Vertex AI."""
+"""The conversion of AI Platform Training jobs (shut down on 2025-01-31); Vertex AI jobs are not read here."""

@@ -12,14 +12,14 @@ _SERVICES = ("ai-platform", "ml-engine")
 _TRACKS = ("alpha", "beta")
 _COMMAND = ("jobs", "submit", "training")
 
-VALUE_FLAGS = frozenset(
+_VALUE_FLAGS = frozenset(
     "--config --module-name --package-path --packages --staging-bucket --job-dir --region --scale-tier "
     "--runtime-version --python-version --use-chief-in-tf-config --service-account --kms-key --kms-keyring "
     "--kms-location --kms-project --labels --network --tpu-tf-version --worker-count --parameter-server-count".split()
 ) | {f"--{role}-{part}" for role in ROLE_FLAGS for part in ("machine-type", "accelerator", "image-uri")}
 """Flags of the command with a value (gcloud SDK 528, alpha and beta included)."""
 
-SWITCHES = frozenset({"--enable-web-access", "--stream-logs", "--async"})
+_SWITCHES = frozenset({"--enable-web-access", "--stream-logs", "--async"})
 """Flags of the command without a value; --no-... disables them."""
 
 _GLOBAL_VALUES = frozenset(
@@ -132,7 +132,7 @@ def _flags(words: list[str], command: Command, problems: list[str], report: Repo
             positional.append(word)
             continue
         name, equals, value = word.partition("=")
-        if name in VALUE_FLAGS | _GLOBAL_VALUES:
+        if name in _VALUE_FLAGS | _GLOBAL_VALUES:
             if equals:
                 command.flags[name] = value
             else:
@@ -153,10 +153,10 @@ def _plain_dashes(word: str, report: Report) -> str:
 
 def _switch(name: str, command: Command, problems: list[str]) -> None:
     positive = "--" + name.removeprefix("--no-") if name.startswith("--no-") else name
-    if positive in SWITCHES:
+    if positive in _SWITCHES:
         command.flags[positive] = "false" if positive != name else "true"
     elif positive not in _GLOBAL_SWITCHES:
-        near = closest(name, VALUE_FLAGS | SWITCHES)
+        near = closest(name, _VALUE_FLAGS | _SWITCHES)
         hint = f"did you mean {near[0]}?" if near else "arguments of your own program go after ' -- '"
         problems.append(f"{quoted(name)} is not a flag of `gcloud ai-platform jobs submit training`; {hint}")
 

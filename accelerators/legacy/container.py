@@ -5,9 +5,9 @@ from typing import Any
 
 from accelerators.legacy.report import Report
 
-IMAGE_PLACEHOLDER = "IMAGE_URI"
-MODULE_PLACEHOLDER = "PYTHON_MODULE"
-PACKAGE_PLACEHOLDER = "gs://BUCKET/PACKAGE.tar.gz"
+_IMAGE_PLACEHOLDER = "IMAGE_URI"
+_MODULE_PLACEHOLDER = "PYTHON_MODULE"
+_PACKAGE_PLACEHOLDER = "gs://BUCKET/PACKAGE.tar.gz"
 
 # Prebuilt training images: TensorFlow versions with Python 3.7 and, as .py310, with 3.10 (page of 2026-07-15).
 _WITHOUT_SUFFIX = {(1, 15), *((2, minor) for minor in (1, 2, 3, 4, 5, 6, 7, 8, 9, 11))}
@@ -36,9 +36,9 @@ class Task:
         return {"container_spec": self._container_spec(config, role)}
 
     def _container_spec(self, config: dict[str, Any], role: str) -> dict[str, Any]:
-        image = config.get("imageUri") or self.image or IMAGE_PLACEHOLDER
-        if image == IMAGE_PLACEHOLDER:
-            message = f"missing; replace {IMAGE_PLACEHOLDER} with your container image"
+        image = config.get("imageUri") or self.image or _IMAGE_PLACEHOLDER
+        if image == _IMAGE_PLACEHOLDER:
+            message = f"missing; replace {_IMAGE_PLACEHOLDER} with your container image"
             self.report.add("decide", "masterConfig.imageUri", message)
         elif re.match(r"(\w+\.)?gcr\.io/", image):
             message = f"{image}: Artifact Registry serves Container Registry addresses now; check that it can be pulled"
@@ -101,19 +101,19 @@ def _packages(training: dict[str, Any], report: Report) -> list[str]:
         found = ", ".join(local) or "missing"
         message = (
             f"{found}; gcloud built and uploaded it: build a source distribution, copy it to Cloud Storage and "
-            f"replace {PACKAGE_PLACEHOLDER} with its address"
+            f"replace {_PACKAGE_PLACEHOLDER} with its address"
         )
         report.add("decide", "packageUris", message)
-        uris.append(PACKAGE_PLACEHOLDER)
+        uris.append(_PACKAGE_PLACEHOLDER)
     return uris
 
 
 def _module(training: dict[str, Any], report: Report) -> str:
     module = training.get("pythonModule")
     if not module:
-        message = f"missing; replace {MODULE_PLACEHOLDER} with the module that starts your program"
+        message = f"missing; replace {_MODULE_PLACEHOLDER} with the module that starts your program"
         report.add("decide", "pythonModule", message)
-    return str(module or MODULE_PLACEHOLDER)
+    return str(module or _MODULE_PLACEHOLDER)
 
 
 def _executor_image(training: dict[str, Any], report: Report, *, gpu: bool) -> str:
@@ -123,11 +123,11 @@ def _executor_image(training: dict[str, Any], report: Report, *, gpu: bool) -> s
     release = (int(parts.group(1)[:3]), int(parts.group(2)[:3])) if parts else (0, 0)
     if release not in _WITHOUT_SUFFIX | _PY310:
         message = (
-            f"there is no prebuilt image for {version or 'a missing version'}; replace {IMAGE_PLACEHOLDER} with one, "
+            f"there is no prebuilt image for {version or 'a missing version'}; replace {_IMAGE_PLACEHOLDER} with one, "
             "preferably your own container image with your package"
         )
         report.add("decide", "runtimeVersion", message)
-        return IMAGE_PLACEHOLDER
+        return _IMAGE_PLACEHOLDER
     continent = _CONTINENTS.get(str(training.get("region", "")).split("-")[0], "us")
     suffix = "" if release in _WITHOUT_SUFFIX else ".py310"
     kind = "gpu" if gpu else "cpu"

@@ -66,41 +66,59 @@ def convert(
         LegacyInputError: If the input has mistakes; it names them all.
     """
     notes = report or Report()
-    job = read_config(document, notes) if document is not None else {}
-    if command is not None:
-        job = merge(job, command, notes)
-    elif document is None:
-        raise LegacyInputError(["nothing to convert: give a config.yaml, a command line after ' -- ', or both"])
-    old = job.get("trainingInput", {})
-    region = str(old.get("region") or "")
-    if region and "$" not in region:
-        message = f"not a field of the job; submit the job or the pipeline to {region} (with gcloud: --region={region})"
-        notes.add("changed", "region", message)
+    job = _merged(document, command, notes)
+    training = job.get("trainingInput", {})
+    region = _region(training, notes)
     tables, day = catalogue or load_catalogue(), today or date.today()
-    known = region if region in tables.training_regions else ""
     converter = MachineConverter(
-        catalogue=tables, report=notes, replace_retired=replace_retired, region=known, today=day
+        catalogue=tables,
+        report=notes,
+        replace_retired=replace_retired,
+        region=region if region in tables.training_regions else "",
+        today=day,
     )
     made = vertex_job(job, converter, notes)
     # The report already has a region that is a shell variable.
-    findings = _checked(made, "" if "$" in region else region, tables, day)
-    parameters = None
-    if as_parameters:
-        parameters = pipeline_parameters(made, notes, old)
-        findings = check_worker_pools(
-            worker_pools(parameters),
-            region=None if "$" in region else region or None,
-            scheduling_strategy=parameters["scheduling_strategy"],
-            timeout_seconds=parameters.get("timeout_seconds"),
-            restart_job_on_worker_restart=parameters["replica_count"] > 1,  # as the pipeline sets it
-            catalogue=tables,
-            today=day,
-        )
-        findings = [finding for finding in findings if finding.rule != "placeholder-image"]
+    checked_region = "" if "$" in region else region
+    if not as_parameters:
+        findings = _check_job(made, checked_region, tables, day)
+        return Conversion(job=made, region=region, report=notes, findings=findings)
+    parameters = pipeline_parameters(made, notes, training)
+    findings = _check_parameters(parameters, checked_region, tables, day)
     return Conversion(job=made, parameters=parameters, region=region, report=notes, findings=findings)
 
 
-def _checked(job: dict[str, Any], region: str, catalogue: Catalogue, today: date) -> list[Finding]:
+def _merged(document: Any, command: Command | None, report: Report) -> dict[str, Any]:
+    """Return the Job of the file and the command line."""
+    if document is None and command is None:
+        raise LegacyInputError(["nothing to convert: give a config.yaml, a command line after ' -- ', or both"])
+    job = read_config(document, report) if document is not None else {}
+    return job if command is None else merge(job, command, report)
+
+
+def _region(training: dict[str, Any], report: Report) -> str:
+    region = str(training.get("region") or "")
+    if region and "$" not in region:
+        message = f"not a field of the job; submit the job or the pipeline to {region} (with gcloud: --region={region})"
+        report.add("changed", "region", message)
+    return region
+
+
+def _check_job(job: dict[str, Any], region: str, catalogue: Catalogue, today: date) -> list[Finding]:
     if "trial_job_spec" in job:
         return examine(job, "the job", region=region, catalogue=catalogue, today=today).findings
     return check_custom_job(job, region=region, catalogue=catalogue, today=today)
+
+
+def _check_parameters(parameters: dict[str, Any], region: str, catalogue: Catalogue, today: date) -> list[Finding]:
+    findings = check_worker_pools(
+        worker_pools(parameters),
+        region=region,
+        scheduling_strategy=parameters["scheduling_strategy"],
+        timeout_seconds=parameters.get("timeout_seconds"),
+        restart_job_on_worker_restart=parameters["replica_count"] > 1,  # as the pipeline sets it
+        catalogue=catalogue,
+        today=today,
+    )
+    # The pipeline has its own container image.
+    return [finding for finding in findings if finding.rule != "placeholder-image"]

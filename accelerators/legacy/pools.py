@@ -34,7 +34,7 @@ def _expanded(training: dict[str, Any], converter: MachineConverter, report: Rep
     if tier == "CUSTOM":
         return wanted
     if "masterType" in own:
-        message = f"{tier}, but masterType is given, which only CUSTOM allowed; treated as CUSTOM, so check it"
+        message = f"{tier}, but masterType is set, which only CUSTOM allowed; treated as CUSTOM, so check it"
         report.add("decide", "scaleTier", message)
         return wanted
     for name in own:

@@ -5,7 +5,7 @@ from typing import Any
 from accelerators.legacy.report import Report
 from userinput.spelling import closest, listed
 
-DEFAULT_METRIC = "training/hptuning/metric"
+_DEFAULT_METRIC = "training/hptuning/metric"
 """The metric tag of jobs that named none (ml v1 API reference)."""
 
 _ALGORITHMS = ("GRID_SEARCH", "RANDOM_SEARCH")
@@ -51,7 +51,7 @@ def _metric(old: dict[str, Any], report: Report) -> dict[str, str]:
         hint = closest(goal, ("MAXIMIZE", "MINIMIZE")) or ("MAXIMIZE",)
         report.add("decide", "hyperparameters.goal", f"{goal} is not a goal; treated as {hint[0]}")
         goal = hint[0]
-    tag = old.get("hyperparameterMetricTag") or DEFAULT_METRIC
+    tag = old.get("hyperparameterMetricTag") or _DEFAULT_METRIC
     message = f"{tag} is the metric_id now; the program has to report it with the cloudml-hypertune package"
     report.add("doubtful", "hyperparameters.hyperparameterMetricTag", message)
     return {"metric_id": str(tag), "goal": goal}

@@ -1,1 +1,1 @@
-"""The rules of the service for a custom job, one file per subject; facts come from `catalogue`."""
+"""The rules for a custom job, one file per subject; facts are in `catalogue`, rules for pipelines in `pipeline`."""

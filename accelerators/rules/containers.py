@@ -7,7 +7,7 @@ from accelerators.job.run_time import AtRunTime, known
 from accelerators.rules.job import Job, Pool
 from userinput.spelling import closest, listed
 
-MAX_LISTED = 100
+_MAX_LISTED = 100
 """Maximum number of env entries, and of package URIs, per pool (API reference)."""
 
 _DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
@@ -41,8 +41,8 @@ def _task(job: Job, spec: dict[str, Any], name: str, path: str) -> None:
             job.note("required-field", "error", path, f"{key} is missing; {name} requires it")
     for key in ("env", "package_uris"):
         many = spec.get(key)
-        if isinstance(many, list) and len(many) > MAX_LISTED:
-            message = f"found {len(many)} entries; expected at most {MAX_LISTED}"
+        if isinstance(many, list) and len(many) > _MAX_LISTED:
+            message = f"found {len(many)} entries; expected at most {_MAX_LISTED}"
             job.note("list-length", "error", f"{path}.{key}", message)
     for key in ("image_uri", "executor_image_uri"):
         if is_placeholder(spec.get(key)):

@@ -202,7 +202,7 @@ def _cloud_tpu(job: Job, pool: Pool, path: str) -> None:
 def _tpu_topology(job: Job, pool: Pool, path: str) -> None:
     machine = pool.machine["machine_type"]
     if pool.accelerator or pool.machine.get("accelerator_count"):
-        message = f"{machine} does not take accelerator_type or accelerator_count; set tpu_topology, e.g. 2x2"
+        message = f"{machine} accepts neither accelerator_type nor accelerator_count; set tpu_topology, e.g. 2x2"
         job.note("accelerator-machine", "error", path, message)
     elif not pool.machine.get("tpu_topology"):
         job.note("tpu", "error", path, f"tpu_topology is missing; {machine} needs one, e.g. 2x2")

@@ -24,7 +24,7 @@ def _is_training_region(job: Job) -> bool:
         zone = _ZONE.fullmatch(region)
         near = (zone.group(1),) if zone else closest(region, job.catalogue.training_regions, 3)
         found = "is a zone" if zone else "is not a region with custom training"
-        job.note("region", "error", "region", f"{region!r} {found}; give a region such as europe-west4", near)
+        job.note("region", "error", "region", f"{region!r} {found}; use a region such as europe-west4", near)
         return False
     if not job.catalogue.training_regions[region]:
         message = f"custom training in {region} is doubtful: only some of Google's pages list it; try a short job first"

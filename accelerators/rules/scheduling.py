@@ -7,7 +7,7 @@ from accelerators.job.shape import seconds
 from accelerators.rules.job import Job, Pool
 from userinput.spelling import closest, listed
 
-MAX_FLEX_START_SECONDS = 7 * 24 * 3600
+_MAX_FLEX_START_SECONDS = 7 * 24 * 3600
 """A FLEX_START job runs for at most 7 days (page on Dynamic Workload Scheduler, 2026-07-23)."""
 
 _DEPRECATED = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
@@ -43,7 +43,7 @@ def _flex_start(job: Job, path: str) -> None:
         message = "FLEX_START needs the same machine_spec in all pools, but these differ; make them equal"
         job.note("flex-start-pools", "error", f"{job.prefix}worker_pool_specs", message)
     timeout = job.scheduling.get("timeout")
-    if isinstance(timeout, str) and seconds(timeout) > MAX_FLEX_START_SECONDS:
+    if isinstance(timeout, str) and seconds(timeout) > _MAX_FLEX_START_SECONDS:
         message = (
             f"timeout is {timeout}, but FLEX_START runs for at most 7 days; "
             "use 604800s or less and resume from a checkpoint"
