@@ -1,7 +1,7 @@
-"""A pipeline of independent trivial steps: localvertex against kfp.local, side by side in one run.
+"""A pipeline of independent trivial steps: localvertex compared with kfp.local.
 
-Run it as `python benchmarks/local_run.py`. Both run the same component functions with the same Python, without
-caches, alternating; the figures are medians of the wall time of whole runs.
+Run it as `python benchmarks/local_run.py`. Both run the same component functions with the same Python, alternately and
+without caches; the figures are medians of the wall time of whole runs.
 """
 
 import argparse
@@ -23,12 +23,12 @@ import localvertex
 
 @dsl.component(base_image="python:3.11", install_kfp_package=False)
 def double(n: int) -> int:
-    """A step that does nothing worth mentioning."""
+    """Double a number, to have a step without work."""
     return 2 * n
 
 
 def make_pipeline(num_steps: int) -> Any:
-    """A pipeline of independent steps."""
+    """Return a pipeline of independent steps."""
 
     @dsl.pipeline(name="trivial")
     def trivial() -> None:
@@ -39,7 +39,7 @@ def make_pipeline(num_steps: int) -> Any:
 
 
 def seconds_of(run: Callable[[], object]) -> float:
-    """Wall time of a call, its output swallowed."""
+    """Return the wall time of a call in seconds; its output is discarded."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         start = time.perf_counter()
         run()
@@ -47,7 +47,7 @@ def seconds_of(run: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Prints the medians and their ratio."""
+    """Print the medians and their ratio."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=3)
@@ -68,9 +68,9 @@ def main() -> None:
     ours_median, theirs_median = statistics.median(ours), statistics.median(theirs)
     print(f"{options.steps} independent steps, median of {options.repeats} runs")
     per_step = [1000 * seconds / options.steps for seconds in (theirs_median, ours_median)]
-    print(f"kfp.local    {theirs_median:6.2f} s   {per_step[0]:4.0f} ms a step")
+    print(f"kfp.local    {theirs_median:6.2f} s   {per_step[0]:4.0f} ms per step")
     ratio = f"{theirs_median / ours_median:.2f} times as fast"
-    print(f"localvertex  {ours_median:6.2f} s   {per_step[1]:4.0f} ms a step   {ratio}")
+    print(f"localvertex  {ours_median:6.2f} s   {per_step[1]:4.0f} ms per step   {ratio}")
 
 
 if __name__ == "__main__":

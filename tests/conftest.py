@@ -1,4 +1,4 @@
-"""What all tests share: a quiet TensorFlow, and the checkout's paths."""
+"""What all tests share: a quiet TensorFlow, the checkout's paths, prepared data and compiled files."""
 
 import os
 import pathlib
@@ -15,20 +15,20 @@ from tests.support.shared import locked, make_once, run_folder
 
 TRAINING_IMAGE = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64
 
-# Read by TensorFlow when it is imported, in this process and in every child.
+# TensorFlow reads these when it is imported, in this process and in every child.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ.setdefault("PYTHONHASHSEED", "0")
-# gs:// of the tests is on loopback: milliseconds between attempts (to which TensorFlow adds up to one second), and few.
+# Cloud Storage is on loopback here: few attempts, milliseconds apart (to which TensorFlow adds up to one second).
 os.environ.setdefault("GCS_RETRY_CONFIG_MAX_RETRIES", "3")
 os.environ.setdefault("GCS_RETRY_CONFIG_INIT_DELAY_TIME_US", "1000")
 os.environ.setdefault("GCS_RETRY_CONFIG_MAX_DELAY_TIME_US", "20000")
-# Set by the `make test` that runs this: a make started here would take itself for a part of that one.
+# Set by the `make test` that runs this; a make started by a test would take itself for a part of it.
 for name in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
     os.environ.pop(name, None)
 
-# Started in the background, a shell lets its children ignore Ctrl-C, and these theirs: the tests send it.
+# A shell makes its background jobs ignore Ctrl-C, and their children inherit that; tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -46,7 +46,7 @@ def python() -> str:
 
 @pytest.fixture
 def build_folder(repository: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
-    """The checkout's build/, for this test alone: tests that compile there wait for each other."""
+    """The checkout's build/ for this test alone: tests that compile there take turns."""
     with locked(run_folder(tmp_path_factory) / "build.lock"):
         yield repository / "build"
 
@@ -93,7 +93,7 @@ def digits_directory(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def undisturbed(
     digits_directory: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[int], pathlib.Path]:
-    """Checkpoint directories of exact runs that nothing happens to, by number of workers."""
+    """Checkpoint directories of exact runs without a disturbance, by number of workers."""
 
     def run(num_workers: int) -> pathlib.Path:
         def make(folder: pathlib.Path) -> None:
@@ -107,6 +107,6 @@ def undisturbed(
 
 @pytest.fixture(scope="module")
 def cloud_storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudStorage]:
-    """A Cloud Storage on loopback; give `cloud_storage.environment` to the processes that shall use it."""
+    """A Cloud Storage server on loopback; processes reach it through `cloud_storage.environment`."""
     with CloudStorage(tmp_path_factory.mktemp("cloud-storage")) as server:
         yield server

@@ -1,4 +1,4 @@
-"""The commands of the pages that no package's own tests cover, run as they stand there; links lead somewhere."""
+"""The commands of the pages that no package's own tests cover, run as written; links resolve."""
 
 import json
 import os
@@ -107,7 +107,7 @@ def test_the_commands_of_the_schedules_page(python: str, repository: pathlib.Pat
 
 
 @pytest.mark.parametrize("page", ["README.md", *PAGES])
-def test_links_between_the_pages_lead_somewhere(repository: pathlib.Path, page: str) -> None:
+def test_links_between_the_pages_resolve(repository: pathlib.Path, page: str) -> None:
     text = (repository / page).read_text()
     targets = [t for t in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in t]
     assert [t for t in targets if not (repository / page).parent.joinpath(t).exists()] == []

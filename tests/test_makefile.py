@@ -1,4 +1,4 @@
-"""The Makefile on a clone without `.venv`: what it says where it cannot go on."""
+"""The Makefile on a clone without `.venv`: its messages when it cannot continue."""
 
 import pathlib
 import shutil
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture
 def clone(repository: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
-    """The files that `make venv` reads, in a folder of their own."""
+    """A folder with the files that `make venv` reads."""
     shutil.copytree(repository / "requirements", tmp_path / "requirements")
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(repository / name, tmp_path)
@@ -21,7 +21,7 @@ def make(clone: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[st
 
 
 @pytest.mark.parametrize("target", ["demo", "test", "venv", "check"])
-def test_without_a_fitting_python_it_is_one_line_and_exit_code_2(clone: pathlib.Path, target: str) -> None:
+def test_a_missing_python_is_reported_in_one_line_with_exit_code_2(clone: pathlib.Path, target: str) -> None:
     done = make(clone, target, "PYTHON=/nonexistent/python3.9")
     assert done.returncode == 2
     assert "found no Python 3.11, 3.12 or 3.13" in done.stderr
@@ -29,14 +29,14 @@ def test_without_a_fitting_python_it_is_one_line_and_exit_code_2(clone: pathlib.
     assert not (clone / ".venv").exists()
 
 
-def test_a_python_that_is_too_old_is_not_taken(clone: pathlib.Path) -> None:
+def test_a_python_that_is_too_old_is_not_used(clone: pathlib.Path) -> None:
     old = clone / "python3.9"
     old.write_text("#!/bin/sh\nexit 1\n")
     old.chmod(0o755)
     assert make(clone, "demo", f"PYTHON={old}").returncode == 2
 
 
-def test_help_names_every_target(clone: pathlib.Path) -> None:
+def test_help_lists_every_target(clone: pathlib.Path) -> None:
     done = make(clone)
     assert done.returncode == 0
     for target in ("demo", "test", "check", "compile", "venv"):

@@ -1,4 +1,4 @@
-"""Whole runs of the compiled file, in processes of their own, as a user starts them."""
+"""Whole runs of the compiled file, as separate processes, as a user starts them."""
 
 import dataclasses
 import json
@@ -14,12 +14,12 @@ from tests.support.shared import locked, run_folder
 STEPS = {
     "prepare", "plan", "custom-training-job", "evaluate", "export", "importer", "model-upload", "record", "summary",
 }  # fmt: skip
-"""Steps of a run in which everything is new and good enough."""
+"""Steps of a run that trains and registers a model."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What a user sees of a run: the exit code, the text, and the record."""
+    """A run as a user sees it: the exit code, the output and the record."""
 
     exit_code: int
     output: str
@@ -83,7 +83,7 @@ def run(command: Callable[..., list[str]]) -> Runner:
 
 @pytest.fixture(scope="session")
 def work_dir(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """The work directory that the demo's runs share."""
+    """The work directory of the demo's runs."""
     return tmp_path_factory.mktemp("runs")
 
 

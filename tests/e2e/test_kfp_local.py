@@ -61,5 +61,5 @@ def test_both_give_equal_outputs_before_and_after_training(
     assert without_paths(ours) == without_paths(theirs)
     assert ours["is_finished"] is True
     assert 0 < ours["accuracy"] <= 1
-    # What kfp.local turns into floats on the way stays a whole number here.
+    # kfp.local turns these into floats; localvertex keeps integers.
     assert [type(pool["replica_count"]) for pool in ours["worker_pool_specs"]] == [int, int]

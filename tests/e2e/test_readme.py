@@ -1,4 +1,4 @@
-"""The README's commands are the real ones, and so is the output it shows."""
+"""The README's commands and the output it shows are real."""
 
 import os
 import pathlib

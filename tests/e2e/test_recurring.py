@@ -1,4 +1,4 @@
-"""Recurring runs over a folder of pictures that grows: fired by `localvertex serve`, from the very file one uploads."""
+"""Recurring runs over a growing folder of images, started by `localvertex serve` from the file that is uploaded."""
 
 import itertools
 import json
@@ -25,34 +25,34 @@ PARAMETERS = {"image_size": 16, "epochs": 10, "global_batch_size": 16, "augment"
 
 @pytest.fixture
 def server(tmp_path: pathlib.Path) -> Iterator[Server]:
-    """A minute of its schedules takes two seconds."""
+    """A server on which a minute of a schedule takes two seconds."""
     with Server(tmp_path / "runs", "--time-factor", "30") as server:
         yield server
 
 
 @pytest.fixture
 def folder(tmp_path: pathlib.Path) -> pathlib.Path:
-    """Where pictures arrive, a sub-folder for each class; none yet."""
-    return tmp_path / "pictures"
+    """The folder of the images, one sub-folder per class; it does not exist yet."""
+    return tmp_path / "images"
 
 
 @pytest.fixture
 def add(folder: pathlib.Path) -> Callable[[dict[str, Any]], None]:
-    """Lets pictures arrive: for each class an array of 8x8 pixels each."""
+    """Adds images: an array of 8x8 pixels per class."""
     numbers = itertools.count()
 
-    def arrive(pictures: dict[str, Any]) -> None:
-        for name, images in pictures.items():
+    def arrive(images: dict[str, Any]) -> None:
+        for name, arrays in images.items():
             (folder / name).mkdir(parents=True, exist_ok=True)
-            for image in images:
-                Image.fromarray(image.astype(np.uint8)).save(folder / name / f"{next(numbers):04}.png")
+            for array in arrays:
+                Image.fromarray(array.astype(np.uint8)).save(folder / name / f"{next(numbers):04}.png")
 
     return arrive
 
 
 @pytest.fixture
 def fire(tmp_path: pathlib.Path, server: Server) -> Callable[[], Run]:
-    """Lets the schedule start its next run; returns it when it has ended, with what `plan` printed."""
+    """Makes the schedule start its next run; returns the ended run, with the output of `plan`."""
 
     def next_run() -> Run:
         before = len(jobs(server))
@@ -60,7 +60,7 @@ def fire(tmp_path: pathlib.Path, server: Server) -> Callable[[], Run]:
         name = schedule["name"].rpartition("/")[2]
         server.call("POST", f"schedules/{name}:resume", {}).raise_for_status()
         wait_until(lambda: len(jobs(server)) > before)
-        # Until it has ended the schedule leaves its instants out: it has one run at a time.
+        # The schedule skips its times until the run has ended: it has one run at a time.
         server.call("POST", f"schedules/{name}:pause", {}).raise_for_status()
         wait_until(lambda: all(job["state"] in ENDED for job in jobs(server)), timeout_seconds=300)
         newest = max(jobs(server), key=lambda job: str(job["createTime"]))
@@ -81,13 +81,13 @@ def jobs(server: Server) -> list[dict[str, Any]]:
 NOTHING_NEW = {"prepare", "plan", "summary"}
 
 
-def test_new_pictures_train_and_nothing_new_ends_early(
+def test_new_images_are_trained_on_and_unchanged_ones_end_early(
     compiled_training: pathlib.Path, server: Server, folder: pathlib.Path, add: Any, fire: Any, python: str,
     tmp_path: pathlib.Path,
 ) -> None:  # fmt: skip
     images, labels = load_digits(return_X_y=True)
     digits = {str(n): images[labels == n].reshape(-1, 8, 8) * 255 / 16 for n in (0, 1)}
-    add({name: pictures[:60] for name, pictures in digits.items()})
+    add({name: arrays[:60] for name, arrays in digits.items()})
     schedule = {
         "name": "each-minute", "cron": "* * * * *", "file": str(compiled_training), "enabled": False,
         "parameters": {"source": str(folder), "minimum_accuracy": MINIMUM_ACCURACY, **PARAMETERS},
@@ -108,15 +108,15 @@ def test_new_pictures_train_and_nothing_new_ends_early(
     assert "nothing new" in second.output
     assert registered in second.output
 
-    # The same source, resolved afresh.
-    add({name: pictures[60:110] for name, pictures in digits.items()})
+    # The same source is resolved again.
+    add({name: arrays[60:110] for name, arrays in digits.items()})
     third = fire()
     assert third.steps == STEPS
     assert third.parameter("plan", "run_id") != first.parameter("plan", "run_id")
     assert third.artifact("prepare", "dataset")["metadata"]["num_train"] > 120
     assert third.artifact("model-upload", "model")["metadata"]["resourceName"].endswith("@2")
 
-    # Pictures nobody can tell apart: trained on, found not good enough, not registered, and not trained on again.
+    # Noise is trained on once, fails the quality check, and is not registered.
     noise = np.random.default_rng(0).integers(0, 256, (2, 150, 8, 8))
     add({"0": noise[0], "1": noise[1]})
     fourth = fire()

@@ -1,4 +1,4 @@
-"""The training pipeline submitted to `localvertex serve`, as one submits it to Vertex AI: watched to its end."""
+"""The training pipeline submitted to `localvertex serve` as to Vertex AI, and watched to its end."""
 
 import pathlib
 import subprocess
@@ -16,7 +16,7 @@ Submit = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with runs of its own."""
+    """A server of this module."""
     with Server(tmp_path_factory.mktemp("served") / "runs") as server:
         yield server
 
@@ -43,8 +43,8 @@ def submit(python: str, compiled_training: pathlib.Path, server: Server) -> Subm
     return run
 
 
-def test_a_training_that_fails_ends_with_the_replicas_own_words(submit: Submit) -> None:
-    # Found by the trainer, not by `plan`: what a network can do with a picture is the network's business.
+def test_a_failed_training_reports_the_message_of_the_replica(submit: Submit) -> None:
+    # Found by the trainer, not by `plan`, which does not know a network's smallest image.
     done = submit(model="resnet50", weights="none")
     assert (done.returncode, done.stderr) == (1, "")
     own = "workerpool0-0: exit code 2: error: resnet50 needs images of at least 32x32 pixels, the dataset has 16x16"
@@ -54,7 +54,7 @@ def test_a_training_that_fails_ends_with_the_replicas_own_words(submit: Submit) 
     assert f": FAILED: train-unless-finished/train: {own}" in last
 
 
-def test_a_mistake_is_found_by_plan_before_a_machine_is_requested(submit: Submit) -> None:
+def test_plan_finds_an_error_before_a_machine_is_requested(submit: Submit) -> None:
     done = submit(global_batch_size=100000)
     assert done.returncode == 1
     assert "plan failed: " in done.stdout
@@ -62,13 +62,13 @@ def test_a_mistake_is_found_by_plan_before_a_machine_is_requested(submit: Submit
     assert "train: " not in done.stdout
 
 
-def test_a_training_that_ends_well_is_registered(submit: Submit, server: Server) -> None:
+def test_a_successful_training_is_registered(submit: Submit, server: Server) -> None:
     done = submit(minimum_accuracy=0)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines()[-1].endswith(": SUCCEEDED")
     assert "train-unless-finished/train: SUCCEEDED after" in done.stdout
     assert "register: SUCCEEDED after" in done.stdout
-    # The same once more: nothing new.
+    # The same again: nothing new.
     again = submit(minimum_accuracy=0)
     assert again.returncode == 0
     assert "something-new: NOT_TRIGGERED" in again.stdout

@@ -1,4 +1,4 @@
-"""Wrong input to the whole pipeline: one line that says what to do, the right exit code, nothing half-written."""
+"""Wrong input to the whole pipeline: one line with what to do, the exit code, and nothing half-written."""
 
 import pathlib
 
@@ -11,7 +11,7 @@ from tests.e2e.conftest import Runner
 from tests.support.in_process import call
 
 
-def pictures(folder: pathlib.Path, count: int, seed: int) -> None:
+def write_images(folder: pathlib.Path, count: int, seed: int) -> None:
     folder.mkdir(parents=True)
     random = np.random.default_rng(seed)
     for index in range(count):
@@ -27,12 +27,12 @@ def test_a_source_that_cannot_be_used_fails_in_prepare_with_one_line(
     if kind == "empty":
         source.mkdir()
     if kind == "one class":
-        pictures(source / "cats", 4, 0)
+        write_images(source / "cats", 4, 0)
     if kind == "mostly corrupt":
-        pictures(source / "cats", 4, 0)
-        pictures(source / "dogs", 4, 1)
+        write_images(source / "cats", 4, 0)
+        write_images(source / "dogs", 4, 1)
         for path in source.glob("*/[0-2].png"):
-            path.write_bytes(b"not a picture")
+            path.write_bytes(b"not an image")
     done = run(tmp_path / "runs", "wrong", source=source)
     assert done.exit_code == 1
     assert done.task("prepare")["state"] == "FAILED"
@@ -47,17 +47,17 @@ def test_a_source_that_cannot_be_used_fails_in_prepare_with_one_line(
 
 
 @pytest.mark.slow
-def test_a_corrupt_picture_is_skipped_counted_and_named(run: Runner, tmp_path: pathlib.Path) -> None:
+def test_a_corrupt_image_is_skipped_counted_and_named(run: Runner, tmp_path: pathlib.Path) -> None:
     source = tmp_path / "photos"
-    pictures(source / "cats", 60, 0)
-    pictures(source / "dogs", 60, 1)
+    write_images(source / "cats", 60, 0)
+    write_images(source / "dogs", 60, 1)
     (source / "dogs" / "torn.jpg").write_bytes(b"\xff\xd8\xff\xe0 torn")
     done = run(tmp_path / "runs", "torn", source=source, max_steps=2, global_batch_size=8, minimum_accuracy=1)
     assert done.exit_code == 0, done.output
     assert done.artifact("prepare", "dataset")["metadata"]["num_bad_files"] == 1
     assert done.artifact("prepare", "dataset")["metadata"]["num_examples"] == 120
     assert "torn.jpg" in (tmp_path / "runs" / "torn" / "run.html").read_text()
-    # Two steps on noise do not get every picture right: evaluated, but neither exported nor registered.
+    # Two steps on noise do not reach an accuracy of 1: evaluated, neither exported nor registered.
     assert not (tmp_path / "runs" / "models").exists()
 
 
@@ -90,7 +90,7 @@ def test_a_wrong_argument_is_refused_before_anything_runs(
         ("\x00\x01\x02", "image_training.json"),
     ],
 )
-def test_a_file_that_is_no_pipeline_is_refused(tmp_path: pathlib.Path, content: str | None, said: str) -> None:
+def test_a_file_that_is_not_a_pipeline_is_refused(tmp_path: pathlib.Path, content: str | None, said: str) -> None:
     path = tmp_path / "image_training.json"
     if content is not None:
         path.write_text(content)

@@ -1,4 +1,4 @@
-"""Our lightweight components without the custom job, which kfp.local refuses.
+"""The lightweight components without the custom job, which kfp.local refuses.
 
 `python -m tests.e2e.without_the_job compile FILE`, or `... kfp-local FOLDER PIPELINE_ROOT`, which prints the outputs.
 """
@@ -18,7 +18,7 @@ from training_job.image import PLACEHOLDER_IMAGE
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
 def not_yet() -> float:
-    """Stand for the accuracy of a model that does not exist."""
+    """Return the accuracy of a model that does not exist yet."""
     return -1.0
 
 
@@ -36,7 +36,7 @@ class Outputs(NamedTuple):
 def without_the_job(
     pipeline_root: str,
 ) -> Outputs:
-    """The location is a literal: kfp.local cannot resolve Google's placeholders."""
+    """Prepare, plan, evaluate and export; the location is a literal because kfp.local resolves no placeholders."""
     data = prepare(source="digits", image_size=16, max_examples=300, max_bad_fraction=0.1, seed=1).outputs["dataset"]
     planned = plan(
         dataset=data,
@@ -69,7 +69,7 @@ def without_the_job(
         tensorboard="",
         kms_key="",
     ).outputs
-    # Nothing has been trained when the pipeline runs first: then there is nothing to evaluate.
+    # In the first run nothing has been trained, so there is nothing to evaluate.
     with dsl.If(planned["is_finished"] == True):  # noqa: E712 - this builds an expression
         evaluated = evaluate(checkpoint_directory=planned["checkpoint_directory"], dataset=data).outputs["Output"]
         export(checkpoint_directory=planned["checkpoint_directory"], dataset=data)

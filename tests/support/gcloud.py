@@ -1,6 +1,6 @@
-"""Stands in for gcloud on PATH: remembers what was created, answers what describes it, and writes down every call.
+"""A fake gcloud for PATH: it records every call, stores what was created and describes it.
 
-The environment says where: GCLOUD_STATE is the file of what exists, GCLOUD_FAILS names a command that is refused.
+The environment variable GCLOUD_STATE names the file of its state, GCLOUD_FAILS a command that it refuses.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A program's `main` called in the process of the test: as strict as a process of its own, without its start-up."""
+"""A program's `main`, called in the process of the test: same streams and exit code, without the start-up."""
 
 import contextlib
 import io
@@ -23,15 +23,15 @@ def call(
     stdin: str | bytes | None = None,
     program: str = "program",
 ) -> subprocess.CompletedProcess[str]:
-    """Call a program's `main` and return what a shell would see of it.
+    """Call a program's `main` and return what a shell would see.
 
     Args:
         main: The function behind `python -m ...`.
         arguments: Its arguments, without the program's name.
         cwd: The current folder during the call.
         environment: All variables during the call; None for those of this process.
-        stdin: What it reads from its standard input; bytes need not be text. None for an empty one.
-        program: What it finds as `sys.argv[0]`.
+        stdin: Its standard input; bytes need not be valid text. None for an empty one.
+        program: Its `sys.argv[0]`.
 
     Returns:
         The exit code and both output streams as text.

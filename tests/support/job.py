@@ -1,4 +1,4 @@
-"""A training job of several workers on this machine, restarted as Vertex AI does it: all of them when one is lost."""
+"""A training job of several workers on this machine, restarted as on Vertex AI: all of them when one is lost."""
 
 import contextlib
 import json
@@ -29,19 +29,19 @@ EXACT_RUN_STEPS = 84
 
 
 class Job:
-    """Processes of `trainer.task`, one a worker; the first is the chief."""
+    """Processes of `trainer.task`, one per worker; the first is the chief."""
 
     def __init__(self, folder: Path, arguments: Sequence[str], num_workers: int = 1, *others: str) -> None:
-        """A chief, workers, and others: "ps" or "evaluator"."""
+        """Name the tasks: a chief, the workers, and others (`ps` or `evaluator`)."""
         self.folder, self.arguments = folder, list(arguments)
         kinds = ["chief", *["worker"] * (num_workers - 1), *others]
         self.tasks = [(kind, kinds[:place].count(kind)) for place, kind in enumerate(kinds)]
         self._ports: list[int] = []
         self.arguments_of: Callable[[int], list[str]] = lambda place: []
-        """More arguments, for one worker."""
+        """Further arguments of one worker, by its index."""
         self.workers: list[subprocess.Popen[bytes]] = []
         self.exit_codes: list[list[int | None]] = []
-        """Of each attempt, in the order of the workers; None: still there when the job was ended."""
+        """Exit codes per attempt, in the order of the workers; None for one that was still running at the end."""
 
     def start(self) -> None:
         """Start every worker."""
@@ -49,7 +49,7 @@ class Job:
         self.workers = [self.start_worker(place) for place in range(len(self.tasks))]
 
     def start_worker(self, place: int) -> "subprocess.Popen[bytes]":
-        """Start one worker, with the address it had before."""
+        """Start one worker, at its previous address."""
         cluster: dict[str, list[str]] = {}
         for (kind, _), port in zip(self.tasks, self._ports, strict=True):
             if kind != "evaluator":
@@ -63,24 +63,24 @@ class Job:
             return subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 
     def wait(self, *, until: Callable[[], bool] = lambda: False, seconds: float = SECONDS) -> None:
-        """Until a worker has failed, all are done, or something else is the case."""
+        """Wait until a worker has failed, all have finished, or a condition holds."""
         deadline = time.monotonic() + seconds
         while not until():
             codes = [worker.poll() for worker in self.workers]
             if any(codes) or all(code == 0 for code in codes):
                 return
-            assert time.monotonic() < deadline, f"no end after {seconds} s\n{self.logs()}"
+            assert time.monotonic() < deadline, f"still running after {seconds} s\n{self.logs()}"
             time.sleep(0.02)
 
     def wait_for_all(self, seconds: float) -> list[int | None]:
-        """The exit codes of all workers, None for one that is still there after so many seconds."""
+        """Return the exit codes of all workers, None for one that is still running after `seconds`."""
         deadline = time.monotonic() + seconds
         while any(worker.poll() is None for worker in self.workers) and time.monotonic() < deadline:
             time.sleep(0.02)
         return [worker.poll() for worker in self.workers]
 
     def end(self) -> None:
-        """Kill who is left, and remember how each ended."""
+        """Record the exit codes and kill the workers that still run."""
         self.exit_codes.append([worker.poll() for worker in self.workers])
         for worker in self.workers:
             with contextlib.suppress(ProcessLookupError):
@@ -88,7 +88,7 @@ class Job:
             worker.wait()
 
     def run(self, max_attempts: int = 5) -> None:
-        """Start, and start again until it is done."""
+        """Start the job, and restart it until it has finished."""
         for _ in range(max_attempts):
             self.start()
             self.wait()
@@ -96,10 +96,10 @@ class Job:
             self.end()
             if not any(self.exit_codes[-1]):
                 return
-        raise AssertionError(f"not done after {max_attempts} attempts: {self.exit_codes}\n{self.logs()}")
+        raise AssertionError(f"not finished after {max_attempts} attempts: {self.exit_codes}\n{self.logs()}")
 
     def run_until_step(self, step: int, then: Callable[["Job"], None]) -> None:
-        """Start, let something happen when the chief has done that step, wait for the failure, and end all."""
+        """Start the job, call `then` when the chief has reached the step, wait for the failure, and end all workers."""
         self.start()
         try:
             self.wait(until=lambda: self.last_step() >= step)
@@ -110,7 +110,7 @@ class Job:
             self.end()
 
     def last_step(self) -> int:
-        """Newest step that the chief has told since it was started last."""
+        """Return the last step that the chief has reported since its latest start."""
         last = 0
         for event in self.events():
             if event["event"] == "start":
@@ -119,25 +119,25 @@ class Job:
         return last
 
     def events(self, replica: str = "workerpool0-0") -> list[dict[str, Any]]:
-        """The diary of a worker."""
+        """Return the event log of a worker."""
         return [event for event in events.read(str(self.folder)) if event["replica"] == replica]
 
     def notices(self, replica: str = "workerpool0-0") -> str:
-        """What a worker's diary says in words."""
+        """Return the messages in a worker's event log, one per line."""
         return "\n".join(event["message"] for event in self.events(replica) if event["event"] == "notice")
 
     def result(self) -> dict[str, Any]:
-        """The content of result.json."""
+        """Return the content of result.json."""
         return json.loads((self.folder / "result.json").read_text())
 
     def logs(self) -> str:
-        """The ends of the workers' output."""
+        """Return the end of each worker's output."""
         paths = sorted(self.folder.parent.glob(f"{self.folder.name}-*.log"))
         return "\n".join(f"--- {path.name}\n{path.read_text()[-3000:]}" for path in paths)
 
 
 def kill(worker: int, number: int = signal.SIGKILL) -> Callable[[Job], None]:
-    """Send a signal to a worker."""
+    """Return a function that sends a signal to a worker."""
     return lambda job: job.workers[worker].send_signal(number)
 
 

@@ -1,11 +1,12 @@
-"""`trainer.task` that kills itself with SIGKILL in a save: `killed_task.py STEP -- arguments of trainer.task`.
+"""`trainer.task` that kills itself with SIGKILL during a save: `killed_task.py STEP -- ARGUMENTS...`.
 
-The files of the checkpoint of STEP or later are written, the rename that commits them is not.
+It dies in the first save at STEP or later: the files are written, the rename that commits them is missing.
 """
 
 import os
 import signal
 import sys
+from pathlib import Path
 
 from trainer import task
 from trainer.files import storage
@@ -13,7 +14,7 @@ from trainer.files import storage
 flush = storage._flush_to_disk
 
 
-def flush_and_die(directory):
+def flush_and_die(directory: Path) -> None:
     flush(directory)
     if int(directory.name.split("-")[1].split(".")[0]) >= int(sys.argv[1]):
         os.kill(os.getpid(), signal.SIGKILL)

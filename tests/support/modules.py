@@ -1,4 +1,4 @@
-"""The trainer's programs, `python -m NAME`, outside any job of Vertex AI: as processes, or called in this one."""
+"""The trainer's programs, `python -m NAME`, as processes or called in this one, outside any Vertex AI job."""
 
 import functools
 import importlib
@@ -30,7 +30,7 @@ def run_module(module: str, *arguments: str, **environment: str) -> "subprocess.
 
 
 def call_module(module: str, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Call what `python -m module` runs, in this process; not for trainings, which set up TensorFlow for good."""
+    """Call the `main` of `python -m module` in this process; not for training, which configures TensorFlow for good."""
     main = importlib.import_module(module).main
     return call(
         lambda words: command_line.run(functools.partial(main, words)),

@@ -1,4 +1,4 @@
-"""A server in a process of its own."""
+"""`python -m localvertex serve` as a separate process."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import requests
 
@@ -30,32 +30,32 @@ class Server:
 
     @property
     def text(self) -> str:
-        """What it has written."""
+        """Everything it has printed."""
         return self._log.read_text()
 
     def call(self, method: str, path: str, body: Any = None, **options: Any) -> requests.Response:
-        """A plain request; `path` is below the location."""
+        """Send a plain request; `path` is relative to the location."""
         return requests.request(method, f"{self.url}/v1/{PARENT}/{path}", json=body, timeout=60, **options)
 
-    def __enter__(self) -> "Server":
-        """The server itself."""
+    def __enter__(self) -> Self:
+        """Return the server."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends it, whatever happened."""
+        """End the server."""
         self.end()
 
     def end(self, number: int = signal.SIGTERM) -> int:
-        """Sends a signal and waits for the end; the exit code."""
+        """Send a signal, wait for the end and return the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(number)
         return self.process.wait(60)
 
 
 def wait_until(condition: Callable[[], Any], *, timeout_seconds: float = 90) -> Any:
-    """Waits, generously, until something holds; its value."""
+    """Wait until a condition holds and return its value."""
     deadline = time.monotonic() + timeout_seconds
     while not (value := condition()):
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, f"the condition did not hold within {timeout_seconds} s"
         time.sleep(0.1)
     return value

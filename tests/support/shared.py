@@ -1,4 +1,4 @@
-"""What is made once per test run, however many processes of pytest-xdist there are."""
+"""Fixtures' data that is made once per test run, for all processes of pytest-xdist."""
 
 import contextlib
 import fcntl
@@ -34,7 +34,7 @@ def make_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep every other process of the test run out of what this file stands for."""
+    """Hold the lock that a file stands for, against all other processes of the test run."""
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

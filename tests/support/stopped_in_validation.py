@@ -1,12 +1,13 @@
-"""`trainer.task` that gets a SIGTERM between two graph calls of the validation after a step:
-`stopped_in_validation.py STEP -- arguments of trainer.task`. Batches are small, so that there are several calls.
+"""`trainer.task` stopped by SIGTERM during the validation after STEP: `stopped_in_validation.py STEP -- ARGUMENTS...`.
+
+The signal comes between two graph calls; small batches make sure that there are several.
 """
 
 import os
 import signal
 import sys
 
-# Importing TensorFlow before `task` has set its environment would not be `--exact`.
+# `learner` imports TensorFlow before `task` sets the environment for --exact.
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
 
 from trainer import task

@@ -1,5 +1,5 @@
-"""A Cloud Storage of our own for the tests: a real server on loopback that TensorFlow's gs:// talks to.
+"""A Cloud Storage server for the tests, on loopback, which TensorFlow's gs:// talks to.
 
-TensorFlow has no setting for another endpoint. It is led here by `https_proxy` (a CONNECT proxy that answers every
-Google API name itself) and `CURL_CA_BUNDLE` (the authority that signed those names).
+TensorFlow has no setting for the endpoint. It is redirected by `https_proxy` (a CONNECT proxy that answers for every
+Google API name) and `CURL_CA_BUNDLE` (the authority that signed those names).
 """

@@ -25,7 +25,7 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Call:
-    """A request taken apart."""
+    """A parsed request."""
 
     method: str
     path: str
@@ -44,11 +44,11 @@ class _Session:
     query: Mapping[str, str]
     data: bytearray = dataclasses.field(default_factory=bytearray)
     finished: Answer | None = None
-    """The last answer is given again to whoever did not hear it."""
+    """The final answer, repeated for a client that did not receive it."""
 
 
 class Api:
-    """Answers calls from the buckets."""
+    """The API over the buckets."""
 
     def __init__(self, buckets: Buckets, faults: Faults) -> None:
         self._buckets = buckets
@@ -69,7 +69,7 @@ class Api:
         ]  # fmt: skip
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """The answer to one request; errors are answers too."""
+        """Answer one request; errors are answers, too."""
         split = urlsplit(target)
         call = Call(method=method, path=split.path, query=dict(parse_qsl(split.query)), headers=headers, body=body)
         try:
@@ -83,7 +83,7 @@ class Api:
             return failure(error)
 
     def keep(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
-        """Take what a cut connection left of a piece of a resumable upload."""
+        """Keep what has arrived of a piece of a resumable upload whose connection was cut."""
         session = self._sessions.get(dict(parse_qsl(urlsplit(target).query)).get("upload_id", ""))
         sent = re.fullmatch(r"bytes (\d+)-\d+/.*", headers.get("Content-Range", ""))
         if method == "PUT" and session and sent:
@@ -152,7 +152,7 @@ class Api:
         return self._put(bucket, name, data, call.query, described)
 
     def _resume(self, call: Call, bucket: str) -> Answer:
-        """A piece of a resumable upload, or the question how much has arrived (`bytes */N`)."""
+        """Take a piece of a resumable upload, or answer how much has arrived (`bytes */N`)."""
         del bucket
         session = self._sessions.get(call.query.get("upload_id", ""))
         if session is None:
@@ -184,7 +184,7 @@ class Api:
 
 
 def failure(error: ApiError) -> Answer:
-    """The JSON that Google's services send with an error."""
+    """Return the JSON that Google's services send with an error."""
     detail = {"domain": "global", "reason": error.reason, "message": error.message}
     content = {"error": {"code": error.status, "message": error.message, "errors": [detail]}}
     return Answer(status=error.status, body=json.dumps(content).encode(), headers={"Content-Type": "application/json"})
@@ -195,7 +195,7 @@ def _json(content: dict[str, Any]) -> Answer:
 
 
 def _parts(call: Call) -> tuple[dict[str, Any], bytes]:
-    """Description and data of a multipart upload."""
+    """Return the description and the data of a multipart upload."""
     head = f"Content-Type: {call.headers['Content-Type']}\r\n\r\n".encode()
     message = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + call.body)
     described, data = message.iter_parts()

@@ -1,4 +1,4 @@
-"""What the server holds: buckets of objects with generations, and the rules of the JSON API on them."""
+"""The server's content: buckets of objects with generations, under the rules of the JSON API."""
 
 import base64
 import dataclasses
@@ -12,7 +12,7 @@ import google_crc32c
 
 
 class ApiError(Exception):
-    """An answer other than success."""
+    """An error as the API reports it."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(message)
@@ -30,7 +30,7 @@ class StoredObject:
     metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def resource(self, bucket: str, name: str) -> dict[str, Any]:
-        """The object resource of the JSON API; numbers are strings there."""
+        """Return the object resource of the JSON API, in which numbers are strings."""
         return {
             "kind": "storage#object", "id": f"{bucket}/{name}/{self.generation}", "bucket": bucket, "name": name,
             "generation": str(self.generation), "metageneration": "1", "size": str(len(self.data)),
@@ -42,7 +42,7 @@ class StoredObject:
 
 
 class Buckets:
-    """Safe for threads: each call is one step, as a single object's changes are in Cloud Storage."""
+    """Buckets for several threads: each call is atomic, as changes of one object are in Cloud Storage."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -107,7 +107,7 @@ class Buckets:
         self, bucket: str, *, prefix: str = "", delimiter: str = "", page_token: str = "", max_results: int = 1000,
         start_offset: str = "", end_offset: str = "",
     ) -> dict[str, Any]:  # fmt: skip
-        """One page: objects below the prefix, and names up to the next delimiter rolled up into `prefixes`."""
+        """Return one page: objects with the prefix, and their names up to the next delimiter as `prefixes`."""
         with self._lock:
             objects = dict(self._objects(bucket))
         after = base64.urlsafe_b64decode(page_token).decode() if page_token else ""
@@ -139,7 +139,7 @@ class Buckets:
 
 
 def _check(generation: int, conditions: Mapping[str, str]) -> None:
-    """Generation 0 stands for an object that does not exist."""
+    """Raise unless the preconditions hold; generation 0 is an object that does not exist."""
     for name, holds in (("ifGenerationMatch", True), ("ifGenerationNotMatch", False)):
         if name in conditions and (int(conditions[name]) == generation) is not holds:
             raise ApiError(412, "conditionNotMet", "At least one of the pre-conditions you specified did not hold.")

@@ -1,4 +1,4 @@
-"""What can go wrong with the server, switched on by a test while its client runs."""
+"""Failures of the server, switched on by a test while its client runs."""
 
 import dataclasses
 import re
@@ -18,7 +18,7 @@ class Request:
 
 
 class ConnectionDropped(Exception):
-    """The server hangs up without an answer; `body` is what has arrived."""
+    """The server closes the connection without an answer; `body` is what has arrived."""
 
     def __init__(self, body: bytes) -> None:
         super().__init__(f"after {len(body)} bytes")
@@ -26,7 +26,7 @@ class ConnectionDropped(Exception):
 
 
 class Faults:
-    """All off at the start. Patterns are regular expressions searched in `METHOD host/path?query`."""
+    """Failures, all off at first. Patterns are regular expressions searched in `METHOD host/path?query`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,11 +34,11 @@ class Faults:
         self._drops: list[tuple[re.Pattern[str], int]] = []
         self._held: tuple[re.Pattern[str], threading.Event, threading.Event] | None = None
         self.latency_seconds = 0.0
-        """Every request waits so long."""
+        """Delay of every request."""
         self.num_writable_bytes: int | None = None
         """Uploads beyond this many bytes in total are refused with 403 quotaExceeded; None: no limit."""
         self.requests: list[Request] = []
-        """Everything that was asked, in order."""
+        """All requests, in order."""
 
     def fail(self, count: int, status: int = 503, *, matching: str = "") -> None:
         """Answer the next `count` requests that match with an error."""
@@ -46,17 +46,18 @@ class Faults:
             self._failures += [(re.compile(matching), status)] * count
 
     def drop_upload(self, after_bytes: int, *, matching: str = "", count: int = 1) -> None:
-        """Cut the connection of the next `count` matching uploads when so many bytes of the body have arrived."""
+        """Cut the connection of the next `count` matching uploads after `after_bytes` of the body."""
         with self._lock:
             self._drops += [(re.compile(matching), after_bytes)] * count
 
     def hold(self, matching: str) -> tuple[threading.Event, threading.Event]:
-        """Let the next matching request wait: (arrived, go on)."""
+        """Make the next matching request wait; return the events (arrived, continue)."""
         with self._lock:
             self._held = (re.compile(matching), threading.Event(), threading.Event())
             return self._held[1:]
 
     def clear(self) -> None:
+        """Switch everything off and forget the requests."""
         with self._lock:
             if self._held:
                 self._held[2].set()
@@ -65,7 +66,7 @@ class Faults:
             self.requests.clear()
 
     def drop_length(self, line: str) -> int | None:
-        """After how many bytes the body of this request is cut off, if it is."""
+        """Return after how many bytes the body of this request is cut off, None if it is not."""
         with self._lock:
             for index, (pattern, length) in enumerate(self._drops):
                 if pattern.search(line):
@@ -74,7 +75,7 @@ class Faults:
         return None
 
     def meet(self, line: str, request: Request) -> int | None:
-        """Record a request and wait as told; the status to fail it with, if it is to fail."""
+        """Record a request and delay it; return the status to fail it with, if any."""
         time.sleep(self.latency_seconds)
         with self._lock:
             self.requests.append(request)
@@ -94,7 +95,7 @@ class Faults:
         return failure
 
     def refuses(self, num_bytes: int) -> bool:
-        """Whether an upload goes beyond the quota."""
+        """Return whether an upload exceeds the quota."""
         with self._lock:
             if self.num_writable_bytes is None:
                 return False

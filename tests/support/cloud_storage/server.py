@@ -1,4 +1,4 @@
-"""The server: a CONNECT proxy on loopback which is itself every Google API that it is asked to connect to."""
+"""The server: a CONNECT proxy on loopback that answers for every Google API it is asked to connect to."""
 
 import contextlib
 import pathlib
@@ -18,13 +18,13 @@ TOKEN = "a-token-of-the-tests"
 
 
 class CloudStorage:
-    """A running server; `buckets` is what it holds and `faults` what goes wrong with it.
+    """A running server; `buckets` is its content and `faults` are its failures.
 
-    Use as a context manager. It serves other processes, too: give them `environment`.
+    Use it as a context manager. Other processes reach it through `environment`.
     """
 
     def __init__(self, folder: pathlib.Path) -> None:
-        """Make the certificates below `folder` and listen on a free port."""
+        """Create the certificates in `folder` and listen on a free port."""
         self.buckets = Buckets()
         self.faults = Faults()
         authority = trustme.CA()
@@ -41,7 +41,7 @@ class CloudStorage:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What leads TensorFlow's gs:// of a process here, and waits little between attempts."""
+        """Variables that redirect TensorFlow's gs:// in a process to this server."""
         return {
             "https_proxy": f"http://127.0.0.1:{self._server.server_port}",
             "no_proxy": "",
@@ -76,7 +76,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.send_response_only(200, "Connection established")
         self.end_headers()
-        # The handshake happens on the first read; from then on this connection speaks HTTP as that host.
+        # The handshake happens on the first read; after it, this connection speaks HTTP as that host.
         self.connection = self.tls.wrap_socket(self.connection, server_side=True)
         self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb", 0)
 
@@ -86,13 +86,13 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             body = self._body(line)
         except ConnectionDropped as dropped:
-            # What has arrived of a resumable upload counts, as it does at Google.
+            # The bytes of a resumable upload that have arrived count, as they do at Google.
             self.api.keep(self.command, self.path, self.headers, dropped.body)
             self.close_connection = True
             return
         status = self.faults.meet(line, Request(method=self.command, target=target, num_bytes=len(body)))
         if status:
-            self._send(failure(ApiError(status, "backendError", "The server was told to fail.")))
+            self._send(failure(ApiError(status, "backendError", "A test made this request fail.")))
         else:
             self._send(self.api.answer(self.command, self.path, self.headers, body))
 
@@ -129,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(answer.body)
 
     def handle_expect_100(self) -> bool:
-        # Answered where the body is read.
+        # Answered when the body is read.
         return True
 
     def log_message(self, format: str, *arguments: object) -> None:
@@ -139,11 +139,11 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             super().handle()
         except OSError:
-            # The client was killed in the middle: what this is here for.
+            # The client was killed during a request, which tests do on purpose.
             self.close_connection = True
 
     def finish(self) -> None:
         with contextlib.suppress(OSError):
             super().finish()
-        # Another socket than the server's, which took the first one over.
+        # TLS wrapped the server's socket into this one, which the server does not close.
         self.connection.close()
