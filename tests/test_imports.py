@@ -72,7 +72,19 @@ def graph(repository: pathlib.Path) -> dict[str, set[str]]:
         for package in PACKAGES
         for path in files(repository, package)
     }
-    return {name: {module for module, _ in imports(path) if module in paths} - {name} for name, path in paths.items()}
+    return {name: modules(path, set(paths)) - {name} for name, path in paths.items()}
+
+
+def modules(path: pathlib.Path, known: set[str]) -> set[str]:
+    """Return the known modules that a file imports; of `from package import module`, the module and not the package."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= names if names <= known else {node.module, *names}
+    return found & known
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -1,1 +1,1 @@
-"""Values of parameters: types, placeholders, arguments and conditions; nothing here runs a task."""
+"""Values inside a task: placeholders, arguments and conditions; the types of parameters are in `userinput.parameters`."""
