@@ -69,6 +69,10 @@ def add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     values.add_argument(
         "--parameter-file", metavar="F", type=Path, help="JSON or YAML object of values; --parameter overrides it"
     )
+    values.add_argument(
+        "--project", metavar="P", default="local-project", help="project id for placeholders (%(default)s)"
+    )
+    values.add_argument("--region", metavar="R", default="us-central1", help="region for placeholders (%(default)s)")
     _add_execution(run.add_argument_group("execution"))
     add_custom_jobs(run)
 
@@ -77,10 +81,6 @@ def _add_execution(how: "argparse._ArgumentGroup") -> None:
     """Add the options of `run` that do not change what the pipeline computes."""
     add_work_dir(how)
     how.add_argument("--run-id", metavar="ID", help="name of the run (default: pipeline name and time)")
-    how.add_argument(
-        "--project", metavar="P", default="local-project", help="project id for placeholders (%(default)s)"
-    )
-    how.add_argument("--region", metavar="R", default="us-central1", help="region for placeholders (%(default)s)")
     how.add_argument(
         "--image",
         metavar="IMAGE=COMMAND",

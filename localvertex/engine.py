@@ -114,15 +114,8 @@ def prepare_resume(name: str, *, options: Options | None = None, display: Displa
     try:
         # Read again: another process may have written to it before the lock was taken.
         content = record.read(run_dir)
-        if content["work_dir"] != str(options.work_dir.resolve()):
-            raise UserError(
-                f"{run_dir.name} was run in {content['work_dir']}, where its artifacts are; resume it there"
-            )
-        file = open_pipeline(run_folder.pipeline_copy(run_dir), options.command_prefixes)
-        if file.sha256 != content.get("sha256"):
-            raise UserError(f"{file.path} is not the file that {run_dir.name} was started with; start a new run")
         return PipelineRun(
-            file,
+            _earlier_file(run_dir, content, options),
             content["parameters"],
             earlier_job_fields(content),
             options=options,
@@ -133,3 +126,13 @@ def prepare_resume(name: str, *, options: Options | None = None, display: Displa
     except (UserError, OSError, ValueError, KeyError) as error:
         hold.close()
         raise error if isinstance(error, UserError) else UserError(f"{run_dir / record.FILE}: {error}") from None
+
+
+def _earlier_file(run_dir: Path, content: dict[str, Any], options: Options) -> PipelineFile:
+    """Open the compiled file that an earlier run was started with; refuse a run that was moved or changed."""
+    if content["work_dir"] != str(options.work_dir.resolve()):
+        raise UserError(f"{run_dir.name} was run in {content['work_dir']}, where its artifacts are; resume it there")
+    file = open_pipeline(run_folder.pipeline_copy(run_dir), options.command_prefixes)
+    if file.sha256 != content.get("sha256"):
+        raise UserError(f"{file.path} is not the file that {run_dir.name} was started with; start a new run")
+    return file

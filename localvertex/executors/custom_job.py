@@ -8,7 +8,7 @@ from compiled.spec import Container, Importer
 from localvertex import custom_jobs
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.launcher import launcher_options, launcher_payload, missing_options, without_empty
+from localvertex.executors.launcher import launcher_options, launcher_payload, missing_options, target, without_empty
 from localvertex.processes import logs
 
 MODULE = "google_cloud_pipeline_components.container.v1.custom_job.launcher"
@@ -37,8 +37,7 @@ class CustomJobExecutor:
             )
         options = launcher_options(attempt.arguments())
         payload = as_launched(launcher_payload(options["payload"], attempt))
-        location = attempt.resolve(options.get("location", "")) or attempt.context.region
-        project = attempt.resolve(options.get("project", "")) or attempt.context.project
+        project, location = target(options, attempt)
         custom_job = custom_jobs.read(
             payload,
             region=location,
@@ -49,18 +48,7 @@ class CustomJobExecutor:
         name = f"projects/{project}/locations/{location}/customJobs/{attempt.scope.task['pipeline_task_uuid']}"
         self.write_resources(attempt, options, name, location)
         logs.add(attempt.log, f"custom job {custom_job.display_name!r} as {name}")
-        outcome = custom_jobs.run(
-            custom_job,
-            workspace=custom_jobs.Workspace(
-                folder=attempt.folder, private_dir=attempt.context.private_dir, project=project
-            ),
-            processes=attempt.context.processes,
-            observe=attempt.report_custom_job,
-            warn=warnings.add,
-            report=lambda text: attempt.context.report(f"{attempt.scope.task['pipeline_task_name']}: {text}"),
-            cancel=attempt.context.processes.stopped,
-            options=attempt.context.custom_jobs,
-        )
+        outcome = run(custom_job, attempt, project)
         if outcome.state is custom_jobs.JobState.CANCELLED:
             raise Cancelled
         if outcome.state is custom_jobs.JobState.FAILED:
@@ -76,6 +64,21 @@ class CustomJobExecutor:
         }
         path = Path(attempt.resolve(options["gcp_resources"]))
         path.write_text(json.dumps({"resources": [resource]}, indent=2))
+
+
+def run(job: custom_jobs.CustomJob, attempt: Attempt, project: str) -> custom_jobs.Outcome:
+    """Run a job in the task's folder and report its events under the task's name."""
+    context, name = attempt.context, attempt.scope.task["pipeline_task_name"]
+    return custom_jobs.run(
+        job,
+        workspace=custom_jobs.Workspace(folder=attempt.folder, private_dir=context.private_dir, project=project),
+        processes=context.processes,
+        observe=attempt.report_custom_job,
+        warn=context.warnings.add,
+        report=lambda text: context.report(f"{name}: {text}"),
+        cancel=context.processes.stopped,
+        options=context.custom_jobs,
+    )
 
 
 def as_launched(payload: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,12 @@ def launcher_options(arguments: list[str]) -> dict[str, str]:
     return {name.removeprefix("--"): value for name, value in pairwise(arguments) if name.startswith("--")}
 
 
+def target(options: dict[str, str], attempt: Attempt) -> tuple[str, str]:
+    """Return the project and the location of a launcher's resource, by default those of the run."""
+    project = attempt.resolve(options.get("project", "")) or attempt.context.project
+    return project, attempt.resolve(options.get("location", "")) or attempt.context.region
+
+
 def missing_options(executor: Container | Importer, *names: str) -> list[str]:
     """Return one reason to refuse a launcher for each of these options that its arguments lack."""
     options = launcher_options(list(executor.args)) if isinstance(executor, Container) else {}

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.launcher import launcher_options, launcher_payload, missing_options, without_empty
+from localvertex.executors.launcher import launcher_options, launcher_payload, missing_options, target, without_empty
 from localvertex.processes import logs
 from localvertex.state import executor_files, registry
 
@@ -32,8 +32,7 @@ class ModelUploadExecutor:
         """Register the model, and write `gcp_resources` and the model artifact as the launcher does."""
         options = launcher_options(attempt.arguments())
         model = {**launcher_payload(options["payload"], attempt), **unmanaged_model(attempt)}
-        project = attempt.resolve(options.get("project", "")) or attempt.context.project
-        location = attempt.resolve(options.get("location", "")) or attempt.context.region
+        project, location = target(options, attempt)
         if location != attempt.context.region:
             attempt.context.warnings.add(
                 f"{attempt.label}: the model is uploaded to {location}, but the pipeline runs in "

@@ -62,11 +62,10 @@ def build(
             return folder
         shutil.rmtree(folder, ignore_errors=True)
         create(folder)
-        if install:
-            code = processes.run(install, cwd=cwd, env=activated(env, folder), log=log)
-            if code != 0:
-                shutil.rmtree(folder, ignore_errors=True)
-                raise TaskFailed(f"installing the packages failed with {logs.failure_text(code, log)}", exit_code=code)
+        code = processes.run(install, cwd=cwd, env=activated(env, folder), log=log) if install else 0
+        if code != 0:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise TaskFailed(f"installing the packages failed with {logs.failure_text(code, log)}", exit_code=code)
         (folder / COMPLETE).write_text(json.dumps({"identity": identity, "python": version}, indent=1))
     return folder
 

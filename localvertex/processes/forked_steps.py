@@ -9,6 +9,7 @@ import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from localvertex.processes.processes import Process
 
@@ -94,23 +95,29 @@ class ForkServer:
             "arguments": ["--component_module_path", str(module), *program.arguments],
             "grace_seconds": grace_seconds,
         }
+        with log.open("ab") as file:
+            lifeline = self._send(request, [file.fileno(), *([] if hold is None else [hold])])
+        if lifeline is None or lifeline.recv(1) != STARTED:
+            self._is_usable = False
+            if lifeline is not None:
+                lifeline.close()
+            return None
+        return Forked(lifeline)
+
+    def _send(self, request: dict[str, Any], fds: list[int]) -> socket.socket | None:
+        """Send a request; return this side of the step's lifeline, None when the server has ended."""
         text = json.dumps(request).encode()
         ours, theirs = socket.socketpair()
-        with log.open("ab") as file:
-            fds = [theirs.fileno(), file.fileno(), *([] if hold is None else [hold])]
-            try:
-                with self._lock:
-                    socket.send_fds(self._connection, [len(text).to_bytes(8, "big")], fds)
-                    self._connection.sendall(text)
-            except OSError:
-                self._is_usable = False
-            finally:
-                theirs.close()
-        if not self._is_usable or ours.recv(1) != STARTED:
-            self._is_usable = False
+        try:
+            with self._lock:
+                socket.send_fds(self._connection, [len(text).to_bytes(8, "big")], [theirs.fileno(), *fds])
+                self._connection.sendall(text)
+        except OSError:
             ours.close()
             return None
-        return Forked(ours)
+        finally:
+            theirs.close()
+        return ours
 
     def close(self) -> None:
         """End the server; running steps continue."""

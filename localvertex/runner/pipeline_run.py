@@ -41,20 +41,7 @@ class PipelineRun:
         self._is_changed = False
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
         self._processes = Processes(grace_seconds=options.grace_seconds)
-        self._context = Context(
-            run_id=self.run_id,
-            pipeline_name=file.pipeline.name,
-            work_dir=self.work_dir,
-            project=job["pipeline_google_cloud_project_id"],
-            region=job["pipeline_google_cloud_location"],
-            job=job,
-            processes=self._processes,
-            warnings=Warnings(listener=display.warned, texts=list(self._earlier.get("warnings", []))),
-            report=display.reported,
-            use_cache=options.use_cache,
-            custom_jobs=options.custom_jobs,
-            command_prefixes=options.command_prefixes,
-        )
+        self._context = self._new_context(job, options)
         self._root = root_task(file, {k: v for k, v in values.items() if v is not None}, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
         self._fail_fast = options.fail_fast or bool(self._earlier.get("fail_fast"))
@@ -72,6 +59,22 @@ class PipelineRun:
         write = partial(record.write, content=self._content())
         self._hold = hold or run_folder.create(self.run_dir, file, write)
         self._processes.hold = self._hold.fileno()
+
+    def _new_context(self, job: dict[str, str], options: Options) -> Context:
+        return Context(
+            run_id=self.run_id,
+            pipeline_name=self._file.pipeline.name,
+            work_dir=self.work_dir,
+            project=job["pipeline_google_cloud_project_id"],
+            region=job["pipeline_google_cloud_location"],
+            job=job,
+            processes=self._processes,
+            warnings=Warnings(listener=self._display.warned, texts=list(self._earlier.get("warnings", []))),
+            report=self._display.reported,
+            use_cache=options.use_cache,
+            custom_jobs=options.custom_jobs,
+            command_prefixes=options.command_prefixes,
+        )
 
     @property
     def run_dir(self) -> Path:

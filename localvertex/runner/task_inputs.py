@@ -4,7 +4,7 @@ from typing import Any
 
 from compiled.spec import Component, ParameterSource
 from localvertex.show import failure
-from localvertex.state.task import State, Task, Values
+from localvertex.state.task import Artifact, State, Task, Values
 from localvertex.values import conditions
 from localvertex.values.placeholders import Scope, Unresolvable, as_text, resolve_structure
 from userinput.parameters import ParameterType, convert
@@ -41,14 +41,19 @@ def resolve_inputs(task: Task, siblings: dict[str, Task], scope: Scope, resource
         for name, source in constants.items()
     }
     values.parameters |= resolved
-    for name, artifact in task.spec.artifacts.items():
-        if artifact.input is not None:
-            found = around.artifacts.get(artifact.input)
-        else:
-            found = siblings[artifact.producer or ""].outputs.artifacts.get(artifact.output or "")
-        if found is not None:
-            values.artifacts[name] = found
+    values.artifacts = _artifacts(task, siblings, around)
     return values
+
+
+def _artifacts(task: Task, siblings: dict[str, Task], around: Values) -> dict[str, list[Artifact]]:
+    """Return the input artifacts of a task; leave out those that do not exist."""
+    found = {
+        name: around.artifacts.get(source.input)
+        if source.input is not None
+        else siblings[source.producer or ""].outputs.artifacts.get(source.output or "")
+        for name, source in task.spec.artifacts.items()
+    }
+    return {name: artifacts for name, artifacts in found.items() if artifacts is not None}
 
 
 def resolve(constant: Any, scope: Scope, name: str) -> Any:

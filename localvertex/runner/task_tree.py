@@ -3,7 +3,7 @@
 from graphlib import TopologicalSorter
 from typing import Any
 
-from compiled.spec import Dag, OutputSource, Pipeline, TaskSpec
+from compiled.spec import Dag, Iterator, OutputSource, Pipeline, TaskSpec
 from localvertex.runner.task_inputs import InputError, complete_inputs
 from localvertex.state.task import State, Task, Values
 from localvertex.values.placeholders import Scope, Unresolvable, as_text, resolve_structure
@@ -66,12 +66,20 @@ def loop_items(loop: Task, scope: Scope) -> list[Values]:
     iterator = loop.spec.iterator
     if iterator is None:
         raise TypeError(f"{loop.label} is not a loop")
+    inputs, name = loop.inputs, iterator.item_input
     if iterator.input_artifact is not None:
-        artifacts = loop.inputs.artifacts.get(iterator.input_artifact, [])
-        return [
-            Values(parameters=loop.inputs.parameters, artifacts=loop.inputs.artifacts | {iterator.item_input: [each]})
-            for each in artifacts
-        ]
+        artifacts = inputs.artifacts.get(iterator.input_artifact, [])
+        return [Values(parameters=inputs.parameters, artifacts=inputs.artifacts | {name: [each]}) for each in artifacts]
+    items = _items(loop, iterator, scope)
+    declared = loop.component.input_parameters.get(name)
+    if declared is not None and declared.type is ParameterType.STRING:
+        # kfp declares the items of a list without an item type as STRING, and writes its conditions accordingly.
+        items = [as_text(item) for item in items]
+    return [Values(parameters=inputs.parameters | {name: item}, artifacts=inputs.artifacts) for item in items]
+
+
+def _items(loop: Task, iterator: Iterator, scope: Scope) -> list[Any]:
+    """Return the values that a loop iterates over, from its spec or from an input parameter."""
     items: Any = None
     if iterator.items is not None:
         try:
@@ -89,14 +97,7 @@ def loop_items(loop: Task, scope: Scope) -> list[Values]:
         raise InputError(f"items of the loop: expected a list, found {items!r}")
     if len(items) > MAX_ITEMS:
         raise InputError(f"the loop has {len(items)} items; at most {MAX_ITEMS} can run locally")
-    declared = loop.component.input_parameters.get(iterator.item_input)
-    if declared is not None and declared.type is ParameterType.STRING:
-        # kfp declares the items of a list without an item type as STRING, and writes its conditions accordingly.
-        items = [as_text(item) for item in items]
-    return [
-        Values(parameters=loop.inputs.parameters | {iterator.item_input: item}, artifacts=loop.inputs.artifacts)
-        for item in items
-    ]
+    return items
 
 
 def collect_dag(dag_task: Task) -> Values:

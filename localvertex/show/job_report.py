@@ -68,7 +68,7 @@ def sentences(job: dict[str, Any]) -> list[str]:
     texts = []
     if goodput["fraction"] is None:
         texts.append(
-            f"{goodput['total_seconds']:.1f} s; no replica logged steps (docs/events.md), so there is no goodput."
+            f"{goodput['total_seconds']:.1f} s. No replica logged steps (docs/events.md), so there is no goodput."
         )
     else:
         texts.append(
