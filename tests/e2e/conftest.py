@@ -12,8 +12,16 @@ import pytest
 from tests.support.shared import locked, run_folder
 
 STEPS = {
-    "prepare", "plan", "custom-training-job", "evaluate", "export", "importer", "model-upload", "record", "summary",
-}  # fmt: skip
+    "prepare",
+    "plan",
+    "custom-training-job",
+    "evaluate",
+    "export",
+    "importer",
+    "model-upload",
+    "record",
+    "summary",
+}
 """Steps of a run that trains and registers a model."""
 
 

@@ -82,16 +82,24 @@ NOTHING_NEW = {"prepare", "plan", "summary"}
 
 
 def test_new_images_are_trained_on_and_unchanged_ones_end_early(
-    compiled_training: pathlib.Path, server: Server, folder: pathlib.Path, add: Any, fire: Any, python: str,
+    compiled_training: pathlib.Path,
+    server: Server,
+    folder: pathlib.Path,
+    add: Any,
+    fire: Any,
+    python: str,
     tmp_path: pathlib.Path,
-) -> None:  # fmt: skip
+) -> None:
     images, labels = load_digits(return_X_y=True)
     digits = {str(n): images[labels == n].reshape(-1, 8, 8) * 255 / 16 for n in (0, 1)}
     add({name: arrays[:60] for name, arrays in digits.items()})
     schedule = {
-        "name": "each-minute", "cron": "* * * * *", "file": str(compiled_training), "enabled": False,
+        "name": "each-minute",
+        "cron": "* * * * *",
+        "file": str(compiled_training),
+        "enabled": False,
         "parameters": {"source": str(folder), "minimum_accuracy": MINIMUM_ACCURACY, **PARAMETERS},
-    }  # fmt: skip
+    }
     (tmp_path / "schedules.yaml").write_text(yaml.safe_dump({"schedules": [schedule]}))
     words = [python, "-m", "pipelines", "schedule", "apply", "--endpoint", server.url]
     subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)

@@ -12,8 +12,12 @@ from trainer.data.sources import digits
 
 pytestmark = pytest.mark.slow
 ARGUMENTS = [
-    "--exact", "--epochs=2", "--global-batch-size=16", "--checkpoint-every-steps=4", "--checkpoint-every-seconds=0",
-]  # fmt: skip
+    "--exact",
+    "--epochs=2",
+    "--global-batch-size=16",
+    "--checkpoint-every-steps=4",
+    "--checkpoint-every-seconds=0",
+]
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +81,9 @@ def test_a_killed_run_goes_on_and_ends_as_one_here(server, dataset, tmp_path):
     names = server.buckets.names("runs")
     assert not [name for name in names if ".probe-" in name or ".partial" in name]
     assert {name for name in names if "/events/" in name} == {
-        "one/events/workerpool0-0.jsonl", "one/events/workerpool0-0.0001.jsonl",
-    }  # fmt: skip
+        "one/events/workerpool0-0.jsonl",
+        "one/events/workerpool0-0.0001.jsonl",
+    }
     assert [name for name in names if name.startswith("logs/train/events.out.tfevents")]
     # A third start finds that nothing is left to do.
     again = run_module("trainer.task", *arguments, **told)
@@ -123,12 +128,18 @@ def test_the_run_is_evaluated_and_exported_in_the_bucket(server, dataset):
 
 @pytest.mark.parametrize(
     ("dataset_name", "folder", "environment", "words"),
-    [("gs://none/digits", "gs://runs/x", {}, "there is no bucket 'none'"),
-     ("gs://data/digits", "gs://none/x", {}, "there is no bucket 'none'"),
-     ("gs://data/nothing", "gs://runs/x", {}, "no prepared dataset"),
-     ("gs://data/digits", "gs://runs/x", {"GOOGLE_AUTH_TOKEN_FOR_TESTING": "", "HOME": "/nonexistent"},
-      "no credentials")],
-)  # fmt: skip
+    [
+        ("gs://none/digits", "gs://runs/x", {}, "there is no bucket 'none'"),
+        ("gs://data/digits", "gs://none/x", {}, "there is no bucket 'none'"),
+        ("gs://data/nothing", "gs://runs/x", {}, "no prepared dataset"),
+        (
+            "gs://data/digits",
+            "gs://runs/x",
+            {"GOOGLE_AUTH_TOKEN_FOR_TESTING": "", "HOME": "/nonexistent"},
+            "no credentials",
+        ),
+    ],
+)
 def test_a_mistake_is_one_line(server, dataset, dataset_name, folder, environment, words):
     arguments = [f"--dataset={dataset_name}", f"--checkpoint-directory={folder}", *ARGUMENTS]
     done = run_module("trainer.task", *arguments, **{**server.told, **environment})

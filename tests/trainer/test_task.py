@@ -79,9 +79,11 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_steps(digits_dire
     model.get_layer("logits").bias.assign(np.full(10, np.nan))
     model.save_weights(str(tmp_path / "spoilt.weights.h5"))
     done = task(
-        f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path / 'run'}", "--global-batch-size=32",
+        f"--dataset={digits_directory}",
+        f"--checkpoint-directory={tmp_path / 'run'}",
+        "--global-batch-size=32",
         f"--weights={tmp_path / 'spoilt.weights.h5'}",
-    )  # fmt: skip
+    )
     assert done.returncode == 1
     assert "failed: the loss is nan in step 1 (of steps 1 to 1); lower the learning rate" in done.stderr
     assert "Traceback" not in done.stderr

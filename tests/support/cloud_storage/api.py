@@ -60,13 +60,16 @@ class Api:
             ("GET", re.compile(r"(?:/download)?/storage/v1/b/([^/]+)/o/([^/]+)"), self._read),
             ("DELETE", re.compile(r"/storage/v1/b/([^/]+)/o/([^/]+)"), self._delete),
             ("POST", re.compile(r"/storage/v1/b/([^/]+)/o/([^/]+)/compose"), self._compose),
-            ("POST", re.compile(r"/storage/v1/b/([^/]+)/o/([^/]+)/(?:rewriteTo|copyTo)/b/([^/]+)/o/([^/]+)"),
-             self._copy),
+            (
+                "POST",
+                re.compile(r"/storage/v1/b/([^/]+)/o/([^/]+)/(?:rewriteTo|copyTo)/b/([^/]+)/o/([^/]+)"),
+                self._copy,
+            ),
             ("GET", re.compile(r"/storage/v1/b/([^/]+)/o"), self._list),
             ("GET", re.compile(r"/storage/v1/b/([^/]+)"), lambda call, bucket: _json(self._buckets.resource(bucket))),
             ("GET", re.compile(r"/([^/]+)/(.+)"), self._download),
             ("HEAD", re.compile(r"/([^/]+)/(.+)"), self._download),
-        ]  # fmt: skip
+        ]
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """Answer one request; errors are answers, too."""
@@ -92,10 +95,14 @@ class Api:
     def _list(self, call: Call, bucket: str) -> Answer:
         query = call.query
         page = self._buckets.page(
-            bucket, prefix=query.get("prefix", ""), delimiter=query.get("delimiter", ""),
-            page_token=query.get("pageToken", ""), max_results=int(query.get("maxResults") or 1000),
-            start_offset=query.get("startOffset", ""), end_offset=query.get("endOffset", ""),
-        )  # fmt: skip
+            bucket,
+            prefix=query.get("prefix", ""),
+            delimiter=query.get("delimiter", ""),
+            page_token=query.get("pageToken", ""),
+            max_results=int(query.get("maxResults") or 1000),
+            start_offset=query.get("startOffset", ""),
+            end_offset=query.get("endOffset", ""),
+        )
         return _json(page)
 
     def _read(self, call: Call, bucket: str, name: str) -> Answer:
@@ -173,9 +180,13 @@ class Api:
     def _put(self, bucket: str, name: str, data: bytes, query: Mapping[str, str], described: dict[str, Any]) -> Answer:
         self._refuse_beyond_quota(data)
         stored = self._buckets.put(
-            bucket, name, data, query, metadata=described.get("metadata"),
+            bucket,
+            name,
+            data,
+            query,
+            metadata=described.get("metadata"),
             content_type=described.get("contentType", "application/octet-stream"),
-        )  # fmt: skip
+        )
         return _json(stored.resource(bucket, name))
 
     def _refuse_beyond_quota(self, data: bytes) -> None:

@@ -32,13 +32,22 @@ class StoredObject:
     def resource(self, bucket: str, name: str) -> dict[str, Any]:
         """Return the object resource of the JSON API, in which numbers are strings."""
         return {
-            "kind": "storage#object", "id": f"{bucket}/{name}/{self.generation}", "bucket": bucket, "name": name,
-            "generation": str(self.generation), "metageneration": "1", "size": str(len(self.data)),
-            "contentType": self.content_type, "metadata": dict(self.metadata), "storageClass": "STANDARD",
-            "timeCreated": self.updated, "updated": self.updated, "etag": str(self.generation),
+            "kind": "storage#object",
+            "id": f"{bucket}/{name}/{self.generation}",
+            "bucket": bucket,
+            "name": name,
+            "generation": str(self.generation),
+            "metageneration": "1",
+            "size": str(len(self.data)),
+            "contentType": self.content_type,
+            "metadata": dict(self.metadata),
+            "storageClass": "STANDARD",
+            "timeCreated": self.updated,
+            "updated": self.updated,
+            "etag": str(self.generation),
             "md5Hash": base64.b64encode(hashlib.md5(self.data).digest()).decode(),
             "crc32c": base64.b64encode(google_crc32c.Checksum(self.data).digest()).decode(),
-        }  # fmt: skip
+        }
 
 
 class Buckets:
@@ -56,9 +65,15 @@ class Buckets:
     def resource(self, bucket: str) -> dict[str, Any]:
         self._objects(bucket)
         return {
-            "kind": "storage#bucket", "id": bucket, "name": bucket, "location": "US-CENTRAL1",
-            "locationType": "region", "storageClass": "STANDARD", "projectNumber": "1", "metageneration": "1",
-        }  # fmt: skip
+            "kind": "storage#bucket",
+            "id": bucket,
+            "name": bucket,
+            "location": "US-CENTRAL1",
+            "locationType": "region",
+            "storageClass": "STANDARD",
+            "projectNumber": "1",
+            "metageneration": "1",
+        }
 
     def get(self, bucket: str, name: str, conditions: Mapping[str, str] | None = None) -> StoredObject:
         with self._lock:
@@ -71,9 +86,15 @@ class Buckets:
             return found
 
     def put(
-        self, bucket: str, name: str, data: bytes, conditions: Mapping[str, str] | None = None,
-        *, content_type: str = "application/octet-stream", metadata: Mapping[str, str] | None = None,
-    ) -> StoredObject:  # fmt: skip
+        self,
+        bucket: str,
+        name: str,
+        data: bytes,
+        conditions: Mapping[str, str] | None = None,
+        *,
+        content_type: str = "application/octet-stream",
+        metadata: Mapping[str, str] | None = None,
+    ) -> StoredObject:
         with self._lock:
             objects = self._objects(bucket)
             if not name:
@@ -104,9 +125,16 @@ class Buckets:
             return self.put(bucket, name, b"".join(parts), conditions)
 
     def page(
-        self, bucket: str, *, prefix: str = "", delimiter: str = "", page_token: str = "", max_results: int = 1000,
-        start_offset: str = "", end_offset: str = "",
-    ) -> dict[str, Any]:  # fmt: skip
+        self,
+        bucket: str,
+        *,
+        prefix: str = "",
+        delimiter: str = "",
+        page_token: str = "",
+        max_results: int = 1000,
+        start_offset: str = "",
+        end_offset: str = "",
+    ) -> dict[str, Any]:
         """Return one page: objects with the prefix, and their names up to the next delimiter as `prefixes`."""
         with self._lock:
             objects = dict(self._objects(bucket))

@@ -33,9 +33,9 @@ class CloudStorage:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         authority.issue_cert(*_HOSTS).configure_cert(tls)
         self._server = ThreadingHTTPServer(
-            ("127.0.0.1", 0), type("Handler", (_Handler,), {"api": Api(self.buckets, self.faults), "tls": tls,
-                                                          "faults": self.faults})
-        )  # fmt: skip
+            ("127.0.0.1", 0),
+            type("Handler", (_Handler,), {"api": Api(self.buckets, self.faults), "tls": tls, "faults": self.faults}),
+        )
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
