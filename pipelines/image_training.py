@@ -18,8 +18,8 @@ from components.record import record
 from components.summary import summary
 from pipelines.settings import Settings
 
-NAME = "image-training"
-LOCATION = "{{$.pipeline_google_cloud_location}}"
+_NAME = "image-training"
+_LOCATION = "{{$.pipeline_google_cloud_location}}"
 """Resolved at run time to the region of the pipeline job; ModelUploadOp would default to us-central1."""
 
 _JOB_FIELDS = (
@@ -51,7 +51,7 @@ def train_unless_finished(
     with dsl.If(is_finished == False, name="not-finished"):  # noqa: E712 - this builds an expression
         CustomTrainingJobOp(
             display_name=display_name,
-            location=LOCATION,
+            location=_LOCATION,
             worker_pool_specs=worker_pool_specs,
             timeout=timeout,
             restart_job_on_worker_restart=restart_job_on_worker_restart,
@@ -95,7 +95,7 @@ def image_training(settings: Settings) -> Any:
         timeout_seconds: int = machines.timeout_seconds,
         exact: bool = False,
         minimum_accuracy: float = 0.8,
-        model_name: str = NAME,
+        model_name: str = _NAME,
         serving_image: str = settings.serving_image,
         run_label: str = "",
         service_account: str = "",
@@ -107,7 +107,7 @@ def image_training(settings: Settings) -> Any:
         """Train an image classifier and register it if it is accurate enough.
 
         Args:
-            source: `digits`, a folder (gs://, or an absolute path) with one sub-folder per class, or `tfds:NAME`.
+            source: `digits`, a folder (gs://, or an absolute path) with one sub-folder per class, or `tfds:_NAME`.
             model: `convnet` (small), `resnet50`, `efficientnetv2-b0` etc., or your own as `package.module:function`.
             weights: `default` (imagenet if the model has them), `imagenet`, `none`, or the path of a weights file.
             trainable: `head` (freeze a pretrained base), `all` (fine-tune), or `default` (`head` if pretrained).
@@ -137,7 +137,7 @@ def image_training(settings: Settings) -> Any:
             serving_image: Prediction container image of the registered model.
             run_label: Any text; a new one trains an unchanged configuration again.
             service_account: Service account of the training job; empty for the default one. TensorBoard needs one.
-            network: VPC network to peer with: projects/NUMBER/global/networks/NAME.
+            network: VPC network to peer with: projects/NUMBER/global/networks/_NAME.
             tensorboard: TensorBoard instance: projects/NUMBER/locations/REGION/tensorboards/ID.
             kms_key: Encryption key of the job and the model: projects/P/locations/REGION/keyRings/R/cryptoKeys/K.
             recipients: E-mail addresses to notify when the run has ended.
@@ -160,7 +160,7 @@ def image_training(settings: Settings) -> Any:
             planned = plan(
                 dataset=dataset,
                 image=settings.image,
-                region=LOCATION,
+                region=_LOCATION,
                 pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
                 # What `plan` needs of the pipeline's parameters has the same name there.
                 **{name: value for name, value in parameters.items() if name in plan.component_spec.inputs},
@@ -189,7 +189,7 @@ def image_training(settings: Settings) -> Any:
 
     if settings.recipients is None:
         _drop_parameter(graph, "recipients")
-    return dsl.pipeline(name=NAME, display_name="Image training")(graph)
+    return dsl.pipeline(name=_NAME, display_name="Image training")(graph)
 
 
 def _register(
@@ -203,7 +203,7 @@ def _register(
     )
     registered = ModelUploadOp(
         display_name=model_name,
-        location=LOCATION,
+        location=_LOCATION,
         unmanaged_container_model=servable.output,
         encryption_spec_key_name=kms_key,
     )

@@ -48,11 +48,11 @@ class Location:
             UserError: A value is missing or not valid, or the region is unknown.
         """
         if not self.project:
-            raise UserError("no project is given; add --project MY-PROJECT or set GOOGLE_CLOUD_PROJECT")
+            raise UserError("no project given; add --project MY-PROJECT or set GOOGLE_CLOUD_PROJECT")
         if not _PROJECT_ID.fullmatch(self.project):
             raise UserError(f"--project is {self.project!r}; expected a project id such as my-project-123")
         if not self.region:
-            raise UserError("no region is given; add --region, e.g. --region us-central1")
+            raise UserError("no region given; add --region, e.g. --region us-central1")
         known_region(load_catalogue(), self.region)
         try:
             urlsplit(self.url).port  # noqa: B018 - reading it validates it

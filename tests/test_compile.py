@@ -1,4 +1,4 @@
-"""`python compile.py`: what it writes, what it says, what it refuses, and what it costs."""
+"""`python compile.py`: its files, its output, and what it refuses."""
 
 import json
 import pathlib
@@ -18,7 +18,7 @@ IMAGE = "europe-west4-docker.pkg.dev/project/images/image-training-python@sha256
 
 @pytest.fixture
 def compile_pipeline(repository: pathlib.Path, python: str, tmp_path: pathlib.Path) -> Compile:
-    """Calls `python compile.py`, or runs it as a process of its own."""
+    """Calls `python compile.py`, or runs it in its own process."""
 
     def run(*flags: str, output: str = "build", is_process: bool = False) -> subprocess.CompletedProcess[str]:
         words = ["--output-dir", str(tmp_path / output), *flags]
@@ -76,14 +76,14 @@ def test_flags_override_the_defaults_of_the_parameters(compile_pipeline: Compile
     assert "Without --image" not in done.stdout
 
 
-def test_without_an_image_it_says_where_the_file_runs_and_how_the_image_is_built(compile_pipeline: Compile) -> None:
+def test_without_an_image_the_output_explains_how_to_build_one(compile_pipeline: Compile) -> None:
     done = compile_pipeline()
     assert done.returncode == 0
     assert "Without --image the file runs only locally" in done.stdout
     assert "gcloud builds submit --tag" in done.stdout
 
 
-def test_notify_takes_googles_e_mail_op_and_its_recipients_are_a_parameter(
+def test_notify_uses_googles_e_mail_op_and_makes_the_recipients_a_parameter(
     compile_pipeline: Compile, tmp_path: pathlib.Path
 ) -> None:
     done = compile_pipeline("--notify", "a@example.com", "b@example.com")
@@ -141,9 +141,7 @@ def test_an_output_directory_that_cannot_be_written_is_one_line(
     assert (tmp_path / "file").read_text() == ""
 
 
-def test_a_folder_in_the_place_of_a_file_leaves_everything_as_it_was(
-    compile_pipeline: Compile, tmp_path: pathlib.Path
-) -> None:
+def test_a_folder_with_the_name_of_a_file_changes_nothing(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
     (tmp_path / "build" / "image_training.yaml").mkdir(parents=True)
     (tmp_path / "build" / "image_training.json").write_text("before")
     done = compile_pipeline()

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"warning: {finding.message}", file=sys.stderr)
     root = pipeline["runtimeConfig"].get("gcsOutputDirectory")
     if not root:
-        raise UserError("no pipeline root is given; add --pipeline-root gs://MY-BUCKET/pipelines")
+        raise UserError("no pipeline root given; add --pipeline-root gs://MY-BUCKET/pipelines")
     inputs = _plan_inputs(pipeline) | {"region": location.region}
     if not options.dry_run:
         _check_reach(options.dataset, location)

@@ -26,7 +26,7 @@ def find(location: Location, name: str) -> dict[str, Any]:
     """Return the schedule with a display name or a number.
 
     Raises:
-        UserError: There is none, or more than one.
+        UserError: No schedule has this name, or more than one.
         CallFailed: The service refused the call or was not reached.
     """
     schedules = existing(location)

@@ -1,4 +1,4 @@
-"""The real command line, in processes of its own, against `localvertex serve` or a service that only refuses."""
+"""The real command line, against `localvertex serve` or a service whose responses the test writes."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def pipelines(tmp_path: Path, repository: Path) -> Command:
 
 @pytest.fixture
 def pipelines_process(tmp_path: Path, repository: Path) -> Command:
-    """Runs `python -m pipelines ...` likewise, in a process of its own."""
+    """Runs `python -m pipelines ...` in its own process, as a user without credentials."""
 
     def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
         words = [sys.executable, "-m", "pipelines", *map(str, arguments)]
@@ -58,7 +58,7 @@ def environment_without_credentials(home: Path, repository: Path) -> dict[str, s
 
 @pytest.fixture(scope="session")
 def divide_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A compiled pipeline that divides: with `by` 0 its only step fails; `n` has no default."""
+    """A compiled pipeline that divides: with `by` 0 its only step fails, and `n` has no default."""
 
     @dsl.component(base_image="python:3.11", install_kfp_package=False)
     def divide(n: int, by: int) -> float:
@@ -70,7 +70,7 @@ def divide_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     path = tmp_path_factory.mktemp("compiled") / "divide.json"
     with warnings.catch_warnings():
-        # kfp 2.17 calls JSON output deprecated; Vertex's console takes it.
+        # kfp 2.17 deprecates JSON output, which Vertex AI's console accepts.
         warnings.simplefilter("ignore")
         compiler.Compiler().compile(graph, str(path))
     return path
@@ -78,7 +78,7 @@ def divide_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def service() -> Iterator[Callable[..., str]]:
-    """Starts an HTTP server whose answers the test writes: (method, path) -> (code, body); returns its URL."""
+    """Starts an HTTP server with the test's responses, (method, path) -> (code, body), and returns its URL."""
     servers: list[ThreadingHTTPServer] = []
 
     def start(answer: Callable[[str, str], tuple[int, dict[str, Any]]]) -> str:
@@ -96,7 +96,7 @@ def service() -> Iterator[Callable[..., str]]:
             do_GET = do_POST = answer
 
             def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         servers.append(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
         threading.Thread(target=servers[-1].serve_forever, daemon=True).start()

@@ -1,4 +1,4 @@
-"""`python -m pipelines custom-job`: the job that the step `plan` makes, printed and really run."""
+"""`python -m pipelines custom-job`: the job of the step `plan`, printed and really run."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def compiled(python: str, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The image training pipeline with its placeholder image, and a small dataset beside it."""
+    """The image training pipeline with its placeholder image, and a small dataset next to it."""
     folder = tmp_path_factory.mktemp("compiled")
     for words in (
         ["compile.py", "--output-dir", str(folder)],
@@ -27,10 +27,21 @@ def compiled(python: str, repository: Path, tmp_path_factory: pytest.TempPathFac
 
 def test_the_job_is_printed_and_the_same_job_trains(pipelines: Any, server: Server, compiled: Path) -> None:
     words = (
-        "custom-job", compiled / "image_training.json", "--dataset", compiled / "dataset", "--endpoint", server.url,
-        "--pipeline-root", "gs://my-bucket/pipelines", "-p", "max_steps=2", "-p", "accelerator_type=",
-        "-p", "accelerator_count=0",
-    )  # fmt: skip
+        "custom-job",
+        compiled / "image_training.json",
+        "--dataset",
+        compiled / "dataset",
+        "--endpoint",
+        server.url,
+        "--pipeline-root",
+        "gs://my-bucket/pipelines",
+        "-p",
+        "max_steps=2",
+        "-p",
+        "accelerator_type=",
+        "-p",
+        "accelerator_count=0",
+    )
     shown = pipelines(*words, "--dry-run")
     assert shown.returncode == 0, shown.stderr
     job = json.loads(shown.stdout)
@@ -55,14 +66,14 @@ def test_the_job_is_printed_and_the_same_job_trains(pipelines: Any, server: Serv
     assert json.loads(result.read_text())["identity"]["max_steps"] == 2
 
 
-def test_a_dataset_that_the_job_cannot_read_is_refused_and_one_here_is_found_from_any_folder(
+def test_a_dataset_that_the_job_cannot_read_is_refused_and_a_local_path_works_from_any_folder(
     pipelines: Any, server: Server, compiled: Path, tmp_path: Path
 ) -> None:
     words = ("custom-job", compiled / "image_training.json", "--pipeline-root", "gs://my-bucket/pipelines")
     done = pipelines(*words, "--dataset", compiled / "dataset", "--project", "my-project")
     (line,) = done.stderr.splitlines()
     assert done.returncode == 2
-    # Its placeholder image is refused first; with a real one it is the dataset.
+    # The placeholder image is refused first; with a real image it is the dataset.
     assert "is a placeholder" in line
     image = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64
     text = (compiled / "image_training.json").read_text().replace(PLACEHOLDER_IMAGE, image)
@@ -81,7 +92,7 @@ def test_a_dataset_that_the_job_cannot_read_is_refused_and_one_here_is_found_fro
     assert f"--dataset={tmp_path / 'here'}" in args
 
 
-def test_a_file_without_our_plan_is_refused(pipelines: Any, divide_file: Path) -> None:
+def test_a_file_without_the_step_plan_is_refused(pipelines: Any, divide_file: Path) -> None:
     root = ("--pipeline-root", "gs://my-bucket/x", "--project", "my-project")
     done = pipelines("custom-job", divide_file, "--dataset", "d", *root, "-p", "n=1", "--dry-run")
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""The compiled graph: the parts of the spec that decide what runs where."""
+"""The compiled graph: the parts of the spec that determine what runs where."""
 
 import json
 from typing import Any
@@ -36,7 +36,7 @@ def executor(spec: dict[str, Any], component: str) -> dict[str, Any]:
     return spec["deploymentSpec"]["executors"][spec["components"][component]["executorLabel"]]
 
 
-def test_the_exit_handler_runs_whatever_happened(spec: dict[str, Any]) -> None:
+def test_the_exit_handler_always_runs(spec: dict[str, Any]) -> None:
     tasks = spec["root"]["dag"]["tasks"]
     assert set(tasks) == {"exit-handler-1", "summary"}
     assert tasks["summary"]["triggerPolicy"] == {"strategy": "ALL_UPSTREAM_TASKS_COMPLETED"}
@@ -55,8 +55,11 @@ def test_the_steps_follow_each_other(spec: dict[str, Any]) -> None:
         "condition-3": ["evaluate"],
     }
     assert after(spec, "comp-condition-3") == {
-        "export": [], "importer": ["export"], "model-upload": ["importer"], "record": ["model-upload"],
-    }  # fmt: skip
+        "export": [],
+        "importer": ["export"],
+        "model-upload": ["importer"],
+        "record": ["model-upload"],
+    }
 
 
 def test_the_rest_runs_only_for_something_new_and_the_registry_gets_only_what_is_good_enough(
@@ -107,7 +110,7 @@ def test_the_machines_are_on_the_job_and_not_on_the_launcher(spec: dict[str, Any
     assert defaults["accelerator_count"]["defaultValue"] == 2
 
 
-def test_locations_come_from_the_pipelines_own(spec: dict[str, Any]) -> None:
+def test_locations_are_that_of_the_pipeline(spec: dict[str, Any]) -> None:
     (condition,) = dag(spec, "comp-train-unless-finished").values()
     job = dag(spec, condition["componentRef"]["name"])["custom-training-job"]
     upload = dag(spec, "comp-condition-3")["model-upload"]
@@ -126,12 +129,19 @@ def test_no_step_answers_from_a_cache(spec: dict[str, Any]) -> None:
         if "executorLabel" in spec["components"][task["componentRef"]["name"]] and name != "importer"
     }
     assert {name for _, name in steps} == {
-        "prepare", "plan", "custom-training-job", "evaluate", "export", "model-upload", "record", "summary",
-    }  # fmt: skip
+        "prepare",
+        "plan",
+        "custom-training-job",
+        "evaluate",
+        "export",
+        "model-upload",
+        "record",
+        "summary",
+    }
     assert [name for name, task in steps.items() if task["cachingOptions"].get("enableCache")] == []
 
 
-def test_our_steps_share_one_image_and_install_nothing(spec: dict[str, Any]) -> None:
+def test_the_steps_share_one_container_image_and_install_nothing(spec: dict[str, Any]) -> None:
     for step in ("prepare", "plan", "evaluate", "export", "record", "summary"):
         container = executor(spec, f"comp-{step}")["container"]
         assert container["image"] == IMAGE

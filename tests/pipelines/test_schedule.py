@@ -40,7 +40,7 @@ def write(tmp_path: Path, divide_file: Path) -> Callable[..., None]:
 
 @pytest.fixture
 def schedule(pipelines: Any, server: Server) -> Callable[..., str]:
-    """Runs a verb to its end; what it printed."""
+    """Runs a verb and returns its output."""
 
     def run(*words: str) -> str:
         done = pipelines("schedule", *words, "--endpoint", server.url)
@@ -84,16 +84,16 @@ def test_plan_apply_update_replace_prune(server: Server, write: Any, schedule: A
     assert schedule("plan") == NOTHING
 
     foreign = {key: third[key] for key in ("cron", "maxConcurrentRunCount", "createPipelineJobRequest")}
-    foreign["displayName"] = "of somebody else"
+    foreign["displayName"] = "unmanaged"
     del foreign["createPipelineJobRequest"]["pipelineJob"]["labels"]
     server.call("POST", "schedules", foreign)
     write()
     assert schedule("apply") == NOTHING
     assert schedule("apply", "--prune") == "delete nightly\n"
-    assert [s["displayName"] for s in present(server)] == ["of somebody else"]
+    assert [s["displayName"] for s in present(server)] == ["unmanaged"]
 
 
-def test_a_start_can_be_taken_back_and_an_end_may_have_passed(server: Server, write: Any, schedule: Any) -> None:
+def test_a_start_can_be_removed_and_an_end_may_have_passed(server: Server, write: Any, schedule: Any) -> None:
     write({"start": "2100-01-01T00:00:00Z"})
     schedule("apply")
     assert present(server)[0]["nextRunTime"].startswith("2100-")
@@ -101,7 +101,7 @@ def test_a_start_can_be_taken_back_and_an_end_may_have_passed(server: Server, wr
     assert schedule("apply") == "update nightly\n"
     assert not present(server)[0]["nextRunTime"].startswith("2100")
     assert schedule("plan") == NOTHING
-    # An end before the schedule was made: the service takes none such.
+    # The service refuses an end before the creation of the schedule.
     write({"end": "2020-01-01T00:00:00Z"})
     assert schedule("apply") == "delete nightly\n"
     assert present(server) == []
@@ -141,7 +141,7 @@ def test_a_replacement_misses_and_doubles_no_run(server: Server, write: Any, sch
 
     assert old.get("endTime", new["startTime"]) == new["startTime"]
     found = wait_until(lambda: (j := runs()) and j[-1].get("scheduleName") == new["name"] and j, timeout_seconds=240)
-    # Each minute from the first run of the old one to the first of the new one has its run, and only one.
+    # Each minute from the first run of the old schedule to the first run of the new one has exactly one run.
     minutes = [datetime.fromisoformat(job["createTime"]).replace(second=0, microsecond=0) for job in found]
     assert len({job["scheduleName"] for job in found}) == 2
     assert [b - a for a, b in pairwise(minutes)] == [timedelta(minutes=1)] * (len(minutes) - 1)
@@ -149,24 +149,24 @@ def test_a_replacement_misses_and_doubles_no_run(server: Server, write: Any, sch
     assert [s["name"] for s in present(server)] == [new["name"]]
 
 
-class Killer:
-    """A way to the server on which the caller is killed, at its call number `at`, before or after it is answered."""
+class KillingProxy:
+    """A proxy of the server that kills its client at call number `at`, before or after forwarding the call."""
 
-    def __init__(self, server: Server, *, at: int, answered: bool) -> None:
+    def __init__(self, server: Server, *, at: int, forwarded: bool) -> None:
         self.victim: subprocess.Popen[str] | None = None
         count = iter(range(1000))
-        killer = self
+        proxy = self
 
         class Handler(BaseHTTPRequestHandler):
             def forward(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 is_fatal = self.command != "GET" and next(count) == at
-                if is_fatal and not answered:
-                    return killer.kill()
+                if is_fatal and not forwarded:
+                    return proxy.kill()
                 headers = {"Content-Type": "application/json"}
                 got = requests.request(self.command, server.url + self.path, data=body, headers=headers, timeout=60)
                 if is_fatal:
-                    return killer.kill()
+                    return proxy.kill()
                 self.send_response(got.status_code)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(got.content)))
@@ -177,7 +177,7 @@ class Killer:
             do_GET = do_POST = do_PATCH = do_DELETE = forward
 
             def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
@@ -199,15 +199,15 @@ class Killer:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [0, 1, 2])
-@pytest.mark.parametrize("answered", [False, True])
-def test_an_apply_that_was_killed_is_completed(
-    server: Server, write: Any, schedule: Any, tmp_path: Path, repository: Path, at: int, answered: bool
+@pytest.mark.parametrize("forwarded", [False, True])
+def test_the_next_apply_completes_a_killed_one(
+    server: Server, write: Any, schedule: Any, tmp_path: Path, repository: Path, at: int, forwarded: bool
 ) -> None:
     write({})
     schedule("apply")
-    # Three calls: create, pause, delete of the replaced one.
+    # There are three calls: create, pause, and delete of the replaced schedule.
     write({"parameters": {"n": 7}, "enabled": False})
-    assert Killer(server, at=at, answered=answered).run(tmp_path, repository) == -signal.SIGKILL
+    assert KillingProxy(server, at=at, forwarded=forwarded).run(tmp_path, repository) == -signal.SIGKILL
     schedule("apply")
     (found,) = present(server)
     assert found["state"] == "PAUSED"
@@ -222,7 +222,7 @@ def test_an_apply_that_was_killed_is_completed(
         ({"cron": "61 3 * * 1"}, "cron is '61 3 * * 1'"),
         ({"cron": "0 3 L * *"}, "cron is '0 3 L * *'; expected numbers, names of months and days"),
         ({"cron": "0 3 * * 1#1"}, "cron is '0 3 * * 1#1'; expected numbers, names of months and days"),
-        ({"region": ""}, "no region is given"),
+        ({"region": ""}, "no region given"),
         ({"cron": "0 3 30 2 *"}, "cron is '0 3 30 2 *'"),
         ({"time_zone": "Europe/Berlim"}, "time_zone is 'Europe/Berlim'; expected a name of the IANA database"),
         ({"parameters": {"n": "six"}}, "parameter 'n' is 'six'; expected NUMBER_INTEGER"),
@@ -234,9 +234,9 @@ def test_an_apply_that_was_killed_is_completed(
         ),
     ],
 )
-def test_a_mistake_is_one_line_with_its_place(pipelines: Any, write: Any, change: Any, message: str) -> None:
+def test_wrong_input_is_one_line_with_its_path(pipelines: Any, write: Any, change: Any, message: str) -> None:
     write(change)
-    # Nobody listens there: it is found before any call.
+    # Nothing listens at that port: the error is found before any call.
     done = pipelines("schedule", "apply", "--endpoint", "http://127.0.0.1:9")
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.splitlines()
@@ -262,7 +262,7 @@ def test_a_refusal_of_the_service_is_one_line_with_the_cause_first(
     assert line.startswith(f"error: {message}")
 
 
-def test_a_create_that_is_refused_leaves_what_was_there(
+def test_a_refused_create_changes_nothing(
     pipelines: Any, service: Any, server: Server, write: Any, schedule: Any
 ) -> None:
     write({})
@@ -281,7 +281,7 @@ def test_a_create_that_is_refused_leaves_what_was_there(
     assert present(server) == before
 
 
-def test_a_service_that_is_not_there_and_missing_credentials_are_one_line(pipelines: Any, write: Any) -> None:
+def test_an_unreachable_service_and_missing_credentials_are_one_line(pipelines: Any, write: Any) -> None:
     write({})
     done = pipelines("schedule", "plan", "--endpoint", "http://127.0.0.1:9")
     assert done.returncode == 1
@@ -294,7 +294,7 @@ def test_a_service_that_is_not_there_and_missing_credentials_are_one_line(pipeli
     assert line.startswith("error: no credentials for Google Cloud: run `gcloud auth application-default login`")
 
 
-def test_what_the_machine_check_doubts_is_said(
+def test_warnings_of_the_machine_check_are_printed(
     pipelines: Any, server: Server, write: Any, compiled_training: Path
 ) -> None:
     write({"file": str(compiled_training), "parameters": {"machine_type": "n1-highmem-2"}})
@@ -303,7 +303,7 @@ def test_what_the_machine_check_doubts_is_said(
     assert done.stdout.startswith("warning: nightly: n1-highmem-2 with a GPU may stop writing logs")
 
 
-def test_a_key_that_is_there_twice(pipelines: Any, tmp_path: Path) -> None:
+def test_a_repeated_key_is_refused(pipelines: Any, tmp_path: Path) -> None:
     (tmp_path / "schedules.yaml").write_text("schedules:\n- name: a\n  cron: 0 3 * * 1\n  cron: 0 4 * * 1\n")
     done = pipelines("schedule", "plan", "--endpoint", "http://127.0.0.1:9")
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""`python -m pipelines submit`: the request, what is wrong with it, and what the service says, in one line each."""
+"""`python -m pipelines submit`: the request, and one-line errors of the input and of the service."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ PLACE = ("--project", "my-project", "--pipeline-root", "gs://my-bucket/pipelines
 
 
 def refused(done: subprocess.CompletedProcess[str], code: int = 2) -> str:
-    """The one line that a mistake is told in."""
+    """Return the one-line error of a refused command."""
     assert done.returncode == code, done.stdout + done.stderr
     (line,) = done.stderr.splitlines()
     return line.removeprefix("error: ")
@@ -77,7 +77,7 @@ def test_a_dry_run_imports_no_cloud_sdk(repository: Path, compiled_training_for_
             ("--region", "us-centrl1"),
             "--region is 'us-centrl1', which is not a region with training; did you mean us-central1?",
         ),
-        (("--region", ""), "no region is given; add --region, e.g. --region us-central1"),
+        (("--region", ""), "no region given; add --region, e.g. --region us-central1"),
         (("--endpoint", "http://127.0.0.1:abc"), "--endpoint is 'http://127.0.0.1:abc'; Port could not be cast"),
         (("--endpoint", "http://127.0.0.1:99999"), "--endpoint is 'http://127.0.0.1:99999'; Port out of range"),
         (("--project", "No Project"), "--project is 'No Project'; expected a project id such as my-project-123"),
@@ -101,10 +101,8 @@ def test_bad_input_is_one_line(pipelines: Any, divide_file: Path, options: tuple
     assert refused(pipelines("submit", divide_file, *PLACE, *options, "--dry-run")).startswith(message)
 
 
-def test_what_is_missing_is_one_line(
-    pipelines: Any, divide_file: Path, compiled_training: Path, tmp_path: Path
-) -> None:
-    assert refused(pipelines("submit", divide_file)).startswith("no project is given; add --project")
+def test_missing_input_is_one_line(pipelines: Any, divide_file: Path, compiled_training: Path, tmp_path: Path) -> None:
+    assert refused(pipelines("submit", divide_file)).startswith("no project given; add --project")
     assert refused(pipelines("submit", *PLACE)).startswith(
         "build/image_training.json does not exist; run `python compile.py"
     )
@@ -117,19 +115,19 @@ def test_what_is_missing_is_one_line(
     )
 
 
-def test_the_project_is_taken_from_the_environment(pipelines: Any, divide_file: Path) -> None:
+def test_the_default_project_comes_from_the_environment(pipelines: Any, divide_file: Path) -> None:
     root = ("--pipeline-root", "gs://my-bucket/x")
     done = pipelines("submit", divide_file, *root, "-p", "n=1", "--dry-run", GOOGLE_CLOUD_PROJECT="from-environment")
     assert "/projects/from-environment/" in done.stderr
 
 
-def test_a_parameter_file_is_read_and_options_win(pipelines: Any, divide_file: Path, tmp_path: Path) -> None:
+def test_options_override_a_parameter_file(pipelines: Any, divide_file: Path, tmp_path: Path) -> None:
     (tmp_path / "values.yaml").write_text("n: 3\nby: 7.0\nnames: [x, y]\n")
     done = pipelines("submit", divide_file, *PLACE, "--parameter-file", "values.yaml", "-p", "n=4", "--dry-run")
     assert json.loads(done.stdout)["runtimeConfig"]["parameterValues"] == {"n": 4, "by": 7, "names": ["x", "y"]}
 
 
-def test_without_credentials_it_says_which_command_gets_them(pipelines: Any, divide_file: Path) -> None:
+def test_without_credentials_the_error_has_the_command_to_log_in(pipelines: Any, divide_file: Path) -> None:
     line = refused(pipelines("submit", divide_file, *PLACE, "-p", "n=1"))
     assert line.startswith("no credentials for Google Cloud: run `gcloud auth application-default login`")
 
@@ -165,7 +163,7 @@ def test_an_error_of_the_service_is_one_line_with_the_cause_first(
     assert " ".join(text.split()) in line
 
 
-def test_a_service_that_is_not_there_is_one_line(pipelines: Any, divide_file: Path) -> None:
+def test_an_unreachable_service_is_one_line(pipelines: Any, divide_file: Path) -> None:
     line = refused(pipelines("submit", divide_file, "--endpoint", "http://127.0.0.1:9", "-p", "n=1"), code=1)
     assert line.startswith("cannot reach http://127.0.0.1:9: ")
     assert "Connection refused" in line

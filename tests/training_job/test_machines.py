@@ -1,4 +1,4 @@
-"""Worker pools as Vertex takes them, and the machines that are refused before they are requested."""
+"""Worker pools in Vertex AI's format, and machines that are refused before they are requested."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def test_one_machine_is_one_pool() -> None:
     ]
 
 
-def test_the_chief_has_a_pool_of_its_own_and_the_workers_the_next() -> None:
+def test_the_chief_has_its_own_pool_and_the_workers_the_next() -> None:
     pools = machines(replica_count=4).worker_pool_specs(image=IMAGE, args=[])
     assert [pool["replica_count"] for pool in pools] == [1, 3]
     assert pools[0]["machine_spec"] == pools[1]["machine_spec"]
@@ -48,13 +48,13 @@ def test_a_cpu_machine_names_no_accelerator() -> None:
     assert pool["machine_spec"] == {"machine_type": "n1-standard-8"}
 
 
-def test_all_restart_together_only_where_there_are_several() -> None:
+def test_only_several_replicas_restart_together() -> None:
     assert not machines().restart_job_on_worker_restart
     assert machines(replica_count=2).restart_job_on_worker_restart
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"replica_count": 0}, "replica_count is 0"),
         ({"parameter_server_count": -1}, "parameter_server_count is -1"),
@@ -62,14 +62,14 @@ def test_all_restart_together_only_where_there_are_several() -> None:
         ({"timeout_seconds": 0}, "timeout_seconds is 0"),
     ],
 )
-def test_nonsense_is_refused_when_it_is_said(changes: dict[str, object], said: str) -> None:
-    with pytest.raises(UserError, match=said):
+def test_values_out_of_range_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
         machines(**changes)
 
 
 # Rows of the guides' own table: 3 GPUs exist nowhere, an n1-standard-32 needs 4 V100 (`2 are too few`).
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"accelerator_count": 3}, "3"),
         ({"machine_type": "n1-standard-32", "accelerator_type": "NVIDIA_TESLA_V100", "accelerator_count": 2}, "4"),
@@ -78,8 +78,8 @@ def test_nonsense_is_refused_when_it_is_said(changes: dict[str, object], said: s
         ({"scheduling_strategy": "FLEX_START"}, "FLEX_START"),
     ],
 )
-def test_what_vertex_would_refuse_is_refused_with_the_nearest_choice(changes: dict[str, object], said: str) -> None:
-    with pytest.raises(UserError, match=said) as caught:
+def test_what_vertex_would_refuse_is_refused_with_the_nearest_choice(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
         check(machines(**changes), image=IMAGE, region="us-central1")
     assert "\n" not in str(caught.value)
 
@@ -104,5 +104,5 @@ def test_a_valid_job_passes_without_errors() -> None:
         (Machines(machine_type="n1-highmem-8"), "1 x n1-highmem-8 without GPUs, STANDARD"),
     ],
 )
-def test_machines_read_as_a_person_would_say_them(given: Machines, text: str) -> None:
+def test_machines_have_a_readable_text(given: Machines, text: str) -> None:
     assert str(given) == text

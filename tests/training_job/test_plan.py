@@ -1,10 +1,11 @@
-"""The `plan` step on a real dataset: what it hands to the training job, and what it refuses."""
+"""The `plan` step on a real dataset: the training job that it plans, and what it refuses."""
 
 import json
 import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -39,9 +40,12 @@ NAMES = {
 }
 
 
+Make = Callable[..., TrainingPlan]
+
+
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """200 of the handwritten digits."""
+    """200 of the handwritten digits, prepared."""
     directory = tmp_path_factory.mktemp("data")
     prepare(
         source="digits",
@@ -56,7 +60,9 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def make(dataset: str, tmp_path: pathlib.Path):
+def make(dataset: str, tmp_path: pathlib.Path) -> Make:
+    """Plans a run, with changes to a small job that is valid."""
+
     def make_plan(
         hyperparameters: dict[str, Any] | None = None,
         machines: dict[str, Any] | None = None,
@@ -84,7 +90,7 @@ def make(dataset: str, tmp_path: pathlib.Path):
     return make_plan
 
 
-def test_the_run_is_known_by_what_it_computes_and_not_by_its_machines(make) -> None:
+def test_the_run_id_depends_on_the_computation_and_not_on_the_machines(make: Make) -> None:
     first = make()
     assert make(machines={"replica_count": 4, "scheduling_strategy": "SPOT"}).run_id == first.run_id
     assert make(image="us-docker.pkg.dev/p/r/other@sha256:1").run_id == first.run_id
@@ -96,7 +102,7 @@ def test_the_run_is_known_by_what_it_computes_and_not_by_its_machines(make) -> N
     assert len(others | {first.run_id}) == 4
 
 
-def test_the_checkpoints_lie_under_the_pipeline_root_by_the_run_id(make, tmp_path: pathlib.Path) -> None:
+def test_the_run_id_is_in_the_path_of_the_checkpoints(make: Make, tmp_path: pathlib.Path) -> None:
     made = make()
     assert made.base_output_directory == f"{tmp_path}/root/training/{made.run_id}"
     assert made.checkpoint_directory == f"{made.base_output_directory}/checkpoints/"
@@ -104,7 +110,7 @@ def test_the_checkpoints_lie_under_the_pipeline_root_by_the_run_id(make, tmp_pat
     assert made.timeout == "3600s"
 
 
-def test_the_arguments_give_the_trainer_the_same_run(make, dataset: str) -> None:
+def test_the_arguments_give_the_trainer_the_same_run(make: Make, dataset: str) -> None:
     from trainer.checkpoints.identity import run_id
     from trainer.config import from_namespace
     from trainer.data.dataset import load
@@ -116,7 +122,7 @@ def test_the_arguments_give_the_trainer_the_same_run(make, dataset: str) -> None
     assert run_id(from_namespace(options), load(dataset).fingerprint, options.run_label) == made.run_id
 
 
-def test_an_exact_run_is_the_same_run_and_its_trainer_is_told(make) -> None:
+def test_an_exact_run_has_the_same_run_id_and_another_flag(make: Make) -> None:
     quick, exact = make(), make(exact=True)
     assert exact.run_id == quick.run_id
     for made, wanted in ((quick, False), (exact, True)):
@@ -124,8 +130,12 @@ def test_an_exact_run_is_the_same_run_and_its_trainer_is_told(make) -> None:
         assert options.exact is wanted
 
 
-def test_a_finished_run_has_something_left_to_do_until_it_is_tested_and_registered(
-    make, dataset: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_registered(
+    make: Make,
+    dataset: str,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from trainer.checkpoints import identity as run_identity
     from trainer.evaluate import evaluate
@@ -133,9 +143,9 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_tested_and_register
     made = make()
     assert (made.is_finished, made.has_nothing_new) == (False, False)
     container = made.worker_pool_specs[0]["container_spec"]
-    told = os.environ | {"AIP_CHECKPOINT_DIR": made.checkpoint_directory}
+    environment = os.environ | {"AIP_CHECKPOINT_DIR": made.checkpoint_directory}
     words = [sys.executable, *container["command"][1:], *container["args"]]
-    subprocess.run(words, env=told, check=True, capture_output=True)
+    subprocess.run(words, env=environment, check=True, capture_output=True)
     assert (make().is_finished, make().has_nothing_new) == (True, False)
     accuracy = evaluate(
         dataset_directory=dataset,
@@ -143,7 +153,7 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_tested_and_register
         report_path=str(tmp_path / "e.html"),
         is_noted=True,
     ).accuracy
-    # Not good enough for one, but still to be registered for the other.
+    # Not good enough for one minimum, but still to be registered for the other.
     assert make(minimum_accuracy=1.0).has_nothing_new is True
     assert f"test accuracy {accuracy:.4f}, below minimum_accuracy 1: not registered" in capsys.readouterr().out
     assert make(minimum_accuracy=accuracy).has_nothing_new is False
@@ -154,8 +164,7 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_tested_and_register
     outcome = f"test accuracy {accuracy:.4f}, registered as {name}"
     assert f"nothing new: data and configuration are unchanged ({outcome});" in capsys.readouterr().out
     assert "nothing new" in (tmp_path / "plan.html").read_text()
-    # Another name, another serving image, another region's registry, another label, another trainer: each has
-    # something left to do.
+    # With another name, serving image, region, label or trainer, something is left to do.
     assert make(region="europe-west4", minimum_accuracy=0.0).has_nothing_new is False
     assert make(names={"model_name": "other"}, minimum_accuracy=0.0).has_nothing_new is False
     assert make(names={"serving_image": "us-docker.pkg.dev/p/r/other:1"}, minimum_accuracy=0.0).has_nothing_new is False
@@ -163,20 +172,20 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_tested_and_register
     monkeypatch.setattr(run_identity, "TRAINER_VERSION", "another")
     assert make().has_nothing_new is False
     monkeypatch.undo()
-    # What was noted about a checkpoint that has been trained anew since does not count.
+    # A record about a checkpoint that has been written again since does not count.
     result = json.loads((pathlib.Path(made.checkpoint_directory) / "result.json").read_text())
     manifest = pathlib.Path(made.checkpoint_directory) / result["best_checkpoint"] / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "is_validated": False}))
     assert (make().is_finished, make().has_nothing_new) == (True, False)
 
 
-def test_outputs_are_plain_values_that_survive_json(make) -> None:
+def test_outputs_are_plain_values_that_survive_json(make: Make) -> None:
     made = make(machines={"replica_count": 2})
     assert json.loads(json.dumps(made)) == list(made)
     assert made.restart_job_on_worker_restart is True
 
 
-def test_the_page_shows_machines_and_configuration(make, tmp_path: pathlib.Path) -> None:
+def test_the_page_shows_machines_and_configuration(make: Make, tmp_path: pathlib.Path) -> None:
     made = make()
     page = (tmp_path / "plan.html").read_text()
     for text in ("n1-standard-8", "NVIDIA_TESLA_T4", "us-central1", made.run_id, "learning_rate", "convnet"):
@@ -186,7 +195,7 @@ def test_the_page_shows_machines_and_configuration(make, tmp_path: pathlib.Path)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"machines": {"accelerator_count": 3}}, "3 x NVIDIA_TESLA_T4"),
         ({"hyperparameters": {"global_batch_size": 1000}}, "global_batch_size is 1000"),
@@ -201,10 +210,12 @@ def test_the_page_shows_machines_and_configuration(make, tmp_path: pathlib.Path)
         ({"dataset_directory": "/nowhere"}, "/nowhere"),
     ],
 )
-def test_wrong_input_is_one_line_and_no_page(make, tmp_path: pathlib.Path, changes: dict[str, Any], said: str) -> None:
+def test_wrong_input_is_one_line_and_no_page(
+    make: Make, tmp_path: pathlib.Path, changes: dict[str, Any], message: str
+) -> None:
 
     with pytest.raises(UserError) as caught:
         make(**changes)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "plan.html").exists()

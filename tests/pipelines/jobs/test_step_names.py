@@ -1,4 +1,4 @@
-"""How steps are called, on the specs that kfp really compiles."""
+"""The display names of steps, in specs that kfp really compiles."""
 
 from google.protobuf import json_format
 
@@ -23,5 +23,5 @@ def test_steps_have_the_names_that_the_graph_gives_them() -> None:
     assert names[f"{inside}/condition-3/model-upload"] == "register"
 
 
-def test_a_spec_that_is_not_there_names_nothing() -> None:
+def test_an_empty_spec_has_no_names() -> None:
     assert step_names({}) == {}

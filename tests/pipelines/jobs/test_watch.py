@@ -1,4 +1,4 @@
-"""What is submitted is really run and watched to its end, against `localvertex serve` with the real SDK."""
+"""Submitted runs are really run and watched to their end, against `localvertex serve` with the real SDK."""
 
 import json
 import re
@@ -38,7 +38,7 @@ def test_a_failed_run_ends_with_the_steps_own_error(pipelines: Any, server: Serv
     assert re.search(r"^divide-\d+: FAILED: .*division by zero", done.stdout.splitlines()[-1])
 
 
-def test_ctrl_c_leaves_the_run_alone(server: Server, repository: Path, tmp_path: Path) -> None:
+def test_ctrl_c_does_not_stop_the_run(server: Server, repository: Path, tmp_path: Path) -> None:
     from kfp import compiler, dsl
 
     @dsl.component(base_image="python:3.11", install_kfp_package=False)
@@ -69,7 +69,7 @@ def test_ctrl_c_leaves_the_run_alone(server: Server, repository: Path, tmp_path:
 
 
 def test_the_replicas_own_error_is_fetched_from_its_custom_job(pipelines: Any, service: Any, divide_file: Path) -> None:
-    """Google keeps a replica's text in the custom job behind a step; a bad moment of the service is waited out."""
+    """Google keeps a replica's error in the custom job of a step; temporary failures of the service are retried."""
     custom = f"{PARENT}/customJobs/42"
     resources = json.dumps({"resources": [{"resourceType": "CustomJob", "resourceUri": f"https://x/v1/{custom}"}]})
     train = {"taskId": "2", "parentTaskId": "1", "taskName": "train", "state": "FAILED", "error": {"message": "failed"}}
@@ -80,18 +80,17 @@ def test_the_replicas_own_error_is_fetched_from_its_custom_job(pipelines: Any, s
 
     def answer(method: str, path: str) -> tuple[int, dict[str, Any]]:
         if "customJobs" in path:
-            text = "The replica workerpool0-0 exited with a non-zero status of 2: ValueError: no pictures"
+            text = "The replica workerpool0-0 exited with a non-zero status of 2: ValueError: no images"
             return 200, {"name": custom, "error": {"code": 3, "message": text}}
         reads.append(path)
         if method == "GET" and len(reads) == 2:
-            return 503, {"error": {"code": 503, "status": "UNAVAILABLE", "message": "a bad moment"}}
+            return 503, {"error": {"code": 503, "status": "UNAVAILABLE", "message": "temporarily overloaded"}}
         return 200, job
 
     done = pipelines("submit", divide_file, "--endpoint", service(answer), "-p", "n=1", "--wait")
     assert (done.returncode, done.stderr) == (1, "")
     assert "train failed: failed" in done.stdout
     assert (
-        f"{custom}: The replica workerpool0-0 exited with a non-zero status of 2: ValueError: no pictures"
-        in done.stdout
+        f"{custom}: The replica workerpool0-0 exited with a non-zero status of 2: ValueError: no images" in done.stdout
     )
     assert len(reads) == 3
