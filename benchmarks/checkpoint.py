@@ -1,13 +1,10 @@
-"""What a checkpoint costs, and how soon training goes on after a kill: `python benchmarks/checkpoint.py [MODEL]`.
+"""What a checkpoint costs, and how soon training resumes after a kill: `python benchmarks/checkpoint.py [MODEL]`.
 
-1. For how long training stands still in a save of ours and of `tf.train.Checkpoint` (written at once, and with
-   enable_async), same variables, same disk, taking turns; and the share of training time that is at the default
-   interval. At most 1%.
-2. From SIGKILL of a training process to the end of the next graph call of its successor, beside importing TensorFlow
-   and Keras and building the same model. At most 2 times.
+1. How long a save pauses training, compared with `tf.train.Checkpoint` (synchronous, and with enable_async): same
+   variables, same disk, taking turns. Also the share of training time at the default interval, at most 1%.
+2. The time from SIGKILL of a training process to the end of its successor's first graph call, compared with importing
+   TensorFlow and Keras and building the same model. At most 2 times.
 """
-
-from __future__ import annotations
 
 import json
 import os
@@ -30,7 +27,7 @@ with tf.device("CPU:0"):
 
 
 def main() -> None:
-    """Prints the figures."""
+    """Print the figures."""
     model = sys.argv[1] if len(sys.argv) > 1 else "convnet"
     os.environ.update(KERAS_BACKEND="tensorflow", TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="-1")
     with tempfile.TemporaryDirectory() as folder:
@@ -41,11 +38,10 @@ def main() -> None:
 def _saves(model: str, folder: pathlib.Path) -> None:
     import tensorflow as tf
 
-    from trainer.checkpoints import interval as checkpoint_interval
     from trainer.checkpoints import variables
     from trainer.checkpoints.checkpoints import Best, Checkpoint
-    from trainer.checkpoints.lease import Owner
-    from trainer.checkpoints.writer import CheckpointWriter
+    from trainer.checkpoints.lease import Lease
+    from trainer.checkpoints.writer import CheckpointWriter, best_interval
     from trainer.config import TrainConfig
     from trainer.learner.learner import Learner
 
@@ -53,38 +49,38 @@ def _saves(model: str, folder: pathlib.Path) -> None:
     learner = Learner(config, tf.distribute.get_strategy(), image_size=32, num_classes=10, num_steps=10)
     held = learner.variables()
     named = {f"v{index:05d}": variable.value for index, variable in enumerate(held)}
-    theirs = tf.train.Checkpoint(**named)
+    baseline = tf.train.Checkpoint(**named)
     asynchronous = tf.train.CheckpointOptions(enable_async=True)
     writer = CheckpointWriter(
-        str(folder / "ours"),
-        Owner(str(folder / "ours")),
+        str(folder / "trainer"),
+        Lease(str(folder / "trainer")),
         keep=1,
         best=Best(),
         saved_step=0,
-        observe=lambda *a, **k: None,
+        log_event=lambda event, **fields: None,
     )
-    stood_still: dict[str, list[float]] = {"ours": [], "tf.train.Checkpoint": [], "with enable_async": []}
+    pauses: dict[str, list[float]] = {"trainer": [], "tf.train.Checkpoint": [], "with enable_async": []}
     for step in range(1, ROUNDS + 2):
         started = time.monotonic()
         checkpoint = Checkpoint(step=step, best=Best(), identity={}, run_id="", arrays=variables.values(held))
         seconds = time.monotonic() - started
-        stood_still["ours"].append(seconds)
-        writer.write(checkpoint, stood_still_seconds=seconds)
+        pauses["trainer"].append(seconds)
+        writer.write(checkpoint, pause_seconds=seconds)
         writer.settle(wait=True)
         for name, options in (("tf.train.Checkpoint", None), ("with enable_async", asynchronous)):
             started = time.monotonic()
-            theirs.write(str(folder / f"theirs-{options is not None}-{step}"), options=options)
-            stood_still[name].append(time.monotonic() - started)
-            theirs.sync()
+            baseline.write(str(folder / f"baseline-{options is not None}-{step}"), options=options)
+            pauses[name].append(time.monotonic() - started)
+            baseline.sync()
     # The first of each warms up.
-    seconds_by_name = {name: statistics.median(found[1:]) for name, found in stood_still.items()}
-    ours = seconds_by_name["ours"]
-    interval = checkpoint_interval.seconds(ours)
+    seconds_by_name = {name: statistics.median(found[1:]) for name, found in pauses.items()}
+    own = seconds_by_name["trainer"]
+    interval = best_interval(own)
     num_bytes = sum(array.nbytes for array in variables.values(held))
     print(f"{model}: {len(held)} variables, {num_bytes / 1e6:.0f} MB")
     for name, seconds in seconds_by_name.items():
-        print(f"  a save stops training for {seconds:.3f} s, {seconds / ours:.1f} times ours: {name}")
-    print(f"  at the default interval of {interval:.0f} s: {ours / interval:.2%} of training time (1% allowed)")
+        print(f"  a save pauses training for {seconds:.3f} s, {seconds / own:.1f} times the trainer's: {name}")
+    print(f"  at the default interval of {interval:.0f} s: {own / interval:.2%} of training time (1% allowed)")
 
 
 def _restart(model: str, folder: pathlib.Path) -> None:
@@ -95,18 +91,22 @@ def _restart(model: str, folder: pathlib.Path) -> None:
         started = time.monotonic()
         subprocess.run([sys.executable, "-c", BUILD.format(model=model)], check=True)
         build.append(time.monotonic() - started)
-        again.append(_killed_and_started_again(model, folder / "data", folder / f"run-{number}"))
-    ours, theirs = statistics.median(again), statistics.median(build)
+        again.append(_restart_after_kill(model, folder / "data", folder / f"run-{number}"))
+    restart, baseline = statistics.median(again), statistics.median(build)
     print("after a SIGKILL:")
-    print(f"  import tensorflow and keras, build {model}: {theirs:.1f} s")
-    print(f"  from the kill to the end of the next graph call: {ours:.1f} s, {ours / theirs:.2f} times (2 allowed)")
+    print(f"  import tensorflow and keras, build {model}: {baseline:.1f} s")
+    print(
+        f"  from the kill to the end of the next graph call: {restart:.1f} s,"
+        f" {restart / baseline:.2f} times (2 allowed)"
+    )
 
 
-def _killed_and_started_again(model: str, data: pathlib.Path, run: pathlib.Path) -> float:
+def _restart_after_kill(model: str, data: pathlib.Path, run: pathlib.Path) -> float:
     command = [
-        sys.executable, "-m", "trainer.task", f"--dataset={data}", f"--checkpoint-directory={run}", f"--model={model}",
-        "--weights=none", "--epochs=1000", "--checkpoint-every-steps=2", "--global-batch-size=16",
-    ]  # fmt: skip
+        *(sys.executable, "-m", "trainer.task", f"--dataset={data}", f"--checkpoint-directory={run}"),
+        *(f"--model={model}", "--weights=none", "--epochs=1000", "--checkpoint-every-steps=2"),
+        "--global-batch-size=16",
+    ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not _events(run, "save"):
         assert process.poll() is None, "the training ended by itself"

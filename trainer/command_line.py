@@ -1,25 +1,41 @@
-"""How every command of the trainer ends: exit code and one line for a user's mistake, never a traceback."""
+"""How the trainer's commands fail and end: with an exit code, and a single line for a user's mistake."""
 
-from __future__ import annotations
-
+import errno
 import functools
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
-from trainer.errors import TrainingError, told
 from userinput import cli
 from userinput.errors import UserError
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_PATH_VARIABLES = ("AIP_CHECKPOINT_DIR", "AIP_TENSORBOARD_LOG_DIR", "XDG_CACHE_HOME")
+_UNUSABLE_PATH = {
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.EINVAL,
+    errno.ENXIO,
+}
+"""The path does not exist or may not be used; a full disk or a lost mount is not the user's mistake."""
+
+
+class TrainingError(RuntimeError):
+    """The input was fine and the run still failed, for example because the loss is not finite."""
 
 
 def run(main: Callable[[], int]) -> int:
-    """Call a command and give its exit code: 2 for a user's mistake, 1 for a run that failed, 130 for Ctrl-C.
+    """Call a command and return its exit code: 2 for a user's mistake, 1 for a run that failed, 130 for Ctrl-C.
 
-    Any other exception passes, with its traceback: it is the program's fault, or the machine's, and Python exits 1.
+    Any other exception passes with its traceback: the program or the machine is at fault, and Python exits with 1.
     """
     set_environment()
     return cli.run(lambda: _run(main))
@@ -29,7 +45,7 @@ def _run(main: Callable[[], int]) -> int:
     try:
         return main()
     except OSError as error:
-        if (outcome := told(error)) is None:
+        if (outcome := describe_path_error(error, _named_paths())) is None:
             raise
         print(outcome[1], file=sys.stderr)
         return outcome[0]
@@ -42,19 +58,18 @@ def _run(main: Callable[[], int]) -> int:
 
 
 def set_environment() -> None:
-    """Before TensorFlow is imported: its start-up notes stay out of the logs, and Keras runs on it."""
-    # Whatever ~/.keras/keras.json says: models, loop and export here are TensorFlow's.
+    """Make Keras use TensorFlow and hide TensorFlow's start-up notes; call this before importing either."""
+    # Model, loop and export are TensorFlow's, whatever ~/.keras/keras.json has.
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
 def reported(function: Callable[P, R]) -> Callable[P, R]:
-    """Return `function` with the user's mistakes turned into one line on stderr and exit code 2.
+    """Return `function` with a user's mistake reported as a single line on stderr and exit code 2.
 
-    A bucket that cannot be used is one line, too, with 1 where trying again may help. Other exceptions are defects or
-    lost machines: they keep their traceback and may be tried again.
+    An unusable bucket is a single line, too, with exit code 1 if a retry may help. Other exceptions are defects or lost
+    machines: they keep their traceback and may be retried.
     """
-    from trainer.errors import told
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -64,9 +79,42 @@ def reported(function: Callable[P, R]) -> Callable[P, R]:
             print(f"error: {mistake}", file=sys.stderr)
             raise SystemExit(2) from None
         except OSError as error:
-            if "://" not in str(error.filename) or (outcome := told(error)) is None:
+            # A step's local paths are chosen by the service, not by the user.
+            if "://" not in str(error.filename) or (outcome := describe_path_error(error, ())) is None:
                 raise
             print(outcome[1], file=sys.stderr)
             raise SystemExit(outcome[0]) from None
 
     return call
+
+
+def describe_path_error(error: OSError, named_paths: Iterable[str]) -> tuple[int, str] | None:
+    """Return exit code and line for an error about a path, or None if only its traceback explains it.
+
+    Args:
+        error: Any OSError.
+        named_paths: Local paths from the user. An error about another local path, such as one in /proc or of a
+            library, is a defect. Only users give URIs and relative paths, so these need not be listed.
+    """
+    path = error.filename
+    if not isinstance(path, str):
+        return None
+    is_named = not os.path.isabs(path) or any(_is_about(path, named) for named in named_paths)
+    if error.errno in _UNUSABLE_PATH and is_named:
+        return 2, f"error: {path}: {error.strerror}; give a path that can be used"
+    return (1, f"failed: {path}: {error.strerror}") if "://" in path else None
+
+
+def _is_about(path: str, named: str) -> bool:
+    """Return whether a path is the named one, below it, or a folder above it that cannot be used or made."""
+    folder, name = os.path.split(path)
+    # Files are written under such a temporary name first (trainer.files.storage).
+    name = re.sub(r"^\.(.+)\.[0-9a-f]{8}\.partial$", r"\1", name)
+    ends = (os.path.join(folder, name), os.path.abspath(named))
+    return os.path.commonpath(ends) in ends
+
+
+def _named_paths() -> list[str]:
+    """Return the values of all arguments and path variables; values that are not paths do no harm."""
+    values = [argument.partition("=")[2] or argument for argument in sys.argv[1:]]
+    return [value for value in (*values, *map(os.environ.get, _PATH_VARIABLES)) if value and "://" not in value]

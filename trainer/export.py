@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainer import command_line
+from trainer.command_line import TrainingError
 from trainer.command_line import reported as reported
 from trainer.data import dataset
 from trainer.data.dataset import Record
-from trainer.errors import TrainingError
 from trainer.files import storage
 from userinput import cli
 from userinput.errors import UserError

@@ -1,10 +1,8 @@
 """Train a model on a prepared dataset: `python -m trainer.task --dataset DIR --checkpoint-directory DIR`.
 
-Start it again with the same arguments and it goes on where it was; a run that is finished says so. On several machines
-start it on each, with the TF_CONFIG that Vertex AI sets.
+Run it again with the same arguments and it resumes; a finished run only prints its result. With several machines, start
+it on each of them with the TF_CONFIG that Vertex AI sets.
 """
-
-from __future__ import annotations
 
 import argparse
 import dataclasses
@@ -12,9 +10,10 @@ import os
 import sys
 from typing import Any
 
-from trainer import command_line, config, flags
-from trainer.checkpoints import identity as run_identity
+from trainer import command_line, config
+from trainer.checkpoints import identity
 from trainer.checkpoints.checkpoints import refuse_other_run
+from trainer.checkpoints.writer import SECONDS_BETWEEN_FAILURES
 from trainer.cluster import cluster as clusters
 from trainer.cluster.cluster import Cluster
 from trainer.cluster.signals import StopRequest
@@ -22,43 +21,63 @@ from trainer.config import TrainConfig
 from trainer.data import dataset
 from trainer.files import storage
 from trainer.models import models
+from userinput import cli
 from userinput.errors import UserError
+
+_AUTO = "auto"
+_LOWEST = {
+    "checkpoint_every_steps": 0,
+    "checkpoint_every_seconds": 0,
+    "keep_checkpoints": 1,
+    "batch_size_per_replica": 0,
+    "watchdog_seconds": 0,
+    "logical_cpu_devices": 1,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Command line of the training."""
-    options = flags.parser(__doc__).parse_args(arguments)
+    """Run the command."""
+    options = parser().parse_args(arguments)
     if options.list_models:
         print(models.listing())
         return 0
-    # From here on a stop request is remembered: imports and tracing take seconds too.
+    # From here on a stop request is remembered, because imports and tracing take seconds.
     stop = StopRequest().install()
-    flags.check(options)
+    _check(options)
     train_config = config.from_namespace(options)
     cluster = clusters.read(os.environ, options.distribution_strategy)
     directory = _checkpoint_directory(options)
     if options.exact:
-        # oneDNN's kernels may sum in another order from run to run. Read when TensorFlow is imported, as gs:// does.
+        # oneDNN's kernels may sum in another order from run to run. TensorFlow reads this when it is imported, and so
+        # does reading from gs://.
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
     data = dataset.load(options.dataset)
     if options.batch_size_per_replica:
         train_config = _per_replica(options, train_config, cluster)
-    identity = run_identity.identity(train_config, data.fingerprint, options.run_label)
-    if result := run_identity.read_result(directory):
+    run_identity = identity.identity(train_config, data.fingerprint, options.run_label)
+    if result := identity.read_result(directory):
         found = result.get("identity", {})
         is_apart = cluster.is_evaluator and options.batch_size_per_replica
-        own = run_identity.with_devices_of(found, identity) if is_apart else identity
-        refuse_other_run(found, own, directory)
-        if run_identity.is_finished(directory):
-            print(f"run {result['run_id']} is finished: {run_identity.summary(result)}; nothing to do")
+        expected = identity.with_devices_of(found, run_identity) if is_apart else run_identity
+        refuse_other_run(found, expected, directory)
+        if identity.is_finished(directory):
+            print(f"run {result['run_id']} is finished: {identity.summary(result)}; nothing to do")
             return 0
-    from trainer.loop import training
+    from trainer.loop import roles
+    from trainer.loop.training import Training
 
-    run_id = run_identity.run_id(train_config, data.fingerprint, options.run_label)
-    return training.Training(
-        options=options, config=train_config, data=data, run_id=run_id, identity=identity, directory=directory,
-        cluster=cluster, stop=stop,
-    ).run()  # fmt: skip
+    return roles.run(
+        Training(
+            options=options,
+            config=train_config,
+            data=data,
+            run_id=identity.run_id(train_config, data.fingerprint, options.run_label),
+            identity=run_identity,
+            directory=directory,
+            cluster=cluster,
+            stop=stop,
+        )
+    )
 
 
 def _per_replica(options: argparse.Namespace, train_config: TrainConfig, cluster: Cluster) -> TrainConfig:
@@ -66,15 +85,15 @@ def _per_replica(options: argparse.Namespace, train_config: TrainConfig, cluster
 
     if cluster.strategy == "parameter-server":
         raise UserError(
-            "--batch-size-per-replica does not go with parameter servers: each step is one worker's; give"
+            "--batch-size-per-replica does not work with parameter servers, where each step belongs to one worker; give"
             " --global-batch-size"
         )
     num_replicas = cluster.num_workers * distribution.num_devices(cluster, options.logical_cpu_devices)
     changed: dict[str, Any] = {"global_batch_size": options.batch_size_per_replica * num_replicas}
     if options.scale_learning_rate:
         changed["learning_rate"] = train_config.learning_rate * num_replicas
-    told = ", ".join(f"{name}={value:g}" for name, value in changed.items())
-    print(f"{num_replicas} devices: {told}", flush=True)
+    values = ", ".join(f"{name}={value:g}" for name, value in changed.items())
+    print(f"{num_replicas} devices: {values}", flush=True)
     return dataclasses.replace(train_config, **changed)
 
 
@@ -89,6 +108,121 @@ def _checkpoint_directory(options: argparse.Namespace) -> str:
     if not storage.is_object_store(directory) and os.path.exists(directory) and not os.path.isdir(directory):
         raise UserError(f"checkpoint directory {directory!r} is a file; give a folder")
     return directory.rstrip("/")
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = cli.Parser("python -m trainer.task", description=__doc__)
+    made.add_argument("--list-models", action="store_true", help="describe the models and exit")
+    paths = made.add_argument_group("paths")
+    paths.add_argument("--dataset", metavar="DIR", help="folder from `python -m trainer.prepare` (required)")
+    paths.add_argument(
+        "--checkpoint-directory",
+        metavar="DIR",
+        default="",
+        help="folder for checkpoints, event log and result.json [$AIP_CHECKPOINT_DIR, or JOB_DIR/checkpoints]",
+    )
+    paths.add_argument("--job-dir", metavar="DIR", default="", help="job folder, as AI Platform Training passed it")
+    config.add_flags(made)
+    _add_per_replica(made)
+    labels = made.add_argument_group("identity")
+    labels.add_argument(
+        "--run-label", default="", metavar="TEXT", help="makes an otherwise equal run another run [empty]"
+    )
+    _add_execution(made.add_argument_group("execution (same run; results may round differently, see docs/training.md)"))
+    return made
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse values that argparse accepts."""
+    if not options.dataset:
+        raise UserError("--dataset is missing; give the folder from `python -m trainer.prepare`")
+    for name, lowest in _LOWEST.items():
+        value = getattr(options, name)
+        if value is not None and not value >= lowest:
+            raise UserError(f"--{name.replace('_', '-')}={value} is too small; expected at least {lowest}")
+    if options.scale_learning_rate and not options.batch_size_per_replica:
+        raise UserError("--scale-learning-rate needs --batch-size-per-replica; give both or neither")
+
+
+def _add_per_replica(made: argparse.ArgumentParser) -> None:
+    group = made.add_argument_group("batch size per device (instead of --global-batch-size)")
+    group.add_argument(
+        "--batch-size-per-replica",
+        type=int,
+        default=0,
+        metavar="B",
+        help="multiply B by the number of devices of all machines to get global_batch_size; another number of devices"
+        " makes another run",
+    )
+    group.add_argument(
+        "--scale-learning-rate", action="store_true", help="multiply learning_rate by the number of devices, too"
+    )
+
+
+def _add_execution(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--distribution-strategy",
+        choices=clusters.DISTRIBUTION_STRATEGIES,
+        default=_AUTO,
+        help="how devices and machines train together; auto: from TF_CONFIG and the visible devices [%(default)s]",
+    )
+    group.add_argument(
+        "--checkpoint-every-steps",
+        type=int,
+        default=0,
+        metavar="N",
+        help="save every N steps; 0: not by steps [%(default)s]",
+    )
+    group.add_argument(
+        "--checkpoint-every-seconds",
+        type=_seconds_or_auto,
+        default=None,
+        metavar="T",
+        help="save T seconds after the last save; 0: not by time [auto: sqrt(2 C M), where C is the measured time for"
+        f" which a save pauses training and M={SECONDS_BETWEEN_FAILURES:g} s the time between failures]",
+    )
+    group.add_argument(
+        "--keep-checkpoints",
+        type=int,
+        default=3,
+        metavar="N",
+        help="number of newest checkpoints to keep, besides the best one [%(default)s]",
+    )
+    group.add_argument(
+        "--exact", action="store_true", help="same bits on every run and after every resume, at some cost in speed"
+    )
+    group.add_argument(
+        "--precision",
+        choices=("auto", "float32", "bfloat16", "float16"),
+        default=_AUTO,
+        help="auto: bfloat16 on A100 and newer, float16 with loss scaling on V100 and T4, else float32 [%(default)s]",
+    )
+    group.add_argument(
+        "--xla",
+        choices=("auto", "on", "off"),
+        default=_AUTO,
+        help="compile forward and backward pass, which changes dropout's random numbers; auto: if a trial after the"
+        " first steps shows that it is faster, never with --exact [%(default)s]",
+    )
+    group.add_argument(
+        "--watchdog-seconds",
+        type=float,
+        default=900.0,
+        metavar="T",
+        help="abort (134) after T seconds without progress; 0: never [%(default)g]",
+    )
+    group.add_argument(
+        "--logical-cpu-devices",
+        type=int,
+        default=1,
+        metavar="N",
+        help="split the CPU into N devices, to try several devices without GPUs [%(default)s]",
+    )
+
+
+def _seconds_or_auto(text: str) -> float | None:
+    return None if text == _AUTO else float(text)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def test_sigkill_at_random_steps_and_a_torn_checkpoint(job: NewJob, results: Res
     path = run.folder / checkpoints.name(newest) / checkpoints.VARIABLES_FILE
     path.write_bytes(path.read_bytes()[:-100])
     run.run()
-    assert f"{checkpoints.name(newest)} is damaged and was passed over" in run.notices()
+    assert f"{checkpoints.name(newest)} is damaged and was skipped" in run.notices()
     assert_as_undisturbed(run, results(num_workers))
     assert run.result()["num_restarts"] == 3
     restored = [event["step"] for event in run.events() if event["event"] == "restore"]
@@ -142,7 +142,7 @@ def test_a_disk_that_stays_full_fails_the_run_which_can_be_resumed(job: NewJob, 
     run.wait_for_all(60)
     run.end()
     assert run.exit_codes[-1] == [1]
-    assert "make room and start again, it goes on there" in run.logs()
+    assert "free some space and run it again, it resumes from there" in run.logs()
     assert not (run.folder / "result.json").exists()
     run.run()
     assert_as_undisturbed(run, results(1))
@@ -185,7 +185,7 @@ def test_workers_that_do_not_share_a_folder_are_refused(digits_directory: Path, 
     codes = run.wait_for_all(60)
     run.end()
     assert codes[1] == 2, run.logs()
-    assert "give all workers one --checkpoint-directory that they share" in run.logs()
+    assert "give all workers one shared --checkpoint-directory" in run.logs()
     assert codes[0] == -signal.SIGABRT
 
 

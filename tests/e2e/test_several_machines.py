@@ -124,7 +124,7 @@ def test_the_trainer_saves_on_a_maintenance_notice_and_continues(train: Train) -
     flags = ("--checkpoint-every-steps=0", "--checkpoint-every-seconds=0")
     trained = train([1], ("maintenance notice workerpool0-0 at 0.5s grace 300s",), flags=flags)
     events = trained.events()
-    (heard,) = [n for n, event in enumerate(events) if "the metadata server says" in event.get("message", "")]
+    (heard,) = [n for n, event in enumerate(events) if "notice from the metadata server" in event.get("message", "")]
     assert "maintenance (TERMINATE_ON_HOST_MAINTENANCE)" in events[heard]["message"]
     steps, save = (next(each for each in events[heard:] if each["event"] == kind) for kind in ("steps", "save"))
     # At the first boundary after it; then the same process continues to the end.
@@ -136,7 +136,7 @@ def test_the_trainer_saves_on_a_maintenance_notice_and_continues(train: Train) -
 def test_a_preempted_machine_is_noticed_and_loses_no_step(train: Train) -> None:
     trained = train([1], ("preempt all at step 30 grace 60s",))
     events = trained.events()
-    assert any("the metadata server says preempted (TRUE)" in event.get("message", "") for event in events)
+    assert any("notice from the metadata server: preempted (TRUE)" in event.get("message", "") for event in events)
     starts = [n for n, event in enumerate(events) if event["event"] == "start"]
     assert len(starts) == 2
     last = max(event["last_step"] for event in events[: starts[1]] if event["event"] == "steps")

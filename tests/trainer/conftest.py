@@ -1,6 +1,7 @@
 """One small prepared dataset of the digits and one short training of it, shared by the tests of the trainer."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -9,6 +10,10 @@ from tests.support.shared import make_once
 from trainer.data import dataset as datasets
 from trainer.data.dataset import Dataset
 
+if TYPE_CHECKING:
+    from trainer.data.examples import Examples
+    from trainer.data.sampler import Sampler
+
 SHORT_RUN = ["--epochs=2", "--global-batch-size=32", "--checkpoint-every-steps=5", "--learning-rate=0.003"]
 
 
@@ -16,6 +21,23 @@ SHORT_RUN = ["--epochs=2", "--global-batch-size=32", "--checkpoint-every-steps=5
 def digits(digits_directory: Path) -> Dataset:
     """That dataset, loaded."""
     return datasets.load(str(digits_directory))
+
+
+@pytest.fixture(scope="session")
+def training(digits: Dataset) -> "Examples":
+    """The training split of the digits."""
+    # Imports TensorFlow, which most tests of the trainer do not need.
+    from trainer.data.examples import load_split
+
+    return load_split(digits, "train")
+
+
+@pytest.fixture(scope="session")
+def sampler(training: "Examples") -> "Sampler":
+    """The order of the training examples, 32 per step."""
+    from trainer.data.sampler import Sampler
+
+    return Sampler(num_examples=training.num_examples, global_batch_size=32, seed=0)
 
 
 @pytest.fixture(scope="session")

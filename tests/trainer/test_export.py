@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 from tests.support.modules import call_module, run_module
+from trainer.command_line import TrainingError
 from trainer.data.dataset import Dataset
 from trainer.data.sources import digits as digits_source
-from trainer.errors import TrainingError
 from trainer.evaluate import evaluate
 from trainer.export import export
 from trainer.prepare import prepare
@@ -117,7 +117,7 @@ def test_another_dataset_is_refused(trained_directory: Path, tmp_path: Path) -> 
         image_size=16,
         max_examples=100,
     )
-    with pytest.raises(UserError, match="its test images may have been trained on"):
+    with pytest.raises(UserError, match="whose test images it may have been trained on"):
         evaluate(
             dataset_directory=str(tmp_path / "other"),
             checkpoint_directory=str(trained_directory),

@@ -72,7 +72,7 @@ def test_a_killed_run_goes_on_and_ends_as_one_here(server, dataset, tmp_path):
     server.faults.fail(3, 503, matching="POST .*step-")
     done = run_module("trainer.task", *arguments, **told)
     assert done.returncode == 0, done.stderr
-    assert f"going on at step {committed}" in done.stdout
+    assert f"resuming at step {committed}" in done.stdout
     result = json.loads(server.buckets.get("runs", "one/result.json").data)
     wanted = json.loads((tmp_path / "result.json").read_text())
     for name in ("weights_sha256", "batch_digests", "best_step", "validation_accuracy", "final_step", "run_id"):
@@ -129,14 +129,14 @@ def test_the_run_is_evaluated_and_exported_in_the_bucket(server, dataset):
 @pytest.mark.parametrize(
     ("dataset_name", "folder", "environment", "words"),
     [
-        ("gs://none/digits", "gs://runs/x", {}, "there is no bucket 'none'"),
-        ("gs://data/digits", "gs://none/x", {}, "there is no bucket 'none'"),
+        ("gs://none/digits", "gs://runs/x", {}, "bucket 'none' does not exist"),
+        ("gs://data/digits", "gs://none/x", {}, "bucket 'none' does not exist"),
         ("gs://data/nothing", "gs://runs/x", {}, "no prepared dataset"),
         (
             "gs://data/digits",
             "gs://runs/x",
             {"GOOGLE_AUTH_TOKEN_FOR_TESTING": "", "HOME": "/nonexistent"},
-            "no credentials",
+            "no valid credentials",
         ),
     ],
 )

@@ -1,8 +1,11 @@
+"""The command: mistakes, finished runs, and the events of a run."""
+
 import itertools
 import json
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,15 +13,15 @@ import pytest
 from tests.support.modules import call_module, run_module
 from tests.trainer.conftest import SHORT_RUN
 from trainer.checkpoints import checkpoints
-from trainer.files import event_log as events
+from trainer.files import event_log
 from trainer.models import models
 
 
-def task(*arguments, **environment):
+def task(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     return run_module("trainer.task", *arguments, **environment)
 
 
-def test_a_finished_run_says_so_at_once_and_without_tensorflow(digits_directory, trained_directory):
+def test_a_finished_run_is_reported_without_loading_tensorflow(digits_directory: Path, trained_directory: Path) -> None:
     before = (trained_directory / "result.json").read_bytes()
     arguments = [f"--dataset={digits_directory}", f"--checkpoint-directory={trained_directory}/", *SHORT_RUN]
     code = (
@@ -31,7 +34,9 @@ def test_a_finished_run_says_so_at_once_and_without_tensorflow(digits_directory,
     assert (trained_directory / "result.json").read_bytes() == before
 
 
-def test_another_configuration_in_the_same_place_is_refused_by_naming_the_field(digits_directory, trained_directory):
+def test_another_configuration_in_the_same_folder_is_refused_by_naming_the_field(
+    digits_directory: Path, trained_directory: Path
+) -> None:
     directories = [f"--dataset={digits_directory}", f"--checkpoint-directory={trained_directory}"]
     done = call_module("trainer.task", *directories, *SHORT_RUN, "--learning-rate=0.5")
     assert done.returncode == 2
@@ -40,7 +45,9 @@ def test_another_configuration_in_the_same_place_is_refused_by_naming_the_field(
 
 
 @pytest.mark.slow
-def test_an_unfinished_run_of_another_configuration_is_refused_too(digits_directory, trained_directory, tmp_path):
+def test_an_unfinished_run_of_another_configuration_is_refused_too(
+    digits_directory: Path, trained_directory: Path, tmp_path: Path
+) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(trained_directory, copy)
     (copy / "result.json").unlink()
@@ -51,7 +58,7 @@ def test_an_unfinished_run_of_another_configuration_is_refused_too(digits_direct
 
 
 @pytest.mark.slow
-def test_the_service_and_its_predecessor_say_where_checkpoints_go(digits_directory, tmp_path):
+def test_vertex_and_ai_platform_give_the_checkpoint_directory(digits_directory: Path, tmp_path: Path) -> None:
     short = ["--max-steps=2", "--global-batch-size=16", f"--dataset={digits_directory}"]
     logs = tmp_path / "logs"
     done = task(*short, AIP_CHECKPOINT_DIR=f"{tmp_path}/vertex/", AIP_TENSORBOARD_LOG_DIR=f"{logs}/")
@@ -64,7 +71,9 @@ def test_the_service_and_its_predecessor_say_where_checkpoints_go(digits_directo
 
 
 @pytest.mark.slow
-def test_max_steps_ends_the_run_in_the_middle_of_an_epoch_and_still_validates(digits_directory, tmp_path):
+def test_max_steps_ends_the_run_in_the_middle_of_an_epoch_and_still_validates(
+    digits_directory: Path, tmp_path: Path
+) -> None:
     done = task(
         f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path}", "--max-steps=3", "--global-batch-size=16"
     )
@@ -74,26 +83,26 @@ def test_max_steps_ends_the_run_in_the_middle_of_an_epoch_and_still_validates(di
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword:DeprecationWarning")
-def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_steps(digits_directory, tmp_path):
+def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_steps(digits_directory: Path, tmp_path: Path) -> None:
     model = models.build("convnet", image_size=16, num_classes=10)
     model.get_layer("logits").bias.assign(np.full(10, np.nan))
-    model.save_weights(str(tmp_path / "spoilt.weights.h5"))
+    model.save_weights(str(tmp_path / "broken.weights.h5"))
     done = task(
         f"--dataset={digits_directory}",
         f"--checkpoint-directory={tmp_path / 'run'}",
         "--global-batch-size=32",
-        f"--weights={tmp_path / 'spoilt.weights.h5'}",
+        f"--weights={tmp_path / 'broken.weights.h5'}",
     )
     assert done.returncode == 1
     assert "failed: the loss is nan in step 1 (of steps 1 to 1); lower the learning rate" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "run" / "result.json").exists()
-    last = events.read(str(tmp_path / "run"))[-1]
+    last = event_log.read(str(tmp_path / "run"))[-1]
     assert (last["event"], last["code"]) == ("exit", 1)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environment", "told"),
+    ("arguments", "environment", "message"),
     [
         ([], {}, "--dataset is missing"),
         (["--dataset=nowhere"], {}, "--checkpoint-directory is missing"),
@@ -105,20 +114,26 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_steps(digits_dire
         (["--dataset=x", "--trainable=some"], {}, "invalid choice: 'some'"),
         (["--dataset=x", "--checkpoint-directory=x"], {"TF_CONFIG": "{"}, "TF_CONFIG is not JSON"),
         (["--dataset=x", "--checkpoint-directory=x"], {"TF_CONFIG": '{"cluster": [3]}'}, "field cluster is [3]"),
-        (["--dataset=x", "--scale-learning-rate"], {}, "--scale-learning-rate goes with --batch-size-per-replica"),
+        (["--dataset=x", "--scale-learning-rate"], {}, "--scale-learning-rate needs --batch-size-per-replica"),
         (["--dataset=x", "--watchdog-seconds=-1"], {}, "--watchdog-seconds=-1.0 is too small"),
     ],
 )
-def test_mistakes_exit_2_with_one_line(arguments, environment, told, tmp_path, monkeypatch):
+def test_mistakes_exit_2_with_one_line(
+    arguments: list[str],
+    environment: dict[str, str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.chdir(tmp_path)
     done = call_module("trainer.task", *arguments, **environment)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_batch_larger_than_the_data_leaves_nothing_behind(digits_directory, tmp_path):
+def test_a_batch_larger_than_the_data_leaves_nothing_behind(digits_directory: Path, tmp_path: Path) -> None:
     done = task(
         f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path / 'new'}", "--global-batch-size=100000"
     )
@@ -127,15 +142,15 @@ def test_a_batch_larger_than_the_data_leaves_nothing_behind(digits_directory, tm
     assert not (tmp_path / "new").exists()
 
 
-def test_help_is_grouped_and_models_are_described():
+def test_the_help_is_grouped_and_lists_models() -> None:
     text = call_module("trainer.task", "--help").stdout
-    assert all(group in text for group in ("places:", "what is trained", "identity:", "running (no other run"))
+    assert all(group in text for group in ("paths:", "what is trained", "identity:", "execution (same run"))
     assert "--checkpoint-every-seconds" in text
     assert "resnet50" in call_module("trainer.task", "--list-models").stdout
 
 
-def test_events_tell_the_run(trained_directory):
-    history = events.read(str(trained_directory))
+def test_the_events_describe_the_run(trained_directory: Path) -> None:
+    history = event_log.read(str(trained_directory))
     kinds = [event["event"] for event in history]
     assert kinds[0] == "start"
     assert kinds[-1] == "exit"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from trainer import flags
+from trainer import task
 from trainer.checkpoints.outcome import note_registration
 from trainer.config import TrainConfig
 from trainer.prepare import prepare
@@ -117,7 +117,7 @@ def test_the_arguments_give_the_trainer_the_same_run(make: Make, dataset: str) -
 
     made = make(run_label="a label")
     container = made.worker_pool_specs[0]["container_spec"]
-    options = flags.parser(None).parse_args(container["args"])
+    options = task.parser().parse_args(container["args"])
     assert options.dataset == dataset
     assert run_id(from_namespace(options), load(dataset).fingerprint, options.run_label) == made.run_id
 
@@ -126,7 +126,7 @@ def test_an_exact_run_has_the_same_run_id_and_another_flag(make: Make) -> None:
     quick, exact = make(), make(exact=True)
     assert exact.run_id == quick.run_id
     for made, wanted in ((quick, False), (exact, True)):
-        options = flags.parser(None).parse_args(made.worker_pool_specs[0]["container_spec"]["args"])
+        options = task.parser().parse_args(made.worker_pool_specs[0]["container_spec"]["args"])
         assert options.exact is wanted
 
 
@@ -137,7 +137,7 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_regis
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from trainer.checkpoints import identity as run_identity
+    from trainer.checkpoints import identity
     from trainer.evaluate import evaluate
 
     made = make()
@@ -169,7 +169,7 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_regis
     assert make(names={"model_name": "other"}, minimum_accuracy=0.0).has_nothing_new is False
     assert make(names={"serving_image": "us-docker.pkg.dev/p/r/other:1"}, minimum_accuracy=0.0).has_nothing_new is False
     assert make(run_label="once more").has_nothing_new is False
-    monkeypatch.setattr(run_identity, "TRAINER_VERSION", "another")
+    monkeypatch.setattr(identity, "TRAINER_VERSION", "another")
     assert make().has_nothing_new is False
     monkeypatch.undo()
     # A record about a checkpoint that has been written again since does not count.

@@ -1,1 +1,1 @@
-"""What a run leaves behind: checkpoints, lease, identity and outcome; when to save is decided in `loop`."""
+"""What a run leaves behind: its checkpoints, lease, identity and outcome; `loop` decides when to save."""

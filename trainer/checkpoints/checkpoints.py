@@ -1,12 +1,10 @@
-"""Checkpoints: all that is needed to go on, committed by one last write, verified before it is used.
+"""Checkpoints: everything that a run needs to resume, committed by one last write, verified before use.
 
-A checkpoint is a folder `step-<step>` with `variables.npz` (arrays v00000, v00001, ... in the learner's order) and
-`manifest.json` (step, best, what the run computes, and size and SHA-256 of every file). The digests of the batches
-trained on so far are in the former, too. Without a manifest it does not exist. numpy's format needs no TensorFlow and
-no pickle.
+A checkpoint is a folder `step-<step>` with `variables.npz` and `manifest.json`. The former has the arrays v00000,
+v00001, ... in the learner's order and the digests of all batches so far. The latter has the step, the best step, the
+run's identity, and size and SHA-256 of every file. A folder without manifest does not count. NumPy's format needs
+neither TensorFlow nor pickle.
 """
-
-from __future__ import annotations
 
 import dataclasses
 import hashlib
@@ -18,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trainer.checkpoints import identity as run_identity
+from trainer.checkpoints import identity
 from trainer.files import storage
 from userinput.errors import UserError
 
@@ -28,19 +26,19 @@ Arrays = Sequence[npt.NDArray[Any]]
 
 
 class TornCheckpoint(Exception):
-    """A checkpoint whose files do not agree with its manifest; the text says in what."""
+    """A checkpoint whose files do not agree with its manifest; the message names the difference."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Best:
-    """The step that did best on the validation split so far; step 0: none yet."""
+    """The best step on the validation split so far; step 0: none yet."""
 
     step: int = 0
     accuracy: float = 0.0
     loss: float = float("inf")
 
     def is_beaten_by(self, accuracy: float, loss: float) -> bool:
-        """Whether a newer score is better: by accuracy, and among equals by loss."""
+        """Return whether a newer score is better: by accuracy, and for equal accuracy by loss."""
         return (accuracy, -loss) > (self.accuracy, -self.loss) or self.step == 0
 
 
@@ -49,29 +47,29 @@ class Checkpoint:
     """One checkpoint in memory."""
 
     step: int
-    """Steps done when it was taken."""
+    """Number of steps done when it was taken."""
     best: Best
     identity: dict[str, Any]
-    """What the run computes, as `trainer.checkpoints.identity.identity` gives it."""
+    """What the run computes, from `trainer.checkpoints.identity.identity`."""
     run_id: str
     arrays: Arrays
     """Values of all variables, in the learner's order."""
     batch_digests: npt.NDArray[np.uint64] = dataclasses.field(default_factory=lambda: np.zeros(0, np.uint64))
-    """Of the global batch of each step so far, as `trainer.learner.batch_digest` makes them; empty where the
+    """uint64 [step]: digest of the global batch of each step so far, from `trainer.learner.batch_digest`. Empty if the
     order is not exact (parameter servers)."""
     is_validated: bool = True
-    """False where a stop cut the validation short that was due at this step: it is made up for first."""
+    """False if a stop interrupted the validation that was due at this step: a resumed run validates first."""
     loss_scaling: dict[str, float] = dataclasses.field(default_factory=dict)
-    """As `trainer.learner.learner.Learner.loss_scaling` gives it."""
+    """From `trainer.learner.learner.Learner.loss_scaling`."""
 
 
 def name(step: int) -> str:
-    """Folder name of the checkpoint of a step."""
+    """Return the folder name of the checkpoint of a step."""
     return f"step-{step:09d}"
 
 
 def save(directory: str, checkpoint: Checkpoint) -> str:
-    """Write a checkpoint; where an intact one of this step is there, only what its manifest says is renewed.
+    """Write a checkpoint; if an intact one of this step exists, only replace its manifest.
 
     Returns:
         The path of the checkpoint's folder.
@@ -80,12 +78,12 @@ def save(directory: str, checkpoint: Checkpoint) -> str:
     if storage.names(final):
         try:
             load(directory, checkpoint.step)
-            # The same variables; what was found out about them since (a validation that was made up for) may be new.
+            # The variables are the same; only the outcome of a validation that was due may be new.
             files = storage.read_json(storage.join(final, MANIFEST_FILE))["files"]
             storage.write_json(storage.join(final, MANIFEST_FILE), _manifest(checkpoint, files))
             return final
         except TornCheckpoint:
-            # Also what a writer left that died before its last write.
+            # Also the remains of a writer that died before its last write.
             storage.remove_tree(final)
     data = _pack(checkpoint)
     with storage.committed_directory(final, last=MANIFEST_FILE) as folder:
@@ -108,28 +106,28 @@ def _manifest(checkpoint: Checkpoint, files: dict[str, Any]) -> dict[str, Any]:
 
 
 def steps(directory: str) -> list[int]:
-    """Steps of the committed checkpoints, newest first."""
+    """Return the steps of the committed checkpoints, newest first."""
     matches = (re.fullmatch(r"step-(\d{9})", entry) for entry in storage.names(directory))
     found = [int(match.group(1)) for match in matches if match]
     return sorted((step for step in found if _is_committed(directory, step)), reverse=True)
 
 
 def load(directory: str, step: int) -> Checkpoint:
-    """Read one checkpoint and verify every byte of it.
+    """Read a checkpoint and verify every byte of it.
 
     Raises:
-        TornCheckpoint: a file is missing, or its size or checksum differs from the manifest's.
-        OSError: the bucket does not give it out now; that says nothing about the checkpoint.
+        TornCheckpoint: A file is missing, or its size or checksum differs from the manifest's.
+        OSError: The bucket cannot be read now; the checkpoint may be intact.
     """
     folder = storage.join(directory, name(step))
     manifest = storage.read_json(storage.join(folder, MANIFEST_FILE))
     if not isinstance(manifest, dict):
-        raise TornCheckpoint(f"its {MANIFEST_FILE} is gone or damaged")
+        raise TornCheckpoint(f"{MANIFEST_FILE} is missing or damaged")
     try:
         expected = manifest["files"][VARIABLES_FILE]
         data = storage.read_bytes(storage.join(folder, VARIABLES_FILE))
         if len(data) != expected["bytes"]:
-            raise TornCheckpoint(f"{VARIABLES_FILE} has {len(data)} bytes, the manifest says {expected['bytes']}")
+            raise TornCheckpoint(f"{VARIABLES_FILE} has {len(data)} bytes, the manifest has {expected['bytes']}")
         if hashlib.sha256(data).hexdigest() != expected["sha256"]:
             raise TornCheckpoint(f"{VARIABLES_FILE} does not have the manifest's checksum")
         arrays, batch_digests = _unpack(data)
@@ -150,29 +148,29 @@ def load(directory: str, step: int) -> Checkpoint:
 
 
 def newest(directory: str) -> tuple[Checkpoint | None, list[str]]:
-    """The newest intact checkpoint, and a line for each newer one that had to be passed over.
+    """Return the newest intact checkpoint, and a line for each newer one that was skipped.
 
-    The best checkpoint that it names has to be intact, too: a run that goes on behind it could not make it again.
+    The best checkpoint that it names must be intact, too, because a run that resumes after it cannot make it again.
     """
-    passed_over: list[str] = []
+    skipped: list[str] = []
     for step in steps(directory):
         read = step
         try:
             found = load(directory, read)
             if found.best.step not in (0, step):
                 load(directory, read := found.best.step)
-            return found, passed_over
+            return found, skipped
         except TornCheckpoint as error:
-            reason = "is damaged" if read == step else f"names as best {name(read)}, which is damaged,"
-            passed_over.append(f"{name(step)} {reason} and was passed over: {error}")
-    return None, passed_over
+            reason = "is damaged" if read == step else f"names {name(read)} as best, which is damaged,"
+            skipped.append(f"{name(step)} {reason} and was skipped: {error}")
+    return None, skipped
 
 
 def best(directory: str) -> Checkpoint:
-    """The checkpoint that did best on the validation split: the result's, or as the newest one remembers it.
+    """Return the best checkpoint on the validation split, from `result.json` or from the newest checkpoint.
 
     Raises:
-        UserError: there is no checkpoint, or none was validated yet, or the best one is gone or damaged.
+        UserError: There is no checkpoint, none was validated yet, or the best one is missing or damaged.
     """
     step = best_step(directory)
     try:
@@ -180,22 +178,22 @@ def best(directory: str) -> Checkpoint:
     except TornCheckpoint as error:
         raise UserError(
             f"best checkpoint {name(step)} in {directory!r} is damaged: {error}; train again"
-            " (`python -m trainer.task`): it goes on from an older checkpoint that is whole, or from the start"
+            " (`python -m trainer.task`), which resumes from an older intact checkpoint or starts from zero"
         ) from error
 
 
 def best_step(directory: str) -> int:
-    """The step of the checkpoint that `best` reads.
+    """Return the step of the best checkpoint on the validation split.
 
     Raises:
-        UserError: there is no checkpoint, or none was validated yet.
+        UserError: There is no checkpoint, or none was validated yet.
     """
-    # The result names it for good; a newer checkpoint that got lost must not make another one the best.
-    if (result := run_identity.read_result(directory)) and isinstance(result.get("best_step"), int):
+    # The result is final: the loss of a newer checkpoint must not make another one the best.
+    if (result := identity.read_result(directory)) and isinstance(result.get("best_step"), int):
         return int(result["best_step"])
-    last, passed_over = newest(directory)
-    if last is None and passed_over:
-        raise UserError(f"no checkpoint in {directory!r} is whole ({'; '.join(passed_over)}); train again")
+    last, skipped = newest(directory)
+    if last is None and skipped:
+        raise UserError(f"no checkpoint in {directory!r} is intact ({'; '.join(skipped)}); train again")
     if last is None:
         raise UserError(f"no checkpoint in {directory!r}; train first (`python -m trainer.task`)")
     if not last.best.step:
@@ -204,10 +202,10 @@ def best_step(directory: str) -> int:
 
 
 def refuse_other_run(found: dict[str, Any], wanted: dict[str, Any], directory: str) -> None:
-    """Refuse what another configuration computed.
+    """Refuse the result of another configuration.
 
     Raises:
-        UserError: a field differs; the first few are named with both values.
+        UserError: A field differs; the message has the first few with both values.
     """
     differing = [key for key in sorted({*found, *wanted}) if found.get(key) != wanted.get(key)]
     if differing:
@@ -223,7 +221,7 @@ def prune(directory: str, *, keep: int, best_step: int) -> None:
 
 
 def remove_newer(directory: str, step: int) -> None:
-    """Remove the checkpoints after a step: those that were passed over must not count as the newest ones again."""
+    """Remove the checkpoints after a step, so that those that were skipped never count as the newest again."""
     for newer in steps(directory):
         if newer > step:
             _remove(directory, newer)
@@ -231,13 +229,13 @@ def remove_newer(directory: str, step: int) -> None:
 
 def _remove(directory: str, step: int) -> None:
     folder = storage.join(directory, name(step))
-    # Manifest first: a removal that is interrupted leaves a folder that does not count.
+    # Manifest first: an interrupted removal then leaves a folder that does not count.
     storage.remove(storage.join(folder, MANIFEST_FILE))
     storage.remove_tree(folder)
 
 
 def digest(arrays: Arrays) -> str:
-    """SHA-256 over shapes, types and values, in order."""
+    """Return the SHA-256 of shapes, types and values, in order."""
     total = hashlib.sha256()
     for array in arrays:
         total.update(f"{array.dtype.str}{array.shape}".encode())

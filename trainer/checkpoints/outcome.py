@@ -1,35 +1,71 @@
-"""What became of a finished training: how good it is on the test split, and as what it was registered.
+"""What came of a run: the result of the training, then its accuracy on the test split and its registration.
 
-Two files beside `result.json`, so that a later run of the same configuration on the same data can tell that there is
-nothing left to do. Both name the checkpoint that they are about: of another one they say nothing.
+`result.json` marks the run as finished. The two other files let a later run of the same configuration on the same data
+find that there is nothing left to do. Both name the checkpoint that they describe and do not count for any other.
 """
-
-from __future__ import annotations
 
 import hashlib
 from typing import Any
 
-from trainer.checkpoints import checkpoints
-from trainer.files import storage
+import numpy as np
+import numpy.typing as npt
+
+from trainer.checkpoints import checkpoints, identity
+from trainer.checkpoints.checkpoints import Best
+from trainer.files import event_log, storage
 
 EVALUATION_FILE = "evaluation.json"
 REGISTRATION_FILE = "registration.json"
 
 
+def write_result(
+    checkpoint_directory: str,
+    *,
+    run_id: str,
+    run_identity: dict[str, Any],
+    final_step: int,
+    best: Best,
+    weights_sha256: str,
+    batch_digests: npt.NDArray[np.uint64],
+    num_devices: int,
+) -> None:
+    """Commit the result of a run whose last checkpoint is committed; docs/events.md describes every field."""
+    history = [event for event in event_log.read(checkpoint_directory) if event["replica"] == event_log.PRIMARY]
+    step_events = [event for event in history if event["event"] == "steps"]
+    seconds = max(sum(event["seconds"] for event in step_events), 1e-9)
+    num_steps = sum(event["last_step"] - event["first_step"] + 1 for event in step_events)
+    images_per_second = num_steps * run_identity["global_batch_size"] / seconds
+    content = {
+        "run_id": run_id,
+        "identity": run_identity,
+        "final_step": final_step,
+        "best_step": best.step,
+        "best_checkpoint": checkpoints.name(best.step),
+        "validation_accuracy": best.accuracy,
+        "validation_loss": best.loss,
+        "weights_sha256": weights_sha256,
+        "images_per_second": images_per_second,
+        "images_per_second_per_device": images_per_second / num_devices,
+        "num_restarts": max(0, sum(event["event"] == "start" for event in history) - 1),
+        "batch_digests": [f"{int(digest):016x}" for digest in batch_digests],
+    }
+    storage.write_json(storage.join(checkpoint_directory, identity.RESULT_FILE), content)
+
+
 def note_evaluation(checkpoint_directory: str, *, step: int, accuracy: float) -> None:
-    """Write down the accuracy on the test split, 0 to 1, of the checkpoint of a step."""
+    """Record the accuracy on the test split, 0 to 1, of the checkpoint of a step."""
     content = {"checkpoint_sha256": _digest(checkpoint_directory, step), "step": step, "accuracy": accuracy}
     storage.write_json(storage.join(checkpoint_directory, EVALUATION_FILE), content)
 
 
 def note_registration(checkpoint_directory: str, *, model_name: str, serving_image: str, resource_name: str) -> None:
-    """Write down that the run's best checkpoint is in the Model Registry, and as what.
+    """Record that the run's best checkpoint is in the Model Registry, and under which name.
 
     Args:
-        checkpoint_directory: of the run.
-        model_name: display name in the registry.
-        serving_image: prediction container it is served with.
-        resource_name: of the model and its version, projects/.../models/ID@VERSION.
+        checkpoint_directory: Checkpoint directory of the run.
+        model_name: Display name in the registry.
+        serving_image: Container image that serves the model.
+        resource_name: Model and version, projects/.../models/ID@VERSION.
     """
     content = {
         "checkpoint_sha256": _digest(checkpoint_directory, checkpoints.best_step(checkpoint_directory)),
@@ -43,14 +79,14 @@ def note_registration(checkpoint_directory: str, *, model_name: str, serving_ima
 def conclusion(
     checkpoint_directory: str, *, minimum_accuracy: float, model_name: str, serving_image: str, region: str
 ) -> str:
-    """Say what became of a finished run; empty while something is left to do (test, register).
+    """Describe what came of a finished run; empty while it still has to be tested or registered.
 
     Args:
-        checkpoint_directory: of a run that `trainer.checkpoints.identity.is_finished`.
-        minimum_accuracy: a model below is not registered, 0 to 1.
-        model_name: as what it shall be registered.
-        serving_image: with what it shall be served.
-        region: in whose registry, such as us-central1.
+        checkpoint_directory: Checkpoint directory of a run that `trainer.checkpoints.identity.is_finished`.
+        minimum_accuracy: A model below this accuracy, 0 to 1, is not registered.
+        model_name: Display name under which it is to be registered.
+        serving_image: Container image that is to serve it.
+        region: Region of the registry, such as us-central1.
     """
     digest = _digest(checkpoint_directory, checkpoints.best_step(checkpoint_directory))
     evaluation = _read(checkpoint_directory, EVALUATION_FILE, digest)

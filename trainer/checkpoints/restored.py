@@ -1,6 +1,4 @@
-"""The trained model as the best checkpoint has it, for evaluation and export."""
-
-from __future__ import annotations
+"""The trained model, restored from the best checkpoint for evaluation and export."""
 
 from dataclasses import dataclass, fields
 
@@ -17,7 +15,7 @@ from userinput.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedModel:
-    """A model and where its weights come from."""
+    """A model and the checkpoint that its weights come from."""
 
     model: keras.Model
     """uint8 [B, S, S, 3] -> float32 [B, K]."""
@@ -26,23 +24,23 @@ class TrainedModel:
 
 
 def best_model(checkpoint_directory: str, dataset: Dataset) -> TrainedModel:
-    """Build the run's model and give it the weights that did best on the validation split.
+    """Build the run's model with the weights that did best on the validation split.
 
     Raises:
-        UserError: no validated checkpoint, or the run was trained on another dataset.
+        UserError: There is no validated checkpoint, or the run was trained on another dataset.
     """
     checkpoint = checkpoints.best(checkpoint_directory)
     trained_on = checkpoint.identity.get("dataset_fingerprint")
     if trained_on != dataset.fingerprint:
         raise UserError(
             f"the run in {checkpoint_directory!r} was trained on dataset {str(trained_on)[:12]}...,"
-            f" {dataset.directory!r} is {dataset.fingerprint[:12]}...:"
-            " its test images may have been trained on; give the run's own dataset"
+            f" but {dataset.directory!r} is {dataset.fingerprint[:12]}..., whose test images it may have been trained"
+            " on; give the run's own dataset"
         )
     names = {field.name for field in fields(TrainConfig)}
     run_config = config.from_dict({key: value for key, value in checkpoint.identity.items() if key in names})
     _refuse_other_source(checkpoint, run_config.model, checkpoint_directory)
-    # The starting weights do not matter, they are overwritten: nothing is downloaded here.
+    # The starting weights are overwritten, so nothing has to be downloaded.
     model = models.build(
         run_config.model, image_size=dataset.image_size, num_classes=dataset.num_classes, weights="none"
     )
@@ -53,9 +51,9 @@ def best_model(checkpoint_directory: str, dataset: Dataset) -> TrainedModel:
 
 
 def _refuse_other_source(checkpoint: Checkpoint, name: str, directory: str) -> None:
-    """Weights are assigned by position: another network of the same shapes would take them without a word."""
+    """Refuse other code: weights are assigned by position, so another network of equal shapes would accept them."""
     if ":" in name and checkpoint.identity.get("model_source") != user_model.digest(name):
         raise UserError(
-            f"the run in {directory!r} was trained with another source of {name!r} than the one here; use the code (the"
-            " image) of that run"
+            f"the run in {directory!r} was trained with another version of {name!r}; use the code (the container image)"
+            " of that run"
         )

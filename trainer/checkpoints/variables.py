@@ -1,6 +1,4 @@
-"""Keras variables to numpy arrays and back."""
-
-from __future__ import annotations
+"""Keras variables to NumPy arrays and back."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,22 +12,26 @@ from userinput.errors import UserError
 
 
 def values(variables: Sequence[keras.Variable]) -> list[npt.NDArray[Any]]:
-    """Copies of the values, in order."""
-    # TensorFlow's numpy() copies; what it gives for a scalar is no array.
+    """Return copies of the values, in order."""
+    # TensorFlow's numpy() copies; for a scalar its result is not an array.
     return [np.asarray(tf.convert_to_tensor(variable.value).numpy()) for variable in variables]
 
 
 def assign(variables: Sequence[keras.Variable], arrays: Sequence[npt.NDArray[Any]]) -> None:
-    """Give the variables the values of the arrays, one to one.
+    """Assign one array to each variable.
 
     Raises:
-        UserError: the number of variables or a shape differs.
+        UserError: The number of variables or a shape differs.
     """
     if len(variables) != len(arrays):
         raise UserError(
-            f"the checkpoint has {len(arrays)} variables, the model {len(variables)}: they are of different code"
+            f"the checkpoint has {len(arrays)} variables, the model {len(variables)}: different code wrote it; use the"
+            " code (the container image) of that run"
         )
     for variable, array in zip(variables, arrays, strict=True):
         if tuple(variable.shape) != array.shape:
-            raise UserError(f"variable {variable.path} is {tuple(variable.shape)}, in the checkpoint {array.shape}")
+            raise UserError(
+                f"variable {variable.path} has shape {tuple(variable.shape)}, but {array.shape} in the checkpoint; use"
+                " the code (the container image) of that run"
+            )
         variable.assign(array)

@@ -1,52 +1,93 @@
-"""Checkpoints are written while training goes on: one at a time, by a thread of the chief's."""
+"""Writes checkpoints while training continues: one at a time, in a thread of the chief, at the best interval."""
 
-from __future__ import annotations
-
+import math
 import threading
 import time
+from typing import Protocol
 
 from trainer.checkpoints import checkpoints
 from trainer.checkpoints.checkpoints import Best, Checkpoint
-from trainer.checkpoints.lease import Owner
+from trainer.checkpoints.lease import Lease
 from trainer.files.observers import Observer
 
+SECONDS_BETWEEN_FAILURES = 2 * 3600.0
+"""Mean time between failures of a Spot machine, assumed unless the user gives an interval."""
+_SHORTEST_INTERVAL_SECONDS = 10.0
+_FIRST_INTERVAL_SECONDS = 30.0
+"""Until a save has been measured."""
 
-class NoCheckpoints:
-    """Writes nothing: what a worker has that is not the chief."""
 
-    def __init__(self, *, best: Best, saved_step: int) -> None:
-        self.best = best
-        """Best of the newest checkpoint that is committed: what a restart would know."""
-        self.saved_step = saved_step
-        """Step of that checkpoint; 0: there is none."""
-        self.save_seconds: float | None = None
-        """For how long training stood still in the last save; None: there was none."""
+def best_interval(pause_seconds: float | None, seconds_between_failures: float = SECONDS_BETWEEN_FAILURES) -> float:
+    """Return the seconds between two saves: sqrt(2 C M), Young's formula (doi:10.1145/361147.361115).
+
+    Args:
+        pause_seconds: C, how long a save pauses training; None: not measured yet.
+        seconds_between_failures: M, the mean time between failures.
+    """
+    if pause_seconds is None:
+        return _FIRST_INTERVAL_SECONDS
+    return max(_SHORTEST_INTERVAL_SECONDS, math.sqrt(2 * pause_seconds * seconds_between_failures))
+
+
+class Checkpointing(Protocol):
+    """What the training loop needs to save: an implementation writes, or on most workers does nothing."""
+
+    best: Best
+    """Best of the newest committed checkpoint: what a restart would know."""
+    saved_step: int
+    """Step of the newest committed checkpoint; 0: none."""
+    pause_seconds: float | None
+    """How long the last save paused training; None: nothing was saved yet."""
 
     @property
     def is_busy(self) -> bool:
         """Whether a checkpoint is being written."""
-        return False
+        ...
 
-    def write(self, checkpoint: Checkpoint, *, stood_still_seconds: float) -> None:
-        """Nothing."""
+    def write(self, checkpoint: Checkpoint, *, pause_seconds: float) -> None:
+        """Start writing; call `settle` first, because only one checkpoint is written at a time.
+
+        Args:
+            checkpoint: Its arrays must be copies, because training continues.
+            pause_seconds: How long it took to wait for the previous checkpoint and to copy.
+        """
+        ...
 
     def settle(self, *, wait: bool) -> OSError | None:
-        """Nothing."""
+        """Report how the last write ended, if it has ended or if `wait` is set; return its error if it failed."""
+        ...
+
+
+class NoCheckpoints:
+    """Saves nothing, on workers that are not the chief."""
+
+    is_busy = False
+    pause_seconds: float | None = None
+
+    def __init__(self, *, best: Best, saved_step: int) -> None:
+        self.best, self.saved_step = best, saved_step
+
+    def write(self, checkpoint: Checkpoint, *, pause_seconds: float) -> None:
+        """Do nothing."""
+
+    def settle(self, *, wait: bool) -> OSError | None:
+        """Do nothing."""
         return None
 
 
-class CheckpointWriter(NoCheckpoints):
-    """Writes checkpoints in the background, removes old ones, and tells of each when it is committed."""
+class CheckpointWriter:
+    """Writes checkpoints in the background, removes old ones, and logs each when it is committed."""
 
     def __init__(
-        self, directory: str, owner: Owner, *, keep: int, best: Best, saved_step: int, observe: Observer
+        self, directory: str, lease: Lease, *, keep: int, best: Best, saved_step: int, log_event: Observer
     ) -> None:
-        super().__init__(best=best, saved_step=saved_step)
-        self._owner = owner
-        self._directory, self._keep, self._observe = directory, keep, observe
+        self.best, self.saved_step = best, saved_step
+        self.pause_seconds: float | None = None
+        self._lease = lease
+        self._directory, self._keep, self._log_event = directory, keep, log_event
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
-        self._note = ""
+        self._notice = ""
         self._write_seconds = 0.0
 
     @property
@@ -54,36 +95,34 @@ class CheckpointWriter(NoCheckpoints):
         """Whether a checkpoint is being written."""
         return self._thread is not None and self._thread.is_alive()
 
-    def write(self, checkpoint: Checkpoint, *, stood_still_seconds: float) -> None:
-        """Begin to write; `settle` has to come before, because there are never two in flight.
-
-        Args:
-            checkpoint: its arrays must be copies, training goes on.
-            stood_still_seconds: how long it took to wait for the one before and to copy.
-        """
-        self._pending, self.save_seconds = checkpoint, stood_still_seconds
+    def write(self, checkpoint: Checkpoint, *, pause_seconds: float) -> None:
+        """Start writing in a thread."""
+        self._pending, self.pause_seconds = checkpoint, pause_seconds
         self._thread = threading.Thread(target=self._write, name="checkpoint-writer")
         self._thread.start()
 
     def settle(self, *, wait: bool) -> OSError | None:
-        """Tell how the last write ended, if it has or if we are to wait for it; its error, if it failed."""
+        """Log how the last write ended, if it has ended or if `wait` is set; return its error if it failed."""
         if self._thread is None or (self.is_busy and not wait):
             return None
         self._thread.join()
         self._thread, error = None, self._error
         if error is not None and not isinstance(error, OSError):
             raise error
-        if self._note:
-            self._observe("notice", message=self._note)
+        if self._notice:
+            self._log_event("notice", message=self._notice)
         if error is None:
             self.best, self.saved_step = self._pending.best, self._pending.step
             num_bytes = sum(array.nbytes for array in self._pending.arrays)
-            self._observe(
-                "save", step=self.saved_step, seconds=self.save_seconds, write_seconds=self._write_seconds,
+            self._log_event(
+                "save",
+                step=self.saved_step,
+                seconds=self.pause_seconds,
+                write_seconds=self._write_seconds,
                 num_bytes=num_bytes,
-            )  # fmt: skip
+            )
             return None
-        self._observe(
+        self._log_event(
             "notice",
             message=f"the checkpoint of step {self._pending.step} could not be saved ({error}); the last one is of step"
             f" {self.saved_step}",
@@ -91,9 +130,9 @@ class CheckpointWriter(NoCheckpoints):
         return error
 
     def _write(self) -> None:
-        started, self._error, self._note = time.monotonic(), None, ""
+        started, self._error, self._notice = time.monotonic(), None, ""
         try:
-            self._owner.check()
+            self._lease.check()
             checkpoints.save(self._directory, self._pending)
             self._prune()
         except BaseException as error:
@@ -101,9 +140,9 @@ class CheckpointWriter(NoCheckpoints):
         self._write_seconds = time.monotonic() - started
 
     def _prune(self) -> None:
-        self._owner.check()
+        self._lease.check()
         try:
             checkpoints.prune(self._directory, keep=self._keep, best_step=self._pending.best.step)
         except OSError as error:
-            # The checkpoint itself is committed; another process may just be reading an old one.
-            self._note = f"old checkpoints could not be removed ({error}); going on"
+            # The checkpoint itself is committed; another process may be reading an old one.
+            self._notice = f"old checkpoints could not be removed ({error}); training continues"

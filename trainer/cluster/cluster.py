@@ -1,6 +1,4 @@
-"""Which machines train together and what this process is among them, read from what Vertex AI sets. No TensorFlow."""
-
-from __future__ import annotations
+"""The machines that train together and this process's task, read from TF_CONFIG. Needs no TensorFlow."""
 
 import dataclasses
 import json
@@ -12,47 +10,47 @@ from userinput.errors import UserError
 DISTRIBUTION_STRATEGIES = ("auto", "one-device", "mirrored", "multi-worker-mirrored", "parameter-server")
 _MEMBERS = ("chief", "worker", "ps")
 _REDUCTION_SERVER = "reductionserver"
-"""In the image name of Google's Reduction Server, whose pool Vertex AI calls ps although no TensorFlow runs there."""
+"""Part of the name of Google's Reduction Server image, whose pool Vertex AI calls ps although it runs no TensorFlow."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """The machines of a job, and this process' place among them."""
+    """The machines of a job, and the task of this process."""
 
     addresses: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
-    """host:port of every task by type (chief, worker, ps); empty for a machine of its own."""
+    """host:port of every task by type (chief, worker, ps); empty for a single machine."""
     task_type: str = "worker"
     """chief, worker, ps or evaluator."""
     task_index: int = 0
     strategy: str = "auto"
-    """One of DISTRIBUTION_STRATEGIES; auto only where the number of devices of this machine decides."""
+    """One of DISTRIBUTION_STRATEGIES; auto only if the number of devices of this machine decides."""
 
     @property
     def num_workers(self) -> int:
-        """Machines that compute gradients."""
+        """Number of machines that compute gradients."""
         return max(1, sum(len(self.addresses.get(kind, ())) for kind in ("chief", "worker")))
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process writes checkpoints: the chief, or worker 0 only where there is no chief."""
+        """Whether this process writes checkpoints: the chief, or worker 0 if there is no chief."""
         first = "chief" if "chief" in self.addresses else "worker"
         return (self.task_type, self.task_index) == (first, 0)
 
     @property
     def is_evaluator(self) -> bool:
-        """Whether this process only evaluates the checkpoints of the others."""
+        """Whether this process only evaluates the checkpoints that the others write."""
         return self.task_type == "evaluator"
 
 
 def read(environment: Mapping[str, str], forced: str = "auto") -> Cluster:
-    """The cluster that TF_CONFIG describes.
+    """Return the cluster that TF_CONFIG describes.
 
     Args:
-        environment: TF_CONFIG as Vertex AI sets it for jobs of several replicas; nothing for one replica.
-        forced: one of DISTRIBUTION_STRATEGIES, from --distribution-strategy.
+        environment: Environment variables; Vertex AI sets TF_CONFIG for jobs of several replicas.
+        forced: One of DISTRIBUTION_STRATEGIES, from --distribution-strategy.
 
     Raises:
-        UserError: a field of TF_CONFIG is wrong (it is named), or the forced strategy does not go with it.
+        UserError: A field of TF_CONFIG is wrong, or the forced strategy does not fit it. The message names the field.
     """
     config = _json(environment.get("TF_CONFIG", ""))
     addresses = _addresses(config.get("cluster") or {})
@@ -87,12 +85,12 @@ def _addresses(cluster: Any) -> dict[str, tuple[str, ...]]:
         raise UserError(f"TF_CONFIG: field cluster is {cluster!r}; expected an object of lists of host:port")
     found: dict[str, tuple[str, ...]] = {}
     for kind, addresses in cluster.items():
-        # The legacy service's master is what TensorFlow calls chief; its own classes refuse the old name.
+        # AI Platform Training's master is TensorFlow's chief; TensorFlow itself refuses the old name.
         name = "chief" if kind == "master" else kind
         if name not in _MEMBERS:
             raise UserError(f"TF_CONFIG: field cluster.{kind} is not known; expected chief, worker or ps")
         if name in found:
-            raise UserError("TF_CONFIG: fields cluster.master and cluster.chief are both there; expected one of them")
+            raise UserError("TF_CONFIG: fields cluster.master and cluster.chief are both set; expected one of them")
         if not isinstance(addresses, list) or not all(_is_address(address) for address in addresses):
             raise UserError(f"TF_CONFIG: field cluster.{kind} is {addresses!r}; expected a list of host:port")
         if addresses:
@@ -133,17 +131,17 @@ def _strategy(addresses: Mapping[str, tuple[str, ...]], task_type: str, forced: 
     num_workers = sum(len(addresses.get(kind, ())) for kind in ("chief", "worker"))
     if forced == "parameter-server" and "ps" not in addresses and task_type != "evaluator":
         raise UserError(
-            "--distribution-strategy=parameter-server needs parameter servers, and TF_CONFIG names none: give the job"
-            " a worker pool 2, or leave the flag out"
+            "--distribution-strategy=parameter-server needs parameter servers, but TF_CONFIG has none; give the job a"
+            " worker pool 2, or omit the flag"
         )
     num_machines = sum(len(machines) for machines in addresses.values())
     if forced in ("one-device", "mirrored") and num_machines > 1 and task_type != "evaluator":
         raise UserError(
-            f"--distribution-strategy={forced} is for one machine, and TF_CONFIG names {num_machines}: each would train"
-            " for itself; leave the flag out, or set the replica count to 1"
+            f"--distribution-strategy={forced} is for one machine, but TF_CONFIG has {num_machines}, and each would"
+            " train its own model; omit the flag, or set the replica count to 1"
         )
     if "ps" in addresses and "chief" not in addresses and task_type != "evaluator":
-        raise UserError("TF_CONFIG: field cluster.chief is missing; parameter servers need a chief to lead them")
+        raise UserError("TF_CONFIG: field cluster.chief is missing; parameter servers need a chief")
     if forced != "auto":
         return forced
     if "ps" in addresses:

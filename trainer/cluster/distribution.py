@@ -1,7 +1,5 @@
 """The tf.distribute strategy that follows from the cluster and from the devices of this machine."""
 
-from __future__ import annotations
-
 import os
 
 import tensorflow as tf
@@ -11,9 +9,9 @@ from userinput.errors import UserError
 
 
 def split_cpu(num_devices: int) -> None:
-    """Make several logical CPU devices of this machine's, to try several devices where there is no GPU.
+    """Split this machine's CPU into logical devices, to try several devices without GPUs.
 
-    Call it before anything else of TensorFlow's runs.
+    Call this before any TensorFlow operation runs.
     """
     (cpu,) = tf.config.list_physical_devices("CPU")
     devices = [tf.config.LogicalDeviceConfiguration() for _ in range(num_devices)]
@@ -21,17 +19,17 @@ def split_cpu(num_devices: int) -> None:
 
 
 def num_devices(cluster: Cluster, num_logical_cpus: int) -> int:
-    """Devices of this machine that will train; nothing is started yet, so that they can still be set up."""
+    """Return how many devices of this machine will train, without initialising them."""
     if cluster.strategy == "one-device":
         return 1
     return len(tf.config.list_physical_devices("GPU")) or num_logical_cpus
 
 
 def make(cluster: Cluster) -> tf.distribute.Strategy:
-    """The distribution strategy; several machines wait here for each other.
+    """Make the distribution strategy; several machines wait here for each other.
 
     Raises:
-        UserError: one device is asked for and several GPUs are there, or mirrored and there is one device.
+        UserError: Mirrored training was requested on a machine with one device.
     """
     for gpu in tf.config.list_physical_devices("GPU"):
         tf.config.experimental.set_memory_growth(gpu, True)
@@ -41,15 +39,15 @@ def make(cluster: Cluster) -> tf.distribute.Strategy:
         return tf.distribute.ParameterServerStrategy(_resolver(cluster))
     devices = _devices()
     if cluster.strategy == "mirrored" and len(devices) < 2:
-        raise UserError(f"--distribution-strategy=mirrored needs two devices, this machine has {devices}; leave it out")
+        raise UserError(f"--distribution-strategy=mirrored needs two devices, this machine has {devices}; omit it")
     if cluster.strategy == "one-device" or len(devices) == 1:
         return tf.distribute.OneDeviceStrategy(devices[0]) if len(devices) > 1 else tf.distribute.get_strategy()
     return tf.distribute.MirroredStrategy(devices)
 
 
 def serve(cluster: Cluster) -> tf.distribute.Server:
-    """Start the server of a parameter server or of a worker of its; it works until it is dropped."""
-    # A request to a machine that is gone shall fail, not wait.
+    """Start the server of a parameter server or of one of its workers; it runs until it is garbage-collected."""
+    # A request to a lost machine must fail instead of waiting.
     os.environ["GRPC_FAIL_FAST"] = "use_caller"
     resolver = _resolver(cluster)
     return tf.distribute.Server(
@@ -58,7 +56,7 @@ def serve(cluster: Cluster) -> tf.distribute.Server:
 
 
 def _devices() -> list[str]:
-    """Names of the devices that train: the GPUs, or without any the CPUs (one, unless it was split)."""
+    """Return the names of the devices that train: the GPUs, or else the CPUs (one, unless it was split)."""
     gpus = tf.config.list_logical_devices("GPU")
     return [device.name for device in gpus or tf.config.list_logical_devices("CPU")]
 
@@ -71,7 +69,7 @@ def _resolver(cluster: Cluster) -> tf.distribute.cluster_resolver.ClusterResolve
 
 
 def _nccl() -> tf.distribute.experimental.CommunicationOptions:
-    """Gradients in packs of 50 MB, so that the first are on their way while the last are computed."""
+    """Send gradients in packs of 50 MB, so that the first are sent while the last are still computed."""
     kinds = tf.distribute.experimental.CommunicationImplementation
     has_gpu = bool(tf.config.list_physical_devices("GPU"))
     return tf.distribute.experimental.CommunicationOptions(

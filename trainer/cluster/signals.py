@@ -1,29 +1,28 @@
-"""SIGTERM and SIGINT as a flag that the loop asks: whoever stops a run shall not lose its steps."""
-
-from __future__ import annotations
+"""SIGTERM and SIGINT as a flag that the training loop checks, so that a stopped run loses no steps."""
 
 import contextlib
 import signal
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Self
 
 
 class StopRequest:
-    """Remembers the first signal; the second SIGINT stops at once."""
+    """Remembers the first signal; a second SIGINT interrupts immediately."""
 
     def __init__(self) -> None:
         self.signal_number = 0
         self._leave: Callable[[], object] = lambda: None
 
-    def install(self) -> StopRequest:
+    def install(self) -> Self:
         """Catch SIGTERM and SIGINT from now on."""
         signal.signal(signal.SIGTERM, self._remember)
         signal.signal(signal.SIGINT, self._remember)
         return self
 
     @contextlib.contextmanager
-    def at_once(self, leave: Callable[[], object]) -> Iterator[None]:
-        """While there is nothing to save: call `leave` as soon as a signal comes, or if one has come."""
+    def immediate(self, leave: Callable[[], object]) -> Iterator[None]:
+        """Call `leave` as soon as a signal arrives, or if one has arrived already: there is nothing to save yet."""
         self._leave = leave
         try:
             if self.is_set:
@@ -34,12 +33,12 @@ class StopRequest:
 
     @property
     def is_set(self) -> bool:
-        """Whether a stop was asked for."""
+        """Whether a stop was requested."""
         return self.signal_number != 0
 
     @property
     def exit_code(self) -> int:
-        """143 for SIGTERM, 130 for SIGINT, as shells count."""
+        """143 for SIGTERM, 130 for SIGINT, as in shells."""
         return 128 + self.signal_number
 
     @property

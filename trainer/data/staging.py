@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import tensorflow as tf
 
+from trainer.command_line import TrainingError
 from trainer.data.dataset import Dataset, missing_shard
-from trainer.errors import TrainingError
 from trainer.files import bucket, storage
 from userinput.errors import UserError
 

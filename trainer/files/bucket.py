@@ -1,12 +1,10 @@
-"""Objects on gs:// through TensorFlow's own filesystem, with errors that are OSError and say what to do.
+"""Objects on gs:// through TensorFlow's filesystem; its errors become OSError with a message that says what to do.
 
-TensorFlow repeats what fails for the moment (429, 5xx, a cut connection) ten times, up to 32 seconds apart, before an
-error gets here. Some of its functions are not used (observed with 2.21): `listdir` and `isdir` take a refused or a
-failed request for an empty place, `makedirs` never returns where the bucket does not exist, and what `stat` knows
-may be five seconds old, so that a file that has grown is read in part: here files are read to their end.
+TensorFlow retries temporary failures (429, 5xx, a lost connection) ten times, up to 32 seconds apart, before it raises.
+Some of its functions are avoided (observed with 2.21). `listdir` and `isdir` take a refused or failed request for an
+empty folder. `makedirs` never returns if the bucket does not exist. `stat` may be five seconds old, so a file that has
+grown would be read in part; files are therefore read to their end.
 """
-
-from __future__ import annotations
 
 import contextlib
 import errno
@@ -17,15 +15,15 @@ from collections.abc import Iterator
 from typing import Any
 
 _PIECE_BYTES = 64 * 2**20
-"""How much is asked for at a time: TensorFlow's own block."""
+"""Size of one read: TensorFlow's own block."""
 
 
 def read(path: str) -> bytes:
-    """The content of an object.
+    """Return the content of an object.
 
     Raises:
-        FileNotFoundError: there is no such object.
-        OSError: as `_as_os_error` tells.
+        FileNotFoundError: The object does not exist.
+        OSError: Any other failure, as `_as_os_error` describes it.
     """
     pieces = []
     with errors_of(path), _tensorflow().io.gfile.GFile(path, "rb") as file:
@@ -35,7 +33,7 @@ def read(path: str) -> bytes:
 
 
 def write(path: str, data: bytes) -> None:
-    """Write an object: readers see the old content or the new one, never a part."""
+    """Write an object; readers see either the old or the new content."""
     with tempfile.NamedTemporaryFile(prefix="upload-") as file:
         file.write(data)
         file.flush()
@@ -43,20 +41,20 @@ def write(path: str, data: bytes) -> None:
 
 
 def exists(path: str) -> bool:
-    """Whether there is such an object; a name that only others begin with is none."""
+    """Return whether an object exists; a prefix of other objects' names does not count."""
     with errors_of(path), _tensorflow().io.gfile.GFile(path, "rb") as file:
         try:
             file.read(1)
         except _tensorflow().errors.NotFoundError as error:
-            if _is_about_the_bucket(str(error)):
+            if _is_about_bucket(str(error)):
                 raise
             return False
     return True
 
 
 def names(directory: str, *, depth: int = 1) -> list[str]:
-    """Paths below a folder that have `depth` parts, of objects and of folders (nothing else tells them apart)."""
-    # These mean something in a pattern.
+    """Return the paths with `depth` parts below a folder, of objects and folders alike."""
+    # Escape the characters that have a meaning in a pattern.
     literal = re.sub(r"([*?\[])", r"[\1]", directory.rstrip("/"))
     with errors_of(directory):
         found = _tensorflow().io.gfile.glob(literal + "/*" * depth)
@@ -64,7 +62,7 @@ def names(directory: str, *, depth: int = 1) -> list[str]:
 
 
 def tree(directory: str) -> list[str]:
-    """Paths of all objects below a folder, relative to it."""
+    """Return the paths of all objects below a folder, relative to it."""
     found: list[str] = []
     depth = 1
     while level := names(directory, depth=depth):
@@ -78,23 +76,23 @@ def remove(path: str) -> None:
     """Remove an object.
 
     Raises:
-        FileNotFoundError: there is no such object.
+        FileNotFoundError: The object does not exist.
     """
     with errors_of(path):
         _tensorflow().io.gfile.remove(path)
 
 
 def remove_tree(directory: str) -> None:
-    """Remove all objects below a folder; none is fine."""
+    """Remove all objects below a folder; it may be empty."""
     for name in tree(directory):
-        # Another process may have been faster; an empty folder's placeholder has a slash at its end.
+        # Another process may have removed it; the placeholder of an empty folder has a name with a trailing slash.
         with contextlib.suppress(FileNotFoundError):
             remove(f"{directory.rstrip('/')}/{name}")
 
 
 def upload(local_path: str, path: str) -> None:
     """Copy a local file to an object."""
-    # Not with GFile: one whose upload failed tries again when it is collected, for minutes and with Python's lock held.
+    # Not with GFile: after a failed upload its destructor retries for minutes and holds Python's global lock.
     with errors_of(path):
         _tensorflow().io.gfile.copy(local_path, path, overwrite=True)
 
@@ -107,7 +105,7 @@ def _tensorflow() -> Any:
 
 @contextlib.contextmanager
 def errors_of(path: str) -> Iterator[None]:
-    """Turn TensorFlow's errors of a path into OSError."""
+    """Turn TensorFlow's errors about a path into OSError."""
     try:
         yield
     except _tensorflow().errors.OpError as error:
@@ -115,29 +113,29 @@ def errors_of(path: str) -> Iterator[None]:
 
 
 def _as_os_error(text: str, path: str) -> OSError:
-    """What TensorFlow says, as the error of a file.
+    """Return TensorFlow's error as the error of a file.
 
-    Its text holds the status of the last answer and, from Google, a message in JSON or XML.
+    The text has the status of the last response and Google's message in JSON or XML.
     """
     status = int(found[1]) if (found := re.search(r"HTTP response code (\d+)", text)) else 0
-    said = re.search(r'"message":\s*"([^"]*)"|<Message>([^<]*)</Message>', text)
-    message = (said[1] or said[2]).rstrip(".") if said else " ".join(text.split())[:300]
-    if _is_about_the_bucket(text):
-        return OSError(errno.ENXIO, f"there is no bucket {path.split('/')[2]!r}", path)
+    reported = re.search(r'"message":\s*"([^"]*)"|<Message>([^<]*)</Message>', text)
+    message = (reported[1] or reported[2]).rstrip(".") if reported else " ".join(text.split())[:300]
+    if _is_about_bucket(text):
+        return OSError(errno.ENXIO, f"bucket {path.split('/')[2]!r} does not exist", path)
     if status == 401:
-        hint = "`gcloud auth application-default login` gives you some here"
-        return PermissionError(errno.EACCES, f"no credentials that Cloud Storage takes ({hint})", path)
+        hint = "run `gcloud auth application-default login`"
+        return PermissionError(errno.EACCES, f"no valid credentials for Cloud Storage ({hint})", path)
     if status == 403 and re.search("quota", text, re.IGNORECASE):
         return OSError(errno.EDQUOT, message, path)
     if status == 403:
-        return PermissionError(errno.EACCES, f"Cloud Storage refuses it ({message})", path)
+        return PermissionError(errno.EACCES, f"Cloud Storage refused access ({message})", path)
     if status == 404 or "was not found" in text or "No such file or directory" in text:
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     if "contain a" in text and "GCS path" in text:
-        return OSError(errno.EINVAL, "a bucket and a name are expected, gs://BUCKET/NAME", path)
-    answer = f"HTTP {status}: " if status else ""
-    return OSError(errno.EIO, f"Cloud Storage did not do it after several attempts ({answer}{message})", path)
+        return OSError(errno.EINVAL, "expected a bucket and a name, gs://BUCKET/NAME", path)
+    status_text = f"HTTP {status}: " if status else ""
+    return OSError(errno.EIO, f"Cloud Storage failed after several attempts ({status_text}{message})", path)
 
 
-def _is_about_the_bucket(text: str) -> bool:
+def _is_about_bucket(text: str) -> bool:
     return "NoSuchBucket" in text or "bucket does not exist" in text

@@ -1,37 +1,55 @@
-"""What a replica did and when: one JSON object a line, for people, reports and whoever runs the job."""
-
-from __future__ import annotations
+"""The event log of a replica: one JSON object per line, for reports and for programs that watch the job."""
 
 import contextlib
 import json
 import pathlib
+import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from trainer.cluster.cluster import Cluster
 from trainer.files import storage
-from trainer.files.event_parts import EventParts, part_name, split_name
 
 PRIMARY = "workerpool0-0"
 """The replica that leads and writes checkpoints."""
-_AT_ONCE = ("start", "notice", "exit")
-"""Events that do not wait for others even where writing is slow."""
+PART_BYTES = 256 * 2**10
+"""In a bucket a part of this size is followed by the next one, which bounds the cost of a write in a long run."""
+SECONDS_BETWEEN_WRITES = 15.0
+"""An object may be written at most once per second, and readers should not wait a minute."""
+_EXIT_TIMEOUT_SECONDS = 60.0
+"""How long an exiting process waits for its last lines to be written."""
+_URGENT = ("start", "notice", "exit")
+"""Events that are written without waiting for others."""
 
 
 class EventLog:
-    """Appends to `<checkpoint directory>/events/<replica>.jsonl`; docs/events.md tells every field."""
+    """Appends to `<checkpoint directory>/events/<replica>.jsonl`; docs/events.md describes every field."""
 
     def __init__(self, checkpoint_directory: str, replica: str, *, clock: Callable[[], float] = time.time) -> None:
         folder = storage.join(checkpoint_directory, "events")
         self._clock = clock
-        self._log = EventParts(folder, replica) if storage.is_object_store(folder) else _LocalFile(folder, replica)
+        self._lines: _Lines = (_Objects if storage.is_object_store(folder) else _LocalFile)(folder, replica)
 
     def write(self, event: str, **fields: Any) -> None:
-        """Append one event with the present time; in a bucket it arrives up to 15 seconds later."""
+        """Append one event with the present time; in a bucket it appears up to 15 seconds later."""
         line = json.dumps({"time": round(self._clock(), 6), "event": event, **fields})
-        # Whoever leaves has no later chance.
-        self._log.append(line, at_once=event in _AT_ONCE, wait=event == "exit")
+        # After the exit there is no later chance to write.
+        self._lines.append(line, urgent=event in _URGENT, wait=event == "exit")
+
+
+class _Lines(Protocol):
+    """Where an event log writes its lines."""
+
+    def append(self, line: str, *, urgent: bool, wait: bool) -> None:
+        """Write a line soon.
+
+        Args:
+            line: Text without line break.
+            urgent: Do not wait for more lines.
+            wait: Return once it is written, or after a minute.
+        """
+        ...
 
 
 class _LocalFile:
@@ -39,23 +57,84 @@ class _LocalFile:
 
     def __init__(self, folder: str, replica: str) -> None:
         self._path = pathlib.Path(folder) / part_name(replica, 0)
-        self._waiting: list[str] = []
-        # A killed predecessor may have left half a line; ours must not continue it.
+        self._pending: list[str] = []
+        # A killed predecessor may have left half a line, which the next line must not continue.
         self._separator = "\n" if self._path.exists() and not self._path.read_bytes().endswith(b"\n") else ""
 
-    def append(self, line: str, *, at_once: bool, wait: bool) -> None:
-        del at_once, wait
-        self._waiting.append(line)
-        # A full disk shall not end a run for the sake of its diary: the lines wait for the next write.
+    def append(self, line: str, *, urgent: bool, wait: bool) -> None:
+        del urgent, wait
+        self._pending.append(line)
+        # A full disk must not end a run because of its event log: the lines wait for the next write.
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("a", encoding="utf-8") as file:
-                file.write(self._separator + "\n".join(self._waiting) + "\n")
-            self._waiting, self._separator = [], ""
+                file.write(self._separator + "\n".join(self._pending) + "\n")
+            self._pending, self._separator = [], ""
+
+
+class _Objects:
+    """Writes `<replica>.jsonl`, `<replica>.0001.jsonl` and so on; a restarted process starts the next part.
+
+    An object cannot grow, so each write replaces the last part. A thread does it: training never waits for a bucket
+    that is slow or unavailable.
+    """
+
+    def __init__(self, folder: str, replica: str) -> None:
+        self._folder, self._replica = folder, replica
+        earlier = (split_name(name) for name in storage.names(folder))
+        self._part = 1 + max((part for name, part in earlier if name == replica), default=-1)
+        self._lines: list[str] = []
+        self._num_written = 0
+        self._changed = threading.Condition()
+        self._is_urgent = False
+        threading.Thread(target=self._write_forever, name="events", daemon=True).start()
+
+    def append(self, line: str, *, urgent: bool, wait: bool) -> None:
+        with self._changed:
+            self._lines.append(line)
+            self._is_urgent = self._is_urgent or urgent
+            self._changed.notify_all()
+            if wait:
+                self._changed.wait_for(lambda: self._num_written == len(self._lines), _EXIT_TIMEOUT_SECONDS)
+
+    def _write_forever(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_urgent, SECONDS_BETWEEN_WRITES)
+                self._is_urgent, lines = False, list(self._lines)
+                if self._num_written == len(lines):
+                    continue
+            text = "\n".join([*lines, ""]).encode()
+            # A full or unavailable bucket must not end a run because of its event log: the next write has all lines.
+            with contextlib.suppress(OSError):
+                storage.write_bytes(storage.join(self._folder, part_name(self._replica, self._part)), text)
+                self._note_written(len(lines), is_full=len(text) >= PART_BYTES)
+
+    def _note_written(self, num_lines: int, *, is_full: bool) -> None:
+        with self._changed:
+            self._num_written = num_lines
+            if is_full:
+                self._part, self._num_written = self._part + 1, 0
+                del self._lines[:num_lines]
+            self._changed.notify_all()
+
+
+def part_name(replica: str, part: int) -> str:
+    """Return the file name of a part; 0 is the first."""
+    return f"{replica}.{part:04d}.jsonl" if part else f"{replica}.jsonl"
+
+
+def split_name(file_name: str) -> tuple[str, int]:
+    """Return replica and part of a file name; the replica is empty for any other file."""
+    stem, dot, ending = file_name.rpartition(".")
+    if not dot or ending != "jsonl":
+        return "", 0
+    replica, dot, part = stem.rpartition(".")
+    return (replica, int(part)) if dot and part.isdecimal() else (stem, 0)
 
 
 def replica_name(environment: Mapping[str, str], cluster: Cluster) -> str:
-    """`<pool>-<index>` of this process, such as workerpool0-0: from CLUSTER_SPEC, or as Vertex AI numbers the pools."""
+    """Return `<pool>-<index>` of this process, such as workerpool0-0, from CLUSTER_SPEC or as Vertex AI counts."""
     try:
         task = json.loads(environment.get("CLUSTER_SPEC") or "{}").get("task") or {}
         if task:
@@ -64,14 +143,14 @@ def replica_name(environment: Mapping[str, str], cluster: Cluster) -> str:
         pass
     if cluster.is_chief:
         return PRIMARY
-    # Without a chief, worker 0 is the first pool, and the second begins with worker 1.
+    # Without a chief, worker 0 is the first pool, and the second pool starts with worker 1.
     shift = 1 if cluster.task_type == "worker" and "chief" not in cluster.addresses else 0
     pool = {"worker": "workerpool1", "ps": "workerpool2", "evaluator": "workerpool3"}[cluster.task_type]
     return f"{pool}-{cluster.task_index - shift}"
 
 
 def read(checkpoint_directory: str) -> list[dict[str, Any]]:
-    """All events of all replicas in order of time; lines that are cut short (a killed writer) are left out."""
+    """Return all events of all replicas ordered by time, without the lines that a killed writer left incomplete."""
     folder = storage.join(checkpoint_directory, "events")
     parts = sorted((*split_name(name), name) for name in storage.names(folder))
     events = []

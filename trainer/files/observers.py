@@ -1,6 +1,4 @@
-"""Who watches a run: a person at a terminal, a log, TensorBoard. Each takes the events of docs/events.md."""
-
-from __future__ import annotations
+"""Observers of a run: the console, TensorBoard, or several at once. Each takes the events of docs/events.md."""
 
 import sys
 import time
@@ -10,33 +8,33 @@ from typing import Any
 from trainer.files import storage
 
 Observer = Callable[..., None]
-"""Called as observer(event, **fields); the events and their fields are those of docs/events.md."""
+"""Called as log_event(event, **fields); docs/events.md lists the events and their fields."""
 _SECONDS_BETWEEN_LINES = 10.0
-"""A log gets a line on the steps at most so often."""
+"""Shortest time between two printed lines about training steps."""
 
 
 def all_of(observers: Sequence[Observer]) -> Observer:
-    """One observer that tells each of several."""
+    """Return one observer that passes each event to several."""
 
-    def observe(event: str, **fields: Any) -> None:
+    def log_event(event: str, **fields: Any) -> None:
         for observer in observers:
             observer(event, **fields)
 
-    return observe
+    return log_event
 
 
 def tensorboard(directory: str) -> Observer:
-    """Scalars for TensorBoard; nothing at all if `directory` is empty."""
+    """Return an observer that writes scalars for TensorBoard, or does nothing if `directory` is empty."""
     if not directory:
         return lambda event, **fields: None
     import tensorflow as tf
 
-    # TensorFlow makes the folder by a function that never returns where the bucket does not exist.
+    # TensorFlow's own function for this never returns if the bucket does not exist.
     storage.make_directory(directory)
     writers: dict[str, Any] = {}
 
     def writer(name: str) -> Any:
-        # Made when there is something to write: it starts TensorFlow's runtime, which several workers configure before.
+        # Made on first use: it starts TensorFlow's runtime, which several workers have to configure before.
         if name not in writers:
             writers[name] = tf.summary.create_file_writer(directory.rstrip("/") + "/" + name)
         return writers[name]
@@ -52,30 +50,31 @@ def tensorboard(directory: str) -> Observer:
             for each in writers.values():
                 each.flush()
 
-    def observe(event: str, **fields: Any) -> None:
+    def log_event(event: str, **fields: Any) -> None:
         try:
             write(event, fields)
         except tf.errors.OpError as error:
-            # Curves are not worth a run; what is missing there is in the events.
-            print(f"TensorBoard's logs: {' '.join(error.message.split())[:300]}; going on", file=sys.stderr)
+            # A run must not end because of its curves; the event log has the same values.
+            reason = " ".join(error.message.split())[:300]
+            print(f"TensorBoard logs cannot be written ({reason}); training continues", file=sys.stderr)
 
-    return observe
+    return log_event
 
 
 def console(num_steps: int) -> Observer:
-    """A progress bar on a terminal, plain lines elsewhere."""
+    """Return a progress bar on a terminal, plain lines elsewhere."""
     return ProgressBar(num_steps) if sys.stderr.isatty() else PlainLines()
 
 
 class PlainLines:
-    """One line an event to standard output."""
+    """Prints one line per event to standard output."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._last_steps_line = -_SECONDS_BETWEEN_LINES
 
     def __call__(self, event: str, **fields: Any) -> None:
-        """Print the event, if a person would want to read it."""
+        """Print the event if it is of interest to a user."""
         if event == "steps":
             if self._clock() - self._last_steps_line < _SECONDS_BETWEEN_LINES:
                 return
@@ -85,20 +84,24 @@ class PlainLines:
 
 
 class ProgressBar:
-    """A rich progress bar with images a second and the time left; the other events go above it."""
+    """A rich progress bar with images per second and the remaining time; the other events are printed above it."""
 
     def __init__(self, num_steps: int) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._progress = Progress(
-            TextColumn("training"), BarColumn(), MofNCompleteColumn(), TextColumn("steps  {task.fields[rate]}"),
-            TimeRemainingColumn(), console=Console(stderr=True),
-        )  # fmt: skip
+            TextColumn("training"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("steps  {task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
         self._task = self._progress.add_task("training", total=num_steps, rate="")
 
     def __call__(self, event: str, **fields: Any) -> None:
-        """Move the bar or print a line above it."""
+        """Advance the bar or print a line above it."""
         if event == "start":
             self._progress.start()
         if event == "steps":
@@ -113,12 +116,12 @@ class ProgressBar:
 
 
 def describe(event: str, fields: dict[str, Any]) -> str:
-    """The event in words; empty for those that are only of use to programs."""
+    """Return the event in words, or an empty text for events that only programs need."""
     if event == "start":
-        length = f"{fields['num_steps']} steps ({fields['steps_per_epoch']} an epoch)"
+        length = f"{fields['num_steps']} steps ({fields['steps_per_epoch']} per epoch)"
         return f"training {fields['model']} for {length}, run {fields['run_id']}"
     if event == "restore":
-        return f"going on at step {fields['step']} (restored in {fields['seconds']:.1f} s)"
+        return f"resuming at step {fields['step']} (restored in {fields['seconds']:.1f} s)"
     if event == "steps":
         return (
             f"step {fields['last_step']}/{fields['num_steps']}  loss {fields['loss']:.4f}"

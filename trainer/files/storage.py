@@ -1,6 +1,4 @@
-"""Files here and on gs://: the one module that knows the difference. Local paths never import TensorFlow."""
-
-from __future__ import annotations
+"""Files, locally and on gs://: the one module that knows the difference. Local paths never import TensorFlow."""
 
 import contextlib
 import json
@@ -18,32 +16,32 @@ from userinput.files import write_all
 
 Path = str | os.PathLike[str]
 _NUM_TRANSFERS = 8
-"""Objects on their way at a time."""
+"""Number of parallel uploads."""
 
 
 def is_object_store(path: Path) -> bool:
-    """Whether the path is in a bucket, as gs://... or mounted as /gcs/...: no folder can be renamed there.
+    """Return whether the path is in a bucket, as gs://... or mounted as /gcs/..., where folders cannot be renamed.
 
-    The mount (Cloud Storage FUSE) refuses to rename folders with content unless told otherwise (--rename-dir-limit).
+    The mount (Cloud Storage FUSE) refuses to rename folders with content by default (--rename-dir-limit).
     """
     return is_remote(path) or os.fspath(path).startswith("/gcs/")
 
 
 def is_remote(path: Path) -> bool:
-    """Whether the path is a URI, gs://...: Python's own functions cannot open it."""
+    """Return whether the path is a URI, gs://..., which Python's own functions cannot open."""
     return "://" in os.fspath(path)
 
 
 def join(directory: Path, *names: str) -> str:
-    """The path of something below a folder."""
+    """Return the path of something below a folder."""
     return "/".join([os.fspath(directory).rstrip("/"), *names])
 
 
 def is_occupied(final: Path, *, last: str) -> bool:
-    """Whether `committed_directory` would refuse the place.
+    """Return whether `committed_directory` would refuse the path.
 
-    Locally: something is there, other than an empty folder. In a bucket: the file that is written last is there; what
-    writers left that did not get so far does not count.
+    Locally: it exists and is not an empty folder. In a bucket: the file that is written last exists; the remains of an
+    interrupted writer do not count.
     """
     if is_object_store(final):
         return exists(join(final, last))
@@ -52,17 +50,17 @@ def is_occupied(final: Path, *, last: str) -> bool:
 
 @contextlib.contextmanager
 def committed_directory(final: Path, *, last: str) -> Iterator[pathlib.Path]:
-    """A local folder to write into, whose content is at `final` when the block ends well, and not before.
+    """Yield a local folder to write into; its content appears at `final` when the block succeeds, and not before.
 
-    Locally by one last rename. To a bucket the files are copied, and `last`, without which readers ignore the others,
-    is copied when all others are there; what an earlier writer left there that did not get so far is removed before.
+    Locally it is renamed at the end. To a bucket the files are copied, `last` after all others, because readers ignore
+    a folder without it; the remains of an interrupted writer are removed first.
 
     Args:
-        final: local, gs:// or /gcs/; need not exist.
-        last: path of a file below the folder.
+        final: Local, gs:// or /gcs/; need not exist.
+        last: Path of a file below the folder.
 
     Raises:
-        FileExistsError: the place is occupied.
+        FileExistsError: The path is occupied.
     """
     if is_occupied(final, last=last):
         raise FileExistsError(f"{os.fspath(final)} exists and is not empty")
@@ -79,7 +77,7 @@ def committed_directory(final: Path, *, last: str) -> Iterator[pathlib.Path]:
     try:
         yield aside
         _flush_to_disk(aside)
-        # A rename onto an existing empty folder replaces it in one step (POSIX rename).
+        # A rename to an existing empty folder replaces it atomically (POSIX rename).
         os.rename(aside, target)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
@@ -87,7 +85,7 @@ def committed_directory(final: Path, *, last: str) -> Iterator[pathlib.Path]:
 
 
 def remove_partial(directory: Path) -> None:
-    """Remove what writers that were killed left in a folder. Only while no other writer is at work there."""
+    """Remove what killed writers left in a folder; call this only while no other process writes there."""
     parent = pathlib.Path(directory)
     if is_object_store(directory) or not parent.is_dir():
         return
@@ -99,11 +97,11 @@ def remove_partial(directory: Path) -> None:
 def make_directory(directory: Path) -> None:
     """Make sure that files can be written into a folder.
 
-    In a bucket, which has no folders, an object is written and removed again: a missing bucket or permission is found
-    now and not when the first checkpoint is due.
+    In a bucket, which has no folders, an object is written and removed: a missing bucket or permission is found now,
+    not when the first checkpoint is due.
 
     Raises:
-        OSError: they cannot.
+        OSError: Files cannot be written there.
     """
     if not is_remote(directory):
         os.makedirs(directory, exist_ok=True)
@@ -114,12 +112,12 @@ def make_directory(directory: Path) -> None:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is a file; on gs:// a folder is none."""
+    """Return whether a file exists; on gs://, a folder does not count as a file."""
     return bucket.exists(os.fspath(path)) if is_remote(path) else os.path.exists(path)
 
 
 def names(directory: Path) -> list[str]:
-    """Names of the files and folders in a folder; none where there is no such folder."""
+    """Return the names of the files and folders in a folder, sorted; empty if the folder does not exist."""
     if is_remote(directory):
         return bucket.names(os.fspath(directory))
     return sorted(os.listdir(directory)) if os.path.isdir(directory) else []
@@ -131,7 +129,7 @@ def remove(path: Path) -> None:
 
 
 def remove_tree(directory: Path) -> None:
-    """Remove a folder and all below; it need not exist."""
+    """Remove a folder and its content; it need not exist."""
     if is_remote(directory):
         bucket.remove_tree(os.fspath(directory))
     elif os.path.isdir(directory):
@@ -139,12 +137,12 @@ def remove_tree(directory: Path) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file."""
+    """Return the content of a file."""
     return bucket.read(os.fspath(path)) if is_remote(path) else pathlib.Path(path).read_bytes()
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file so that readers see the old content or the new one, never a part."""
+    """Write a file atomically: readers see either the old or the new content."""
     if is_remote(path):
         bucket.write(os.fspath(path), data)
         return
@@ -157,17 +155,17 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text as `write_bytes` does."""
+    """Write a text atomically."""
     write_bytes(path, text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file as `write_bytes` does."""
+    """Write a JSON file atomically."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file, or None where there is no such file or it is not JSON."""
+    """Return the content of a JSON file, or None if it does not exist or is not JSON."""
     try:
         return json.loads(read_bytes(path))
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -175,7 +173,7 @@ def read_json(path: Path) -> Any:
 
 
 def _flush_to_disk(directory: pathlib.Path) -> None:
-    """Make the content durable before the rename that publishes it, so that a power cut cannot publish empty files."""
+    """Flush the content before the rename that publishes it, so that a power failure cannot publish empty files."""
     for folder, _, files in os.walk(directory):
         for name in files:
             with open(os.path.join(folder, name), "rb") as file:

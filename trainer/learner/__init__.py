@@ -1,1 +1,1 @@
-"""One training step on the devices; the loop over many steps is in `loop`."""
+"""One training step on the devices: model, optimizer, gradients; the loop over many steps is in `loop`."""

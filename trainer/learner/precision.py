@@ -1,15 +1,19 @@
 """Which numbers the devices compute with; variables and sums stay float32."""
 
-from __future__ import annotations
+import contextlib
+from collections.abc import Iterator
 
+import keras
 import tensorflow as tf
+
+_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 
 
 def choose(wanted: str, *, exact: bool) -> str:
-    """The precision for the devices of this machine.
+    """Return the precision for the devices of this machine: float32, bfloat16 or float16.
 
-    bfloat16 on GPUs of compute capability 8.0 and newer (A100, L4, H100), which needs no loss scaling; float16 with
-    loss scaling on 7.x (V100, T4); float32 on others, on CPUs, and with --exact unless another is asked for.
+    bfloat16 on GPUs of compute capability 8.0 and newer (A100, L4, H100), which needs no loss scaling. float16 with
+    loss scaling on 7.x (V100, T4). float32 on other devices, and with --exact unless another is requested.
     """
     gpus = tf.config.list_physical_devices("GPU")
     if wanted != "auto":
@@ -20,3 +24,14 @@ def choose(wanted: str, *, exact: bool) -> str:
     if capability >= (8, 0):
         return "bfloat16"
     return "float16" if capability >= (7, 0) else "float32"
+
+
+@contextlib.contextmanager
+def policy(precision: str) -> Iterator[None]:
+    """Make Keras build layers with a precision."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(_POLICIES[precision])
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)

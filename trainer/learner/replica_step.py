@@ -1,12 +1,10 @@
-"""What one replica does with its share of a batch: a pure function from variables and images to gradients.
+"""What one replica does with its part of a batch: a pure function from variables and images to gradients.
 
-Pure, because then it can be compiled by XLA wherever the variables lie, can be timed without training, and takes
-dropout's random numbers from the step instead of from a state.
+A pure function can be compiled by XLA on any device, can be timed without training, and takes dropout's random numbers
+from the step instead of from a state.
 
 Legend: B batch of a replica, K classes.
 """
-
-from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
@@ -18,9 +16,10 @@ import tensorflow as tf
 from trainer.config import TrainConfig
 from trainer.data.augmentation import AUGMENTATIONS
 from trainer.learner import batch_digest
+from trainer.learner.keras_internals import is_seed
 
-_DRAWS_PER_STEP = 4096
-"""A seed generator may be asked so often in a step (layers that share one) before steps would share numbers."""
+_MAX_SEED_USES = 4096
+"""Uses of a seed generator per step, by all layers that share it, before two steps would get the same numbers."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,21 +37,21 @@ class ReplicaStep:
         batch: tuple[tf.Tensor, ...],
         loss_scale: tf.Tensor,
     ) -> tuple[list[Any], dict[str, tf.Tensor], tf.Tensor]:
-        """Gradients of this replica's part of the mean loss.
+        """Return the gradients of this replica's part of the mean loss.
 
         Args:
-            trainable: values of the model's trainable variables.
-            others: values of its other variables, as `others_at` gives them.
-            batch: from `trainer.data.batches.training_batches`.
-            loss_scale: float32 scalar; the gradients are of the loss times this.
+            trainable: Values of the model's trainable variables.
+            others: Values of its other variables, from `others_at`.
+            batch: Batch of this replica, from `trainer.data.batches.training_batches`.
+            loss_scale: Factor of the loss whose gradients are returned, float32 scalar.
 
         Returns:
-            The gradients (None for a variable without), new values of those other variables that the pass changes, by
-            their place among them, and float32 [2 + NUM_PIECES]: loss, accuracy and digest, each to be added up over
+            The gradients (None for a variable without); new values of the other variables that the pass changes, by
+            their position among them; and float32 [2 + NUM_PIECES] with loss, accuracy and digest, to be summed over
             the replicas.
         """
-        images, labels, draws, indices, places = batch
-        images = AUGMENTATIONS[self.config.augment](images, draws)
+        images, labels, random_numbers, indices, positions = batch
+        images = AUGMENTATIONS[self.config.augment](images, random_numbers)
         with tf.GradientTape() as tape:
             tape.watch(trainable)
             probabilities, after, penalties = self.model.stateless_call(
@@ -65,33 +64,33 @@ class ReplicaStep:
                 loss += tf.cast(tf.add_n(penalties), tf.float32) / self.num_replicas
             scaled = loss * loss_scale
         accuracy = tf.reduce_sum(hits(labels, probabilities)) / self.config.global_batch_size
-        digest = batch_digest.pieces(images, indices, places)
-        # Frozen weights are among the others: what the pass leaves alone is neither exchanged nor assigned.
+        digest = batch_digest.pieces(images, indices, positions)
+        # The others include frozen weights: what the pass does not change is neither exchanged nor assigned.
         changed = {
-            str(place): value
-            for place, (variable, value) in enumerate(zip(self.model.non_trainable_variables, after, strict=True))
-            if value is not others[place] and not is_seed(variable)
+            str(position): value
+            for position, (variable, value) in enumerate(zip(self.model.non_trainable_variables, after, strict=True))
+            if value is not others[position] and not is_seed(variable)
         }
         return tape.gradient(scaled, trainable), changed, tf.concat([[loss, accuracy], digest], axis=0)
 
     def update(
         self, gradients: Sequence[Any], changed: dict[str, tf.Tensor], row: tf.Tensor, optimizer: keras.Optimizer
     ) -> tf.Tensor:
-        """Add up over the replicas, in one exchange, and take the step.
+        """Sum over the replicas, in one exchange, and update the variables.
 
-        The moving averages of batch normalisation become the mean over the replicas in every step: the replicas stay
-        equal, and the chief's checkpoint is everybody's.
+        The moving averages of batch normalisation become the mean over the replicas in every step. So the replicas stay
+        equal, and the chief's checkpoint is valid for all of them.
 
         Args:
-            gradients: from `gradients`.
-            changed: from `gradients`.
-            row: from `gradients`.
-            optimizer: made by `trainer.learner.optimizers.build`, or loss scaling around it.
+            gradients: From `gradients`.
+            changed: From `gradients`.
+            row: From `gradients`.
+            optimizer: From `trainer.learner.optimizers.build`, possibly inside loss scaling.
 
         Returns:
-            The row, added up.
+            The row, summed over the replicas.
         """
-        held = [(self.model.non_trainable_variables[int(place)], value) for place, value in changed.items()]
+        held = [(self.model.non_trainable_variables[int(position)], value) for position, value in changed.items()]
         averaged = [(variable, value) for variable, value in held if value.dtype.is_floating]
         mean = [tf.cast(value, tf.float32) for _, value in averaged]
         present = [gradient for gradient in gradients if gradient is not None]
@@ -111,20 +110,15 @@ class ReplicaStep:
         return row
 
     def others_at(self, step: tf.Tensor) -> list[tf.Tensor]:
-        """Values of the variables that are not trained, those of seed generators replaced by (seed, step, replica)."""
+        """Return the values of the other variables; the states of seed generators follow from (seed, step, replica)."""
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-        number = (step * self.num_replicas + tf.cast(replica, tf.int64)) * _DRAWS_PER_STEP
+        number = (step * self.num_replicas + tf.cast(replica, tf.int64)) * _MAX_SEED_USES
         return [
             tf.stack([variable.value[0], tf.cast(number, variable.dtype)]) if is_seed(variable) else variable.value
             for variable in self.model.non_trainable_variables
         ]
 
 
-def is_seed(variable: keras.Variable) -> bool:
-    """Whether a variable is the state of a Keras seed generator: [seed, number of the next draw]."""
-    return bool(variable.name == "seed_generator_state")
-
-
 def hits(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
-    """float32 [B]: 1 where the most probable class is the true one."""
+    """Return float32 [B]: 1 where the most probable class is the true one, else 0."""
     return tf.cast(tf.argmax(probabilities, axis=-1, output_type=labels.dtype) == labels, tf.float32)

@@ -1,36 +1,33 @@
-"""Side-car evaluation: a machine of its own that evaluates every new checkpoint, while the others train on."""
-
-from __future__ import annotations
+"""The evaluator: a machine that evaluates every new checkpoint while the others train."""
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from trainer.checkpoints import checkpoints, variables
-from trainer.checkpoints import identity as run_identity
+from trainer.checkpoints import checkpoints, identity, variables
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.cluster import distribution
 from trainer.cluster.cluster import Cluster
 from trainer.cluster.watchdog import Watchdog
+from trainer.data.examples import Examples
 from trainer.files.observers import Observer
+from trainer.learner.learner import Learner
+from trainer.loop.training import Training
 
-if TYPE_CHECKING:
-    from trainer.loop.training import Training
-
-_SECONDS_BETWEEN_LOOKS = 2.0
+_POLL_SECONDS = 2.0
 _ROUNDS_PER_CALL = 4
-"""Batches in a graph call: a stop waits for them."""
+"""Batches per graph call; a stop request waits for them."""
 
 
-def run(training: Training, observe: Observer, watchdog: Watchdog) -> int:
-    """Evaluate checkpoints until the last one is done; the exit code.
+def evaluate(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
+    """Evaluate checkpoints until the last one is done; return the exit code.
 
-    Which checkpoint is the best is still decided by the training itself, at the ends of the epochs: that choice must
-    not depend on how fast another machine is.
+    The training itself still decides which checkpoint is the best, at the ends of epochs, because that choice must not
+    depend on the speed of another machine.
     """
     learner = training.learner(distribution.make(Cluster()))
-    training.tell_start(learner.num_replicas, observe)
-    validation = training.load("validation", observe)
+    training.log_start(learner.num_replicas, log_event)
+    validation = training.load("validation", log_event)
     done, best = 0, Best()
 
     def rounds(left: int) -> int:
@@ -39,44 +36,69 @@ def run(training: Training, observe: Observer, watchdog: Watchdog) -> int:
 
     while not training.stop.is_set:
         watchdog.beat()
-        result = run_identity.read_result(training.directory)
+        result = identity.read_result(training.directory)
         newer = [step for step in reversed(checkpoints.steps(training.directory)) if step > done]
         for step in newer:
             if training.stop.is_set:
                 break
-            if checkpoint := _load(training, step, observe):
-                started = time.monotonic()
-                variables.assign(learner.model.variables, checkpoint.arrays[: len(learner.model.variables)])
-                score = learner.evaluate(validation, rounds)
-                if score is None:
-                    break
-                is_best = best.is_beaten_by(score.accuracy, score.loss)
-                best = Best(step=step, accuracy=score.accuracy, loss=score.loss) if is_best else best
-                order = dataclasses.replace(
-                    training.order(), global_batch_size=checkpoint.identity["global_batch_size"]
-                )
-                observe(
-                    "evaluate", split="validation", step=step, epoch=step / order.steps_per_epoch,
-                    loss=score.loss, accuracy=score.accuracy, is_best=is_best, seconds=time.monotonic() - started,
-                )  # fmt: skip
-            done = step
+            after = _evaluate_step(training, step, best, learner, validation, rounds, log_event)
+            if after is None:
+                break
+            best, done = after, step
             watchdog.beat()
         if result and not newer:
             return 0
         if not newer:
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
+            time.sleep(_POLL_SECONDS)
     return training.stop.exit_code
 
 
-def _load(training: Training, step: int, observe: Observer) -> Checkpoint | None:
+def _evaluate_step(
+    training: Training,
+    step: int,
+    best: Best,
+    learner: Learner,
+    validation: Examples,
+    rounds: Callable[[int], int],
+    log_event: Observer,
+) -> Best | None:
+    """Evaluate the checkpoint of a step; return the best so far, or None if a stop was requested."""
+    if not (checkpoint := _load(training, step, log_event)):
+        return best
+    started = time.monotonic()
+    variables.assign(learner.model.variables, checkpoint.arrays[: len(learner.model.variables)])
+    score = learner.evaluate(validation, rounds)
+    if score is None:
+        return None
+    is_best = best.is_beaten_by(score.accuracy, score.loss)
+    log_event(
+        "evaluate",
+        split="validation",
+        step=step,
+        epoch=_epoch(training, checkpoint),
+        loss=score.loss,
+        accuracy=score.accuracy,
+        is_best=is_best,
+        seconds=time.monotonic() - started,
+    )
+    return Best(step=step, accuracy=score.accuracy, loss=score.loss) if is_best else best
+
+
+def _epoch(training: Training, checkpoint: Checkpoint) -> float:
+    batch_size = checkpoint.identity["global_batch_size"]
+    sampler = dataclasses.replace(training.sampler(), global_batch_size=batch_size)
+    return checkpoint.step / sampler.steps_per_epoch
+
+
+def _load(training: Training, step: int, log_event: Observer) -> Checkpoint | None:
     try:
         checkpoint = checkpoints.load(training.directory, step)
     except checkpoints.TornCheckpoint as error:
-        # Also one that was removed in the meantime because newer ones are there.
-        observe("notice", message=f"{checkpoints.name(step)} was passed over: {error}")
+        # Perhaps only removed in the meantime because there are newer ones.
+        log_event("notice", message=f"{checkpoints.name(step)} was skipped: {error}")
         return None
-    identity = training.identity
+    expected = training.identity
     if training.options.batch_size_per_replica:
-        identity = run_identity.with_devices_of(checkpoint.identity, identity)
-    checkpoints.refuse_other_run(checkpoint.identity, identity, training.directory)
+        expected = identity.with_devices_of(checkpoint.identity, expected)
+    checkpoints.refuse_other_run(checkpoint.identity, expected, training.directory)
     return checkpoint

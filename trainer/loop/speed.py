@@ -1,6 +1,4 @@
-"""What is known after the first steps: what holds the training up, and whether XLA makes it faster here."""
-
-from __future__ import annotations
+"""What the first steps show: the bottleneck of the training, and whether XLA makes it faster on this machine."""
 
 import math
 import time
@@ -13,53 +11,60 @@ from trainer.data.sampler import Sampler
 from trainer.files.observers import Observer
 from trainer.learner.learner import Learner
 
-SHORTEST_RUN_SECONDS = 120.0
-"""Left of the run for a trial of XLA to be worth its compilation."""
-_WORTH_IT = 0.95
-"""XLA's time has to be below this share of the other."""
+_MIN_REMAINING_SECONDS = 120.0
+"""Remaining time of the run that makes a trial of XLA worth its compilation."""
+_MAX_TIME_RATIO = 0.95
+"""XLA is used if its time is below this share of the time without it."""
 
 
 class FirstSteps:
-    """Called once with the seconds of a step when they have settled."""
+    """Called once with the seconds per step, when they are stable."""
 
     def __init__(
-        self, learner: Learner, training: Examples, order: Sampler, *, num_steps: int, try_xla: bool, observe: Observer
+        self,
+        learner: Learner,
+        training: Examples,
+        sampler: Sampler,
+        *,
+        num_steps: int,
+        try_xla: bool,
+        log_event: Observer,
     ) -> None:
-        self._learner, self._training, self._order = learner, training, order
-        self._num_steps, self._try_xla, self._observe = num_steps, try_xla, observe
+        self._learner, self._training, self._sampler = learner, training, sampler
+        self._num_steps, self._try_xla, self._log_event = num_steps, try_xla, log_event
 
     def __call__(self, step_seconds: float) -> None:
-        """Tell the bottleneck; switch XLA on if it is faster. All workers come here after the same step."""
-        rate = self._order.global_batch_size / step_seconds
+        """Log the bottleneck and switch XLA on if it is faster. All workers call this after the same step."""
+        rate = self._sampler.global_batch_size / step_seconds
         left = (self._num_steps - self._learner.step) * step_seconds
-        self._observe("notice", message=self._describe(rate, left))
-        # Not each for itself: one that compiles would wait for one that does not.
-        (votes,) = self._learner.add_up([float(self._try_xla and left > SHORTEST_RUN_SECONDS)])
+        self._log_event("notice", message=self._describe(rate, left))
+        # All workers decide together: one that compiles would wait for one that does not.
+        (votes,) = self._learner.add_up([float(self._try_xla and left > _MIN_REMAINING_SECONDS)])
         if votes > 0:
-            self._observe("notice", message=self._trial())
+            self._log_event("notice", message=self._trial())
 
     def _describe(self, rate: float, seconds_left: float) -> str:
         input_rate = self._input_rate()
-        # The pipeline and the model share the cores of a machine without accelerator: equal is not yet enough.
+        # Without accelerator, input pipeline and model share the cores, so an equal rate is not enough.
         if input_rate > 1.2 * rate:
-            reason = "the model is the bottleneck, so faster or more devices pay"
+            reason = "the model is the bottleneck, so faster or more devices help"
         else:
-            reason = "the input is the bottleneck, so more CPU cores (or a dataset that fits into memory) pay, not GPUs"
+            reason = "the input is the bottleneck, so more CPU cores or a dataset in memory help, GPUs do not"
         devices = f"{self._learner.num_replicas} device" + "s" * (self._learner.num_replicas > 1)
         return (
-            f"{devices}: {rate:,.0f} img/s, {rate / self._learner.num_replicas:,.0f} a device; the input makes"
-            f" {input_rate:,.0f}: {reason}; {_duration(seconds_left)} left of the run"
+            f"{devices}: {rate:,.0f} img/s, {rate / self._learner.num_replicas:,.0f} per device; the input alone"
+            f" reaches {input_rate:,.0f}: {reason}; {_duration(seconds_left)} left"
         )
 
     def _input_rate(self, seconds: float = 0.3) -> float:
-        """Images a second of the input pipelines of all workers by themselves."""
+        """Return the images per second of the input pipelines of all workers alone."""
         num_workers = max(1, self._learner.num_replicas // self._learner.replicas_per_worker)
         shard = Shard(num_pipelines=num_workers, replicas_per_pipeline=self._learner.replicas_per_worker)
-        batches = training_batches(self._training, self._order, start_step=0, stop_step=10**9, shard=shard)
+        batches = training_batches(self._training, self._sampler, start_step=0, stop_step=10**9, shard=shard)
         count, started = 0, 0.0
         for images, *_ in batches:
             count += int(tf.shape(images)[0])
-            # The first fills the pipeline.
+            # The first batch fills the pipeline.
             started, count = (started, count) if started else (time.monotonic(), 0)
             if time.monotonic() - started > seconds:
                 break
@@ -74,14 +79,14 @@ class FirstSteps:
             without, compiled = 0.0, math.inf
         without, compiled = self._learner.add_up([without, compiled])
         if failure:
-            return f"XLA cannot compile this model here ({failure}); going on without"
-        if compiled < _WORTH_IT * without:
+            return f"XLA cannot compile this model here ({failure}); continuing without it"
+        if compiled < _MAX_TIME_RATIO * without:
             self._learner.use_xla(True)
             return f"XLA: {without / compiled:.2f} times as fast; switched on"
-        return f"XLA: {without / compiled:.2f} times as fast; left off"
+        return f"XLA: {without / compiled:.2f} times as fast; not used"
 
     def _time(self, *, xla: bool) -> float:
-        batches = self._learner.batches(self._training, self._order, self._learner.step + 10**6)
+        batches = self._learner.batches(self._training, self._sampler, self._learner.step + 10**6)
         return self._learner.time_step(batches, xla=xla)
 
 

@@ -1,6 +1,11 @@
+"""Checkpoints are committed as a whole, verified when read, and skipped when damaged."""
+
+import hashlib
 import json
 import os
 import threading
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,12 +15,12 @@ from trainer.checkpoints.checkpoints import Best, Checkpoint
 from userinput.errors import UserError
 
 
-def checkpoint(step, best=None, **identity):
+def checkpoint(step: int, best: Best | None = None, **identity: Any) -> Checkpoint:
     arrays = [np.full((3, 2), step, np.float32), np.array(step, np.int64), np.arange(2, dtype=np.uint32)]
     return Checkpoint(step=step, best=best or Best(), identity={"seed": 0, **identity}, run_id="abc", arrays=arrays)
 
 
-def test_what_is_saved_comes_back(tmp_path):
+def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     best = Best(step=4, accuracy=0.5, loss=1.25)
     checkpoints.save(str(tmp_path), checkpoint(5, best))
     found = checkpoints.load(str(tmp_path), 5)
@@ -26,14 +31,14 @@ def test_what_is_saved_comes_back(tmp_path):
     assert checkpoints.digest(found.arrays) == checkpoints.digest(checkpoint(5).arrays)
 
 
-def test_more_than_ten_variables_keep_their_order(tmp_path):
+def test_more_than_ten_variables_keep_their_order(tmp_path: Path) -> None:
     arrays = [np.array(number) for number in range(123)]
     checkpoints.save(str(tmp_path), Checkpoint(step=1, best=Best(), identity={}, run_id="", arrays=arrays))
     assert [int(array) for array in checkpoints.load(str(tmp_path), 1).arrays] == list(range(123))
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "gone"])
-def test_a_torn_newest_checkpoint_is_passed_over_and_said_so(tmp_path, damage):
+def test_a_torn_newest_checkpoint_is_skipped_and_named(tmp_path: Path, damage: str) -> None:
     for step in (5, 10):
         checkpoints.save(str(tmp_path), checkpoint(step))
     path = tmp_path / checkpoints.name(10) / checkpoints.VARIABLES_FILE
@@ -45,13 +50,14 @@ def test_a_torn_newest_checkpoint_is_passed_over_and_said_so(tmp_path, damage):
         path.write_bytes(data)
     else:
         path.unlink()
-    found, told = checkpoints.newest(str(tmp_path))
+    found, skipped = checkpoints.newest(str(tmp_path))
+    assert found
     assert found.step == 5
-    assert len(told) == 1
-    assert "step-000000010 is damaged" in told[0]
+    assert len(skipped) == 1
+    assert "step-000000010 is damaged and was skipped" in skipped[0]
 
 
-def test_a_folder_without_manifest_does_not_exist_and_is_written_anew(tmp_path):
+def test_a_folder_without_manifest_does_not_count_and_is_replaced(tmp_path: Path) -> None:
     checkpoints.save(str(tmp_path), checkpoint(5))
     folder = tmp_path / checkpoints.name(10)
     folder.mkdir()
@@ -61,21 +67,23 @@ def test_a_folder_without_manifest_does_not_exist_and_is_written_anew(tmp_path):
     assert checkpoints.load(str(tmp_path), 10).step == 10
 
 
-def test_a_broken_manifest_counts_as_torn(tmp_path):
+def test_a_broken_manifest_counts_as_torn(tmp_path: Path) -> None:
     checkpoints.save(str(tmp_path), checkpoint(5))
     checkpoints.save(str(tmp_path), checkpoint(10))
     (tmp_path / checkpoints.name(10) / checkpoints.MANIFEST_FILE).write_text('{"step": 10')
-    assert checkpoints.newest(str(tmp_path))[0].step == 5
+    found, _ = checkpoints.newest(str(tmp_path))
+    assert found
+    assert found.step == 5
 
 
-def test_a_torn_checkpoint_is_replaced_when_its_step_is_reached_again(tmp_path):
+def test_a_torn_checkpoint_is_replaced_when_its_step_is_reached_again(tmp_path: Path) -> None:
     checkpoints.save(str(tmp_path), checkpoint(10))
     (tmp_path / checkpoints.name(10) / checkpoints.VARIABLES_FILE).write_bytes(b"torn")
     checkpoints.save(str(tmp_path), checkpoint(10))
     assert checkpoints.load(str(tmp_path), 10).step == 10
 
 
-def test_the_newest_and_the_best_are_kept(tmp_path):
+def test_the_newest_and_the_best_are_kept(tmp_path: Path) -> None:
     for step in (1, 2, 3, 4, 5, 6):
         checkpoints.save(str(tmp_path), checkpoint(step))
     checkpoints.prune(str(tmp_path), keep=2, best_step=3)
@@ -83,7 +91,7 @@ def test_the_newest_and_the_best_are_kept(tmp_path):
     assert sorted(os.listdir(tmp_path)) == [checkpoints.name(step) for step in (3, 5, 6)]
 
 
-def test_best_is_by_accuracy_then_by_loss():
+def test_best_is_by_accuracy_then_by_loss() -> None:
     best = Best()
     assert best.is_beaten_by(0.0, 9.0)
     best = Best(step=1, accuracy=0.5, loss=1.0)
@@ -93,7 +101,7 @@ def test_best_is_by_accuracy_then_by_loss():
     assert not best.is_beaten_by(0.4, 0.1)
 
 
-def test_the_best_checkpoint_is_found_or_its_absence_told(tmp_path):
+def test_the_best_checkpoint_is_found_or_refused_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no checkpoint in"):
         checkpoints.best(str(tmp_path))
     checkpoints.save(str(tmp_path), checkpoint(1))
@@ -106,17 +114,17 @@ def test_the_best_checkpoint_is_found_or_its_absence_told(tmp_path):
         checkpoints.best(str(tmp_path))
 
 
-def test_another_run_is_refused_by_naming_the_field():
+def test_another_run_is_refused_by_naming_the_field() -> None:
     with pytest.raises(UserError, match=r"learning_rate is 0.1 there and 0.2 here") as caught:
         checkpoints.refuse_other_run({"learning_rate": 0.1, "seed": 0}, {"learning_rate": 0.2, "seed": 0}, "place")
     assert "seed" not in str(caught.value)
     checkpoints.refuse_other_run({"seed": 0}, {"seed": 0}, "place")
 
 
-def test_a_save_that_fails_leaves_nothing(tmp_path, monkeypatch):
+def test_a_save_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoints.save(str(tmp_path), checkpoint(5))
 
-    def full(*args, **kwargs):
+    def full(directory: Path) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("trainer.files.storage._flush_to_disk", full)
@@ -125,11 +133,11 @@ def test_a_save_that_fails_leaves_nothing(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == [checkpoints.name(5)]
 
 
-def test_a_reader_never_sees_a_half_written_checkpoint(tmp_path):
+def test_a_reader_never_sees_a_half_written_checkpoint(tmp_path: Path) -> None:
     done = threading.Event()
-    problems = []
+    problems: list[str] = []
 
-    def read():
+    def read() -> None:
         while not done.is_set():
             for step in checkpoints.steps(str(tmp_path)):
                 try:
@@ -146,13 +154,11 @@ def test_a_reader_never_sees_a_half_written_checkpoint(tmp_path):
     assert problems == []
 
 
-def test_no_pickle_is_read(tmp_path):
+def test_no_pickle_is_read(tmp_path: Path) -> None:
     folder = tmp_path / checkpoints.name(1)
     folder.mkdir()
     np.savez(folder / "variables.npz", v00000=np.array([{"a": 1}], dtype=object))
     data = (folder / "variables.npz").read_bytes()
-    import hashlib
-
     manifest = {
         "step": 1,
         "best": None,

@@ -1,20 +1,26 @@
+"""TF_CONFIG as Vertex AI sets it, and as users get it wrong."""
+
 import json
+from typing import Any
 
 import pytest
 
 from trainer.cluster import cluster
+from trainer.cluster.cluster import Cluster
 from userinput.errors import UserError
 
 TWO = {"chief": ["a:1"], "worker": ["b:2"]}
 SERVERS = {**TWO, "ps": ["c:3"]}
 
 
-def read(machines, kind="chief", index=0, forced="auto", **more):
+def read(
+    machines: dict[str, list[str]], kind: str = "chief", index: int | str = 0, forced: str = "auto", **more: Any
+) -> Cluster:
     config = {"cluster": machines, "task": {"type": kind, "index": index}, "environment": "cloud", **more}
     return cluster.read({"TF_CONFIG": json.dumps(config)}, forced)
 
 
-def test_without_tf_config_one_machine_trains():
+def test_without_tf_config_one_machine_trains() -> None:
     alone = cluster.read({})
     assert (alone.strategy, alone.num_workers, alone.is_chief, alone.is_evaluator) == ("auto", 1, True, False)
     assert cluster.read({"TF_CONFIG": " "}) == alone
@@ -32,12 +38,14 @@ def test_without_tf_config_one_machine_trains():
         ({"master": ["a:1"], "worker": ["b:2"]}, "worker", "0", False),
     ],
 )
-def test_chief_is_the_chief_or_worker_0_where_there_is_none(machines, kind, index, is_chief):
+def test_the_chief_is_task_chief_or_else_worker_0(
+    machines: dict[str, list[str]], kind: str, index: int | str, is_chief: bool
+) -> None:
     found = read(machines, kind, index)
     assert (found.is_chief, found.num_workers, found.strategy) == (is_chief, 2, "multi-worker-mirrored")
 
 
-def test_parameter_servers_are_seen_and_a_reduction_server_is_not_one():
+def test_a_reduction_server_is_not_taken_for_a_parameter_server() -> None:
     assert read(SERVERS).strategy == "parameter-server"
     assert read(SERVERS).num_workers == 2
     image = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
@@ -49,7 +57,7 @@ def test_parameter_servers_are_seen_and_a_reduction_server_is_not_one():
     assert read(SERVERS, forced="multi-worker-mirrored").addresses == {"chief": ("a:1",), "worker": ("b:2",)}
 
 
-def test_an_evaluator_is_no_chief_and_is_not_in_the_cluster():
+def test_an_evaluator_is_not_the_chief_and_not_in_the_cluster() -> None:
     found = read(TWO, "evaluator")
     assert found.is_evaluator
     assert not found.is_chief
@@ -58,7 +66,7 @@ def test_an_evaluator_is_no_chief_and_is_not_in_the_cluster():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("{", "TF_CONFIG is not JSON"),
         ("[]", "TF_CONFIG is a JSON list; expected an object"),
@@ -67,7 +75,7 @@ def test_an_evaluator_is_no_chief_and_is_not_in_the_cluster():
         ('{"cluster": {"worker": "a:1"}}', r"field cluster.worker is 'a:1'; expected a list of host:port"),
         ('{"cluster": {"worker": ["a"]}}', r"field cluster.worker is \['a'\]; expected a list of host:port"),
         ('{"cluster": {"chief": ["a:1", "b:1"]}}', "field cluster.chief has 2 addresses; expected one"),
-        ('{"cluster": {"chief": ["a:1"], "master": ["b:1"]}}', "cluster.master and cluster.chief are both there"),
+        ('{"cluster": {"chief": ["a:1"], "master": ["b:1"]}}', "cluster.master and cluster.chief are both set"),
         ('{"cluster": {"chief": ["a:1"]}, "task": {"type": "boss"}}', "field task.type is 'boss'"),
         ('{"cluster": {"chief": ["a:1"]}, "task": 3}', "field task.type is None"),
         ('{"cluster": {"chief": ["a:1"]}, "task": {"type": "chief"}}', "field task.index is None; expected a number"),
@@ -78,21 +86,23 @@ def test_an_evaluator_is_no_chief_and_is_not_in_the_cluster():
         ),
     ],
 )
-def test_a_wrong_tf_config_is_told_by_its_field(text, told):
-    with pytest.raises(UserError, match=told):
+def test_an_invalid_tf_config_is_refused_by_naming_the_field(text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
         cluster.read({"TF_CONFIG": text})
 
 
 @pytest.mark.parametrize(
-    ("machines", "kind", "forced", "told"),
+    ("machines", "kind", "forced", "message"),
     [
-        (TWO, "chief", "parameter-server", "TF_CONFIG names none"),
-        (TWO, "chief", "mirrored", "is for one machine, and TF_CONFIG names 2"),
-        ({"chief": ["a:1"], "ps": ["c:3"]}, "ps", "one-device", "is for one machine, and TF_CONFIG names 2"),
-        (TWO, "worker", "one-device", "is for one machine, and TF_CONFIG names 2"),
+        (TWO, "chief", "parameter-server", "but TF_CONFIG has none"),
+        (TWO, "chief", "mirrored", "is for one machine, but TF_CONFIG has 2"),
+        ({"chief": ["a:1"], "ps": ["c:3"]}, "ps", "one-device", "is for one machine, but TF_CONFIG has 2"),
+        (TWO, "worker", "one-device", "is for one machine, but TF_CONFIG has 2"),
         (SERVERS, "ps", "multi-worker-mirrored", "field task.type is 'ps', but this job has no parameter servers"),
     ],
 )
-def test_a_forced_strategy_has_to_go_with_the_machines(machines, kind, forced, told):
-    with pytest.raises(UserError, match=told):
+def test_a_forced_strategy_must_fit_the_machines(
+    machines: dict[str, list[str]], kind: str, forced: str, message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
         read(machines, kind, forced=forced)

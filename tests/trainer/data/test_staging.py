@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from trainer.command_line import TrainingError
 from trainer.data import staging
 from trainer.data.dataset import Dataset
 from trainer.data.examples import load_split
-from trainer.errors import TrainingError
 from userinput.errors import UserError
 
 

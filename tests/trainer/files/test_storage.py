@@ -1,4 +1,7 @@
+"""Files and folders appear whole or not at all, on a disk and in a mounted bucket."""
+
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,15 +11,15 @@ from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.files import storage
 
 
-def half_written(final):
+def write_half(final: Path) -> None:
     with storage.committed_directory(final, last="a") as folder:
         (folder / "a").write_text("a")
         raise RuntimeError("in the middle")
 
 
-def test_a_folder_appears_whole_or_not_at_all(tmp_path):
+def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="in the middle"):
-        half_written(tmp_path / "out")
+        write_half(tmp_path / "out")
     assert os.listdir(tmp_path) == []
     with storage.committed_directory(tmp_path / "deep" / "out", last="a") as folder:
         (folder / "a").write_text("a")
@@ -24,7 +27,7 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path):
     assert (tmp_path / "deep" / "out" / "a").read_text() == "a"
 
 
-def test_an_empty_folder_is_replaced_and_a_full_one_refused(tmp_path):
+def test_an_empty_folder_is_replaced_and_a_full_one_refused(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     with storage.committed_directory(tmp_path / "out", last="a") as folder:
         (folder / "a").write_text("a")
@@ -33,7 +36,7 @@ def test_an_empty_folder_is_replaced_and_a_full_one_refused(tmp_path):
     assert os.listdir(tmp_path / "out") == ["a"]
 
 
-def test_a_file_is_replaced_in_one_step(tmp_path):
+def test_a_file_is_replaced_atomically(tmp_path: Path) -> None:
     storage.write_json(tmp_path / "x.json", {"a": "ü"})
     storage.write_json(tmp_path / "x.json", {"a": 2})
     assert storage.read_json(tmp_path / "x.json") == {"a": 2}
@@ -43,7 +46,7 @@ def test_a_file_is_replaced_in_one_step(tmp_path):
     assert storage.read_json(tmp_path / "none.json") is None
 
 
-def test_what_killed_writers_left_is_removed(tmp_path):
+def test_the_remains_of_killed_writers_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".step.1.partial").mkdir()
     (tmp_path / ".x.json.2.partial").write_text("")
     (tmp_path / "step").mkdir()
@@ -52,17 +55,19 @@ def test_what_killed_writers_left_is_removed(tmp_path):
 
 
 @pytest.fixture
-def bucket(tmp_path, monkeypatch):
+def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that is treated as a mounted bucket."""
     monkeypatch.setattr(storage, "is_object_store", lambda path: str(path).startswith(str(tmp_path / "bucket")))
     return tmp_path / "bucket"
 
 
-def test_a_bucket_gets_the_file_that_counts_last(bucket, monkeypatch):
-    copied = []
+def test_the_file_that_marks_a_folder_in_a_bucket_complete_is_copied_last(
+    bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[str] = []
     copy = storage._upload_file
 
-    def recorded(source, target):
+    def recorded(source: Path, target: str) -> None:
         copied.append(source.name)
         copy(source, target)
 
@@ -79,14 +84,14 @@ def test_a_bucket_gets_the_file_that_counts_last(bucket, monkeypatch):
         pass
 
 
-def test_a_checkpoint_whose_upload_was_cut_off_does_not_exist(bucket, monkeypatch):
-    def checkpoint(step):
+def test_a_checkpoint_whose_upload_was_cut_off_does_not_exist(bucket: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def checkpoint(step: int) -> Checkpoint:
         return Checkpoint(step=step, best=Best(), identity={}, run_id="", arrays=[np.zeros(3)])
 
     checkpoints.save(str(bucket), checkpoint(1))
     copy = storage._upload_file
 
-    def cut_off(source, target):
+    def cut_off(source: Path, target: str) -> None:
         if source.name == checkpoints.MANIFEST_FILE:
             raise OSError("cut off")
         copy(source, target)
@@ -101,7 +106,7 @@ def test_a_checkpoint_whose_upload_was_cut_off_does_not_exist(bucket, monkeypatc
     assert checkpoints.newest(str(bucket))[0].step == 2
 
 
-def test_buckets_are_known_by_their_paths():
+def test_buckets_are_recognised_by_their_paths() -> None:
     assert storage.is_object_store("gs://bucket/x")
     assert storage.is_object_store("/gcs/bucket/x")
     assert not storage.is_object_store("/home/gcs/x")

@@ -1,97 +1,82 @@
-import dataclasses
+"""The learner: many steps per graph call, one pure pass per replica, digests, precisions and evaluation."""
+
+from typing import Any
 
 import keras
 import numpy as np
+import numpy.typing as npt
 import pytest
 import tensorflow as tf
 
+from tests.support.learners import NUM_STEPS, make_learner
 from trainer.checkpoints import checkpoints, variables
-from trainer.config import TrainConfig
 from trainer.data.augmentation import AUGMENTATIONS
-from trainer.data.examples import load_split
+from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 from trainer.learner.learner import Learner
-from trainer.loop import speed
-
-CONFIG = TrainConfig(epochs=2, global_batch_size=32, learning_rate=0.003, augment="flip-and-shift")
 
 
-@pytest.fixture(scope="module")
-def training(digits):
-    return load_split(digits, "train")
-
-
-@pytest.fixture(scope="module")
-def order(training):
-    return Sampler(num_examples=training.num_examples, global_batch_size=32, seed=0)
-
-
-def make(precision="float32", **changes):
-    config = dataclasses.replace(CONFIG, **changes)
-    return Learner(
-        config, tf.distribute.get_strategy(), image_size=16, num_classes=10, num_steps=14, precision=precision
-    )
-
-
-def state(learner):
+def state(learner: Learner) -> str:
     return checkpoints.digest(variables.values(learner.variables()))
 
 
-def test_many_steps_in_a_call_are_as_many_calls_of_one(training, order):
-    one, many = make(), make()
-    batches = one.batches(training, order, 14)
+def test_many_steps_in_one_call_equal_as_many_calls_of_one_step(training: Examples, sampler: Sampler) -> None:
+    one, many = make_learner(), make_learner()
+    batches = one.batches(training, sampler, NUM_STEPS)
     parts = [one.train(batches, 1) for _ in range(6)]
-    together = many.train(many.batches(training, order, 14), 6)
+    together = many.train(many.batches(training, sampler, NUM_STEPS), 6)
     assert one.step == many.step == 6
     assert [part.digests[0] for part in parts] == together.digests.tolist()
     np.testing.assert_allclose([part.losses[0] for part in parts], together.losses, rtol=1e-4)
 
 
-def test_a_step_is_what_a_gradient_tape_and_the_optimizer_make_of_it(training, order):
+def test_a_step_equals_that_of_a_gradient_tape_and_the_optimizer(training: Examples, sampler: Sampler) -> None:
     """The pure pass against the usual one: same loss, same weights, same moving averages."""
-    learner, usual = make(augment="none"), make(augment="none")
+    learner, usual = make_learner(augment="none"), make_learner(augment="none")
     for model in (learner.model, usual.model):
         model.get_layer("dropout").rate = 0.0
-    images, labels, *_ = next(iter(usual.batches(training, order, 14)))
+    images, labels, *_ = next(iter(usual.batches(training, sampler, NUM_STEPS)))
     with tf.GradientTape() as tape:
         probabilities = usual.model(images, training=True)
         loss = tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(labels, probabilities))
     trained = usual.model.trainable_variables
     usual.optimizer.apply_gradients(zip(tape.gradient(loss, [v.value for v in trained]), trained, strict=True))
-    steps = learner.train(learner.batches(training, order, 14), 1)
+    steps = learner.train(learner.batches(training, sampler, NUM_STEPS), 1)
     np.testing.assert_allclose(steps.losses, [float(loss)], rtol=1e-5)
-    for mine, theirs in zip(learner.model.variables, usual.model.variables, strict=True):
+    for own, expected in zip(learner.model.variables, usual.model.variables, strict=True):
         # The usual pass has moved the seed on; here a seed is a function of the step.
-        if "seed" not in mine.name:
-            np.testing.assert_allclose(mine.numpy(), theirs.numpy(), rtol=1e-4, atol=1e-6)
+        if "seed" not in own.name:
+            np.testing.assert_allclose(own.numpy(), expected.numpy(), rtol=1e-4, atol=1e-6)
 
 
-def test_dropout_differs_from_step_to_step_and_follows_from_the_step_alone(training, order):
-    def losses(start):
-        learner = make(augment="none", learning_rate=1e-12)
+def test_dropout_differs_from_step_to_step_and_follows_from_the_step_alone(
+    training: Examples, sampler: Sampler
+) -> None:
+    def losses(start: int) -> npt.NDArray[np.float32]:
+        learner = make_learner(augment="none", learning_rate=1e-12)
         learner.step = start
-        return learner.train(learner.batches(training, order, 14), 1).losses
+        return learner.train(learner.batches(training, sampler, NUM_STEPS), 1).losses
 
     assert losses(3) == losses(3)
-    learner = make()
-    seeds = []
+    learner = make_learner()
+    seeds: list[list[int]] = []
     for step in (3, 4):
         seeds += [value.numpy().tolist() for value in _in_replica(learner, step) if value.shape == (2,)]
     assert seeds[0] != seeds[1]
     assert seeds[0][0] == seeds[1][0]
 
 
-def _in_replica(learner, step):
+def _in_replica(learner: Learner, step: int) -> Any:
     return learner.distribution_strategy.run(lambda: learner.replica_step.others_at(tf.constant(step, tf.int64)))
 
 
-def test_the_digest_tells_pixels_examples_and_their_places(training, order):
-    learner = make()
-    steps = learner.train(learner.batches(training, order, 14), 4)
+def test_the_digest_depends_on_pixels_examples_and_their_positions(training: Examples, sampler: Sampler) -> None:
+    learner = make_learner()
+    steps = learner.train(learner.batches(training, sampler, NUM_STEPS), 4)
     for step in range(4):
-        indices = order.indices(tf.constant(step))
+        indices = sampler.indices(tf.constant(step))
         images, _ = training.gather(indices)
-        images = AUGMENTATIONS["flip-and-shift"](images, order.random_numbers(tf.constant(step))).numpy()
+        images = AUGMENTATIONS["flip-and-shift"](images, sampler.random_numbers(tf.constant(step))).numpy()
         assert int(steps.digests[step]) == reference_digest(images, indices.numpy())
     other = images.copy()
     other[3, 2, 1, 0] ^= 1
@@ -101,125 +86,110 @@ def test_the_digest_tells_pixels_examples_and_their_places(training, order):
     assert len(found) == 4
 
 
-def reference_digest(images, indices):
-    """The same sum in Python's integers, number by number."""
+def reference_digest(images: npt.NDArray[np.uint8], indices: npt.NDArray[np.int64]) -> int:
+    """Compute the same sum in Python's integers, number by number."""
     size = images[0].size
     num_words = -(-size // 8)
     factors = np.random.Generator(np.random.Philox(20260822)).integers(-(2**63), 2**63, num_words, dtype=np.int64) | 1
     total = 0
-    for place, (image, index) in enumerate(zip(images, indices, strict=True)):
+    for position, (image, index) in enumerate(zip(images, indices, strict=True)):
         data = image.tobytes().ljust(num_words * 8, b"\0")
         words = [int.from_bytes(data[start : start + 8], "little") for start in range(0, len(data), 8)]
         pixels = sum(word * int(factor) for word, factor in zip(words, factors, strict=True))
         mixed = (pixels % 2**64) ^ ((int(index) + 1) * -7046029254386353131 % 2**64)
-        total += mixed * (2 * place + 1)
+        total += mixed * (2 * position + 1)
     return total % 2**64
 
 
-def test_frozen_weights_are_neither_exchanged_nor_written(training, order):
-    learner = make()
+def test_frozen_weights_are_neither_exchanged_nor_written(training: Examples, sampler: Sampler) -> None:
+    learner = make_learner()
     learner.model.get_layer("conv1").trainable = False
     learner.optimizer.build(learner.model.trainable_variables)
-    batch = next(iter(learner.batches(training, order, 14)))
+    batch = next(iter(learner.batches(training, sampler, NUM_STEPS)))
     values = [variable.value for variable in learner.model.trainable_variables]
     others = _in_replica(learner, 0)
     _, changed, _ = learner.distribution_strategy.run(
         lambda: learner.replica_step.gradients(values, others, batch, tf.constant(1.0))
     )
-    names = [learner.model.non_trainable_variables[int(place)].name for place in changed]
+    names = [learner.model.non_trainable_variables[int(position)].name for position in changed]
     assert sorted(set(names)) == ["moving_mean", "moving_variance"]
 
 
-def test_xla_computes_the_same(training, order):
-    plain, compiled = make(), make()
+def test_xla_computes_the_same(training: Examples, sampler: Sampler) -> None:
+    plain, compiled = make_learner(), make_learner()
     for learner in (plain, compiled):
         # XLA draws other random numbers from the same seed.
         learner.model.get_layer("dropout").rate = 0.0
     compiled.use_xla(True)
-    expected = plain.train(plain.batches(training, order, 14), 3)
-    found = compiled.train(compiled.batches(training, order, 14), 3)
+    expected = plain.train(plain.batches(training, sampler, NUM_STEPS), 3)
+    found = compiled.train(compiled.batches(training, sampler, NUM_STEPS), 3)
     assert found.digests.tolist() == expected.digests.tolist()
     np.testing.assert_allclose(found.losses[:1], expected.losses[:1], rtol=1e-4)
 
 
-def test_timing_a_step_changes_nothing(training, order):
-    learner = make()
+def test_timing_a_step_changes_nothing(training: Examples, sampler: Sampler) -> None:
+    learner = make_learner()
     before = state(learner)
     for xla in (False, True):
-        assert learner.time_step(learner.batches(training, order, 10**6), xla=xla, seconds=0.05) > 0
+        assert learner.time_step(learner.batches(training, sampler, 10**6), xla=xla, seconds=0.05) > 0
     assert (state(learner), learner.step) == (before, 0)
 
 
-def test_the_first_steps_tell_the_bottleneck_and_try_xla_on_long_runs_only(training, order):
-    told = []
-    for num_steps, is_tried in ((14, False), (10**7, True)):
-        learner = make()
-        first = speed.FirstSteps(
-            learner, training, order, num_steps=num_steps, try_xla=True,
-            observe=lambda event, message: told.append(message),
-        )  # fmt: skip
-        first(0.01)
-        assert ("XLA" in told[-1]) == is_tried
-        assert "1 device: 3,200 img/s" in told[-1 - is_tried]
-        assert "is the bottleneck" in told[-1 - is_tried]
-    assert "times as fast" in told[-1]
-
-
-def test_xla_that_cannot_compile_is_said_and_left(training, order, monkeypatch):
-    def fail(*args, **kwargs):
-        raise tf.errors.InvalidArgumentError(None, None, "Detected unsupported operations\nand more")
-
-    learner, told = make(), []
-    monkeypatch.setattr(learner, "time_step", fail)
-    observe = lambda event, message: told.append(message)  # noqa: E731
-    speed.FirstSteps(learner, training, order, num_steps=10**7, try_xla=True, observe=observe)(0.01)
-    assert told[-1] == "XLA cannot compile this model here (Detected unsupported operations); going on without"
-    assert learner.train(learner.batches(training, order, 14), 1).losses[0] > 0
-
-
-@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-def test_lower_precision_keeps_variables_and_probabilities_in_float32(training, order, precision):
-    learner = make(precision)
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_lower_precision_keeps_variables_and_probabilities_in_float32(
+    training: Examples, sampler: Sampler, dtype: str
+) -> None:
+    learner = make_learner(dtype)
     assert {v.dtype for v in learner.model.trainable_variables} == {"float32"}
-    assert learner.model.get_layer("conv2").compute_dtype == precision
+    assert learner.model.get_layer("conv2").compute_dtype == dtype
     assert learner.model(training.images[:2]).dtype == tf.float32
-    steps = learner.train(learner.batches(training, order, 14), 10)
+    steps = learner.train(learner.batches(training, sampler, NUM_STEPS), 10)
     assert steps.losses[-3:].mean() < steps.losses[0]
     assert keras.config.dtype_policy().name == "float32"
     # A checkpoint of it is one of float32, and the other way round.
-    assert len(make().variables()) == len(learner.variables())
+    assert len(make_learner().variables()) == len(learner.variables())
 
 
-def test_steps_that_overflow_float16_change_nothing_but_the_scale(training, order):
-    learner = make("float16")
-    assert make().loss_scaling() == {}
+def test_steps_that_overflow_float16_change_nothing_but_the_scale(training: Examples, sampler: Sampler) -> None:
+    learner = make_learner("float16")
+    assert make_learner().loss_scaling() == {}
     learner.set_loss_scaling({"scale": 2.0**100, "steps": 7.0})
     before = variables.values(learner.model.trainable_variables)
-    learner.train(learner.batches(training, order, 14), 2)
+    learner.train(learner.batches(training, sampler, NUM_STEPS), 2)
     assert learner.loss_scaling() == {"scale": 2.0**98, "steps": 0.0}
     after = variables.values(learner.model.trainable_variables)
     assert all(np.array_equal(one, other) for one, other in zip(before, after, strict=True))
     learner.set_loss_scaling({"scale": 2.0**10, "steps": 0.0})
-    learner.train(learner.batches(training, order, 14), 2)
+    learner.train(learner.batches(training, sampler, NUM_STEPS), 2)
     assert learner.loss_scaling() == {"scale": 2.0**10, "steps": 2.0}
     # The schedule goes by the steps done, not by those the optimizer counts.
     assert (learner.step, int(learner.optimizer.iterations)) == (4, 2)
 
 
-def test_an_evaluation_does_not_depend_on_how_it_is_cut(training):
-    learner = make()
+def test_an_evaluation_does_not_depend_on_the_rounds_per_call(
+    training: Examples, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainer.learner.learner.EVALUATION_BATCH_SIZE", 32)
+    learner = make_learner()
     whole = learner.evaluate(training)
-    asked = []
-    cut = learner.evaluate(training, lambda left: asked.append(left) or 1)
-    assert whole == cut
+    left_before_each_call: list[int] = []
+
+    def one_round(left: int) -> int:
+        left_before_each_call.append(left)
+        return 1
+
+    assert learner.evaluate(training, one_round) == whole
+    assert left_before_each_call == list(range(-(-training.num_examples // 32), 0, -1))
     assert learner.evaluate(training, lambda left: 0) is None
 
 
-def test_regularisation_counts_once(training, order):
-    learner = make(augment="none")
-    plain = learner.train(learner.batches(training, order, 14), 1).losses[0]
-    penalised = make(augment="none")
+def test_regularisation_counts_once(training: Examples, sampler: Sampler) -> None:
+    learner = make_learner(augment="none")
+    plain = learner.train(learner.batches(training, sampler, NUM_STEPS), 1).losses[0]
+    penalised = make_learner(augment="none")
     kernel = penalised.model.get_layer("logits").kernel
     kernel.regularizer = keras.regularizers.L2(0.5)
     expected = plain + 0.5 * float(tf.reduce_sum(kernel.value**2))
-    assert penalised.train(penalised.batches(training, order, 14), 1).losses[0] == pytest.approx(expected, rel=1e-4)
+    assert penalised.train(penalised.batches(training, sampler, NUM_STEPS), 1).losses[0] == pytest.approx(
+        expected, rel=1e-4
+    )

@@ -128,4 +128,4 @@ def test_own_networks_are_trained_evaluated_and_refused_with_other_code(digits_d
     (tmp_path / "mine.py").write_text(MODEL.format(**GOOD) + "# changed\n")
     refused = run_module("trainer.evaluate", *run, report, **environment)
     assert refused.returncode == 2
-    assert "was trained with another source of 'mine:build'" in refused.stderr
+    assert "was trained with another version of 'mine:build'" in refused.stderr

@@ -1,8 +1,10 @@
-"""The roles that Vertex AI knows besides chief and worker, as real processes."""
+"""The roles besides chief and worker (parameter server, evaluator), as real processes."""
 
 import json
 import signal
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -14,18 +16,22 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def job(digits_directory, tmp_path):
-    def make(num_workers, *others, epochs=8):
+def job(digits_directory: Path, tmp_path: Path) -> Callable[..., Job]:
+    def make(num_workers: int, *others: str, epochs: int = 8) -> Job:
         arguments = [
-            f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path / 'run'}", f"--epochs={epochs}",
-            "--global-batch-size=32", "--checkpoint-every-steps=5", "--keep-checkpoints=100",
-        ]  # fmt: skip
+            f"--dataset={digits_directory}",
+            f"--checkpoint-directory={tmp_path / 'run'}",
+            f"--epochs={epochs}",
+            "--global-batch-size=32",
+            "--checkpoint-every-steps=5",
+            "--keep-checkpoints=100",
+        ]
         return Job(tmp_path / "run", arguments, num_workers, *others)
 
     return make
 
 
-def test_parameter_servers_with_a_worker_that_is_lost_and_comes_back(job):
+def test_parameter_servers_survive_a_worker_that_is_lost_and_restarted(job: Callable[..., Job]) -> None:
     run = job(3, "ps", epochs=30)
     run.start()
     run.wait(until=lambda: run.last_step() >= 20)
@@ -35,7 +41,7 @@ def test_parameter_servers_with_a_worker_that_is_lost_and_comes_back(job):
     run.wait()
     run.wait_for_all(30)
     run.end()
-    # The servers end by themselves when result.json is there.
+    # The servers exit when result.json is written.
     assert set(run.exit_codes[-1]) == {0}, run.logs()
     ended = run.result()
     assert ended["final_step"] == 30 * 7
@@ -44,7 +50,9 @@ def test_parameter_servers_with_a_worker_that_is_lost_and_comes_back(job):
     assert "no two runs are equal" in run.notices()
 
 
-def test_a_lost_parameter_server_ends_the_chief_and_the_run_goes_on_from_the_checkpoint(job):
+def test_a_lost_parameter_server_ends_the_chief_and_the_run_resumes_from_the_checkpoint(
+    job: Callable[..., Job],
+) -> None:
     run = job(2, "ps", epochs=30)
     run.run_until_step(20, lambda running: running.workers[2].send_signal(signal.SIGKILL))
     assert run.exit_codes[-1][0] == -signal.SIGABRT, run.logs()
@@ -53,40 +61,47 @@ def test_a_lost_parameter_server_ends_the_chief_and_the_run_goes_on_from_the_che
     assert next(event["step"] for event in run.events() if event["event"] == "restore") >= 15
 
 
-def test_an_evaluator_looks_at_every_checkpoint_and_leaves_after_the_last(job):
+def test_an_evaluator_evaluates_every_checkpoint_and_exits_after_the_last(job: Callable[..., Job]) -> None:
     run = job(1, "evaluator")
     run.run(max_attempts=1)
     assert run.exit_codes == [[0, 0]]
     seen = [event for event in run.events("workerpool3-0") if event["event"] == "evaluate"]
     assert [event["step"] for event in seen] == list(reversed(checkpoints.steps(str(run.folder))))
-    # What both have evaluated they agree on; the training saves at the end of an epoch if it was the best.
+    # Both get the same result for a checkpoint; the training saves at the end of an epoch only if it was the best.
     validations = [event for event in run.events() if event["event"] == "evaluate"]
     own = {event["step"]: event["accuracy"] for event in validations}
     assert {event["step"] for event in validations if event["is_best"]} <= {event["step"] for event in seen}
     assert all(own[event["step"]] == event["accuracy"] for event in seen if event["step"] in own)
 
 
-def test_an_evaluator_may_have_fewer_devices_than_those_that_train(digits_directory, tmp_path):
+def test_an_evaluator_may_have_fewer_devices_than_the_training(digits_directory: Path, tmp_path: Path) -> None:
     arguments = [
-        f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path}/run", "--epochs=2", "--model=convnet",
-        "--batch-size-per-replica=8", "--scale-learning-rate",
-    ]  # fmt: skip
+        f"--dataset={digits_directory}",
+        f"--checkpoint-directory={tmp_path}/run",
+        "--epochs=2",
+        "--model=convnet",
+        "--batch-size-per-replica=8",
+        "--scale-learning-rate",
+    ]
     done = run_module("trainer.task", *arguments, "--logical-cpu-devices=2")
     assert done.returncode == 0, done.stderr
     config = {"cluster": {"worker": ["127.0.0.1:1"]}, "task": {"type": "evaluator", "index": 0}}
-    told = {"TF_CONFIG": json.dumps(config), "CLUSTER_SPEC": json.dumps({"task": {"type": "workerpool3", "index": 0}})}
-    done = run_module("trainer.task", *arguments, **told)
+    environment = {
+        "TF_CONFIG": json.dumps(config),
+        "CLUSTER_SPEC": json.dumps({"task": {"type": "workerpool3", "index": 0}}),
+    }
+    done = run_module("trainer.task", *arguments, **environment)
     assert (done.returncode, "nothing to do" in done.stdout) == (0, True), done.stderr
-    # While it was still training.
+    # As while it was still training.
     result, aside = tmp_path / "run" / "result.json", tmp_path / "result.json"
     assert json.loads(result.read_text())["identity"]["global_batch_size"] == 16
     result.rename(aside)
-    process = start_module("trainer.task", *arguments, **told)
-    diary = tmp_path / "run" / "events" / "workerpool3-0.jsonl"
-    while process.poll() is None and not (diary.exists() and '"evaluate"' in diary.read_text()):
+    process = start_module("trainer.task", *arguments, **environment)
+    log = tmp_path / "run" / "events" / "workerpool3-0.jsonl"
+    while process.poll() is None and not (log.exists() and '"evaluate"' in log.read_text()):
         time.sleep(0.2)
     aside.rename(result)
     _, stderr = process.communicate(timeout=120)
     assert process.returncode == 0, stderr
-    seen = [event for event in map(json.loads, diary.read_text().splitlines()) if event["event"] == "evaluate"]
+    seen = [event for event in map(json.loads, log.read_text().splitlines()) if event["event"] == "evaluate"]
     assert seen[-1]["epoch"] == 2

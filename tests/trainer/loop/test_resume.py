@@ -17,7 +17,7 @@ from tests.support.job import EXACT_RUN
 from tests.support.modules import run_module, start_module
 from trainer.checkpoints import checkpoints
 from trainer.checkpoints.identity import is_finished
-from trainer.files import event_log as events
+from trainer.files import event_log
 from userinput.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ def undisturbed_directory(undisturbed: Callable[[int], Path]) -> Path:
 
 
 def kill_at_save(step: int, dataset: Path, folder: Path) -> int:
-    script = Path(__file__).parents[1] / "support" / "killed_task.py"
+    script = Path(__file__).parents[2] / "support" / "killed_task.py"
     command = [sys.executable, str(script), str(step), "--", *arguments(dataset, folder)]
     return subprocess.run(command, check=False, capture_output=True).returncode
 
@@ -56,7 +56,7 @@ def assert_equal_runs(folder: Path, undisturbed_directory: Path) -> None:
 
 def validations(folder: Path) -> dict[int, set[tuple[float, float]]]:
     found: dict[int, set[tuple[float, float]]] = {}
-    for event in events.read(str(folder)):
+    for event in event_log.read(str(folder)):
         if event["event"] == "evaluate":
             found.setdefault(event["step"], set()).add((event["loss"], event["accuracy"]))
     return found
@@ -72,28 +72,28 @@ def test_killed_just_before_a_save_is_committed(
     assert_equal_runs(tmp_path, undisturbed_directory)
 
 
-def test_ctrl_c_saves_and_leaves_with_its_code(
+def test_ctrl_c_saves_and_exits_with_its_code(
     undisturbed_directory: Path, digits_directory: Path, tmp_path: Path
 ) -> None:
     process = start_module("trainer.task", *arguments(digits_directory, tmp_path))
     deadline = time.monotonic() + 60
-    while not any(event["event"] == "steps" for event in events.read(str(tmp_path))):
+    while not any(event["event"] == "steps" for event in event_log.read(str(tmp_path))):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     if process.returncode == 0:
-        pytest.fail("the run was over before the signal came; make it longer")
+        pytest.fail("the run finished before the signal; make it longer")
     assert process.returncode == 128 + signal.SIGINT, stderr
     assert "SIGINT: stopped at step" in stdout
-    last = [event for event in events.read(str(tmp_path)) if event["event"] == "steps"][-1]["last_step"]
+    last = [event for event in event_log.read(str(tmp_path)) if event["event"] == "steps"][-1]["last_step"]
     assert checkpoints.steps(str(tmp_path))[0] == last
     assert run_module("trainer.task", *arguments(digits_directory, tmp_path)).returncode == 0
     assert_equal_runs(tmp_path, undisturbed_directory)
 
 
 @pytest.mark.parametrize("damaged", ["the best", "all"])
-def test_a_finished_run_with_a_damaged_checkpoint_is_trained_again_and_not_passed_off(
+def test_a_finished_run_with_a_damaged_checkpoint_is_trained_again(
     undisturbed_directory: Path, digits_directory: Path, tmp_path: Path, damaged: str
 ) -> None:
     folder = tmp_path / "run"

@@ -1,0 +1,71 @@
+"""What workers decide together between graph calls, and how long a call is."""
+
+from collections.abc import Sequence
+
+from trainer.cluster.signals import StopRequest
+from trainer.cluster.watchdog import Watchdog
+from trainer.loop.worker_sync import EvaluationRounds, Pace, WorkerSync
+
+
+class Peer:
+    """Adds the values of another worker to each exchange."""
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+
+    def add_up(self, values: Sequence[float]) -> list[float]:
+        return [own + other for own, other in zip(values, self.values or [0.0] * len(values), strict=True)]
+
+
+def make_sync(peer: Peer, *, is_chief: bool, notices: list[str], logged: list[str]) -> WorkerSync:
+    def new_notices() -> list[str]:
+        new, notices[:] = list(notices), []
+        return new
+
+    return WorkerSync(
+        peer.add_up,
+        is_chief=is_chief,
+        stop=StopRequest(),
+        notices=new_notices,
+        watchdog=Watchdog(0),
+        log_event=lambda event, message: logged.append(message),
+    )
+
+
+def test_a_call_is_as_long_as_the_time_allows_and_grows_gradually() -> None:
+    pace = Pace(target_seconds=2.0)
+    assert pace.num_steps == 1
+    pace.record(1, 5.0)
+    assert pace.num_steps == 1
+    pace.record(1, 0.001)
+    assert pace.num_steps == 4
+    pace.record(4, 0.004)
+    assert pace.num_steps == 16
+    pace.record(16, 16.0)
+    assert pace.num_steps == 2
+
+
+def test_a_stop_request_or_a_save_of_any_worker_counts_and_the_chief_decides_the_number_of_steps() -> None:
+    peer = Peer()
+    worker = make_sync(peer, is_chief=False, notices=[], logged=[])
+    peer.values = [0.0, 0.0, 7.0]
+    decision = worker.decide(Pace(), save_is_due=True)
+    # Only the chief's clock counts.
+    assert (decision.stop, decision.save, decision.num_steps) == (False, False, 7)
+    peer.values = [1.0, 1.0, 7.0]
+    decision = worker.decide(Pace())
+    assert (decision.stop, decision.save) == (True, True)
+    assert worker.reason_to_stop == "another worker was asked to stop"
+    peer.values = [40.0]
+    assert worker.value_of_chief(3) == 40
+    assert EvaluationRounds(make_sync(Peer(), is_chief=True, notices=[], logged=[]))(5) == 1
+
+
+def test_a_notice_asks_for_a_save_until_it_is_made() -> None:
+    notices, logged = ["preempted"], list[str]()
+    sync = make_sync(Peer(), is_chief=True, notices=notices, logged=logged)
+    assert sync.decide(Pace()).save
+    assert sync.decide(Pace()).save
+    sync.note_save()
+    assert not sync.decide(Pace()).save
+    assert logged == ["preempted"]

@@ -1,0 +1,85 @@
+"""Runs this process in its role (chief or worker, parameter server, evaluator) and decides how it ends."""
+
+import os
+import re
+import sys
+import threading
+from typing import NoReturn
+
+import tensorflow as tf
+
+from trainer.cluster import distribution
+from trainer.cluster.watchdog import Watchdog, abort
+from trainer.files import observers
+from trainer.files.event_log import EventLog, replica_name
+from trainer.files.observers import Observer
+from trainer.loop import evaluator, parameter_servers
+from trainer.loop.training import EXIT_LOST_PEER, Training, train
+from userinput.errors import UserError
+
+_LOST_PEER = (tf.errors.UnavailableError, tf.errors.DeadlineExceededError)
+"""Errors of a collective operation when another worker is lost or frozen."""
+_MENTIONS_PEERS = re.compile(r"collective|coordination|heartbeat|peer|connection|/job:|socket", re.IGNORECASE)
+"""Other errors count as a lost worker if their message matches."""
+
+
+def run(training: Training) -> int:
+    """Do this process's part of the run; return its exit code."""
+    watchdog = Watchdog(training.options.watchdog_seconds)
+    distribution.split_cpu(training.options.logical_cpu_devices)
+    if training.options.exact:
+        tf.config.experimental.enable_op_determinism()
+    # Listen from the start: building and tracing take longer than the 30 seconds that a notice may leave.
+    log_event, exit_code, watcher = _observer(training, watchdog), 1, training.watcher
+    logged: set[str] = set()
+    log_event = observers.all_of([log_event, lambda event, **fields: logged.add(event)])
+    try:
+        exit_code = _run_role(training, log_event, watchdog)
+    except UserError:
+        exit_code = 2
+        raise
+    except tf.errors.OpError as error:
+        is_lost = isinstance(error, _LOST_PEER) or _MENTIONS_PEERS.search(str(error.message))
+        if training.cluster.num_workers == 1 or not is_lost:
+            raise
+        _leave(error, log_event)
+    finally:
+        watchdog.close()
+        watcher.close()
+        # A mistake that was found before the start leaves nothing behind.
+        if "start" in logged:
+            log_event("exit", code=exit_code)
+    return exit_code
+
+
+def _run_role(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
+    if training.cluster.is_evaluator:
+        return evaluator.evaluate(training, log_event, watchdog)
+    if training.cluster.strategy != "parameter-server":
+        return train(training, log_event, watchdog)
+    if training.cluster.task_type == "chief":
+        return parameter_servers.lead(training, log_event, watchdog)
+    return parameter_servers.serve(training, log_event, watchdog)
+
+
+def _observer(training: Training, watchdog: Watchdog) -> Observer:
+    log = EventLog(training.directory, replica_name(os.environ, training.cluster))
+    # One curve per run, because all workers compute the same.
+    is_plotted = training.cluster.is_chief or training.cluster.is_evaluator
+    board = observers.tensorboard(os.environ.get("AIP_TENSORBOARD_LOG_DIR", "") if is_plotted else "")
+    log_event = observers.all_of([log.write, board, observers.console(training.loop_run().num_steps)])
+    watchdog.report = lambda message: log_event("notice", message=message)
+    return log_event
+
+
+def _leave(error: tf.errors.OpError, log_event: Observer) -> NoReturn:
+    reason = str(error).splitlines()[0][:300]
+    log_event("notice", message=f"lost a peer worker ({reason}); exiting with {EXIT_LOST_PEER}, safe to retry")
+    log_event("exit", code=EXIT_LOST_PEER)
+    # TensorFlow's own threads may abort at any moment, so the event log comes first.
+    for thread in threading.enumerate():
+        # An almost finished checkpoint is worth a few of the seconds that Vertex AI leaves.
+        if thread.name == "checkpoint-writer":
+            thread.join(5.0)
+    sys.stdout.flush()
+    abort()

@@ -1,0 +1,123 @@
+"""Worker synchronisation between graph calls: whether to stop, whether to save, and how many steps come next."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+
+from trainer.cluster.signals import StopRequest
+from trainer.cluster.watchdog import Watchdog
+from trainer.files.observers import Observer
+
+_TARGET_SECONDS = 2.0
+"""Aimed duration of a graph call. A stop request, a save and the progress bar wait for one call at most, so it must be
+well below five seconds."""
+_MAX_GROWTH = 4
+"""Largest factor from one call's number of steps to the next, because the first calls include tracing and warm-up."""
+
+
+class Pace:
+    """Decides how many steps fit into a graph call, from the durations of the calls so far."""
+
+    def __init__(self, target_seconds: float = _TARGET_SECONDS) -> None:
+        self._target_seconds = target_seconds
+        self.num_steps = 1
+        """Number of steps for the next call."""
+
+    def record(self, num_steps: int, seconds: float) -> None:
+        """Learn from a call: its number of steps and its duration."""
+        fitting = int(self._target_seconds * num_steps / max(seconds, 1e-6))
+        self.num_steps = max(1, min(fitting, num_steps * _MAX_GROWTH))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What all workers do next; the same on each of them."""
+
+    stop: bool
+    """A worker was asked to stop."""
+    save: bool
+    """A worker's machine may be preempted soon, or a save is due by the chief's clock."""
+    num_steps: int
+    """Most steps for the next graph call, from the chief's measurements."""
+
+
+class WorkerSync:
+    """Brings the workers' stop requests, notices and measurements together in one exchange.
+
+    All workers must make the same calls in the same order, because each call waits for the others.
+    """
+
+    def __init__(
+        self,
+        add_up: Callable[[Sequence[float]], list[float]],
+        *,
+        is_chief: bool,
+        stop: StopRequest,
+        notices: Callable[[], Sequence[str]],
+        watchdog: Watchdog,
+        log_event: Observer,
+    ) -> None:
+        """Connect this worker.
+
+        Args:
+            add_up: Sums values over the workers: `trainer.learner.learner.Learner.add_up`.
+            is_chief: Whether this worker's measurements decide.
+            stop: Stop request of this process.
+            notices: Returns the metadata server's notices since the last call.
+            watchdog: Gets a beat at each exchange.
+            log_event: Receives the notices.
+        """
+        self._add_up, self._is_chief, self._stop = add_up, is_chief, stop
+        self._notices, self._watchdog, self._log_event = notices, watchdog, log_event
+        self._owes_save = False
+
+    def decide(self, pace: Pace, *, save_is_due: bool = False) -> Decision:
+        """Decide with the other workers what comes next.
+
+        Args:
+            pace: Number of steps that fit into a call; the chief's counts.
+            save_is_due: Whether a save is due; the chief's counts.
+        """
+        notices = self._notices()
+        for text in notices:
+            self._log_event("notice", message=text)
+        # Kept until the save: a notice may come before the first step, or during a validation.
+        self._owes_save = self._owes_save or bool(notices)
+        wants_save = self._owes_save or (self._is_chief and save_is_due)
+        steps = float(pace.num_steps) if self._is_chief else 0.0
+        stop, save, num_steps = self._add_up([float(self._stop.is_set), float(wants_save), steps])
+        self._watchdog.beat()
+        return Decision(stop=stop > 0, save=save > 0, num_steps=max(1, round(num_steps)))
+
+    def note_save(self) -> None:
+        """Note that the save that the notices asked for has been made."""
+        self._owes_save = False
+
+    @property
+    def reason_to_stop(self) -> str:
+        """The signal, or that another worker got one."""
+        return self._stop.signal_name if self._stop.is_set else "another worker was asked to stop"
+
+    def value_of_chief(self, value: int) -> int:
+        """Return the chief's value on every worker."""
+        return round(self._add_up([float(value) if self._is_chief else 0.0])[0])
+
+    def wait_for_all(self) -> None:
+        """Wait until every worker has called this."""
+        self._add_up([0.0])
+
+
+class EvaluationRounds:
+    """Splits an evaluation into bounded graph calls, with a chance to stop between them."""
+
+    def __init__(self, sync: WorkerSync) -> None:
+        self._sync, self._pace = sync, Pace()
+        self._last, self._started = 0, time.monotonic()
+
+    def __call__(self, left: int) -> int:
+        """Return the number of rounds for the next call; 0 if a stop was requested."""
+        if self._last:
+            self._pace.record(self._last, time.monotonic() - self._started)
+        decision = self._sync.decide(self._pace)
+        self._last, self._started = min(left, decision.num_steps), time.monotonic()
+        return 0 if decision.stop else self._last
