@@ -22,7 +22,7 @@ from trainer.results.report import dataset as report
 from userinput import cli
 from userinput.errors import UserError
 
-MAX_BAD_FRACTION = 0.1
+_MAX_BAD_FRACTION = 0.1
 _CHUNK = 512
 """Number of images in flight, which bounds the memory."""
 
@@ -35,7 +35,7 @@ def prepare(
     image_size: int,
     max_examples: int = 0,
     seed: int = 0,
-    max_bad_fraction: float = MAX_BAD_FRACTION,
+    max_bad_fraction: float = _MAX_BAD_FRACTION,
 ) -> dict[str, str | int | float]:
     """Make the prepared dataset; it appears complete or not at all.
 
@@ -193,7 +193,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--seed", type=int, default=0, help="decides the splits and the sample [%(default)s]")
     allowed = "fraction of images that may be unreadable [%(default)s]"
-    parser.add_argument("--max-bad-fraction", type=float, default=MAX_BAD_FRACTION, metavar="FRACTION", help=allowed)
+    parser.add_argument("--max-bad-fraction", type=float, default=_MAX_BAD_FRACTION, metavar="FRACTION", help=allowed)
     options = parser.parse_args(arguments)
     report_path = options.report or options.output_directory.rstrip("/") + ".html"
     metadata = prepare(

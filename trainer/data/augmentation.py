@@ -8,26 +8,26 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-Augmentation = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+_Augmentation = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 """(images uint8 [B, S, S, 3], random numbers float32 [B, R] in [0, 1)) -> images uint8 [B, S, S, 3]."""
-MAX_SHIFT_FRACTION = 1 / 8
+_MAX_SHIFT_FRACTION = 1 / 8
 """Largest shift as a fraction of the edge."""
-MIN_CROP_AREA = 0.08
+_MIN_CROP_AREA = 0.08
 """Smallest area of a crop as a fraction of the image, as in arXiv:1409.4842."""
-MAX_CROP_RATIO = 4 / 3
+_MAX_CROP_RATIO = 4 / 3
 """Largest ratio of a crop's sides, width to height or height to width."""
 
 
-def unchanged(images: tf.Tensor, random_numbers: tf.Tensor) -> tf.Tensor:
+def _unchanged(images: tf.Tensor, random_numbers: tf.Tensor) -> tf.Tensor:
     """Return the images as they are."""
     del random_numbers
     return images
 
 
-def shift(images: tf.Tensor, random_numbers: tf.Tensor) -> tf.Tensor:
+def _shift(images: tf.Tensor, random_numbers: tf.Tensor) -> tf.Tensor:
     """Move each image by up to an eighth of its edge and repeat the border's pixels in the gap."""
     size = images.shape[1]
-    reach = max(1, int(size * MAX_SHIFT_FRACTION))
+    reach = max(1, int(size * _MAX_SHIFT_FRACTION))
     # Gathers with clipped indices: one operation for the whole batch, without a loop and without padding.
     offsets = tf.cast(tf.floor(random_numbers[:, :2] * (2 * reach + 1)), tf.int32) - reach
     rows = tf.clip_by_value(tf.range(size)[None, :] + offsets[:, :1], 0, size - 1)
@@ -36,23 +36,23 @@ def shift(images: tf.Tensor, random_numbers: tf.Tensor) -> tf.Tensor:
     return tf.gather(moved, columns, axis=2, batch_dims=1)
 
 
-def flip(images: tf.Tensor, random_numbers: tf.Tensor) -> tf.Tensor:
+def _flip(images: tf.Tensor, random_numbers: tf.Tensor) -> tf.Tensor:
     """Mirror each image left to right with probability one half."""
     mirror = (random_numbers[:, 2] < 0.5)[:, None, None, None]
     return tf.where(mirror, images[:, :, ::-1], images)
 
 
-def flip_and_shift(images: tf.Tensor, random_numbers: tf.Tensor) -> tf.Tensor:
+def _flip_and_shift(images: tf.Tensor, random_numbers: tf.Tensor) -> tf.Tensor:
     """Mirror each image left to right with probability one half, then shift it."""
-    return shift(flip(images, random_numbers), random_numbers)
+    return _shift(_flip(images, random_numbers), random_numbers)
 
 
-AUGMENTATIONS: dict[str, Augmentation] = {
-    "none": unchanged,
-    "shift": shift,
-    "flip-and-shift": flip_and_shift,
+AUGMENTATIONS: dict[str, _Augmentation] = {
+    "none": _unchanged,
+    "shift": _shift,
+    "flip-and-shift": _flip_and_shift,
     # The crop is cut while images are decoded (trainer.data.examples): what it leaves out need not be decoded.
-    "crop-and-flip": flip,
+    "crop-and-flip": _flip,
 }
 """What happens on the device to a batch of decoded images, by the value of `augment`."""
 
@@ -64,8 +64,8 @@ def crop_boxes(random_numbers: tf.Tensor, image_size: int) -> tf.Tensor:
         random_numbers: Values float32 [B, R] in [0, 1); the last four of each row are used.
         image_size: S.
     """
-    area = image_size * image_size * (MIN_CROP_AREA + (1 - MIN_CROP_AREA) * random_numbers[:, 3])
-    ratio = tf.exp((2 * random_numbers[:, 4] - 1) * math.log(MAX_CROP_RATIO))
+    area = image_size * image_size * (_MIN_CROP_AREA + (1 - _MIN_CROP_AREA) * random_numbers[:, 3])
+    ratio = tf.exp((2 * random_numbers[:, 4] - 1) * math.log(_MAX_CROP_RATIO))
     sides = tf.stack([tf.sqrt(area / ratio), tf.sqrt(area * ratio)], axis=1)
     sides = tf.clip_by_value(tf.cast(tf.round(sides), tf.int32), 1, image_size)
     corners = tf.floor(random_numbers[:, 5:7] * tf.cast(image_size - sides + 1, tf.float32))

@@ -7,15 +7,15 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps
 
-MAX_PIXELS = 178_956_970
+_MAX_PIXELS = 178_956_970
 """Larger images are refused as bad: a small file may unpack to many gigabytes (Pillow's own hard limit)."""
 EXTENSIONS = frozenset(
     {".bmp", ".gif", ".jpeg", ".jpg", ".jfif", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"}
 )
 """Endings of file names that count as images, in lower case."""
-LARGEST_LOSSLESS_SIZE = 64
+_LARGEST_LOSSLESS_SIZE = 64
 """Largest edge in pixels that is stored as PNG; above it, JPEG artefacts are small compared with the image."""
-JPEG_QUALITY = 95
+_JPEG_QUALITY = 95
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -31,7 +31,7 @@ def decode(data: bytes) -> Image.Image:
         An RGB image of 8 bits per channel.
 
     Raises:
-        BadImage: The bytes are empty, damaged, truncated, not an image, or larger than `MAX_PIXELS`.
+        BadImage: The bytes are empty, damaged, truncated, not an image, or of too many pixels.
     """
     if not data:
         raise BadImage("the file is empty")
@@ -40,7 +40,7 @@ def decode(data: bytes) -> Image.Image:
             # Pillow warns above half the size that it refuses, and about odd but harmless metadata.
             warnings.simplefilter("ignore")
             with Image.open(io.BytesIO(data)) as image:
-                if image.width * image.height > MAX_PIXELS:
+                if image.width * image.height > _MAX_PIXELS:
                     raise BadImage(f"{image.width}x{image.height} pixels are too many")
                 image.load()
                 return _to_rgb(ImageOps.exif_transpose(image))
@@ -61,19 +61,19 @@ def resize(image: Image.Image, image_size: int) -> Pixels:
 
 
 def encode(pixels: Pixels) -> bytes:
-    """Encode prepared pixels: PNG up to `LARGEST_LOSSLESS_SIZE`, JPEG above."""
+    """Encode prepared pixels as PNG or JPEG, whichever `encoding_format` chooses for their size."""
     buffer = io.BytesIO()
     image = Image.fromarray(pixels)
     if encoding_format(pixels.shape[0]) == "png":
         image.save(buffer, "PNG", compress_level=6)
     else:
-        image.save(buffer, "JPEG", quality=JPEG_QUALITY, subsampling=0)
+        image.save(buffer, "JPEG", quality=_JPEG_QUALITY, subsampling=0)
     return buffer.getvalue()
 
 
 def encoding_format(image_size: int) -> str:
     """Return how images of this size are stored: `png` or `jpeg`."""
-    return "png" if image_size <= LARGEST_LOSSLESS_SIZE else "jpeg"
+    return "png" if image_size <= _LARGEST_LOSSLESS_SIZE else "jpeg"
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:

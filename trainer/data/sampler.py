@@ -11,9 +11,9 @@ from userinput.errors import UserError
 
 NUM_RANDOM_NUMBERS = 7
 """Random numbers of an example: shift down, shift right, mirror; area, shape, top and left of a crop."""
-WHOLE_SHUFFLE_BYTES = 32 * 2**30
+_WHOLE_SHUFFLE_BYTES = 32 * 2**30
 """Splits up to about this size are shuffled whole, larger ones by blocks, unless the configuration decides."""
-BLOCK_BYTES = 8 * 2**20
+_BLOCK_BYTES = 8 * 2**20
 """Size of one read from the disk: large enough that seeking does not matter."""
 NUM_WINDOW_BLOCKS = 64
 """Blocks that are shuffled together: about 512 MiB, of which two are in memory at a time."""
@@ -32,9 +32,9 @@ def block_size(shuffle: str, *, num_examples: int, image_size: int) -> int:
         image_size: Height and width in pixels; a stored image takes about one byte per pixel.
     """
     stored = image_size * image_size
-    if shuffle == "whole" or (shuffle == "default" and num_examples * stored <= WHOLE_SHUFFLE_BYTES):
+    if shuffle == "whole" or (shuffle == "default" and num_examples * stored <= _WHOLE_SHUFFLE_BYTES):
         return 0
-    return max(1, BLOCK_BYTES // stored)
+    return max(1, _BLOCK_BYTES // stored)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 SPLITS = ("train", "validation", "test")
-VALIDATION_FRACTION = 0.1
-TEST_FRACTION = 0.1
+_VALIDATION_FRACTION = 0.1
+_TEST_FRACTION = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,12 +59,12 @@ def _strictness(split: str) -> int:
 
 def _by_hash(content: str, seed: int, has_own: bool, own_validation: bool) -> str:
     position = _position(content, seed)
-    if not has_own and position < TEST_FRACTION:
+    if not has_own and position < _TEST_FRACTION:
         return "test"
     if own_validation:
         return "train"
-    start = 0.0 if has_own else TEST_FRACTION
-    return "validation" if start <= position < start + VALIDATION_FRACTION else "train"
+    start = 0.0 if has_own else _TEST_FRACTION
+    return "validation" if start <= position < start + _VALIDATION_FRACTION else "train"
 
 
 def _fill_gaps(everything: list[Candidate], splits: dict[str, str], movable: tuple[str, ...], seed: int) -> None:

@@ -50,7 +50,7 @@ def check(name: str, weights: str, trainable: str) -> None:
     if name not in table.APPLICATIONS:
         reason = "freeze layers in the function itself" if ":" in name else "it has no pretrained base"
         raise UserError(f"trainable='head' does not work with model {name!r}: {reason}; give all")
-    if resolve_weights(name, weights) == "none":
+    if _resolve_weights(name, weights) == "none":
         raise UserError(
             "trainable='head' with weights='none' would freeze a base of random numbers; give weights, or trainable=all"
         )
@@ -70,7 +70,7 @@ def _check_weights(name: str, weights: str) -> None:
         )
 
 
-def resolve_weights(name: str, weights: str) -> str:
+def _resolve_weights(name: str, weights: str) -> str:
     """Return what weights="default" means for a model: imagenet where it has them, otherwise none."""
     if weights != "default":
         return weights
@@ -79,7 +79,7 @@ def resolve_weights(name: str, weights: str) -> str:
 
 def _keeps_base_frozen(name: str, weights: str, trainable: str) -> bool:
     """Return whether only the head is trained: by default where the base starts from pretrained weights."""
-    pretrained = name in table.APPLICATIONS and resolve_weights(name, weights) != "none"
+    pretrained = name in table.APPLICATIONS and _resolve_weights(name, weights) != "none"
     return pretrained and trainable != "all"
 
 
@@ -104,7 +104,7 @@ def build(
     """
     from trainer.models import applications, convnet, mnist_cnn
 
-    resolved = resolve_weights(name, weights)
+    resolved = _resolve_weights(name, weights)
     if ":" in name:
         return user_model.build(name, image_size=image_size, num_classes=num_classes, weights=resolved)
     if name in table.APPLICATIONS:
