@@ -65,8 +65,7 @@ def plan(
     other inputs are parameters of the pipeline and described there.
 
     Returns:
-        Fields of the training job; whether a completed run with this identity exists; and whether its model has also
-        been registered or found not good enough.
+        Fields of the training job, whether the run is finished, and whether nothing is left to do.
     """
     from training_job.plan import plan as plan_training, reported  # isort: skip
 

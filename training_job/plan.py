@@ -3,7 +3,6 @@
 import pathlib
 from typing import Any, NamedTuple
 
-from accelerators import Finding
 from trainer.checkpoints.identity import is_finished, run_id
 from trainer.checkpoints.outcome import conclusion
 from trainer.command_line import reported as reported
@@ -91,17 +90,19 @@ def plan(
         is_finished=finished,
         has_nothing_new=bool(outcome),
     )
+    state = _state(finished=finished, outcome=outcome)
+    configuration = config.to_dict() | {"dataset": data.fingerprint, "run label": run_label or "(none)"}
     page = report.plan_page(
         machines=pools,
         region=region,
         worker_pool_specs=planned.worker_pool_specs,
         findings=findings,
         run_id=identity,
-        state=_state(finished=finished, outcome=outcome),
-        configuration=config.to_dict() | {"dataset": data.fingerprint, "run label": run_label or "(none)"},
+        state=state,
+        configuration=configuration,
     )
     pathlib.Path(report_path).write_text(page, encoding="utf-8")
-    _print(identity, _state(finished=finished, outcome=outcome), findings)
+    print(f"run {identity}: {state}", *(f"warning: {finding.message}" for finding in findings), sep="\n")
     return planned
 
 
@@ -113,12 +114,6 @@ def _outcome(checkpoint_directory: str, names: dict[str, str], *, region: str, m
         serving_image=names["serving_image"],
         region=region,
     )
-
-
-def _print(identity: str, state: str, findings: list[Finding]) -> None:
-    print(f"run {identity}: {state}")
-    for finding in findings:
-        print(f"warning: {finding.message}")
 
 
 def _state(*, finished: bool, outcome: str) -> str:
