@@ -1,10 +1,10 @@
-"""How long `accelerators check` takes: against importing the SDK that could check nothing, and per byte of a spec.
+"""Measure how long `accelerators check` takes: start-up against importing the SDK, and cost per byte of a file.
 
     python benchmarks/check.py [FILE]
 
-Start-up is compared with `from google.cloud import aiplatform_v1` in the same run, side by side: that is what a check
-of the payload by the API's own types needs at least (it knows field names and no machines). Growth is the cost per
-byte of a compiled pipeline of 0.1 to 2 MB; linear growth keeps it level.
+Start-up is compared with `from google.cloud import aiplatform_v1` in alternating runs. A check with the types of the
+API needs at least this import; these types know the names of the fields, but no machines. The cost per byte is measured
+for compiled pipelines of 0.1 to 2 MB; it stays level if the time grows linearly.
 """
 
 import argparse
@@ -21,44 +21,42 @@ from typing import Any
 from accelerators import check_pipeline
 from userinput.reading import read
 
-ROOT = Path(__file__).parents[1]
-BUILT = ROOT / "build" / "image_training.json"
-DEFAULT = BUILT if BUILT.exists() else ROOT / "tests" / "data" / "accelerators" / "pipelines" / "planned.json"
-ALTERNATIVE = "from google.cloud import aiplatform_v1"
-SIZES_MB = (0.1, 0.25, 0.5, 1.0, 2.0)
+_ROOT = Path(__file__).parents[1]
+_BUILT = _ROOT / "build" / "image_training.json"
+_DEFAULT = _BUILT if _BUILT.exists() else _ROOT / "tests" / "data" / "accelerators" / "pipelines" / "planned.json"
+_ALTERNATIVE = "from google.cloud import aiplatform_v1"
+_SIZES_MB = (0.1, 0.25, 0.5, 1.0, 2.0)
 
 
-def seconds_of(command: list[str], repeat: int) -> list[float]:
-    """Return the wall seconds of so many runs of a command."""
-    taken = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
-        taken.append(time.perf_counter() - start)
-    return taken
+def _seconds(command: list[str]) -> float:
+    """Return the wall time of a command in seconds."""
+    start = time.perf_counter()
+    subprocess.run(command, cwd=_ROOT, capture_output=True, check=False)
+    return time.perf_counter() - start
 
 
-def start_up(path: Path, repeat: int) -> None:
-    """Print the time of a whole check beside that of importing the SDK."""
+def _start_up(path: Path, repeat: int) -> None:
+    """Print the time of a whole check and that of importing the SDK."""
     check = [sys.executable, "-m", "accelerators", "check", str(path)]
-    sdk = [sys.executable, "-W", "ignore", "-c", ALTERNATIVE]
-    seconds_of(check, 1), seconds_of(sdk, 1)  # both with warm .pyc files and disk cache
-    ours, theirs = [], []
-    for _ in range(repeat):  # in turns, so that both see the same load
-        ours += seconds_of(check, 1)
-        theirs += seconds_of(sdk, 1)
-    mine, other = statistics.median(ours), statistics.median(theirs)
-    print(f"{mine:6.3f} s  accelerators check {path.name}, {path.stat().st_size / 1000:.0f} kB {_spread(ours)}")
-    print(f"{other:6.3f} s  {ALTERNATIVE} {_spread(theirs)}")
-    print(f"ratio {mine / other:.3f}")
+    sdk = [sys.executable, "-W", "ignore", "-c", _ALTERNATIVE]
+    for command in (check, sdk):
+        _seconds(command)  # warms .pyc files and the disk cache
+    # Alternating runs see the same load of the machine.
+    pairs = [(_seconds(check), _seconds(sdk)) for _ in range(repeat)]
+    of_check, of_sdk = (list(seconds) for seconds in zip(*pairs, strict=True))
+    median_check, median_sdk = statistics.median(of_check), statistics.median(of_sdk)
+    size = path.stat().st_size / 1000
+    print(f"{median_check:6.3f} s  accelerators check {path.name}, {size:.0f} kB {_spread(of_check)}")
+    print(f"{median_sdk:6.3f} s  {_ALTERNATIVE} {_spread(of_sdk)}")
+    print(f"ratio {median_check / median_sdk:.3f}")
 
 
 def _spread(seconds: list[float]) -> str:
     return f"(median of {len(seconds)}, {min(seconds):.3f} to {max(seconds):.3f})"
 
 
-def grown(spec: dict[str, Any], size_bytes: int) -> str:
-    """Return the pipeline with so many copies of its tasks that it is about so large as JSON."""
+def _grown(spec: dict[str, Any], size_bytes: int) -> str:
+    """Return the pipeline as JSON of about this size, with copies of its tasks."""
     large = copy.deepcopy(spec)
     tasks = large["root"]["dag"]["tasks"]
     one = {name: copy.deepcopy(task) for name, task in tasks.items()}
@@ -75,32 +73,31 @@ def grown(spec: dict[str, Any], size_bytes: int) -> str:
     return json.dumps(large, indent=2)
 
 
-def growth(path: Path, repeat: int) -> None:
+def _growth(path: Path, repeat: int) -> None:
     """Print the cost per byte at several sizes."""
     spec = read(path)
     print("\nsize      read + check   per byte")
     with tempfile.TemporaryDirectory() as folder:
-        for size_mb in SIZES_MB:
+        for size_mb in _SIZES_MB:
             target = Path(folder) / "large.json"
-            target.write_text(grown(spec, int(size_mb * 1e6)), "utf-8")
-            taken = []
+            target.write_text(_grown(spec, int(size_mb * 1e6)), "utf-8")
+            seconds = []
             for _ in range(repeat):
                 start = time.perf_counter()
                 check_pipeline(read(target))
-                taken.append(time.perf_counter() - start)
+                seconds.append(time.perf_counter() - start)
             size = target.stat().st_size
-            best = min(taken)
-            print(f"{size / 1e6:5.2f} MB   {best:8.3f} s    {best / size * 1e9:7.1f} ns")
+            print(f"{size / 1e6:5.2f} MB   {min(seconds):8.3f} s    {min(seconds) / size * 1e9:7.1f} ns")
 
 
 def main() -> None:
     """Run both measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", nargs="?", type=Path, default=DEFAULT, help="compiled pipeline (JSON)")
-    parser.add_argument("--repeat", type=int, default=5, help="runs of each (default 5)")
+    parser.add_argument("file", nargs="?", type=Path, default=_DEFAULT, help="compiled pipeline (JSON)")
+    parser.add_argument("--repeat", type=int, default=5, help="number of runs (default: 5)")
     options = parser.parse_args()
-    start_up(options.file.resolve(), options.repeat)
-    growth(options.file.resolve(), options.repeat)
+    _start_up(options.file.resolve(), options.repeat)
+    _growth(options.file.resolve(), options.repeat)
 
 
 if __name__ == "__main__":
