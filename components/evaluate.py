@@ -25,7 +25,7 @@ def evaluate(
     Returns:
         Accuracy on the test split, 0 to 1.
     """
-    from trainer.evaluate import evaluate as measure, reported  # isort: skip
+    from trainer.evaluate import evaluate as measure, reported
 
     result = reported(measure)(
         dataset_directory=dataset.path,

@@ -17,7 +17,7 @@ def export(checkpoint_directory: str, dataset: dsl.Input[dsl.Dataset], model: ds
     Returns:
         URI of the SavedModel, for the Model Registry.
     """
-    from trainer.export import export as export_model, reported  # isort: skip
+    from trainer.export import export as export_model, reported
 
     model.metadata.update(
         reported(export_model)(

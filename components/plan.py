@@ -67,7 +67,7 @@ def plan(
     Returns:
         Fields of the training job, whether the run is finished, and whether nothing is left to do.
     """
-    from training_job.plan import plan as plan_training, reported  # isort: skip
+    from training_job.plan import plan as plan_training, reported
 
     return reported(plan_training)(
         dataset_directory=dataset.path,

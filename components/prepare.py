@@ -26,7 +26,7 @@ def prepare(
         dataset: The dataset; its metadata has the fingerprint, the classes and the counts.
         report: Page with the statistics, sample images and skipped files.
     """
-    from trainer.prepare import prepare as prepare_dataset, reported  # isort: skip
+    from trainer.prepare import prepare as prepare_dataset, reported
 
     dataset.metadata.update(
         reported(prepare_dataset)(

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainer import command_line
-from trainer.command_line import TrainingError
-from trainer.command_line import reported as reported
+from trainer.command_line import TrainingError, reported as reported
 from trainer.data import dataset
 from trainer.data.dataset import Record
 from trainer.files import storage

@@ -4,8 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from trainer.config import TrainConfig
 from trainer.data import sampler

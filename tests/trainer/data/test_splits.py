@@ -2,8 +2,7 @@
 
 import hashlib
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from trainer.data.splits import Candidate, assign
 
