@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.cloud_storage.server import CloudStorage
 from tests.support.job import EXACT_RUN, Job
+from tests.support.server import Server
 from tests.support.shared import locked, make_once, run_folder
 
 TRAINING_IMAGE = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64
@@ -103,6 +104,13 @@ def undisturbed(
         return make_once(tmp_path_factory, f"undisturbed-{num_workers}", make) / "run"
 
     return run
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One `localvertex serve` for all tests that leave it running; each process of pytest-xdist has its own."""
+    with Server(tmp_path_factory.mktemp("served") / "runs") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

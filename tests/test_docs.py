@@ -91,13 +91,15 @@ def test_the_command_of_the_models_page(python: str, repository: pathlib.Path, t
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_schedules_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_the_commands_of_the_schedules_page(
+    python: str, repository: pathlib.Path, server: Server, tmp_path: pathlib.Path
+) -> None:
     image = f"us-docker.pkg.dev/p/r/n@sha256:{'b' * 64}"
     compiled, *lines = commands(repository / "docs" / "schedules.md")
     words = [*shlex.split(compiled)[1:], "--image", image, "--output-dir", str(tmp_path / "build")]
     assert run(python, repository, words).returncode == 0
     shutil.copy(repository / "schedules.yaml", tmp_path)
-    with Server(tmp_path / "runs") as server:
+    with server.without_schedules():
         for line in lines:
             given = [word.replace("http://127.0.0.1:8700", server.url) for word in shlex.split(line)[1:]]
             variables = os.environ | {"PYTHONPATH": str(repository)}

@@ -53,9 +53,9 @@ def desk(repository: pathlib.Path, python: str, tmp_path: pathlib.Path) -> pathl
 
 
 @pytest.fixture
-def server(tmp_path: pathlib.Path) -> Iterator[Server]:
-    """The service that the schedule command asks, in place of Google's."""
-    with Server(tmp_path / "served") as server:
+def server(server: Server) -> Iterator[Server]:
+    """The service that the schedule command calls, in place of Google's."""
+    with server.without_schedules():
         yield server
 
 

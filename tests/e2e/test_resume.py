@@ -111,6 +111,7 @@ def test_a_frozen_peer_ends_the_other_in_time(job: NewJob, results: Results) -> 
             started = time.monotonic()
             running.workers[1 - victim].wait(60)
             seconds.append(time.monotonic() - started)
+            running.workers[victim].kill()
 
         run.run_until_step(step, freeze)
         assert run.exit_codes[-1][1 - victim] == -signal.SIGABRT, run.logs()

@@ -16,16 +16,8 @@ from kfp import compiler, dsl
 
 from pipelines.__main__ import main
 from tests.support.in_process import call
-from tests.support.server import Server
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One `localvertex serve` for all tests."""
-    with Server(tmp_path_factory.mktemp("served") / "runs") as server:
-        yield server
 
 
 @pytest.fixture
@@ -99,7 +91,7 @@ def service() -> Iterator[Callable[..., str]]:
                 """Log nothing."""
 
         servers.append(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
-        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        threading.Thread(target=servers[-1].serve_forever, args=(0.01,), daemon=True).start()
         return f"http://127.0.0.1:{servers[-1].server_port}"
 
     yield start

@@ -1,12 +1,13 @@
 """`python -m localvertex serve` as a separate process."""
 
+import contextlib
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,6 +37,24 @@ class Server:
     def call(self, method: str, path: str, body: Any = None, **options: Any) -> requests.Response:
         """Send a plain request; `path` is relative to the location."""
         return requests.request(method, f"{self.url}/v1/{PARENT}/{path}", json=body, timeout=60, **options)
+
+    def schedules(self) -> list[dict[str, Any]]:
+        """Return all schedules."""
+        found: list[dict[str, Any]] = self.call("GET", "schedules").json().get("schedules", [])
+        return found
+
+    @contextlib.contextmanager
+    def without_schedules(self) -> Iterator[Self]:
+        """Remove all schedules before and after a test."""
+        self._delete_schedules()
+        try:
+            yield self
+        finally:
+            self._delete_schedules()
+
+    def _delete_schedules(self) -> None:
+        for schedule in self.schedules():
+            self.call("DELETE", f"schedules/{schedule['name'].rpartition('/')[2]}").raise_for_status()
 
     def __enter__(self) -> Self:
         """Return the server."""

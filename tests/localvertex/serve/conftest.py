@@ -11,13 +11,6 @@ import pytest
 from tests.support.server import Server
 
 
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Start one server for all tests that leave it running."""
-    with Server(tmp_path_factory.mktemp("served") / "runs") as server:
-        yield server
-
-
 @pytest.fixture
 def start_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Start servers on the test's own work directory."""

@@ -20,9 +20,9 @@ from tests.support.server import Server, wait_until
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    """A server without schedules."""
-    with Server(tmp_path / "runs") as server:
+def server(server: Server) -> Iterator[Server]:
+    """The shared server, without schedules."""
+    with server.without_schedules():
         yield server
 
 
@@ -50,25 +50,21 @@ def schedule(pipelines: Any, server: Server) -> Callable[..., str]:
     return run
 
 
-def present(server: Server) -> list[dict[str, Any]]:
-    return server.call("GET", "schedules").json().get("schedules", [])
-
-
 NOTHING = "up to date: all schedules match the file\n"
 
 
 def test_plan_apply_update_replace_prune(server: Server, write: Any, schedule: Any) -> None:
     write({})
     assert schedule("plan") == "create nightly in us-central1: new\n"
-    assert present(server) == []
+    assert server.schedules() == []
     assert schedule("apply") == "create nightly\n"
-    (first,) = present(server)
+    (first,) = server.schedules()
     assert first["cron"] == "TZ=Europe/Berlin 0 3 1 1 *"
     assert schedule("plan") == schedule("apply") == NOTHING
 
     write({"cron": "30 4 1 1 *", "end": "2200-01-01T00:00:00Z", "max_concurrent_runs": 2, "allow_queueing": True})
     assert schedule("apply") == "update nightly\n"
-    (second,) = present(server)
+    (second,) = server.schedules()
     assert second["name"] == first["name"]
     assert second["cron"] == "TZ=Europe/Berlin 30 4 1 1 *"
     assert (second["maxConcurrentRunCount"], second["allowQueueing"]) == ("2", True)
@@ -78,7 +74,7 @@ def test_plan_apply_update_replace_prune(server: Server, write: Any, schedule: A
     write({"parameters": {"n": 7}})
     assert "changed" in schedule("plan")
     assert schedule("apply") == "create nightly\ndelete nightly\n"
-    (third,) = present(server)
+    (third,) = server.schedules()
     assert third["name"] != first["name"]
     assert third["createPipelineJobRequest"]["pipelineJob"]["runtimeConfig"]["parameterValues"]["n"] == 7
     assert schedule("plan") == NOTHING
@@ -90,21 +86,21 @@ def test_plan_apply_update_replace_prune(server: Server, write: Any, schedule: A
     write()
     assert schedule("apply") == NOTHING
     assert schedule("apply", "--prune") == "delete nightly\n"
-    assert [s["displayName"] for s in present(server)] == ["unmanaged"]
+    assert [s["displayName"] for s in server.schedules()] == ["unmanaged"]
 
 
 def test_a_start_can_be_removed_and_an_end_may_have_passed(server: Server, write: Any, schedule: Any) -> None:
     write({"start": "2100-01-01T00:00:00Z"})
     schedule("apply")
-    assert present(server)[0]["nextRunTime"].startswith("2100-")
+    assert server.schedules()[0]["nextRunTime"].startswith("2100-")
     write({})
     assert schedule("apply") == "update nightly\n"
-    assert not present(server)[0]["nextRunTime"].startswith("2100")
+    assert not server.schedules()[0]["nextRunTime"].startswith("2100")
     assert schedule("plan") == NOTHING
     # The service refuses an end before the creation of the schedule.
     write({"end": "2020-01-01T00:00:00Z"})
     assert schedule("apply") == "delete nightly\n"
-    assert present(server) == []
+    assert server.schedules() == []
     assert schedule("plan") == NOTHING
 
 
@@ -114,17 +110,17 @@ def test_pause_resume_run_now_list_delete(server: Server, write: Any, schedule: 
     assert schedule("plan") == NOTHING
     assert "nightly  PAUSED  TZ=Europe/Berlin 0 3 1 1 *" in schedule("list")
     assert schedule("resume", "nightly", "--catch-up") == "resume nightly\n"
-    (found,) = present(server)
+    (found,) = server.schedules()
     assert (found["state"], found["catchUp"]) == ("ACTIVE", True)
     assert schedule("pause", "nightly") == "pause nightly\n"
     schedule("resume", "nightly")
-    (found,) = present(server)
+    (found,) = server.schedules()
     assert (found["state"], found.get("catchUp", False)) == ("ACTIVE", False)
     job = schedule("run-now", "nightly").strip().rpartition("/")[2]
     ended = wait_until(lambda: (j := server.call("GET", f"pipelineJobs/{job}").json())["state"].endswith("ED") and j)
     assert ended["state"] == "PIPELINE_STATE_SUCCEEDED"
     assert schedule("delete", "nightly") == "delete nightly\n"
-    assert present(server) == []
+    assert server.schedules() == []
 
 
 @pytest.mark.slow
@@ -133,11 +129,12 @@ def test_a_replacement_misses_and_doubles_no_run(server: Server, write: Any, sch
     schedule("apply")
     write({"cron": "* * * * *", "parameters": {"n": 7}})
     schedule("apply")
-    old, new = sorted(present(server), key=lambda s: s["createTime"])
+    old, new = sorted(server.schedules(), key=lambda s: s["createTime"])
 
     def runs() -> list[dict[str, Any]]:
         jobs = server.call("GET", "pipelineJobs").json().get("pipelineJobs", [])
-        return sorted(jobs, key=lambda job: str(job["createTime"]))
+        scheduled = [job for job in jobs if job.get("scheduleName") in (old["name"], new["name"])]
+        return sorted(scheduled, key=lambda job: str(job["createTime"]))
 
     assert old.get("endTime", new["startTime"]) == new["startTime"]
     found = wait_until(lambda: (j := runs()) and j[-1].get("scheduleName") == new["name"] and j, timeout_seconds=240)
@@ -146,7 +143,7 @@ def test_a_replacement_misses_and_doubles_no_run(server: Server, write: Any, sch
     assert len({job["scheduleName"] for job in found}) == 2
     assert [b - a for a, b in pairwise(minutes)] == [timedelta(minutes=1)] * (len(minutes) - 1)
     assert wait_until(lambda: schedule("apply") and schedule("plan") == NOTHING)
-    assert [s["name"] for s in present(server)] == [new["name"]]
+    assert [s["name"] for s in server.schedules()] == [new["name"]]
 
 
 class KillingProxy:
@@ -180,7 +177,7 @@ class KillingProxy:
                 """Log nothing."""
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
 
     def kill(self) -> None:
         assert self.victim is not None
@@ -209,7 +206,7 @@ def test_the_next_apply_completes_a_killed_one(
     write({"parameters": {"n": 7}, "enabled": False})
     assert KillingProxy(server, at=at, forwarded=forwarded).run(tmp_path, repository) == -signal.SIGKILL
     schedule("apply")
-    (found,) = present(server)
+    (found,) = server.schedules()
     assert found["state"] == "PAUSED"
     assert found["createPipelineJobRequest"]["pipelineJob"]["runtimeConfig"]["parameterValues"]["n"] == 7
     assert schedule("plan") == NOTHING
@@ -267,7 +264,7 @@ def test_a_refused_create_changes_nothing(
 ) -> None:
     write({})
     schedule("apply")
-    before = present(server)
+    before = server.schedules()
     write({"parameters": {"n": 7}})
 
     def refuse(method: str, path: str) -> tuple[int, dict[str, Any]]:
@@ -278,7 +275,7 @@ def test_a_refused_create_changes_nothing(
     done = pipelines("schedule", "apply", "--endpoint", service(refuse))
     assert done.returncode == 1
     assert done.stderr.startswith("error: quota exceeded in us-central1: too many schedules")
-    assert present(server) == before
+    assert server.schedules() == before
 
 
 def test_an_unreachable_service_and_missing_credentials_are_one_line(pipelines: Any, write: Any) -> None:
