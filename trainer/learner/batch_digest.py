@@ -26,7 +26,7 @@ def pieces(images: tf.Tensor, indices: tf.Tensor, positions: tf.Tensor) -> tf.Te
         positions: Positions of the examples in the global batch, int64 [B].
 
     Returns:
-        float32 [NUM_PIECES], to be summed over the replicas.
+        The pieces, float32 [NUM_PIECES], to be summed over the replicas.
     """
     num_bytes = images.shape[1] * images.shape[2] * images.shape[3]
     num_words = -(-num_bytes // 8)

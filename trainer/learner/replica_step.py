@@ -47,8 +47,8 @@ class ReplicaStep:
 
         Returns:
             The gradients (None for a variable without); new values of the other variables that the pass changes, by
-            their position among them; and float32 [2 + NUM_PIECES] with loss, accuracy and digest, to be summed over
-            the replicas.
+                their position among them; and float32 [2 + NUM_PIECES] with loss, accuracy and digest, to be summed
+                over the replicas.
         """
         images, labels, random_numbers, indices, positions = batch
         images = AUGMENTATIONS[self.config.augment](images, random_numbers)

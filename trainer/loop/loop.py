@@ -68,8 +68,7 @@ def train(
         warmed_up: Called once with the seconds per step, when the first calls have shown them; may change the speed.
 
     Returns:
-        Whether the run is finished and result.json written; False if a stop was requested (a checkpoint of that step
-        is then committed).
+        Whether the run is finished and result.json written; False after a stop request, which also triggers a save.
 
     Raises:
         UserError: The checkpoint directory holds another run.
