@@ -77,11 +77,11 @@ def add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     add_custom_jobs(run)
 
 
-def _add_execution(how: "argparse._ArgumentGroup") -> None:
+def _add_execution(group: "argparse._ArgumentGroup") -> None:
     """Add the options of `run` that do not change what the pipeline computes."""
-    add_work_dir(how)
-    how.add_argument("--run-id", metavar="ID", help="name of the run (default: pipeline name and time)")
-    how.add_argument(
+    add_work_dir(group)
+    group.add_argument("--run-id", metavar="ID", help="name of the run (default: pipeline name and time)")
+    group.add_argument(
         "--image",
         metavar="IMAGE=COMMAND",
         action="append",
@@ -89,22 +89,22 @@ def _add_execution(how: "argparse._ArgumentGroup") -> None:
         help="command prefix to use instead of this container image when its program is not installed locally; "
         "repeatable",
     )
-    how.add_argument("--no-cache", action="store_true", help="run every step, even if its result is cached")
-    how.add_argument(
+    group.add_argument("--no-cache", action="store_true", help="run every step, even if its result is cached")
+    group.add_argument(
         "--max-parallel",
         metavar="N",
         type=int,
         help="maximum number of steps to run in parallel (default: cores, at least 2)",
     )
-    how.add_argument("--fail-fast", action="store_true", help="start no step after a failure, except exit tasks")
-    how.add_argument(
+    group.add_argument("--fail-fast", action="store_true", help="start no step after a failure, except exit tasks")
+    group.add_argument(
         "--max-backoff",
         metavar="SECONDS",
         type=float,
         default=10.0,
         help="upper limit for the wait before a retry, over the pipeline's own value (%(default)s)",
     )
-    how.add_argument(
+    group.add_argument(
         "--grace",
         metavar="SECONDS",
         type=float,

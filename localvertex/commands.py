@@ -24,7 +24,7 @@ MAX_TIME_FACTOR = 100_000.0
 
 def run_command(options: argparse.Namespace) -> int:
     """Run `run`; return 0 when the pipeline succeeded, 1 when it failed, 128 + signal when it was stopped."""
-    how = {
+    values = {
         "work_dir": options.work_dir,
         "run_id": options.run_id,
         "project": options.project,
@@ -37,8 +37,9 @@ def run_command(options: argparse.Namespace) -> int:
         "custom_jobs": custom_job_options(options),
     }
     if options.max_parallel is not None:
-        how["max_parallel"] = options.max_parallel
-    content = resumed(options, Options(**how)) if options.resume else started(options, Options(**how))
+        values["max_parallel"] = options.max_parallel
+    execute = resume_run if options.resume else start_run
+    content = execute(options, Options(**values))
     summary.show(content)
     if content["stopped_by_signal"]:
         return 128 + int(content["stopped_by_signal"])
@@ -56,23 +57,23 @@ def custom_job_options(options: argparse.Namespace) -> custom_jobs.Options:
     )
 
 
-def started(options: argparse.Namespace, how: Options) -> dict[str, Any]:
+def start_run(options: argparse.Namespace, run_options: Options) -> dict[str, Any]:
     """Run a file and return the record."""
     if options.file is None:
         raise UserError("nothing to run: give a compiled FILE, or --resume RUN")
-    file = open_pipeline(options.file, how.command_prefixes)
+    file = open_pipeline(options.file, run_options.command_prefixes)
     declared = file.pipeline.root.input_parameters
     values = parameters.given(declared, options.parameter, options.parameter_file)
-    return run(file, parameters=values, options=how, display=display())
+    return run(file, parameters=values, options=run_options, display=display())
 
 
-def resumed(options: argparse.Namespace, how: Options) -> dict[str, Any]:
+def resume_run(options: argparse.Namespace, run_options: Options) -> dict[str, Any]:
     """Resume an earlier run and return the record; what it computes was fixed when it was started."""
     fixed = {"FILE": options.file, "--parameter": options.parameter, "--parameter-file": options.parameter_file}
     fixed |= {"--run-id": options.run_id}
     if given := [name for name, value in fixed.items() if value]:
         raise UserError(f"--resume uses the values that the run was started with; leave out {' and '.join(given)}")
-    return resume(options.resume, options=how, display=display())
+    return resume(options.resume, options=run_options, display=display())
 
 
 def display() -> Display:

@@ -57,19 +57,19 @@ class ForkServer:
     def __init__(self, python: Path, env: dict[str, str]) -> None:
         self._env = env
         self._lock = threading.Lock()
-        self._connection, theirs = socket.socketpair()
+        self._connection, other_end = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [str(python), SERVER, str(theirs.fileno())],
+                [str(python), SERVER, str(other_end.fileno())],
                 env=env | {"_KFP_RUNTIME": "true"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[other_end.fileno()],
                 start_new_session=True,
             )
         finally:
-            theirs.close()
+            other_end.close()
         self._is_usable = self._connection.recv(1) == STARTED
 
     def start(
@@ -107,17 +107,17 @@ class ForkServer:
     def _send(self, request: dict[str, Any], fds: list[int]) -> socket.socket | None:
         """Send a request; return this side of the step's lifeline, None when the server has ended."""
         text = json.dumps(request).encode()
-        ours, theirs = socket.socketpair()
+        own_end, other_end = socket.socketpair()
         try:
             with self._lock:
-                socket.send_fds(self._connection, [len(text).to_bytes(8, "big")], [theirs.fileno(), *fds])
+                socket.send_fds(self._connection, [len(text).to_bytes(8, "big")], [other_end.fileno(), *fds])
                 self._connection.sendall(text)
         except OSError:
-            ours.close()
+            own_end.close()
             return None
         finally:
-            theirs.close()
-        return ours
+            other_end.close()
+        return own_end
 
     def close(self) -> None:
         """End the server; running steps continue."""

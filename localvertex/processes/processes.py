@@ -53,9 +53,9 @@ class Executed(Process):
     def __init__(
         self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path, grace_seconds: float, hold: int | None
     ) -> None:
-        ours, theirs = socket.socketpair()
-        super().__init__(ours)
-        kept = [theirs.fileno()] if hold is None else [theirs.fileno(), hold]
+        own_end, other_end = socket.socketpair()
+        super().__init__(own_end)
+        kept = [other_end.fileno()] if hold is None else [other_end.fileno(), hold]
         supervisor = [sys.executable, "-I", "-S", SUPERVISOR, ",".join(map(str, kept)), str(grace_seconds)]
         try:
             with log.open("ab") as file:
@@ -71,10 +71,10 @@ class Executed(Process):
                 )
         except (OSError, ValueError) as error:
             # ValueError: a null byte in an argument, or an invalid name of an environment variable.
-            ours.close()
+            own_end.close()
             raise TaskFailed(f"cannot start {command[0]}: {error}", is_retryable=False) from None
         finally:
-            theirs.close()
+            other_end.close()
 
     def wait(self) -> int:
         """Wait for the supervisor, which exits with the command's code."""

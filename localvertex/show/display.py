@@ -19,23 +19,23 @@ class Display(Protocol):
     """Listens to a run. `warned` and `reported` may be called from any thread, the rest from the scheduler's."""
 
     def started(self, run_dir: Path, root: Task) -> None:
-        """The run starts; `root` will be filled with tasks."""
+        """Receive the start of the run; `root` will be filled with tasks."""
         ...
 
     def changed(self, task: Task) -> None:
-        """The state of a task has changed."""
+        """Receive a change of a task's state."""
         ...
 
     def warned(self, text: str) -> None:
-        """The run differs from the service."""
+        """Receive a difference from the service."""
         ...
 
     def reported(self, text: str) -> None:
-        """An event occurred within a step, for example a replica of a custom job failed."""
+        """Receive an event within a step, for example the failure of a replica."""
         ...
 
     def ended(self, record: dict[str, Any]) -> None:
-        """The run has ended."""
+        """Receive the record at the end of the run."""
         ...
 
 

@@ -35,7 +35,7 @@ def count(n: int) -> int:
 
 
 @dsl.component(**STEP)
-def tell(status: PipelineTaskFinalStatus) -> None:
+def report(status: PipelineTaskFinalStatus) -> None:
     print(status.state)
 
 
@@ -47,7 +47,7 @@ def shell(text: str, maybe: str = "m") -> dsl.ContainerSpec:
 
 @dsl.pipeline(name="everything")
 def everything(n: int = 3, text: str = "it", items: list = [1, 2]) -> None:  # noqa: B006 - literals of the compiled file
-    with dsl.ExitHandler(tell()):
+    with dsl.ExitHandler(report()):
         first = make(n=n, options={"a": [text, n]}, names=[1, "b"]).set_retry(1, backoff_duration="1s")
         with dsl.ParallelFor(items, parallelism=1) as item:
             each = make(n=item, options={}, names=[])

@@ -120,8 +120,8 @@ def variables(extra: str) -> str:
     return os.environ["GREETING"] + os.environ["OF_THE_USER"] + extra
 
 
-@dsl.pipeline(name="surroundings")
-def surroundings() -> None:
+@dsl.pipeline(name="environment")
+def environment() -> None:
     where()
     variables(extra="!").set_env_variable("GREETING", "hello ").set_cpu_limit("4").set_accelerator_type(
         "NVIDIA_TESLA_T4"
@@ -133,7 +133,7 @@ def test_steps_run_in_their_own_folder_with_the_users_and_their_own_variables(
 ) -> None:
     monkeypatch.setenv("OF_THE_USER", "world")
     monkeypatch.setenv("GREETING", "overridden by the container's")
-    record = execute(surroundings, run_id="here")
+    record = execute(environment, run_id="here")
     assert task(record, "where")["outputs"]["parameters"]["Output"] == str(work_dir / "here" / "where")
     assert task(record, "variables")["outputs"]["parameters"]["Output"] == "hello world!"
     assert len([text for text in record["warnings"] if "accelerator" in text]) == 1
@@ -186,13 +186,13 @@ def cross_check(n: int = 3) -> int:
 def test_outputs_equal_those_of_kfp_local(execute: Execute, tmp_path: Path) -> None:
     from kfp import local
 
-    ours = execute(cross_check)
+    found = execute(cross_check)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         local.init(runner=local.SubprocessRunner(use_venv=False), pipeline_root=str(tmp_path / "kfp"))
-        theirs = cross_check(n=3)
-    assert ours["outputs"]["parameters"] == theirs.outputs
-    assert type(ours["outputs"]["parameters"]["Output"]) is type(theirs.outputs["Output"])
+        expected = cross_check(n=3)
+    assert found["outputs"]["parameters"] == expected.outputs
+    assert type(found["outputs"]["parameters"]["Output"]) is type(expected.outputs["Output"])
 
 
 def test_an_unknown_parameter_is_refused_before_anything_is_written(compiled: Compile, work_dir: Path) -> None:

@@ -20,7 +20,7 @@ from tests.support.runs import STEP, Execute, FindTask
 
 MACHINE = {"machine_type": "n1-standard-4"}
 
-TELL = (
+DUMP = (
     "import json, os, sys; names = ('AIP_MODEL_DIR', 'AIP_CHECKPOINT_DIR', 'AIP_TENSORBOARD_LOG_DIR', "
     "'CLOUD_ML_PROJECT_ID', 'CLUSTER_SPEC', 'TF_CONFIG', 'GREETING'); "
     "json.dump([sys.executable, sys.argv[1:], {n: os.environ.get(n) for n in names}], open(sys.argv[1], 'w'))"
@@ -48,14 +48,14 @@ def job(pools: list, base: str = "", name: str = "train", restart: bool = False)
 def test_a_replica_gets_the_same_environment_as_on_the_service(
     execute: Execute, task: FindTask, tmp_path: Path
 ) -> None:
-    told = tmp_path / "told.json"
+    dumped = tmp_path / "seen.json"
     env = [{"name": "GREETING", "value": "hello"}]
-    pools = [pool(TELL, str(told), "--quote='it\"s'", env=env)]
+    pools = [pool(DUMP, str(dumped), "--quote='it\"s'", env=env)]
     record = execute(job, {"pools": pools, "base": f"{tmp_path}/out"}, project="my-project", region="europe-west4")
     assert record["state"] == "SUCCEEDED", record["error"]
-    program, arguments, seen = json.loads(told.read_text())
+    program, arguments, seen = json.loads(dumped.read_text())
     assert program == sys.executable
-    assert arguments == [str(told), "--quote='it\"s'"]
+    assert arguments == [str(dumped), "--quote='it\"s'"]
     assert seen["AIP_MODEL_DIR"] == f"{tmp_path}/out/model/"
     assert seen["AIP_CHECKPOINT_DIR"] == f"{tmp_path}/out/checkpoints/"
     assert seen["AIP_TENSORBOARD_LOG_DIR"] == f"{tmp_path}/out/logs/"
@@ -220,17 +220,17 @@ def test_a_payload_that_only_the_launcher_refuses_runs_with_a_warning(execute: E
 def test_the_image_of_a_worker_pool_is_mapped_to_a_local_command(
     execute: Execute, task: FindTask, tmp_path: Path
 ) -> None:
-    told, words = tmp_path / "told.json", "import json, sys; json.dump(sys.argv[1:], open(sys.argv[1], 'w'))"
+    dumped, words = tmp_path / "seen.json", "import json, sys; json.dump(sys.argv[1:], open(sys.argv[1], 'w'))"
     closed = pool("", "--epochs=3", image_uri="gcr.io/x/closed:1", command=[])
-    images = {"gcr.io/x/closed:1": (sys.executable, "-c", words, str(told))}
+    images = {"gcr.io/x/closed:1": (sys.executable, "-c", words, str(dumped))}
     record = execute(job, {"pools": [closed]}, command_prefixes=images)
     assert record["state"] == "SUCCEEDED", record["error"]
-    assert json.loads(told.read_text()) == [str(told), "--epochs=3"]
+    assert json.loads(dumped.read_text()) == [str(dumped), "--epochs=3"]
     execute(
         job,
         {"pools": [closed | {"container_spec": closed["container_spec"] | {"command": ["train"]}}]},
         command_prefixes=images,
     )
-    assert json.loads(told.read_text()) == [str(told), "train", "--epochs=3"]
+    assert json.loads(dumped.read_text()) == [str(dumped), "train", "--epochs=3"]
     record = execute(job, {"pools": [closed]}, use_cache=False)
     assert "--image gcr.io/x/closed:1=COMMAND" in task(record, "custom-training-job")["error"]

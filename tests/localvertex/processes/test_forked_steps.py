@@ -15,7 +15,7 @@ from tests.support.runs import STEP, Compile, Execute, FindTask, ReadLog
 
 
 @dsl.component(**STEP)
-def surroundings(seen: str) -> str:
+def interpreter(seen: str) -> str:
     """Collect all that a program can find out about its interpreter."""
     import gc
     import json
@@ -66,9 +66,9 @@ def surroundings(seen: str) -> str:
     return "seen"
 
 
-@dsl.pipeline(name="surroundings")
+@dsl.pipeline(name="interpreter")
 def once(seen: str) -> None:
-    surroundings(seen=seen)
+    interpreter(seen=seen)
 
 
 @pytest.fixture
@@ -90,10 +90,10 @@ def test_a_forked_step_finds_what_a_step_with_its_own_interpreter_finds(
     execute: Execute, forks: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert execute(once, {"seen": str(tmp_path / "forked")})["state"] == "SUCCEEDED"
-    assert forks == ["surroundings"]
+    assert forks == ["interpreter"]
     monkeypatch.setattr(forked_steps, "SERVER", os.devnull)  # ends immediately and serves no step
     assert execute(once, {"seen": str(tmp_path / "executed")}, use_cache=False)["state"] == "SUCCEEDED"
-    assert forks == ["surroundings"]
+    assert forks == ["interpreter"]
     forked, executed = (json.loads((tmp_path / name).read_text()) for name in ("forked", "executed"))
     assert forked == executed
 
@@ -211,7 +211,7 @@ def test_a_relative_import_path_depends_on_the_folder() -> None:
 @pytest.mark.parametrize("extra", ["echo first\n", "\nrm -rf /tmp/x"])
 def test_only_the_compilers_own_command_counts_as_a_program(extra: str, compiled: Compile) -> None:
     spec = json.loads(compiled(once).read_text())
-    command = spec["deploymentSpec"]["executors"]["exec-surroundings"]["container"]["command"]
+    command = spec["deploymentSpec"]["executors"]["exec-interpreter"]["container"]["command"]
     assert forked_steps.program_of([*command, "--function_to_execute", "f"]) is not None
     changed = [*command[:2], extra + command[2] if extra.endswith("\n") else command[2] + extra, command[3]]
     assert forked_steps.program_of(changed) is None

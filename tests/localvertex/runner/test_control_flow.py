@@ -101,7 +101,7 @@ def test_nested_pipelines_pass_values_in_and_out_and_may_use_defaults(execute: E
 
 
 @dsl.component(**STEP)
-def tell(status: PipelineTaskFinalStatus) -> str:
+def report(status: PipelineTaskFinalStatus) -> str:
     import json
 
     return json.dumps([status.state, status.pipeline_task_name, status.error_code, status.error_message])
@@ -109,7 +109,7 @@ def tell(status: PipelineTaskFinalStatus) -> str:
 
 @dsl.pipeline(name="exits")
 def exits(text: str = "3 of 5 shards found") -> None:
-    with dsl.ExitHandler(tell()):
+    with dsl.ExitHandler(report()):
         echo(text="independent")
         failed = fail(text=text)
         echo(text=failed.output)
@@ -124,26 +124,26 @@ def test_the_exit_task_runs_after_a_failure_and_gets_the_real_error(execute: Exe
         "exit-handler-1/echo": "SUCCEEDED",
         "exit-handler-1/fail": "FAILED",
         "exit-handler-1/echo-2": "NOT_TRIGGERED",
-        "tell": "SUCCEEDED",
+        "report": "SUCCEEDED",
     }
     assert task(record, "echo-2")["note"] == "fail is FAILED"
-    told = task(record, "tell")["outputs"]["parameters"]["Output"]
+    reported = task(record, "report")["outputs"]["parameters"]["Output"]
     expected = "fail: exit code 1: ValueError: 3 of 5 shards found"
-    assert told == f'["FAILED", "exit-handler-1", 9, "{expected}"]'
+    assert reported == f'["FAILED", "exit-handler-1", 9, "{expected}"]'
     assert record["error"] == expected
     assert record["failed_task"] == "exit-handler-1/fail"
 
 
 @dsl.pipeline(name="goes-well")
 def goes_well() -> None:
-    with dsl.ExitHandler(tell()):
+    with dsl.ExitHandler(report()):
         echo(text="fine")
 
 
 def test_the_exit_task_gets_the_state_of_a_success(execute: Execute, task: FindTask) -> None:
     record = execute(goes_well)
     assert record["state"] == "SUCCEEDED"
-    assert task(record, "tell")["outputs"]["parameters"]["Output"] == '["SUCCEEDED", "exit-handler-1", null, null]'
+    assert task(record, "report")["outputs"]["parameters"]["Output"] == '["SUCCEEDED", "exit-handler-1", null, null]'
 
 
 @dsl.pipeline(name="tolerates")
@@ -251,7 +251,7 @@ def test_an_empty_loop_collects_nothing(execute: Execute) -> None:
 
 @dsl.pipeline(name="failing")
 def failing() -> None:
-    with dsl.ExitHandler(tell()):
+    with dsl.ExitHandler(report()):
         first = echo(text="runs before the failure")
         failed = fail(text="no data").after(first)
         recovery = echo(text="continues regardless").after(failed).ignore_upstream_failure()
@@ -267,5 +267,5 @@ def test_after_a_failure_the_independent_steps_run_or_with_fail_fast_do_not(
     wanted = "NOT_TRIGGERED" if fail_fast else "SUCCEEDED"
     assert inside == {"echo": "SUCCEEDED", "fail": "FAILED", "echo-2": "SUCCEEDED", "echo-3": wanted}
     # Exit tasks run in any case; a run in which steps were left out has failed.
-    assert task(record, "tell")["state"] == "SUCCEEDED"
+    assert task(record, "report")["state"] == "SUCCEEDED"
     assert record["state"] == ("FAILED" if fail_fast else "SUCCEEDED")

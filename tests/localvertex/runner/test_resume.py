@@ -47,7 +47,7 @@ def fail_unless(there: str, data: Input[Dataset]) -> str:
 
 
 @dsl.component(**STEP)
-def tell(status: PipelineTaskFinalStatus) -> str:
+def report(status: PipelineTaskFinalStatus) -> str:
     return status.state
 
 
@@ -59,7 +59,7 @@ def inner(folder: str, name: str) -> str:
 
 @dsl.pipeline(name="resumable")
 def resumable(folder: str, there: str) -> None:
-    with dsl.ExitHandler(tell()):
+    with dsl.ExitHandler(report()):
         first = work(folder=folder, name="first").set_caching_options(False)
         nested = inner(folder=folder, name="nested")
         checked = fail_unless(there=there, data=first.outputs["data"])
@@ -86,7 +86,7 @@ def test_a_failed_run_is_resumed_with_the_steps_that_had_not_succeeded(
     folder.mkdir()
     failed = execute(resumable, {"folder": str(folder), "there": str(there)}, run_id="again", use_cache=False)
     assert failed["state"] == "FAILED"
-    assert task(failed, "tell")["outputs"]["parameters"]["Output"] == "FAILED"
+    assert task(failed, "report")["outputs"]["parameters"]["Output"] == "FAILED"
     assert count(folder) == ONCE
     there.touch()
     # The compiled file may be deleted: the run has a copy.
@@ -94,12 +94,12 @@ def test_a_failed_run_is_resumed_with_the_steps_that_had_not_succeeded(
     record = localvertex.resume("again", options=localvertex.Options(work_dir=work_dir, use_cache=False))
     assert record["state"] == "SUCCEEDED"
     assert count(folder) == {**ONCE, "last-nested-nested-first": 1}
-    assert task(record, "tell")["outputs"]["parameters"]["Output"] == "SUCCEEDED"
+    assert task(record, "report")["outputs"]["parameters"]["Output"] == "SUCCEEDED"
     states = {each["path"]: each["restored"] for each in record["tasks"] if each["kind"] == "step"}
     assert {path for path, restored in states.items() if not restored} == {
         "exit-handler-1/fail-unless",
         "exit-handler-1/work-4",
-        "tell",
+        "report",
     }
     before, after = (task(each, "exit-handler-1/work") for each in (failed, record))
     kept = ("outputs", "start_time", "end_time", "log", "attempts", "exit_code")

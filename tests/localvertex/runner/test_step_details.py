@@ -19,8 +19,8 @@ def fail(text: str) -> None:
     raise ValueError(text)
 
 
-@dsl.pipeline(name="told")
-def told() -> None:
+@dsl.pipeline(name="placeholders")
+def placeholders() -> None:
     echo(
         text=f"{dsl.PIPELINE_JOB_NAME_PLACEHOLDER}|{dsl.PIPELINE_TASK_NAME_PLACEHOLDER}|{dsl.PIPELINE_TASK_ID_PLACEHOLDER}|"
         f"{dsl.PIPELINE_JOB_ID_PLACEHOLDER}|{dsl.PIPELINE_ROOT_PLACEHOLDER}|{dsl.PIPELINE_JOB_RESOURCE_NAME_PLACEHOLDER}"
@@ -30,9 +30,9 @@ def told() -> None:
 def test_inputs_may_contain_placeholders_of_the_job_and_the_task(
     execute: Execute, task: FindTask, work_dir: Path
 ) -> None:
-    record = execute(told, run_id="told")
+    record = execute(placeholders, run_id="placeholders")
     job, name, task_id, job_id, root, resource = task(record, "echo")["outputs"]["parameters"]["Output"].split("|")
-    assert (job, name, root) == ("told", "a fine name", str(work_dir))
+    assert (job, name, root) == ("placeholders", "a fine name", str(work_dir))
     assert (job_id, resource) == (record["uuid"], record["resource_name"])
     assert task_id.isdigit()
     assert task_id != job_id
@@ -87,10 +87,10 @@ def exit_tasks(text: str = "no") -> None:
 def test_each_exit_handler_has_its_own_exit_task_which_may_be_a_pipeline(execute: Execute, task: FindTask) -> None:
     record = execute(exit_tasks)
     assert record["state"] == "FAILED"
-    told = [
+    states = [
         task(record, name)["outputs"]["parameters"]["Output"] for name in ("state-of", "state-of-2", "clean-up/echo")
     ]
-    assert told == ["first: FAILED", "second: SUCCEEDED", "no and done"]
+    assert states == ["first: FAILED", "second: SUCCEEDED", "no and done"]
 
 
 @dsl.component(**STEP)

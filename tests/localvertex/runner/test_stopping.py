@@ -76,7 +76,7 @@ def running(compiled: Compile, tmp_path: Path) -> Iterator[StartRun]:
             process.communicate()
 
 
-def gone(processes: list[psutil.Process]) -> bool:
+def have_ended(processes: list[psutil.Process]) -> bool:
     return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
 
 
@@ -89,7 +89,7 @@ def test_a_signal_stops_every_process_and_is_recorded(
     process.send_signal(number)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == code, output
-    assert gone(children)
+    assert have_ended(children)
     record = json.loads((tmp_path / "runs" / "stopped" / "run.json").read_text())
     assert record["state"] == "CANCELLED"
     assert record["stopped_by_signal"] == number
@@ -102,7 +102,7 @@ def test_processes_that_ignore_sigterm_are_killed_after_the_grace_time(running: 
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130
-    assert gone(children)
+    assert have_ended(children)
 
 
 def test_a_second_ctrl_c_does_not_wait_for_the_grace_time(running: StartRun) -> None:
@@ -112,14 +112,14 @@ def test_a_second_ctrl_c_does_not_wait_for_the_grace_time(running: StartRun) -> 
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
-    assert gone(children)
+    assert have_ended(children)
 
 
 def test_a_killed_runner_leaves_no_orphan_and_its_run_shows_as_failed(running: StartRun, command: Command) -> None:
     process, children = running("--grace", "0.3", stubborn=True)
     process.kill()
     process.communicate()
-    wait_until(lambda: gone(children), "orphans remain")
+    wait_until(lambda: have_ended(children), "orphans remain")
     shown = command("list").stdout
     assert "stopped" in shown
     assert "FAILED" in shown
@@ -130,7 +130,7 @@ def test_a_suspended_process_is_ended_too(running: StartRun) -> None:
     os.kill(children[0].pid, signal.SIGSTOP)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
-    assert gone(children)
+    assert have_ended(children)
 
 
 @dsl.component(**STEP)

@@ -94,11 +94,11 @@ def test_a_placeholder_without_a_value_is_an_error_that_names_it(template: str, 
 def test_inside_json_strings_values_are_escaped_and_outside_they_are_json() -> None:
     template = """{"a": "<{{$.inputs.parameters['text']}}>", "b": {{$.inputs.parameters['names']}}, "quote\\"": "x",
         "c": "{{$.inputs.parameters['text'].json_escape[1]}}", "n": {{$.inputs.parameters['n']}}}"""
-    told = []
-    decoded = json.loads(resolve_json_template(template, SCOPE, told.append), strict=False)
+    escaped = []
+    decoded = json.loads(resolve_json_template(template, SCOPE, escaped.append), strict=False)
     text = SCOPE.executor_input["inputs"]["parameterValues"]["text"]
     assert decoded == {"a": f"<{text}>", "b": ["a", {"b": 'q"'}], 'quote"': "x", "c": text, "n": 3}
-    assert told == [".inputs.parameters['text']"]
+    assert escaped == [".inputs.parameters['text']"]
 
 
 def test_structures_are_resolved_at_any_depth_and_keep_their_types() -> None:
