@@ -79,7 +79,7 @@ def prune(
     ]
 
 
-def handover(now: datetime) -> datetime:
+def _handover(now: datetime) -> datetime:
     """Return the moment of a replacement: second 30 of a minute, where no cron fires, at least 30 s from now."""
     moment = (now + _MARGIN).replace(second=30, microsecond=0)
     return moment if moment >= now + _MARGIN else moment + timedelta(minutes=1)
@@ -108,7 +108,7 @@ def _plan_one(schedule: Schedule, managed: list[dict[str, Any]], now: datetime) 
     if over:
         return _retire(others, schedule, now, now)
     replaced = [each for each in others if each["state"] != "COMPLETED"]
-    begin = handover(now) if replaced or not schedule.enabled else now
+    begin = _handover(now) if replaced or not schedule.enabled else now
     target: dict[str, Any] = {"name": schedule.name, "location": schedule.location}
     reason = "its pipeline, parameters or account changed" if replaced else "new"
     changes = [Change(verb="create", body=_body(schedule, begin, now), reason=reason, **target)]
