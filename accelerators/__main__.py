@@ -14,7 +14,7 @@ Check jobs against the machines, GPUs and regions of Vertex AI training before t
   suggest  list the machines for a GPU, and what to try when it is out of stock
   convert  turn a config.yaml or gcloud command of AI Platform Training into a Vertex AI custom job
 """
-_EPILOGUE = "Run `python -m accelerators COMMAND --help` for details. The tables are dated; see docs/accelerators.md."
+_EPILOGUE = "Run `python -m accelerators COMMAND --help` for details. docs/accelerators.md explains the tables."
 _COMMANDS = ("check", "table", "suggest", "convert")
 
 

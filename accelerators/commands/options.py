@@ -24,7 +24,7 @@ def parser(name: str, description: str, epilog: str) -> cli.Parser:
 
 def add_format(made: argparse.ArgumentParser) -> None:
     """Add --format."""
-    made.add_argument("--format", choices=("text", "json"), default="text", help="json is for programs (default: text)")
+    made.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
 
 
 def add_today(made: argparse.ArgumentParser) -> None:

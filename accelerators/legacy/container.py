@@ -41,7 +41,7 @@ class Task:
             message = f"missing; replace {_IMAGE_PLACEHOLDER} with your container image"
             self.report.add("decide", "masterConfig.imageUri", message)
         elif re.match(r"(\w+\.)?gcr\.io/", image):
-            message = f"{image}: Artifact Registry serves Container Registry addresses now; check that it can be pulled"
+            message = f"{image}: Container Registry moved to Artifact Registry; check that the image can be pulled"
             self.report.add("doubtful", "imageUri", message)
         spec: dict[str, Any] = {"image_uri": image}
         if config.get("containerCommand"):

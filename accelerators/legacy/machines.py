@@ -120,7 +120,7 @@ class MachineConverter:
             self.report.add("decide", f"{role}Type", message)
             return machine
         if not self.replace_retired:
-            message = f"{ended}; proposed: {successor} (applied with --replace-retired)"
+            message = f"{ended}; proposed: {successor} (pass --replace-retired to apply it)"
             self.report.add("decide", f"{role} accelerator", message)
             return machine
         self.report.add("changed", f"{role} accelerator", f"{ended}: {machine} becomes {successor} (--replace-retired)")
