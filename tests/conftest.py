@@ -22,7 +22,7 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ.setdefault("PYTHONHASHSEED", "0")
 # Cloud Storage is on loopback here: few attempts, milliseconds apart (to which TensorFlow adds up to one second).
-os.environ.setdefault("GCS_RETRY_CONFIG_MAX_RETRIES", "3")
+os.environ.setdefault("GCS_RETRY_CONFIG_MAX_RETRIES", "2")
 os.environ.setdefault("GCS_RETRY_CONFIG_INIT_DELAY_TIME_US", "1000")
 os.environ.setdefault("GCS_RETRY_CONFIG_MAX_DELAY_TIME_US", "20000")
 # Set by the `make test` that runs this; a make started by a test would take itself for a part of it.
