@@ -4,14 +4,11 @@ import json
 import tarfile
 from pathlib import Path
 
-import pytest
-
 from tests.support.modules import run_module
 
 NAMES = ("run_id", "final_step", "batch_digests")
 
 
-@pytest.mark.slow
 def test_a_killed_run_of_an_older_version_resumes_with_the_same_batches(repository: Path, tmp_path: Path) -> None:
     with tarfile.open(repository / "tests" / "data" / "before_rooms" / "killed_run.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
