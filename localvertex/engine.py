@@ -22,7 +22,7 @@ from localvertex.runner import container_images
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
 from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.runner.refusals import refusals
-from localvertex.show.display import Display, Silent
+from localvertex.show.display import Display
 from localvertex.state import record, run_folder
 from localvertex.state.run_folder import check_run_id, new_run_id
 from localvertex.state.runs import find_readable
@@ -84,7 +84,7 @@ def prepare(
         new_run_id(file.pipeline.name, work_dir) if options.run_id is None else check_run_id(options.run_id, work_dir)
     )
     return PipelineRun(
-        file, values, new_job_fields(run_id, work_dir, options), options=options, display=display or Silent()
+        file, values, new_job_fields(run_id, work_dir, options), options=options, display=display or Display()
     )
 
 
@@ -119,7 +119,7 @@ def prepare_resume(name: str, *, options: Options | None = None, display: Displa
             content["parameters"],
             earlier_job_fields(content),
             options=options,
-            display=display or Silent(),
+            display=display or Display(),
             earlier=content,
             hold=hold,
         )

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.live import Live as RichLive
@@ -15,50 +15,26 @@ from localvertex.show.summary import state_text
 from localvertex.state.task import State, Task
 
 
-class Display(Protocol):
-    """Listens to a run. `warned` and `reported` may be called from any thread, the rest from the scheduler's."""
+class Display:
+    """Receives the progress of a run and shows nothing. Any thread may call `warned` and `reported`."""
 
     def started(self, run_dir: Path, root: Task) -> None:
         """Receive the start of the run; `root` will be filled with tasks."""
-        ...
 
     def changed(self, task: Task) -> None:
         """Receive a change of a task's state."""
-        ...
 
     def warned(self, text: str) -> None:
         """Receive a difference from the service."""
-        ...
 
     def reported(self, text: str) -> None:
         """Receive an event within a step, for example the failure of a replica."""
-        ...
 
     def ended(self, record: dict[str, Any]) -> None:
         """Receive the record at the end of the run."""
-        ...
 
 
-class Silent:
-    """Shows nothing."""
-
-    def started(self, run_dir: Path, root: Task) -> None:
-        """Show nothing."""
-
-    def changed(self, task: Task) -> None:
-        """Show nothing."""
-
-    def warned(self, text: str) -> None:
-        """Show nothing."""
-
-    def reported(self, text: str) -> None:
-        """Show nothing."""
-
-    def ended(self, record: dict[str, Any]) -> None:
-        """Show nothing."""
-
-
-class Lines:
+class Lines(Display):
     """Prints one line for each state that a step reaches, for logs and pipes."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
@@ -82,11 +58,8 @@ class Lines:
         """Print one line."""
         self._write(text)
 
-    def ended(self, record: dict[str, Any]) -> None:
-        """Print nothing; the summary follows."""
 
-
-class Live:
+class Live(Display):
     """A table of the running steps that rich redraws four times per second."""
 
     def __init__(self) -> None:
