@@ -16,6 +16,7 @@ from kfp.dsl import Collected, ConcatPlaceholder, Dataset, IfPresentPlaceholder,
 import localvertex
 from localvertex.engine import open_pipeline
 from localvertex.errors import Refused
+from tests.support.documents import fields
 from tests.support.runs import STEP, Execute
 
 
@@ -119,12 +120,6 @@ VALUES: list[Any] = [
     ["\0"],
     [{}],
 ]
-
-
-def fields(node: Any) -> list[tuple[Any, Any]]:
-    """Return every field of a decoded document as its container and key."""
-    keys = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
-    return [(node, key) for key in keys] + [field for key in keys for field in fields(node[key])]
 
 
 def damage(document: Any, chance: random.Random) -> None:

@@ -13,6 +13,7 @@ from kfp import dsl
 
 import localvertex
 from localvertex.engine import open_pipeline
+from tests.support.documents import fields
 from tests.support.runs import STEP, Command
 from userinput.reading import MAX_BYTES
 
@@ -277,12 +278,6 @@ NUM_DAMAGED = 50
 
 MIN_REFUSED = 40
 """Of the damaged specs; the rest has only other values, such as another default."""
-
-
-def fields(node: Any) -> list[tuple[Any, Any]]:
-    """Return every field of a decoded document as its container and key."""
-    keys = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
-    return [(node, key) for key in keys] + [field for key in keys for field in fields(node[key])]
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -192,8 +192,9 @@ def test_steps_run_without_a_killed_server(
     assert forks == []
 
 
-def test_no_server_outlives_its_run(execute: Execute) -> None:
+def test_no_server_outlives_its_run(execute: Execute, forks: list[str]) -> None:
     execute(several)
+    assert forks
     servers = [each for each in psutil.Process().children(recursive=True) if forked_steps.SERVER in each.cmdline()]
     assert servers == []
 
