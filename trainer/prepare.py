@@ -44,7 +44,7 @@ def prepare(
         output_directory: A folder that does not exist yet or is empty, local or gs://.
         report_path: File for the HTML report.
         image_size: Height and width of the prepared images in pixels.
-        max_examples: Sample about this many images, evenly over the classes; 0: all.
+        max_examples: Use at most this many images, evenly over the classes; 0: all.
         seed: Decides the splits and the sample.
         max_bad_fraction: Fraction of images that may be unreadable; they are skipped, counted and named.
 
@@ -189,7 +189,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--report", default="", metavar="FILE", help="HTML report [OUTPUT_DIRECTORY.html]")
     parser.add_argument("--image-size", type=int, default=32, metavar="PIXELS", help="height and width [%(default)s]")
     parser.add_argument(
-        "--max-examples", type=int, default=0, metavar="N", help="sample about N images; 0: all [%(default)s]"
+        "--max-examples", type=int, default=0, metavar="N", help="use at most N images; 0: all [%(default)s]"
     )
     parser.add_argument("--seed", type=int, default=0, help="decides the splits and the sample [%(default)s]")
     allowed = "fraction of images that may be unreadable [%(default)s]"
