@@ -166,4 +166,4 @@ def test_results_pass_check_or_need_a_decision(data: Path) -> None:
         if "job_spec" in done.job:
             assert done.findings == check_custom_job(done.job, region=done.region, today=TODAY)
         errors = [finding for finding in done.findings if finding.severity == "error"]
-        assert not errors or done.needs_decision
+        assert not errors or done.report.needs_decision

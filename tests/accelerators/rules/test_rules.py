@@ -61,8 +61,8 @@ def rules_in_the_code() -> set[str]:
 def rule_arguments(call: ast.Call) -> list[ast.expr]:
     """Return the arguments of a call that name a rule: of Finding, Job.note, Reading.error and Reading._wrong."""
     name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    place = {"note": 0, "error": 0, "_wrong": 3}.get(name, len(call.args))
-    return [*call.args[place : place + 1], *(keyword.value for keyword in call.keywords if keyword.arg == "rule")]
+    position = {"note": 0, "error": 0, "_wrong": 3}.get(name, len(call.args))
+    return [*call.args[position : position + 1], *(keyword.value for keyword in call.keywords if keyword.arg == "rule")]
 
 
 def constant(node: ast.expr) -> str:
