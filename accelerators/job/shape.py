@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accelerators.job.finding import Finding
-from accelerators.job.run_time import AtRunTime
+from accelerators.job.values import RuntimeValue
 from accelerators.job.schema import ENUMS, MESSAGES, OUTPUT, REPEATED
 from userinput.spelling import did_you_mean, listed, quoted, snake
 
 _MISSING = object()
 # In the place of a value of the wrong type: no further rule stumbles over it.
-_UNREADABLE = AtRunTime(origin="a value of the wrong type")
+_UNREADABLE = RuntimeValue(origin="a value of the wrong type")
 _DURATION = re.compile(r"(-?\d{1,12})(?:\.\d{1,9})?s")
 _WORD = re.compile(r"[a-z_0-9]+")
 _INTEGER = re.compile(r"[+-]?\d{1,19}")
@@ -73,7 +73,7 @@ class Reading:
         return name
 
     def _value(self, value: object, kind: str, where: str) -> Any:
-        if isinstance(value, AtRunTime):
+        if isinstance(value, RuntimeValue):
             return value
         if kind.startswith(REPEATED):
             return self._list(value, kind[1:], where)
@@ -152,7 +152,7 @@ class Reading:
             return self._wrong(value, "a mapping of names to texts", where)
         return {
             self._string(key, where): inner
-            if isinstance(inner, AtRunTime)
+            if isinstance(inner, RuntimeValue)
             else self._string(inner, _one_line(f"{where}.{key}"))
             for key, inner in value.items()
         }

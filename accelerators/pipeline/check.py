@@ -6,7 +6,7 @@ from typing import Any
 
 from accelerators.catalogue.catalogue import Catalogue, load_catalogue
 from accelerators.job.finding import Finding
-from accelerators.job.run_time import AtRunTime
+from accelerators.job.values import RuntimeValue
 from accelerators.job.shape import Reading
 from accelerators.pipeline.graph import Graph
 from accelerators.pipeline.payload import Payload, build
@@ -131,12 +131,12 @@ def _artifacts(payload: Payload) -> list[Finding]:
 
 
 def _origin(value: object) -> str:
-    return value.origin if isinstance(value, AtRunTime) else quoted(value)
+    return value.origin if isinstance(value, RuntimeValue) else quoted(value)
 
 
 def _remarks(payload: Payload, path: str, seen: Examination) -> None:
     pools = mapping(payload.job.get(path)).get("worker_pool_specs")
-    if isinstance(pools, AtRunTime):
+    if isinstance(pools, RuntimeValue):
         message = f"the worker pools are {pools.origin}; what is only known at run time was not checked"
         where = payload.place(f"{path}.worker_pool_specs")
         seen.findings.append(Finding(rule="not-checked", severity="warning", where=where, message=message))

@@ -1,27 +1,73 @@
 """The steps of a compiled pipeline with the values that reach them, through nested dags."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
-from accelerators.job.run_time import AtRunTime
-from accelerators.pipeline.step import Step, Value, mapping
+from accelerators.job.values import RuntimeValue
+from compiled.payload import expand
+from compiled.spec import Component, Container, Dag, ParameterSource, Pipeline, TaskSpec
 from userinput.errors import UserError
 
 MAX_TASKS = 20_000
-"""A pipeline whose nested dags unfold to more tasks is refused: it was made to be slow."""
+"""A pipeline whose nested dags unfold to more tasks is refused: it was written to be slow."""
 _MAX_DEPTH = 40
+_LAUNCHER = re.compile(r"google_cloud_pipeline_components\.container\.[\w.]+launcher")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """What reaches an input of a step."""
+
+    value: Any
+    """A plain value or a RuntimeValue."""
+    path: str
+    """Where in the file it is."""
+    default_of: tuple[str, ...] = ()
+    """The pipeline parameter whose default it is."""
+    is_artifact: bool = False
+    """It is an artifact in the place of a parameter."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One task that runs a container."""
+
+    name: str
+    path: str
+    """Path of the task, e.g. "root.dag.tasks.train"."""
+    container: Container
+    inputs: dict[str, Value]
+    """What the task is given, and the component's own defaults for the rest."""
+    given: frozenset[str]
+    """Names of the inputs that the task itself sets."""
+    is_cached: bool
+
+    @property
+    def is_google_cloud(self) -> bool:
+        """Whether it is a Google Cloud component, whose container only starts a job elsewhere."""
+        return any(_LAUNCHER.search(word) for word in self.container.command)
+
+    def argument(self, name: str) -> str:
+        """Return the word after a flag in the container's arguments, e.g. of "--type"; empty without the flag."""
+        present = {name for name, held in self.inputs.items() if held.value is not None}
+        try:
+            words = expand(self.container.args, present)
+        except UserError:
+            words = list(self.container.args)
+        return next((after for flag, after in pairwise(words) if flag == name), "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Scope:
     """One dag: its tasks and what came into it."""
 
-    tasks: dict[str, Any]
+    dag: Dag
     inputs: dict[str, Value]
-    where: str
     names: tuple[str, ...] = ()
-    """Components on the way from the root, so that one that holds itself is seen."""
+    """Components on the way from the root, so that one that contains itself is found."""
 
 
 @dataclass(kw_only=True)
@@ -29,139 +75,103 @@ class Graph:
     """A compiled pipeline.
 
     Attributes:
-        spec: The parsed pipeline spec.
-        parameters: Values of root parameters that replace the defaults, as a PipelineJob carries them.
+        pipeline: The pipeline as far as it could be read.
+        parameters: Values of root parameters that replace the defaults, as a PipelineJob has them.
     """
 
-    spec: dict[str, Any]
+    pipeline: Pipeline
     parameters: dict[str, Any] = field(default_factory=dict)
     _visited: int = 0
 
     def steps(self) -> Iterator[Step]:
-        """Yield every step that runs a container, nested dags included.
+        """Yield every step that runs a container, those of nested dags included.
 
         Raises:
-            UserError: If the dags unfold to an unreasonable number of tasks or into themselves.
+            UserError: The dags unfold to an unreasonable number of tasks, or one contains itself.
         """
-        root = mapping(self.spec.get("root"))
-        scope = _Scope(tasks=mapping(mapping(root.get("dag")).get("tasks")), inputs=self._roots(root), where="root.dag")
-        yield from self._walk(scope)
+        yield from self._walk(_Scope(dag=self.pipeline.root.dag or Dag(tasks={}), inputs=self._root_inputs()))
 
-    def _roots(self, root: dict[str, Any]) -> dict[str, Value]:
+    def _root_inputs(self) -> dict[str, Value]:
         inputs: dict[str, Value] = {}
-        for name, definition in mapping(mapping(root.get("inputDefinitions")).get("parameters")).items():
-            where = f"root.inputDefinitions.parameters.{name}"
+        for name, declared in self.pipeline.root.input_parameters.items():
+            path = f"root.inputDefinitions.parameters.{name}"
             if name in self.parameters:
-                inputs[name] = Value(value=self.parameters[name], where=f"runtimeConfig.parameterValues.{name}")
-            elif "defaultValue" in mapping(definition):
-                value = _as_declared(definition["defaultValue"], definition)
-                inputs[name] = Value(value=value, where=f"{where}.defaultValue", default_of=(name,))
+                inputs[name] = Value(value=self.parameters[name], path=f"runtimeConfig.parameterValues.{name}")
+            elif declared.default is not None:
+                inputs[name] = Value(value=declared.default, path=f"{path}.defaultValue", default_of=(name,))
             else:
-                unknown = AtRunTime(origin=f"parameter {name!r}, which has no default")
-                inputs[name] = Value(value=unknown, where=where)
+                unknown = RuntimeValue(origin=f"parameter {name!r}, which has no default")
+                inputs[name] = Value(value=unknown, path=path)
         return inputs
 
     def _walk(self, scope: _Scope) -> Iterator[Step]:
-        components, executors = mapping(self.spec.get("components")), self._executors()
-        for name, task in scope.tasks.items():
+        for task in scope.dag.tasks.values():
             self._count()
-            reference = mapping(mapping(task).get("componentRef")).get("name")
-            component = mapping(components.get(reference)) if isinstance(reference, str) else {}
-            where = f"{scope.where}.tasks.{name}"
-            inputs, given = self._inputs(mapping(task), component, str(reference), scope, where)
-            if "dag" in component:
-                yield from self._nested(component, str(reference), inputs, scope)
-            label = component.get("executorLabel")
-            container = mapping(mapping(executors.get(label)).get("container")) if isinstance(label, str) else {}
-            if container:
+            component = self._component(task)
+            inputs = self._inputs(task, component, scope)
+            if component.dag is not None:
+                yield from self._nested(component, component.dag, inputs, scope)
+            executor = self.pipeline.executors.get(component.executor)
+            if isinstance(executor, Container):
                 yield Step(
-                    name=str(name),
-                    where=where,
-                    container=container,
-                    container_where=f"deploymentSpec.executors.{label}.container",
+                    name=task.name,
+                    path=task.path,
+                    container=executor,
                     inputs=inputs,
-                    given=frozenset(given),
-                    cached=mapping(mapping(task).get("cachingOptions")).get("enableCache") is True,
+                    given=frozenset(task.parameters),
+                    is_cached=task.enable_cache,
                 )
 
-    def _nested(self, component: dict[str, Any], name: str, inputs: dict[str, Value], scope: _Scope) -> Iterator[Step]:
+    def _nested(self, component: Component, dag: Dag, inputs: dict[str, Value], scope: _Scope) -> Iterator[Step]:
+        name = component.name
         if name in scope.names or len(scope.names) >= _MAX_DEPTH:
-            raise UserError(f"component {name!r} contains itself or is nested too deeply; that is no pipeline")
-        tasks = mapping(mapping(component.get("dag")).get("tasks"))
-        inner = _Scope(tasks=tasks, inputs=inputs, where=f"components.{name}.dag", names=(*scope.names, name))
-        yield from self._walk(inner)
+            raise UserError(f"component {name!r} contains itself or is nested too deeply; no pipeline can run so")
+        yield from self._walk(_Scope(dag=dag, inputs=inputs, names=(*scope.names, name)))
 
     def _count(self) -> None:
         self._visited += 1
         if self._visited > MAX_TASKS:
-            raise UserError(f"the nested dags unfold to more than {MAX_TASKS} tasks; that is no pipeline")
+            raise UserError(f"the nested dags unfold to more than {MAX_TASKS} tasks; no pipeline can run so")
 
-    def _executors(self) -> dict[str, Any]:
-        return mapping(mapping(self.spec.get("deploymentSpec")).get("executors"))
+    def _component(self, task: TaskSpec) -> Component:
+        return self.pipeline.components.get(task.component) or Component(name=task.component)
 
-    def _inputs(
-        self, task: dict[str, Any], component: dict[str, Any], name: str, scope: _Scope, where: str
-    ) -> tuple[dict[str, Value], set[str]]:
-        definitions = mapping(mapping(component.get("inputDefinitions")).get("parameters"))
-        base = f"components.{name}.inputDefinitions.parameters"
-        inputs = {
-            key: Value(value=mapping(definition)["defaultValue"], where=f"{base}.{key}.defaultValue")
-            for key, definition in definitions.items()
-            if "defaultValue" in mapping(definition)
+    def _inputs(self, task: TaskSpec, component: Component, scope: _Scope) -> dict[str, Value]:
+        base = f"{component.path}.inputDefinitions.parameters"
+        defaults = {
+            name: Value(value=declared.default, path=f"{base}.{name}.defaultValue")
+            for name, declared in component.input_parameters.items()
+            if declared.default is not None
         }
-        given = mapping(mapping(task.get("inputs")).get("parameters"))
-        for key, source in given.items():
-            value = self._resolve(mapping(source), scope, f"{where}.inputs.parameters.{key}")
-            inputs[key] = value
-        return inputs, set(given)
+        return defaults | {name: self._resolve(source, scope) for name, source in task.parameters.items()}
 
-    def _resolve(self, source: dict[str, Any], scope: _Scope, where: str, depth: int = 0) -> Value:
-        if "runtimeValue" in source:
-            return _constant(mapping(source["runtimeValue"]), scope, f"{where}.runtimeValue")
-        if source.get("parameterExpressionSelector"):
-            return Value(value=AtRunTime(origin="a part of another value"), where=where)
-        name = source.get("componentInputParameter")
-        if isinstance(name, str):
-            unknown = Value(value=AtRunTime(origin=f"input {name!r}"), where=where)
-            return scope.inputs.get(name, unknown)
-        output = mapping(source.get("taskOutputParameter"))
-        return self._output(output, scope, where, depth) if output else Value(value=_LATER, where=where)
+    def _resolve(self, source: ParameterSource, scope: _Scope, depth: int = 0) -> Value:
+        if source.selector:
+            return Value(value=RuntimeValue(origin="a part of another value"), path=source.path)
+        if source.constant is not None:
+            return Value(value=source.constant, path=source.path)
+        if source.input is not None:
+            unknown = Value(value=RuntimeValue(origin=f"input {source.input!r}"), path=source.path)
+            return scope.inputs.get(source.input, unknown)
+        if source.producer:
+            return self._output(source.producer, source, scope, depth)
+        return Value(value=RuntimeValue(origin="the running pipeline"), path=source.path)
 
-    def _output(self, output: dict[str, Any], scope: _Scope, where: str, depth: int) -> Value:
-        producer, key = str(output.get("producerTask")), str(output.get("outputParameterKey"))
-        task = mapping(scope.tasks.get(producer))
-        reference = mapping(task.get("componentRef")).get("name")
-        component = mapping(mapping(self.spec.get("components")).get(reference)) if isinstance(reference, str) else {}
-        outputs = mapping(component.get("outputDefinitions"))
-        path = f"{scope.where}.tasks.{producer}"
+    def _output(self, producer: str, source: ParameterSource, scope: _Scope, depth: int) -> Value:
+        task = scope.dag.tasks.get(producer)
+        component = self._component(task) if task else Component(name="")
         inputs: dict[str, Value] = {}
-        if depth == 0:
-            given = mapping(mapping(task.get("inputs")).get("parameters"))
-            for name, source in given.items():
-                inputs[name] = self._resolve(mapping(source), scope, f"{path}.inputs.parameters.{name}", depth + 1)
+        if task and depth == 0:
+            inputs = {name: self._resolve(inner, scope, depth + 1) for name, inner in task.parameters.items()}
+        origin = f"output {source.output!r} of step {producer!r}"
         return Value(
-            value=AtRunTime(origin=f"output {key!r} of step {producer!r}", producer=path, step_inputs=inputs),
-            where=where,
-            is_artifact=key in mapping(outputs.get("artifacts")) and key not in mapping(outputs.get("parameters")),
+            value=RuntimeValue(origin=origin, producer=task.path if task else "", step_inputs=inputs),
+            path=source.path,
+            is_artifact=source.output in component.output_artifacts
+            and source.output not in component.output_parameters,
         )
 
 
-_LATER = AtRunTime(origin="the running pipeline")
-
-
-def _constant(runtime_value: dict[str, Any], scope: _Scope, where: str) -> Value:
-    if "constant" in runtime_value:
-        return Value(value=runtime_value["constant"], where=f"{where}.constant")
-    # Schema 2.0.0 (kfp 1.8) wraps constants by type.
-    wrapped = mapping(runtime_value.get("constantValue"))
-    for kind, value in wrapped.items():
-        plain = int(value) if kind == "intValue" and str(value).lstrip("-").isdecimal() else value
-        return Value(value=plain, where=f"{where}.constantValue.{kind}")
-    name = runtime_value.get("runtimeParameter")
-    return scope.inputs.get(str(name), Value(value=_LATER, where=where))
-
-
-def _as_declared(value: Any, definition: Mapping[str, Any]) -> Any:
-    """Turn the 1.0 that compiled files hold for a NUMBER_INTEGER back into 1."""
-    is_integer = definition.get("parameterType") == "NUMBER_INTEGER"
-    return int(value) if is_integer and isinstance(value, float) and value.is_integer() else value
+def mapping(value: Any) -> dict[str, Any]:
+    """Return the value if it is a mapping, an empty one otherwise."""
+    return value if isinstance(value, dict) else {}

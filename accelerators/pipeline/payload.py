@@ -7,27 +7,25 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from accelerators.job.run_time import AtRunTime
-from accelerators.pipeline.step import Step, Value, mapping
+from accelerators.job.values import RuntimeValue
+from accelerators.pipeline.graph import Step, Value, mapping
+from compiled.payload import INPUT_PARAMETER, decoded
 
-_INPUT = re.compile(r"\{\{\$\.inputs\.parameters\['([^']+)'\]\}\}")
-# In the payload a placeholder for a list or number stands without quotes: {"worker_pool_specs": {{$.inputs...}}}.
-_BARE = re.compile(r"([:\[,]\s*)(\{\{\$\.inputs\.parameters\['[^']+'\]\}\})")
 _LAST = re.compile(r"(^|\.)[^.\[]+$|\[\d+\]$")
 _LOCATION = "{{$.pipeline_google_cloud_location}}"
 
 MACHINE_INPUTS = ("machine_type", "accelerator_type", "accelerator_count")
-"""A step with an input of such a name is taken for one that plans the machines."""
+"""A step with an input of such a name is assumed to plan the machines."""
 
 
 @dataclass(kw_only=True)
 class Payload:
-    """A job with, for every part, where it comes from.
+    """A job, and for every part of it where it comes from.
 
     Attributes:
-        job: CustomJob or HyperparameterTuningJob fields; parts that no file holds are AtRunTime.
+        job: Fields of a CustomJob or HyperparameterTuningJob; parts that are not in the file are a RuntimeValue.
         region: Region of the job; empty when it is the pipeline's own.
-        origins: Path in the job -> the value that stands there.
+        origins: Path in the job -> the value at that path.
     """
 
     step: Step
@@ -35,19 +33,19 @@ class Payload:
     region: str = ""
     origins: dict[str, Value] = field(default_factory=dict)
 
-    def place(self, path: str) -> str:
-        """Return where in the pipeline file a path of the job stands."""
+    def path_in_file(self, path: str) -> str:
+        """Return the path in the pipeline file of a path in the job."""
         for head in _upwards(path):
             if head in self.origins:
-                return self.origins[head].where + path[len(head) :]
-        return f"{self.step.container_where}.args(--payload).{path}"
+                return self.origins[head].path + path[len(head) :]
+        return f"{self.step.container.path}.args(--payload).{path}"
 
     def defaults(self, path: str) -> list[str]:
-        """Return the pipeline parameters whose defaults decide what stands at and beside a path of the job."""
+        """Return the pipeline parameters whose defaults determine what is at and beside a path of the job."""
         beside, _, _ = path.rpartition(".")
         names = dict.fromkeys(self._defaults_below.get(beside or path, ()))
-        for place in _upwards(path):
-            held = self.origins.get(place)
+        for head in _upwards(path):
+            held = self.origins.get(head)
             names |= dict.fromkeys(held.default_of if held else ())
         return list(names)
 
@@ -56,12 +54,12 @@ class Payload:
         """Every path of the job -> the parameters with defaults at or below it."""
         below: dict[str, dict[str, None]] = {}
         for path, held in self.origins.items():
-            for place in _upwards(path) if held.default_of else ():
-                below.setdefault(place, {}).update(dict.fromkeys(held.default_of))
+            for head in _upwards(path) if held.default_of else ():
+                below.setdefault(head, {}).update(dict.fromkeys(held.default_of))
         return below
 
     def artifacts(self) -> list[str]:
-        """Return the paths of the job at which an artifact was put."""
+        """Return the paths of the job at which there is an artifact."""
         return [path for path, value in self.origins.items() if value.is_artifact]
 
 
@@ -75,7 +73,7 @@ def _upwards(path: str) -> Iterator[str]:
 def build(step: Step) -> Payload | None:
     """Return the job of a step, or None if its payload is not one that this module understands."""
     try:
-        template = json.loads(_BARE.sub(r'\1"\2"', step.argument("--payload")))
+        template = decoded(step.argument("--payload"))
     except (ValueError, RecursionError):
         return None
     if not isinstance(template, dict):
@@ -84,7 +82,7 @@ def build(step: Step) -> Payload | None:
     payload.job = mapping(_filled(template, payload, ""))
     location = _filled(step.argument("--location"), payload, "location")
     payload.region = location if isinstance(location, str) else ""
-    _planned(payload)
+    _add_planned_pools(payload)
     return payload
 
 
@@ -103,22 +101,22 @@ def _filled(value: Any, payload: Payload, path: str, depth: int = 0) -> Any:
 def _text(text: str, payload: Payload, path: str, depth: int) -> Any:
     if "{{$" not in text:
         return text
-    whole = _INPUT.fullmatch(text)
+    whole = INPUT_PARAMETER.fullmatch(text)
     if whole:
         return _input(whole.group(1), payload, path, depth)
-    parts = [_input(name, payload, path, depth) for name in _INPUT.findall(text)]
-    if len(parts) > 50 or any(isinstance(part, (AtRunTime, list, dict)) or part is None for part in parts):
-        return AtRunTime(origin="text with a value of the running pipeline")
+    parts = [_input(name, payload, path, depth) for name in INPUT_PARAMETER.findall(text)]
+    if len(parts) > 50 or any(isinstance(part, (RuntimeValue, list, dict)) or part is None for part in parts):
+        return RuntimeValue(origin="text with a value of the running pipeline")
     filled = iter(parts)
-    joined = _INPUT.sub(lambda _: str(next(filled)), text)
+    joined = INPUT_PARAMETER.sub(lambda _: str(next(filled)), text)
     origin = "the pipeline's own location" if joined == _LOCATION else "the running pipeline"
-    return AtRunTime(origin=origin) if "{{$" in joined else joined
+    return RuntimeValue(origin=origin) if "{{$" in joined else joined
 
 
 def _input(name: str, payload: Payload, path: str, depth: int) -> Any:
     held = payload.step.inputs.get(name)
     if held is None or depth > 3:
-        return None  # an optional input that nobody gave; kfp leaves it out
+        return None  # an optional input without a value; kfp leaves it out
     payload.origins[path] = held
     value = held.value
     if isinstance(value, str) and value[:1] in ("[", "{") and "{{$" not in value[:3]:
@@ -127,30 +125,30 @@ def _input(name: str, payload: Payload, path: str, depth: int) -> Any:
 
 
 def _parsed(text: str) -> Any:
-    """Return a list or mapping that older components take as JSON text."""
+    """Return a list or mapping from the JSON text that older components take."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
 
 
-def _planned(payload: Payload) -> None:
-    """Put the machine that a planning step is asked for where the pools will be, with its inputs' defaults."""
+def _add_planned_pools(payload: Payload) -> None:
+    """Fill in the machine that a planning step is given, where the job has that step's output as its pools."""
     spec = payload.job.get("job_spec")
     pools = mapping(spec).get("worker_pool_specs")
-    if not isinstance(pools, AtRunTime) or not any(name in pools.step_inputs for name in MACHINE_INPUTS):
+    if not isinstance(pools, RuntimeValue) or not any(name in pools.step_inputs for name in MACHINE_INPUTS):
         return
     path = "job_spec.worker_pool_specs"
     machine: dict[str, Any] = {}
     for name in MACHINE_INPUTS:
-        held = pools.step_inputs.get(name, Value(value=AtRunTime(origin="the planning step"), where=pools.producer))
-        # "" and 0 are how a parameter says "no accelerator".
+        held = pools.step_inputs.get(name, Value(value=RuntimeValue(origin="the planning step"), path=pools.producer))
+        # A parameter of "" or 0 means no accelerator.
         if held.value not in ("", 0):
             machine[name] = held.value
         payload.origins[f"{path}[0].machine_spec.{name}"] = held
-    later = AtRunTime(origin=pools.origin)
+    later = RuntimeValue(origin=pools.origin)
     mapping(spec)["worker_pool_specs"] = [
         {"machine_spec": machine, "replica_count": later, "container_spec": {"image_uri": later}}
     ]
-    payload.origins[f"{path}[0]"] = Value(value=None, where=f"{pools.producer}.inputs.parameters")
+    payload.origins[f"{path}[0]"] = Value(value=None, path=f"{pools.producer}.inputs.parameters")
     payload.origins[f"{path}[0].machine_spec"] = payload.origins[f"{path}[0]"]

@@ -13,7 +13,7 @@ class Value:
     """What reaches an input of a step."""
 
     value: Any
-    """A plain value or AtRunTime."""
+    """A plain value or RuntimeValue."""
     where: str
     """Path in the file of the place that holds it."""
     default_of: tuple[str, ...] = ()

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from accelerators.job.placeholder import is_placeholder
-from accelerators.job.run_time import AtRunTime, known
+from accelerators.job.values import is_placeholder
+from accelerators.job.values import RuntimeValue, known
 from accelerators.rules.job import Job, Pool
 from userinput.spelling import closest, listed
 
@@ -73,6 +73,6 @@ def _nearest_size(size_gb: int) -> str:
 
 def _hyperdisk(job: Job, pool: Pool, kind: object, path: str) -> None:
     machine = pool.machine.get("machine_type")
-    if machine in _HYPERDISK_MACHINES and not isinstance(kind, AtRunTime) and kind and kind != _DISK_TYPES[2]:
+    if machine in _HYPERDISK_MACHINES and not isinstance(kind, RuntimeValue) and kind and kind != _DISK_TYPES[2]:
         message = f"{kind} on {machine}, whose default is hyperdisk-balanced; omit disk_spec or use that type"
         job.note("disk-hyperdisk", "warning", f"{path}.boot_disk_type", message, (_DISK_TYPES[2],))

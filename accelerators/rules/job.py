@@ -8,7 +8,7 @@ from typing import Any
 from accelerators.catalogue.catalogue import Catalogue
 from accelerators.catalogue.nearest import Demand
 from accelerators.job.finding import Finding, Severity
-from accelerators.job.run_time import known
+from accelerators.job.values import known
 from userinput.spelling import quoted
 
 

@@ -3,7 +3,7 @@
 from accelerators.catalogue import nearest
 from accelerators.catalogue.catalogue import has_ended
 from accelerators.catalogue.nearest import SUCCESSORS, TOO_SMALL_FOR_GPUS, Demand
-from accelerators.job.run_time import AtRunTime, known
+from accelerators.job.values import RuntimeValue, known
 from accelerators.rules.job import Job, Pool
 from userinput.spelling import closest, listed
 
@@ -104,7 +104,7 @@ def _given_together(job: Job, pool: Pool, path: str) -> bool:
     """Check that type and count come together; return whether they can be compared with the machine."""
     machine = pool.machine
     count = machine.get("accelerator_count")
-    if isinstance(count, AtRunTime) or isinstance(machine.get("accelerator_type"), AtRunTime):
+    if isinstance(count, RuntimeValue) or isinstance(machine.get("accelerator_type"), RuntimeValue):
         return False
     if pool.accelerator and not count:
         found = "accelerator_count is 0 (the SDK then drops the GPU)" if count == 0 else "accelerator_count is missing"

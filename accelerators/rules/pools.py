@@ -1,6 +1,6 @@
 """Rules about the worker pools of a job: their number, their order, their roles and their replicas."""
 
-from accelerators.job.run_time import AtRunTime, known
+from accelerators.job.values import RuntimeValue, known
 from accelerators.rules.job import Job, Pool
 
 ROLES = ("primary", "workers", "parameter servers", "evaluators")
@@ -14,7 +14,7 @@ def check_pools(job: Job) -> None:
     """Check the list of pools, then every pool."""
     listed = job.spec.get("worker_pool_specs")
     path = f"{job.prefix}worker_pool_specs"
-    if isinstance(listed, AtRunTime):
+    if isinstance(listed, RuntimeValue):
         return
     if not listed or not isinstance(listed, list) or not listed[0]:
         message = "the first pool is empty or missing; a job needs worker_pool_specs[0] with a machine and a container"
@@ -48,7 +48,7 @@ def _gap(job: Job) -> None:
 def _replicas(job: Job, pool: Pool) -> None:
     count = pool.replica_count
     path = f"{pool.path}.replica_count"
-    if isinstance(count, AtRunTime):
+    if isinstance(count, RuntimeValue):
         return
     if count is None:
         job.note("replica-count", "warning", pool.path, "replica_count is missing; set it, e.g. to 1")

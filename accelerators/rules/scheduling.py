@@ -1,7 +1,7 @@
 """Rules about scheduling: FLEX_START, SPOT, restarts, reservations and time limits."""
 
 from accelerators.catalogue import nearest
-from accelerators.job.run_time import known
+from accelerators.job.values import known
 from accelerators.job.schema import ENUMS
 from accelerators.job.shape import seconds
 from accelerators.rules.job import Job, Pool

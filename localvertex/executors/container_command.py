@@ -5,13 +5,14 @@ import shutil
 import tempfile
 from typing import ClassVar
 
+from compiled.payload import PLACEHOLDER, mentioned_inputs
 from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.python_step import MODULE, bin_folder
 from localvertex.processes import logs
-from localvertex.values.arguments import expand_arguments, mentioned_inputs
-from localvertex.values.placeholders import PLACEHOLDER, Unresolvable
+from localvertex.values.arguments import expand_arguments
+from localvertex.values.placeholders import Unresolvable
 
 WARNING = (
     "commands of container components run on this machine, not in their images; "

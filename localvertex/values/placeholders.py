@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-PLACEHOLDER = re.compile(r"\{\{\$(.*?)\}\}", re.DOTALL)
+from compiled.payload import PLACEHOLDER, pieces
+
 KEYED = re.compile(
     r"""\.(?P<side>inputs|outputs)\.(?P<kind>parameters|artifacts)\[(?P<quote>['"])(?P<name>.*?)(?P=quote)\]"""
     r"""(?P<rest>(?:\.[A-Za-z_]+|\[(?:['"].*?['"])\])*)"""
@@ -66,33 +67,19 @@ def resolve_json_template(template: str, scope: Scope, on_escape: Callable[[str]
     placeholders for which the escaping matters: the service inserts the text unescaped.
     """
     parts: list[str] = []
-    position, is_in_string = 0, False
-    for match in PLACEHOLDER.finditer(template):
-        literal = template[position : match.start()]
-        is_in_string = ends_in_string(literal, is_in_string)
-        text = as_text(value_of(match[1], scope))
-        if is_in_string and not ESCAPE.search(match[1]):
+    for piece in pieces(template):
+        parts.append(piece.text)
+        if piece.placeholder is None:
+            continue
+        text = as_text(value_of(piece.placeholder, scope))
+        if piece.is_in_string and not ESCAPE.search(piece.placeholder):
             escaped = json.dumps(text, ensure_ascii=False)[1:-1]
             # A line feed is accepted: the launchers parse with `strict=False`.
             if escaped.replace("\\n", "\n") != text:
-                on_escape(match[1])
+                on_escape(piece.placeholder)
             text = escaped
-        parts += [literal, text]
-        position = match.end()
-    return "".join([*parts, template[position:]])
-
-
-def ends_in_string(text: str, is_in_string: bool) -> bool:
-    """Return whether a JSON string is open after this piece of text."""
-    is_escaped = False
-    for character in text:
-        if is_escaped:
-            is_escaped = False
-        elif character == "\\":
-            is_escaped = is_in_string
-        elif character == '"':
-            is_in_string = not is_in_string
-    return is_in_string
+        parts.append(text)
+    return "".join(parts)
 
 
 def resolve_structure(value: Any, scope: Scope, *, is_final: bool = True) -> Any:

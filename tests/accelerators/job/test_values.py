@@ -2,7 +2,7 @@
 
 import pytest
 
-from accelerators.job.placeholder import is_placeholder
+from accelerators.job.values import is_placeholder
 
 PLACEHOLDERS = [
     "placeholder/image-training-python:local",
