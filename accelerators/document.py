@@ -106,5 +106,5 @@ def _kind(document: Any, keys: set[str], name: str) -> tuple[str, Any, str, str]
 
 def _as_written(finding: Finding, reading: Reading, *, bare_list: bool) -> Finding:
     """Return the finding with its path spelt as in the file."""
-    path = reading.as_written(finding.where)
-    return replace(finding, where=path.removeprefix("worker_pool_specs") or "(the list)" if bare_list else path)
+    path = reading.as_written(finding.path)
+    return replace(finding, path=path.removeprefix("worker_pool_specs") or "(the list)" if bare_list else path)

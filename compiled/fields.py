@@ -1,6 +1,7 @@
 """Reading of decoded JSON by name and type: what is wrong is noted with its path, and read as absent."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from userinput.spelling import did_you_mean, quoted
@@ -23,9 +24,9 @@ class Fields:
 
     def __init__(self, value: Any, path: str, problems: list[str]) -> None:
         self.path, self.problems = path, problems
-        self._left = dict(value) if isinstance(value, dict) else {}
+        self._left = dict(value) if isinstance(value, Mapping) else {}
         self._known: list[str] = []
-        if not isinstance(value, dict):
+        if not isinstance(value, Mapping):
             self.note(f"expected an object, found {_shown(value)}")
 
     def at(self, name: str) -> str:

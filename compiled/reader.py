@@ -1,5 +1,6 @@
 """From a decoded compiled file to `spec.Pipeline`: the pipeline and its components."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from compiled.executors import read_executor, read_schema
@@ -13,7 +14,7 @@ _OLDER_TYPES = {"INT": "NUMBER_INTEGER", "DOUBLE": "NUMBER_DOUBLE", "STRING": "S
 """Types of parameters as kfp 1.8 writes them."""
 
 
-def read_pipeline(document: dict[str, Any], platforms: dict[str, Any] | None = None) -> Pipeline:
+def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None = None) -> Pipeline:
     """Return the pipeline of a PipelineSpec, or of a PipelineJob that wraps one.
 
     Nothing is refused here: what is wrong is noted in `problems`, with its path, and read as absent. Programs that

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import accelerators
+from accelerators.job.finding import sentences
 from training_job.image import PLACEHOLDER_IMAGE
 from userinput.errors import UserError
 
@@ -101,11 +102,6 @@ def check(machines: Machines, *, image: str, region: str) -> list[accelerators.F
     rules = {"placeholder-image"} if image != PLACEHOLDER_IMAGE else set()
     errors = [finding for finding in findings if finding.severity == "error" or finding.rule in rules]
     if errors:
-        raise UserError("; ".join(dict.fromkeys(map(_sentence, errors))))
+        raise UserError(sentences(errors))
     # compile.py itself explains how far a file without an image can be used.
     return [finding for finding in findings if image != PLACEHOLDER_IMAGE or finding.rule != "placeholder-image"]
-
-
-def _sentence(finding: accelerators.Finding) -> str:
-    nearest = f" (nearest: {', '.join(finding.alternatives)})" if finding.alternatives else ""
-    return f"{finding.message}{nearest}"

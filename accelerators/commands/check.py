@@ -98,7 +98,11 @@ def _code(result: Examination | UserError, *, strict: bool) -> int:
 def _as_json(path: str, result: Examination | UserError) -> dict[str, object]:
     if isinstance(result, UserError):
         return {"file": path, "unreadable": str(result)}
-    findings = [asdict(finding) for finding in result.findings]
+    # Programs read the path as "where", its name in this format.
+    findings = [
+        {"where" if name == "path" else name: value for name, value in asdict(finding).items()}
+        for finding in result.findings
+    ]
     return {"file": path, "what": result.what, "findings": findings, "notes": result.notes}
 
 
@@ -117,7 +121,7 @@ def _print(path: str, result: Examination | UserError) -> None:
 
 
 def _as_text(finding: Finding) -> str:
-    lines = [f"{finding.severity}: {finding.message} [{finding.rule}]", f"    at {finding.where}"]
+    lines = [f"{finding.severity}: {finding.message} [{finding.rule}]", f"    at {finding.path}"]
     if finding.alternatives:
         lines.append(f"    nearest: {'; '.join(finding.alternatives)}")
     return "\n".join(lines)

@@ -170,9 +170,8 @@ def _print_report(conversion: Conversion) -> None:
         print(f"{remark.kind:<8}  {remark.field}: {remark.message}", file=sys.stderr)
     paths: dict[tuple[str, str], list[str]] = {}
     for finding in conversion.findings:
-        nearest = f" (nearest: {'; '.join(finding.alternatives)})" if finding.alternatives else ""
         line = f"check     {finding.severity}: {finding.message} [{finding.rule}]"
-        paths.setdefault((line, nearest), []).append(finding.where)
+        paths.setdefault((line, finding.nearest), []).append(finding.path)
     for (line, nearest), found in paths.items():
         more = f" and {len(found) - 1} more" if len(found) > 1 else ""
         print(f"{line} at {found[0]}{more}{nearest}", file=sys.stderr)

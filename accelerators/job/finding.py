@@ -1,5 +1,6 @@
-"""What a check says about one place in a file."""
+"""What a check reports about one path in a file, and the sentence made of it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,17 +9,17 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that is wrong, where it stands, and what would be right.
+    """One thing that is wrong, its path in the file, and what would be right.
 
     Raises:
-        ValueError: If the severity is neither "error" nor "warning", or rule or message is empty or has a line break.
+        ValueError: The severity is neither "error" nor "warning", or rule or message is empty or has a line break.
     """
 
     rule: str
     """Stable id of the rule, e.g. "accelerator-count"."""
     severity: Severity
     """"error": the service would refuse it or silently do something else; "warning": it may be wrong."""
-    where: str
+    path: str
     """Path in the file, e.g. "worker_pool_specs[0].machine_spec.accelerator_count"."""
     message: str
     """One line: what was found, what was expected, what to do."""
@@ -33,3 +34,13 @@ class Finding:
             text = getattr(self, name)
             if not text or "\n" in text:
                 raise ValueError(f"{name} is {text!r}; expected one line of text")
+
+    @property
+    def nearest(self) -> str:
+        """The nearest valid choices as the end of a sentence; empty where there are none."""
+        return f" (nearest: {', '.join(self.alternatives)})" if self.alternatives else ""
+
+
+def sentences(findings: Iterable[Finding]) -> str:
+    """Return several findings as one line, each sentence once."""
+    return "; ".join(dict.fromkeys(f"{finding.message}{finding.nearest}" for finding in findings))

@@ -1,4 +1,4 @@
-"""Checks a compiled pipeline: the jobs of its steps, and what only goes wrong in pipelines."""
+"""Check a compiled pipeline: the jobs of its steps, and what only goes wrong in pipelines."""
 
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -6,27 +6,26 @@ from typing import Any
 
 from accelerators.catalogue.catalogue import Catalogue, load_catalogue
 from accelerators.job.finding import Finding
-from accelerators.job.values import RuntimeValue
 from accelerators.job.shape import Reading
-from accelerators.pipeline.graph import Graph
+from accelerators.job.values import RuntimeValue
+from accelerators.pipeline.graph import Graph, Step, mapping
 from accelerators.pipeline.payload import Payload, build
-from accelerators.pipeline.rules import check_images, check_locations, check_root
-from accelerators.pipeline.step import Step, mapping
-from accelerators.pipeline.step_rules import check_launcher, check_plain_step
+from accelerators.pipeline.rules import check_images, check_launcher, check_locations, check_plain_step, check_root
 from accelerators.rules.rules import check_job, check_spec
+from compiled.reader import read_pipeline
 from userinput.spelling import listed, quoted
 
 _JUDGED = ("worker_pool_specs", "scheduling", "location")
-"""The parts of a job that rules look at; defaults of others are not worth a note."""
+"""The parts of a job that rules judge; defaults of others are not worth a note."""
 
 
 @dataclass(kw_only=True)
 class Examination:
-    """What was found in a file, and what the reader should know beside it."""
+    """What was found in a file, and what else the user should know."""
 
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What was checked with defaults or not at all; one line each."""
+    """What was checked with defaults, or not at all; one line each."""
     what: str = ""
     """What the file is, e.g. "compiled pipeline"."""
 
@@ -42,7 +41,7 @@ def check_pipeline(
 
     Args:
         pipeline_spec: The parsed spec, or a PipelineJob that holds one in pipelineSpec.
-        region: Where the pipeline is to run; jobs that name no location run there.
+        region: Where the pipeline is to run; jobs without a location run there.
         catalogue: The tables to check against; None for `load_catalogue()`.
         today: The day for end-of-support dates; None for the real one.
 
@@ -50,7 +49,7 @@ def check_pipeline(
         What is wrong; an empty list when nothing is.
 
     Raises:
-        UserError: If its dags unfold without end.
+        UserError: Its dags unfold without end.
     """
     return examine_pipeline(pipeline_spec, region=region, catalogue=catalogue, today=today).findings
 
@@ -58,20 +57,17 @@ def check_pipeline(
 def examine_pipeline(
     document: dict[str, Any], *, region: str | None, catalogue: Catalogue | None, today: date | None
 ) -> Examination:
-    """Check a pipeline spec or PipelineJob and say what was checked with defaults."""
-    job = mapping(document.get("pipelineSpec"))
-    config = mapping(document.get("runtimeConfig"))
-    spec = job or document
-    parameters = mapping(config.get("parameterValues"))
-    steps = list(Graph(spec=spec, parameters=parameters).steps())
+    """Check a pipeline spec or PipelineJob, and note what was checked with defaults."""
+    pipeline, config = read_pipeline(document), mapping(document.get("runtimeConfig"))
+    steps = list(Graph(pipeline=pipeline, parameters=mapping(config.get("parameterValues"))).steps())
     seen = Examination(what="compiled pipeline")
     tables, day = catalogue or load_catalogue(), today or date.today()
     for step in steps:
         _check_step(step, seen, region or "", tables, day)
     seen.findings += check_locations(steps, region or "")
     seen.findings += check_images(steps)
-    seen.findings += check_root(spec, config)
-    # A dag that is used twice is walked twice, and mostly says the same twice.
+    seen.findings += check_root(pipeline.default_root, config)
+    # A dag that is used twice is walked twice, and mostly gives the same findings twice.
     seen.findings, seen.notes = list(dict.fromkeys(seen.findings)), list(dict.fromkeys(seen.notes))
     return seen
 
@@ -91,28 +87,28 @@ def _check_job(step: Step, kind: str, seen: Examination, region: str, catalogue:
     payload = build(step)
     if payload is None:
         message = f"the payload of step {step.name!r} is not understood; its machines were not checked"
-        seen.findings.append(Finding(rule="not-checked", severity="warning", where=step.where, message=message))
+        seen.findings.append(Finding(rule="not-checked", severity="warning", path=step.path, message=message))
         return
     reading = Reading(lenient=False, compiled=True)
-    place = payload.region or region
+    region = payload.region or region
     if kind == "CustomJob":
         path = "job_spec"
-        check_job(payload.job, reading, region=place, catalogue=catalogue, today=today, component=True)
+        check_job(payload.job, reading, region=region, catalogue=catalogue, today=today, component=True)
     else:
         path = "trial_job_spec"
         fields = reading.message(payload.job.get(path, {}), "CustomJobSpec", path)
-        check_spec(fields, reading, region=place, catalogue=catalogue, today=today, component=True, prefix=f"{path}.")
+        check_spec(fields, reading, region=region, catalogue=catalogue, today=today, component=True, prefix=f"{path}.")
     seen.findings += [_in_pipeline(finding, payload, reading) for finding in reading.findings]
     seen.findings += _artifacts(payload)
     _remarks(payload, path, seen)
 
 
 def _in_pipeline(finding: Finding, payload: Payload, reading: Reading) -> Finding:
-    where = "location" if finding.where == "region" else finding.where
-    names = [repr(name) for name in payload.defaults(where)]
+    in_job = "location" if finding.path == "region" else finding.path
+    names = [repr(name) for name in payload.defaults(in_job)]
     noted = f" (checked with the default of parameter {listed(names, 'and')})" if names else ""
-    place = reading.as_written(payload.place(where))
-    return replace(finding, where=place, message=finding.message + noted)
+    path = reading.as_written(payload.path_in_file(in_job))
+    return replace(finding, path=path, message=finding.message + noted)
 
 
 def _artifacts(payload: Payload) -> list[Finding]:
@@ -120,10 +116,10 @@ def _artifacts(payload: Payload) -> list[Finding]:
         Finding(
             rule="artifact-in-worker-pools",
             severity="error",
-            where=payload.place(path),
+            path=payload.path_in_file(path),
             message=(
                 f"{_origin(payload.origins[path].value)} is an artifact; worker pools can only hold parameters: "
-                "let a step return its uri as text, or make the step a component that takes the artifact"
+                "return its uri as text from a step, or make the step a component that takes the artifact"
             ),
         )
         for path in payload.artifacts()
@@ -137,14 +133,14 @@ def _origin(value: object) -> str:
 def _remarks(payload: Payload, path: str, seen: Examination) -> None:
     pools = mapping(payload.job.get(path)).get("worker_pool_specs")
     if isinstance(pools, RuntimeValue):
-        message = f"the worker pools are {pools.origin}; what is only known at run time was not checked"
-        where = payload.place(f"{path}.worker_pool_specs")
-        seen.findings.append(Finding(rule="not-checked", severity="warning", where=where, message=message))
+        message = f"the worker pools are {pools.origin}; values known only at run time were not checked"
+        in_file = payload.path_in_file(f"{path}.worker_pool_specs")
+        seen.findings.append(Finding(rule="not-checked", severity="warning", path=in_file, message=message))
     used = {
         name: value.value
-        for place, value in payload.origins.items()
+        for at, value in payload.origins.items()
         for name in value.default_of
-        if not isinstance(value.value, (list, dict)) and any(part in place for part in _JUDGED)
+        if not isinstance(value.value, (list, dict)) and any(part in at for part in _JUDGED)
     }
     if used:
         values = ", ".join(f"{name}={quoted(value, 40)}" for name, value in used.items())

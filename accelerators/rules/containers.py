@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from accelerators.job.values import is_placeholder
-from accelerators.job.values import RuntimeValue, known
+from accelerators.job.values import RuntimeValue, is_placeholder, known
 from accelerators.rules.job import Job, Pool
 from userinput.spelling import closest, listed
 

@@ -101,4 +101,4 @@ class Job:
         """Add a finding."""
         # A name from the file may contain line breaks; a message is one line.
         text = message if message.isprintable() else quoted(message, 400)
-        self.findings.append(Finding(rule=rule, severity=severity, where=path, message=text, alternatives=alternatives))
+        self.findings.append(Finding(rule=rule, severity=severity, path=path, message=text, alternatives=alternatives))

@@ -1,9 +1,9 @@
 """Rules about scheduling: FLEX_START, SPOT, restarts, reservations and time limits."""
 
 from accelerators.catalogue import nearest
-from accelerators.job.values import known
 from accelerators.job.schema import ENUMS
 from accelerators.job.shape import seconds
+from accelerators.job.values import known
 from accelerators.rules.job import Job, Pool
 from userinput.spelling import closest, listed
 

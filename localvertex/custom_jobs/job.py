@@ -152,17 +152,16 @@ def read(
         if finding.rule not in QUIET_RULES:
             warn(sentence(finding))
     if through_launcher:
-        known = {(finding.rule, finding.where) for finding in findings}
+        known = {(finding.rule, finding.path) for finding in findings}
         for finding in check_custom_job(message, region=region, lenient=False):
-            if finding.severity == "error" and (finding.rule, finding.where) not in known:
+            if finding.severity == "error" and (finding.rule, finding.path) not in known:
                 warn(f"the service accepts this job, but Google's launcher refuses it: {sentence(finding)}")
     return CustomJob.of(custom_job_fields(message), command_prefixes or {})
 
 
 def sentence(finding: Finding) -> str:
     """Format a finding with its path and the nearest valid choices."""
-    nearest = f" (nearest: {', '.join(finding.alternatives)})" if finding.alternatives else ""
-    return f"{finding.where}: {finding.message}{nearest}"
+    return f"{finding.path}: {finding.message}{finding.nearest}"
 
 
 def pool_of(number: int, fields: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]]) -> Pool:

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from accelerators.pipeline.graph import Graph
+from compiled.reader import read_pipeline
 from pipelines.commands.submit import add_job, add_parameters, settings_from
-from pipelines.jobs.parameters import given_parameters, typed
-from pipelines.jobs.pipeline_job import DEFAULT_FILE, JobSettings, check, definitions, pipeline_job, read_pipeline
+from pipelines.jobs.pipeline_job import DEFAULT_FILE, JobSettings, check, declared_parameters, pipeline_job, read_spec
 from pipelines.jobs.watch import log_command
 from pipelines.vertex import Location, add_location, calls, client, location_from, message
 from training_job.plan import TrainingPlan
 from userinput.errors import UserError
+from userinput.parameters import given, typed
 from userinput.spelling import camel
 
 _PLAN = "plan"
@@ -49,8 +50,8 @@ def run(options: argparse.Namespace) -> int:
     Returns:
         The exit code 0.
     """
-    location, spec, settings = location_from(options), read_pipeline(options.file), settings_from(options)
-    parameters = given_parameters(definitions(spec), options.parameter, options.parameter_file)
+    location, spec, settings = location_from(options), read_spec(options.file), settings_from(options)
+    parameters = given(declared_parameters(spec), options.parameter, options.parameter_file)
     pipeline = pipeline_job(spec, display_name=_PLAN, parameters=parameters, settings=settings)
     for finding in check(pipeline, location):
         print(f"warning: {finding.message}", file=sys.stderr)
@@ -87,11 +88,12 @@ def _plan_inputs(job: dict[str, Any]) -> dict[str, Any]:
     Raises:
         UserError: The pipeline has no step `plan`.
     """
-    spec = job["pipelineSpec"]
-    steps = {each.name: each for each in Graph(spec=spec, parameters=job["runtimeConfig"]["parameterValues"]).steps()}
+    pipeline = read_pipeline(job["pipelineSpec"])
+    graph = Graph(pipeline=pipeline, parameters=job["runtimeConfig"]["parameterValues"])
+    steps = {each.name: each for each in graph.steps()}
     if _PLAN not in steps:
         raise UserError(f"the pipeline has no step {_PLAN!r}; custom-job needs a file from `python compile.py`")
-    declared = definitions({"root": spec["components"][f"comp-{_PLAN}"]})
+    declared = pipeline.components[f"comp-{_PLAN}"].input_parameters
     return typed(declared, {name: steps[_PLAN].inputs[name].value for name in declared})
 
 

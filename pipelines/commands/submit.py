@@ -6,19 +6,19 @@ import sys
 from typing import Any, TextIO
 
 from pipelines.jobs.machines import plan_lines
-from pipelines.jobs.parameters import given_parameters
 from pipelines.jobs.pipeline_job import (
     DEFAULT_FILE,
     JobSettings,
     check,
-    definitions,
+    declared_parameters,
     job_id,
     pipeline_job,
-    read_pipeline,
+    read_spec,
 )
 from pipelines.jobs.watch import watch
 from pipelines.vertex import Location, add_location, calls, client, location_from, message
 from userinput.errors import UserError
+from userinput.parameters import given
 
 _CREATE_TIMEOUT_SECONDS = 120.0
 
@@ -82,9 +82,9 @@ def run(options: argparse.Namespace) -> int:
     Returns:
         The exit code: 0, or 1 if `--wait` is given and the pipeline did not succeed.
     """
-    location, spec = location_from(options), read_pipeline(options.file)
+    location, spec = location_from(options), read_spec(options.file)
     identifier, settings = job_id(spec), settings_from(options)
-    parameters = given_parameters(definitions(spec), options.parameter, options.parameter_file)
+    parameters = given(declared_parameters(spec), options.parameter, options.parameter_file)
     job = pipeline_job(spec, display_name=identifier, parameters=parameters, settings=settings)
     # With --dry-run stdout has only the request, so that another program can read it.
     _report(job, location, options, to=sys.stderr if options.dry_run else sys.stdout)
@@ -115,7 +115,7 @@ def _report(job: dict[str, Any], location: Location, options: argparse.Namespace
     # These settings apply to the pipeline's own steps. The training job has parameters with the same names.
     for name in ("service_account", "network", "kms_key"):
         values = job["runtimeConfig"]["parameterValues"]
-        if getattr(options, name) and name in definitions(job["pipelineSpec"]) and name not in values:
+        if getattr(options, name) and name in declared_parameters(job["pipelineSpec"]) and name not in values:
             flag = name.replace("_", "-")
             print(f"note: --{flag} applies to the steps; for the training job add --parameter {name}=...", file=to)
     print(*plan_lines(job, location), sep="\n", file=to, flush=True)

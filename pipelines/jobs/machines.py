@@ -6,9 +6,9 @@ from typing import Any
 
 from accelerators import Catalogue, load_catalogue
 from accelerators.catalogue.quota import MachineRequest, quota_metrics
-from accelerators.pipeline.graph import Graph
+from accelerators.pipeline.graph import Graph, Step, mapping
 from accelerators.pipeline.payload import build
-from accelerators.pipeline.step import Step, mapping
+from compiled.reader import read_pipeline
 from pipelines.vertex import Location
 from training_job.machines import Machines
 
@@ -33,7 +33,8 @@ def plan_lines(job: dict[str, Any], location: Location) -> list[str]:
         location: Its region has the quotas.
     """
     catalogue = load_catalogue()
-    steps = list(Graph(spec=job["pipelineSpec"], parameters=job["runtimeConfig"]["parameterValues"]).steps())
+    pipeline = read_pipeline(job["pipelineSpec"])
+    steps = list(Graph(pipeline=pipeline, parameters=job["runtimeConfig"]["parameterValues"]).steps())
     trainings = list(_training_steps(steps))
     plain = [step.name for step in steps if not step.is_google_cloud]
     lines = [f"{', '.join(dict.fromkeys(plain))}: {_DEFAULT_MACHINE}"] if plain else []

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from accelerators import Finding, load_catalogue
+from accelerators.job.finding import sentences
 from accelerators.pipeline.check import examine_pipeline
-from pipelines.jobs.parameters import require_all, typed
+from compiled.reader import read_pipeline
 from pipelines.vertex import Location
 from userinput.errors import UserError
+from userinput.parameters import ParameterSpec, require_all, typed
 from userinput.reading import read
 
 DEFAULT_FILE = "build/image_training.json"
@@ -55,7 +57,7 @@ class JobSettings:
                 )
 
 
-def read_pipeline(path: str | Path) -> dict[str, Any]:
+def read_spec(path: str | Path) -> dict[str, Any]:
     """Return the pipeline spec of a compiled file or of a PipelineJob.
 
     Raises:
@@ -74,21 +76,14 @@ def read_pipeline(path: str | Path) -> dict[str, Any]:
     return spec
 
 
-def definitions(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the definitions of the pipeline's parameters: name -> parameterType, defaultValue, isOptional."""
-    inputs = spec["root"].get("inputDefinitions") or {}
-    found: dict[str, Any] = inputs.get("parameters") or {}
-    return found
-
-
-def _pipeline_name(spec: Mapping[str, Any]) -> str:
-    """Return the name of the compiled pipeline."""
-    return str((spec.get("pipelineInfo") or {}).get("name") or "pipeline")
+def declared_parameters(spec: Mapping[str, Any]) -> dict[str, ParameterSpec]:
+    """Return the parameters of a compiled pipeline by name."""
+    return read_pipeline(spec).root.input_parameters
 
 
 def job_id(spec: Mapping[str, Any]) -> str:
     """Return a new job id in the console's format, e.g. image-training-20261121093000."""
-    name = re.sub(r"[^a-z0-9-]+", "-", _pipeline_name(spec).lower()).strip("-")
+    name = re.sub(r"[^a-z0-9-]+", "-", (read_pipeline(spec).name or "pipeline").lower()).strip("-")
     return f"{name[:100]}-{datetime.now(UTC):%Y%m%d%H%M%S}".lstrip("-0123456789")
 
 
@@ -106,10 +101,10 @@ def pipeline_job(
     Raises:
         UserError: A parameter is unknown, missing, or has the wrong type.
     """
-    known = definitions(spec)
-    values = typed(known, parameters)
-    require_all(known, values)
-    root = settings.pipeline_root or spec.get("defaultPipelineRoot") or ""
+    pipeline = read_pipeline(spec)
+    values = typed(pipeline.root.input_parameters, parameters)
+    require_all(pipeline.root.input_parameters, values)
+    root = settings.pipeline_root or pipeline.default_root
     job: dict[str, Any] = {
         "displayName": display_name,
         "pipelineSpec": dict(spec),
@@ -133,10 +128,5 @@ def check(job: dict[str, Any], location: Location) -> list[Finding]:
     rules = set() if location.is_local else _REFUSED_BY_VERTEX
     errors = [finding for finding in examined.findings if finding.severity == "error" or finding.rule in rules]
     if errors:
-        raise UserError("; ".join(dict.fromkeys(map(_sentence, errors))))
+        raise UserError(sentences(errors))
     return [finding for finding in examined.findings if not location.is_local or finding.rule not in _REFUSED_BY_VERTEX]
-
-
-def _sentence(finding: Finding) -> str:
-    nearest = f" (nearest: {', '.join(finding.alternatives)})" if finding.alternatives else ""
-    return f"{finding.message}{nearest}"

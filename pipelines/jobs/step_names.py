@@ -4,6 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from compiled.reader import read_pipeline
+from compiled.spec import Component, Pipeline
+
 _MADE_BY_COMPILER = re.compile(r"(?:exit-handler|condition|condition-branches)-\d+")
 """Graphs of `with` blocks, which are left out of the names of the steps inside."""
 
@@ -16,16 +19,15 @@ def step_names(spec: Mapping[str, Any]) -> dict[str, str]:
     Args:
         spec: The pipeline spec.
     """
-    components = spec.get("components", {})
-    return dict(_walk(spec.get("root", {}), components, path=(), shown=()))
+    pipeline = read_pipeline(spec)
+    return dict(_walk(pipeline.root, pipeline, path=(), shown=()))
 
 
 def _walk(
-    component: Mapping[str, Any], components: Mapping[str, Any], *, path: tuple[str, ...], shown: tuple[str, ...]
+    component: Component, pipeline: Pipeline, *, path: tuple[str, ...], shown: tuple[str, ...]
 ) -> Iterator[tuple[str, str]]:
-    for name, task in component.get("dag", {}).get("tasks", {}).items():
-        display = task.get("taskInfo", {}).get("name") or name
-        yield "/".join([*path, name]), "/".join([*shown, display])
-        inside = shown if _MADE_BY_COMPILER.fullmatch(name) else (*shown, display)
-        inner = components.get(task.get("componentRef", {}).get("name", ""), {})
-        yield from _walk(inner, components, path=(*path, name), shown=inside)
+    for task in component.dag.tasks.values() if component.dag else ():
+        yield "/".join([*path, task.name]), "/".join([*shown, task.display_name])
+        inside = shown if _MADE_BY_COMPILER.fullmatch(task.name) else (*shown, task.display_name)
+        if inner := pipeline.components.get(task.component):
+            yield from _walk(inner, pipeline, path=(*path, task.name), shown=inside)

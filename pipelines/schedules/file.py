@@ -12,7 +12,7 @@ from cronsim import CronSim, CronSimError
 
 from accelerators import load_catalogue
 from accelerators.commands.options import known_region
-from pipelines.jobs.pipeline_job import JobSettings, check, pipeline_job, read_pipeline
+from pipelines.jobs.pipeline_job import JobSettings, check, pipeline_job, read_spec
 from pipelines.vertex import Location
 from userinput.errors import UserError
 from userinput.reading import read
@@ -102,7 +102,7 @@ def _schedule(body: Any, folder: Path, *, project: str, region: str, endpoint: s
     known_region(load_catalogue(), body.get("region"), field="region")
     location = Location(project=project, region=body.get("region", region), endpoint=endpoint)
     settings = JobSettings(**{key: body.get(key, "") for key in _JOB_SETTINGS})
-    spec = read_pipeline(folder / body["file"])
+    spec = read_spec(folder / body["file"])
     job = pipeline_job(spec, display_name=body["name"], parameters=body.get("parameters", {}), settings=settings)
     findings = check(job, location)
     return Schedule(

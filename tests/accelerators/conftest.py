@@ -74,7 +74,7 @@ def broken(
 def assert_broken(case: Case) -> None:
     """Check a job that breaks a rule and compare the first finding of this rule."""
     found = [finding for finding in check_worker_pools(case.pools, **case.options) if finding.rule == case.rule]
-    assert [(finding.severity, finding.where) for finding in found[:1]] == [(case.severity, case.path)]
+    assert [(finding.severity, finding.path) for finding in found[:1]] == [(case.severity, case.path)]
     assert case.alternative in (found[0].alternatives or ("no alternative",))[0]
 
 

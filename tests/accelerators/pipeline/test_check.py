@@ -70,13 +70,13 @@ def test_yaml_and_json_have_the_same_findings(data: Path) -> None:
 
 def test_a_finding_has_the_path_of_the_value(data: Path) -> None:
     (finding,) = [f for f in check_pipeline(load(data, "literal"), today=TODAY) if f.severity == "error"]
-    assert finding.where == f"{CONSTANT}[0].machine_spec.accelerator_count"
+    assert finding.path == f"{CONSTANT}[0].machine_spec.accelerator_count"
     assert finding.alternatives[0].startswith("n1-standard-8 with ")
     (finding,) = [f for f in check_pipeline(load(data, "nested"), today=TODAY) if f.severity == "error"]
-    assert finding.where == "root.inputDefinitions.parameters.accelerator_count.defaultValue"
+    assert finding.path == "root.inputDefinitions.parameters.accelerator_count.defaultValue"
     assert "checked with the default of parameter 'accelerator_count', 'accelerator_type'" in finding.message
-    (finding,) = [f for f in check_pipeline(load(data, "camel"), today=TODAY) if f.where.endswith("imageUri")]
-    assert finding.where == f"{CONSTANT}[0].containerSpec.imageUri"
+    (finding,) = [f for f in check_pipeline(load(data, "camel"), today=TODAY) if f.path.endswith("imageUri")]
+    assert finding.path == f"{CONSTANT}[0].containerSpec.imageUri"
 
 
 def with_default(data: Path, name: str, value: object) -> Any:
@@ -90,7 +90,7 @@ def test_a_planning_step_is_checked_through_nested_dags(data: Path) -> None:
     spec = with_default(data, "machine_type", "n1-standard-32")
     (finding,) = [f for f in check_pipeline(spec, today=TODAY) if f.severity == "error"]
     assert finding.rule == "accelerator-count"
-    assert finding.where == "root.inputDefinitions.parameters.accelerator_count.defaultValue"
+    assert finding.path == "root.inputDefinitions.parameters.accelerator_count.defaultValue"
     assert "default of parameter 'machine_type'" in finding.message
     assert "n1-standard-32 with 2 x NVIDIA_TESLA_T4" in finding.alternatives
 
@@ -210,7 +210,7 @@ def test_the_pipeline_of_this_project_is_checked_with_its_defaults(compiled_trai
     spec = json.loads(compiled_training.read_text("utf-8"))
     spec["root"]["inputDefinitions"]["parameters"]["accelerator_count"]["defaultValue"] = 3.0
     (error,) = [finding for finding in check_pipeline(spec, today=TODAY) if finding.severity == "error"]
-    assert (error.rule, error.where) == (
+    assert (error.rule, error.path) == (
         "accelerator-count",
         "root.inputDefinitions.parameters.accelerator_count.defaultValue",
     )

@@ -39,7 +39,7 @@ def test_a_custom_job_is_checked_with_its_name_and_scheduling() -> None:
     spec = {"worker_pool_specs": [L4, {}, L4], "scheduling": {"max_wait_duration": "60s", "disable_retries": True}}
     job = {"display_name": "cheap-spot-run", "job_spec": spec}
     job["job_spec"]["scheduling"] |= {"restart_job_on_worker_restart": True}
-    found = {finding.rule: (finding.severity, finding.where) for finding in check_custom_job(job, today=TODAY)}
+    found = {finding.rule: (finding.severity, finding.path) for finding in check_custom_job(job, today=TODAY)}
     assert found == {
         "pool-gap": ("warning", "job_spec.worker_pool_specs[2]"),
         "max-wait-unused": ("warning", "job_spec.scheduling.max_wait_duration"),

@@ -84,7 +84,7 @@ def test_a_dry_run_imports_no_cloud_sdk(repository: Path, compiled_training_for_
         (("--labels", "team"), "--labels has 'team'; expected KEY=VALUE"),
         (("-p", "by=1.5"), "parameter 'by' is 1.5; expected NUMBER_INTEGER, such as 3"),
         (("-p", "by=many"), "parameter 'by' is 'many'; expected NUMBER_INTEGER, such as 3"),
-        (("-p", "share=NaN"), "parameter 'share' is nan; expected NUMBER_DOUBLE, such as 0.5"),
+        (("-p", "share=NaN"), "parameter 'share' is 'NaN'; expected NUMBER_DOUBLE, such as 0.5"),
         (("-p", "names=a"), "parameter 'names' is 'a'; expected LIST"),
         (("-p", "exact=1"), "parameter 'exact' is 1; expected BOOLEAN, such as true"),
         (("-p", "bye=1"), "the pipeline has no parameter 'bye'; did you mean by?; it has by, exact, n, names, share"),
