@@ -1,8 +1,8 @@
-"""The other side of benchmarks/train.py and scaling.py: `fit`, as one would write it, in a process of its own.
+"""The baseline of benchmarks/train.py: plain `fit`, in a separate process.
 
 `python benchmarks/keras_fit.py DATASET MODEL BATCH_SIZE STEPS_PER_EPOCH SECONDS` trains the trainer's own network with
-Keras 3 on one device until so many seconds have been measured. With TF_CONFIG set, tf-keras trains the layers of
-`convnet` under MultiWorkerMirroredStrategy, and the last number is that of epochs: no worker may stop by its own clock.
+Keras 3 on one device until that many seconds have been measured. With TF_CONFIG set, tf-keras trains the layers of
+`convnet` under MultiWorkerMirroredStrategy, and the last number is epochs, because no worker may stop by its own clock.
 """
 
 import json
@@ -17,13 +17,13 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 
 
 def main(directory: str, name: str, batch_size: int, steps_per_epoch: int, amount: float) -> None:
-    """Prints the steps per second of `fit` without its first two epochs."""
+    """Print the steps per second of `fit` without its first two epochs."""
     import tensorflow as tf
 
     from trainer.data import dataset
     from trainer.models import models
 
-    # Before any operation: it opens the connections.
+    # Before any operation, because it opens the connections.
     chosen = tf.distribute.MultiWorkerMirroredStrategy() if IS_CLUSTER else tf.distribute.get_strategy()
     data = dataset.load(directory)
     records = list(data.records("train"))
@@ -35,7 +35,7 @@ def main(directory: str, name: str, batch_size: int, steps_per_epoch: int, amoun
             model = convnet(data.image_size, data.num_classes)
         else:
             model = models.build(name, image_size=data.image_size, num_classes=data.num_classes, weights="none")
-        # Keras leaves XLA off on a machine without GPU.
+        # Keras does not use XLA on a machine without GPU.
         model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
     ends: list[float] = []
 
@@ -52,7 +52,7 @@ def main(directory: str, name: str, batch_size: int, steps_per_epoch: int, amoun
 
 
 def convnet(image_size: int, num_classes: int) -> Any:
-    """The layers of trainer.models.convnet, of tf-keras."""
+    """Return the layers of trainer.models.convnet, from tf-keras."""
     import tf_keras
     from tf_keras import layers
 

@@ -1,9 +1,8 @@
-"""One device against several at the same global batch: the same steps, and how much sooner they are done.
+"""One device compared with several at the same global batch size.
 
-Run it as `python benchmarks/scaling.py`, as the 2018 article on several GPUs did (its network, 28x28 pixels; an epoch
-in 21 seconds on one GPU, in 9 on several). Devices are the machine's GPUs. Where there are none, the processor is
-divided into logical devices, which share its cores: then the figures show what the distribution costs, not what it
-gains, and are marked so.
+Run it as `python benchmarks/scaling.py`. The network and the 28x28 pixels are those of the 2018 article on several GPUs
+(an epoch in 21 seconds on one GPU, in 9 on several). Devices are the machine's GPUs. Without GPUs, the CPU is split
+into logical devices that share its cores: the figures then show the cost of the distribution, and are marked.
 """
 
 import argparse
@@ -23,7 +22,7 @@ MIRRORED = "--distribution-strategy=mirrored"
 
 
 def num_gpus() -> int:
-    """GPUs that TensorFlow sees; asked in a process of its own, because whoever asks keeps their memory."""
+    """Return the number of GPUs that TensorFlow sees, from a separate process that frees their memory."""
     code = "import tensorflow as tf; print(len(tf.config.list_physical_devices('GPU')))"
     environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
@@ -31,23 +30,21 @@ def num_gpus() -> int:
 
 
 def main() -> None:
-    """Prints images per second, and the seconds of an epoch of MNIST's 60,000 images at that rate."""
+    """Print images per second, and the seconds for an epoch of MNIST's 60,000 images at that rate."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--model", default="mnist-cnn")
     parser.add_argument("--image-size", type=int, default=28)
     parser.add_argument("--global-batch-size", type=int, default=64)
-    parser.add_argument("--devices", type=int, default=2, help="logical ones, where there are no GPUs")
+    parser.add_argument("--devices", type=int, default=2, help="logical devices, if there are no GPUs")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=15.0, help="of each measurement, without warm-up")
+    parser.add_argument("--seconds", type=float, default=15.0, help="duration of each measurement, without warm-up")
     options = parser.parse_args()
     gpus = num_gpus()
     num_devices = gpus or options.devices
     several = [MIRRORED] if gpus > 1 else [MIRRORED, f"--logical-cpu-devices={num_devices}"]
-    kind = (
-        "GPUs" if gpus > 1 else f"logical devices of {os.cpu_count()} CPU cores: they share these, no gain is possible"
-    )
+    kind = "GPUs" if gpus > 1 else f"logical devices share {os.cpu_count()} CPU cores: no gain is possible"
     if gpus == 1:
-        raise SystemExit("one GPU is visible; there is nothing to compare (CUDA_VISIBLE_DEVICES= takes the processor)")
+        raise SystemExit("only one GPU is visible, so there is nothing to compare; CUDA_VISIBLE_DEVICES= uses the CPU")
     rates: dict[int, list[float]] = {1: [], num_devices: []}
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
@@ -61,7 +58,8 @@ def main() -> None:
     print(f"{options.model}, global batch {options.global_batch_size}, medians of {options.repeats} turns; {kind}")
     medians = {count: statistics.median(found) for count, found in rates.items()}
     for count, rate in medians.items():
-        print(f"{count} device(s) {rate:9,.0f} img/s   {60_000 / rate:8.1f} s for 60,000 images")
+        unit = "devices" if count > 1 else "device"
+        print(f"{count} {unit:<7} {rate:9,.0f} img/s   {60_000 / rate:8.1f} s for 60,000 images")
     print(f"{num_devices} devices are {medians[num_devices] / medians[1]:.2f} times as fast as one")
 
 

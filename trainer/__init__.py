@@ -1,1 +1,1 @@
-"""All machine-learning logic: data, models, the training loop, evaluation, export. Knows nothing of kfp."""
+"""Everything about machine learning: data, models, training, evaluation, export; nothing here knows kfp."""

@@ -8,6 +8,7 @@ import argparse
 import dataclasses
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from trainer import command_line, config
@@ -55,14 +56,10 @@ def main(arguments: list[str] | None = None) -> int:
     if options.batch_size_per_replica:
         train_config = _per_replica(options, train_config, cluster)
     run_identity = identity.identity(train_config, data.fingerprint, options.run_label)
-    if result := identity.read_result(directory):
-        found = result.get("identity", {})
-        is_apart = cluster.is_evaluator and options.batch_size_per_replica
-        expected = identity.with_devices_of(found, run_identity) if is_apart else run_identity
-        refuse_other_run(found, expected, directory)
-        if identity.is_finished(directory):
-            print(f"run {result['run_id']} is finished: {identity.summary(result)}; nothing to do")
-            return 0
+    is_apart = cluster.is_evaluator and options.batch_size_per_replica > 0
+    if _is_finished(directory, run_identity, is_apart=is_apart):
+        return 0
+    # TensorFlow is imported from here on.
     from trainer.loop import roles
     from trainer.loop.training import Training
 
@@ -78,6 +75,19 @@ def main(arguments: list[str] | None = None) -> int:
             stop=stop,
         )
     )
+
+
+def _is_finished(directory: str, run_identity: dict[str, Any], *, is_apart: bool) -> bool:
+    """Refuse the result of another run; return whether this run is finished, and print its result."""
+    if not (result := identity.read_result(directory)):
+        return False
+    found = result.get("identity", {})
+    # The machine of an evaluator may have more or fewer devices than those that train.
+    expected = identity.with_devices_of(found, run_identity) if is_apart else run_identity
+    refuse_other_run(found, expected, directory)
+    if is_finished := identity.is_finished(directory):
+        print(f"run {result['run_id']} is finished: {identity.summary(result)}; nothing to do")
+    return is_finished
 
 
 def _per_replica(options: argparse.Namespace, train_config: TrainConfig, cluster: Cluster) -> TrainConfig:
@@ -124,12 +134,14 @@ def parser() -> argparse.ArgumentParser:
     )
     paths.add_argument("--job-dir", metavar="DIR", default="", help="job folder, as AI Platform Training passed it")
     config.add_flags(made)
-    _add_per_replica(made)
+    _add_batch_size(made)
     labels = made.add_argument_group("identity")
     labels.add_argument(
         "--run-label", default="", metavar="TEXT", help="makes an otherwise equal run another run [empty]"
     )
-    _add_execution(made.add_argument_group("execution (same run; results may round differently, see docs/training.md)"))
+    execution = made.add_argument_group("execution (same run; results may round differently, see docs/training.md)")
+    _add_checkpoints(execution)
+    _add_devices(execution)
     return made
 
 
@@ -145,7 +157,7 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError("--scale-learning-rate needs --batch-size-per-replica; give both or neither")
 
 
-def _add_per_replica(made: argparse.ArgumentParser) -> None:
+def _add_batch_size(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group("batch size per device (instead of --global-batch-size)")
     group.add_argument(
         "--batch-size-per-replica",
@@ -160,13 +172,7 @@ def _add_per_replica(made: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_execution(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--distribution-strategy",
-        choices=clusters.DISTRIBUTION_STRATEGIES,
-        default=_AUTO,
-        help="how devices and machines train together; auto: from TF_CONFIG and the visible devices [%(default)s]",
-    )
+def _add_checkpoints(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--checkpoint-every-steps",
         type=int,
@@ -189,36 +195,34 @@ def _add_execution(group: argparse._ArgumentGroup) -> None:
         metavar="N",
         help="number of newest checkpoints to keep, besides the best one [%(default)s]",
     )
-    group.add_argument(
-        "--exact", action="store_true", help="same bits on every run and after every resume, at some cost in speed"
+
+
+def _add_devices(group: argparse._ArgumentGroup) -> None:
+    def add_choice(flag: str, choices: Sequence[str], help_text: str) -> None:
+        group.add_argument(flag, choices=choices, default=_AUTO, help=f"{help_text} [%(default)s]")
+
+    exact_help = "same bits on every run and after every resume, at some cost in speed"
+    group.add_argument("--exact", action="store_true", help=exact_help)
+    add_choice(
+        "--distribution-strategy",
+        clusters.DISTRIBUTION_STRATEGIES,
+        "how devices and machines train together; auto: from TF_CONFIG and the visible devices",
     )
-    group.add_argument(
+    add_choice(
         "--precision",
-        choices=("auto", "float32", "bfloat16", "float16"),
-        default=_AUTO,
-        help="auto: bfloat16 on A100 and newer, float16 with loss scaling on V100 and T4, else float32 [%(default)s]",
+        ("auto", "float32", "bfloat16", "float16"),
+        "auto: bfloat16 on A100 and newer, float16 with loss scaling on V100 and T4, else float32",
     )
-    group.add_argument(
+    add_choice(
         "--xla",
-        choices=("auto", "on", "off"),
-        default=_AUTO,
-        help="compile forward and backward pass, which changes dropout's random numbers; auto: if a trial after the"
-        " first steps shows that it is faster, never with --exact [%(default)s]",
+        ("auto", "on", "off"),
+        "compile forward and backward pass, which changes dropout's random numbers; auto: if a trial after the first"
+        " steps shows that it is faster, never with --exact",
     )
-    group.add_argument(
-        "--watchdog-seconds",
-        type=float,
-        default=900.0,
-        metavar="T",
-        help="abort (134) after T seconds without progress; 0: never [%(default)g]",
-    )
-    group.add_argument(
-        "--logical-cpu-devices",
-        type=int,
-        default=1,
-        metavar="N",
-        help="split the CPU into N devices, to try several devices without GPUs [%(default)s]",
-    )
+    watchdog_help = "abort (134) after T seconds without progress; 0: never [%(default)g]"
+    group.add_argument("--watchdog-seconds", type=float, default=900.0, metavar="T", help=watchdog_help)
+    cpu_help = "split the CPU into N devices, to try several devices without GPUs [%(default)s]"
+    group.add_argument("--logical-cpu-devices", type=int, default=1, metavar="N", help=cpu_help)
 
 
 def _seconds_or_auto(text: str) -> float | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainer.files import event_log as events
+from trainer.files import event_log
 
 SECONDS = 180
 """Longer than any of these jobs takes."""
@@ -120,7 +120,7 @@ class Job:
 
     def events(self, replica: str = "workerpool0-0") -> list[dict[str, Any]]:
         """Return the event log of a worker."""
-        return [event for event in events.read(str(self.folder)) if event["replica"] == replica]
+        return [event for event in event_log.read(str(self.folder)) if event["replica"] == replica]
 
     def notices(self, replica: str = "workerpool0-0") -> str:
         """Return the messages in a worker's event log, one per line."""

@@ -6,21 +6,25 @@ The signal comes between two graph calls; small batches make sure that there are
 import os
 import signal
 import sys
+from collections.abc import Callable
 
 # `learner` imports TensorFlow before `task` sets the environment for --exact.
 os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
 
 from trainer import task
+from trainer.data.examples import Examples
 from trainer.learner import learner
 
 learner.EVALUATION_BATCH_SIZE = 8
 evaluate = learner.Learner.evaluate
 
 
-def evaluate_and_stop(self, examples, next_rounds=lambda left: left):
-    calls = []
+def evaluate_and_stop(
+    self: learner.Learner, examples: Examples, next_rounds: Callable[[int], int] = lambda left: left
+) -> learner.Score | None:
+    calls: list[int] = []
 
-    def rounds(left):
+    def rounds(left: int) -> int:
         calls.append(left)
         if len(calls) == 2 and self.step == int(sys.argv[1]):
             os.kill(os.getpid(), signal.SIGTERM)

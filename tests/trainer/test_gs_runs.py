@@ -1,5 +1,6 @@
-"""Whole runs with everything on gs://: prepared, killed, resumed, evaluated, exported; and mistakes in one line."""
+"""Whole runs with everything on gs://: prepared, killed, resumed, evaluated, exported; mistakes are a single line."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -7,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cloud_storage.buckets import Buckets
+from tests.support.cloud_storage.faults import Faults
+from tests.support.cloud_storage.server import CloudStorage
 from tests.support.modules import run_module, start_module
 from trainer.data.sources import digits
 
@@ -20,9 +24,20 @@ ARGUMENTS = [
 ]
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Server:
+    """Cloud Storage whose bucket `data` has the images of the digits."""
+
+    buckets: Buckets
+    faults: Faults
+    environment: dict[str, str]
+    """Variables of the processes that use it."""
+    source: Path
+    """The same images in a local folder."""
+
+
 @pytest.fixture(scope="module")
-def server(cloud_storage, tmp_path_factory):
-    """A server whose bucket `data` holds the digits' pictures, and the environment that leads there."""
+def server(cloud_storage: CloudStorage, tmp_path_factory: pytest.TempPathFactory) -> Server:
     cloud_storage.buckets.create("data")
     cloud_storage.buckets.create("runs")
     folder = Path(digits.write(str(tmp_path_factory.mktemp("source") / "digits")))
@@ -31,16 +46,19 @@ def server(cloud_storage, tmp_path_factory):
             path.unlink()
             continue
         cloud_storage.buckets.put("data", f"source/{path.relative_to(folder).as_posix()}", path.read_bytes())
-    cloud_storage.source = folder
-    cloud_storage.told = {**cloud_storage.environment, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
-    return cloud_storage
+    return Server(
+        buckets=cloud_storage.buckets,
+        faults=cloud_storage.faults,
+        environment={**cloud_storage.environment, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))},
+        source=folder,
+    )
 
 
 @pytest.fixture(scope="module")
-def dataset(server, tmp_path_factory):
-    """The same pictures prepared in the bucket, and here."""
+def dataset(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The local one of two equal datasets, the other of which is in the bucket."""
     arguments = ["--image-size=16"]
-    done = run_module("trainer.prepare", "gs://data/source", "gs://data/digits", *arguments, **server.told)
+    done = run_module("trainer.prepare", "gs://data/source", "gs://data/digits", *arguments, **server.environment)
     assert done.returncode == 0, done.stderr
     here = tmp_path_factory.mktemp("prepared") / "digits"
     done = run_module("trainer.prepare", str(server.source), str(here), *arguments)
@@ -51,26 +69,26 @@ def dataset(server, tmp_path_factory):
     return here
 
 
-def test_a_killed_run_goes_on_and_ends_as_one_here(server, dataset, tmp_path):
+def test_a_killed_run_resumes_and_ends_like_a_local_one(server: Server, dataset: Path, tmp_path: Path) -> None:
     undisturbed = run_module("trainer.task", f"--dataset={dataset}", f"--checkpoint-directory={tmp_path}", *ARGUMENTS)
     assert undisturbed.returncode == 0, undisturbed.stderr
     arguments = ["--dataset=gs://data/digits", "--checkpoint-directory=gs://runs/one", *ARGUMENTS]
-    told = {**server.told, "AIP_TENSORBOARD_LOG_DIR": "gs://runs/logs"}
+    environment = {**server.environment, "AIP_TENSORBOARD_LOG_DIR": "gs://runs/logs"}
 
     # Killed between the upload of a checkpoint's variables and that of its manifest.
-    arrived, go_on = server.faults.hold(r"POST .*step-000000012%2Fmanifest\.json")
-    process = start_module("trainer.task", *arguments, **told)
+    arrived, resume_request = server.faults.hold(r"POST .*step-000000012%2Fmanifest\.json")
+    process = start_module("trainer.task", *arguments, **environment)
     assert arrived.wait(200)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    go_on.set()
+    resume_request.set()
     assert server.buckets.names("runs", "one/step-000000012") == ["one/step-000000012/variables.npz"]
 
     manifests = [name for name in server.buckets.names("runs") if name.endswith("manifest.json")]
     committed = max(int(name.split("-")[1].split("/")[0]) for name in manifests)
     assert 8 <= committed < 12
     server.faults.fail(2, 503, matching="POST .*step-")
-    done = run_module("trainer.task", *arguments, **told)
+    done = run_module("trainer.task", *arguments, **environment)
     assert done.returncode == 0, done.stderr
     assert f"resuming at step {committed}" in done.stdout
     result = json.loads(server.buckets.get("runs", "one/result.json").data)
@@ -85,49 +103,51 @@ def test_a_killed_run_goes_on_and_ends_as_one_here(server, dataset, tmp_path):
         "one/events/workerpool0-0.0001.jsonl",
     }
     assert [name for name in names if name.startswith("logs/train/events.out.tfevents")]
-    # A third start finds that nothing is left to do.
-    again = run_module("trainer.task", *arguments, **told)
+    # A third start finds nothing left to do.
+    again = run_module("trainer.task", *arguments, **environment)
     assert "is finished" in again.stdout, again.stderr
 
 
-def test_a_stop_while_the_data_is_copied_is_followed_at_once(server, dataset, tmp_path):
+@pytest.mark.usefixtures("dataset")
+def test_a_stop_while_the_data_is_copied_ends_the_run_immediately(server: Server, tmp_path: Path) -> None:
     arguments = ["--dataset=gs://data/digits", f"--checkpoint-directory={tmp_path}/run", "--max-steps=2", *ARGUMENTS]
-    told = {**server.told, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment = {**server.environment, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     # A bucket that does not answer for a minute.
-    arrived, go_on = server.faults.hold(r"GET storage\.googleapis\.com/data/digits%2F.*train")
-    process = start_module("trainer.task", *arguments, **told)
+    arrived, resume_request = server.faults.hold(r"GET storage\.googleapis\.com/data/digits%2F.*train")
+    process = start_module("trainer.task", *arguments, **environment)
     assert arrived.wait(200)
     process.send_signal(signal.SIGTERM)
     stdout, stderr = process.communicate(timeout=30)
-    assert (process.returncode, go_on.is_set()) == (143, False), stderr
+    assert (process.returncode, resume_request.is_set()) == (143, False), stderr
     assert "SIGTERM: stopped before the first step; there is nothing to save" in stdout
     events = [json.loads(line) for line in (tmp_path / "run/events/workerpool0-0.jsonl").read_text().splitlines()]
     assert [event["event"] for event in events] == ["start", "notice", "exit"]
     assert events[-1]["code"] == 143
     server.faults.clear()
-    done = run_module("trainer.task", *arguments, **told)
+    done = run_module("trainer.task", *arguments, **environment)
     assert done.returncode == 0, done.stderr
 
 
-def test_the_run_is_evaluated_and_exported_in_the_bucket(server, dataset):
+@pytest.mark.usefixtures("dataset")
+def test_the_run_is_evaluated_and_exported_in_the_bucket(server: Server) -> None:
     where = ["--dataset=gs://data/digits", "--checkpoint-directory=gs://runs/one"]
-    done = run_module("trainer.evaluate", *where, "--report=gs://runs/evaluation.html", **server.told)
+    done = run_module("trainer.evaluate", *where, "--report=gs://runs/evaluation.html", **server.environment)
     assert done.returncode == 0, done.stderr
     assert b"<html" in server.buckets.get("runs", "evaluation.html").data
     server.buckets.put("runs", "model/variables/left-by-a-killed-writer", b"")
-    done = run_module("trainer.export", *where, "gs://runs/model", **server.told)
+    done = run_module("trainer.export", *where, "gs://runs/model", **server.environment)
     assert done.returncode == 0, done.stderr
     names = server.buckets.names("runs", "model/")
     assert "model/saved_model.pb" in names
     assert "model/variables/left-by-a-killed-writer" not in names
-    picture = next(server.source.rglob("*.png"))
-    done = run_module("trainer.predict", "gs://runs/model", str(picture), **server.told)
+    image = next(server.source.rglob("*.png"))
+    done = run_module("trainer.predict", "gs://runs/model", str(image), **server.environment)
     assert done.returncode == 0, done.stderr
     assert "%" in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("dataset_name", "folder", "environment", "words"),
+    ("dataset_name", "folder", "environment", "message"),
     [
         ("gs://none/digits", "gs://runs/x", {}, "bucket 'none' does not exist"),
         ("gs://data/digits", "gs://none/x", {}, "bucket 'none' does not exist"),
@@ -140,21 +160,25 @@ def test_the_run_is_evaluated_and_exported_in_the_bucket(server, dataset):
         ),
     ],
 )
-def test_a_mistake_is_one_line(server, dataset, dataset_name, folder, environment, words):
+@pytest.mark.usefixtures("dataset")
+def test_a_mistake_is_a_single_line(
+    server: Server, dataset_name: str, folder: str, environment: dict[str, str], message: str
+) -> None:
     arguments = [f"--dataset={dataset_name}", f"--checkpoint-directory={folder}", *ARGUMENTS]
-    done = run_module("trainer.task", *arguments, **{**server.told, **environment})
+    done = run_module("trainer.task", *arguments, **{**server.environment, **environment})
     assert done.returncode == 2, done.stderr
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("error: ")
-    assert words in last
+    assert message in last
     assert "Traceback" not in done.stderr
     assert "/x/" not in "\n".join(server.buckets.names("runs"))
 
 
-def test_a_bucket_that_is_away_is_a_failure_and_says_so(server, dataset):
+@pytest.mark.usefixtures("dataset")
+def test_an_unavailable_bucket_is_a_failure_in_a_single_line(server: Server) -> None:
     server.faults.fail(1000, 503)
     arguments = ["--dataset=gs://data/digits", "--checkpoint-directory=gs://runs/y", *ARGUMENTS]
-    done = run_module("trainer.task", *arguments, **server.told)
+    done = run_module("trainer.task", *arguments, **server.environment)
     server.faults.clear()
     assert done.returncode == 1, done.stderr
     last = done.stderr.strip().splitlines()[-1]

@@ -71,9 +71,7 @@ def test_vertex_and_ai_platform_give_the_checkpoint_directory(digits_directory: 
 
 
 @pytest.mark.slow
-def test_max_steps_ends_the_run_in_the_middle_of_an_epoch_and_still_validates(
-    digits_directory: Path, tmp_path: Path
-) -> None:
+def test_a_run_that_max_steps_ends_within_an_epoch_is_still_validated(digits_directory: Path, tmp_path: Path) -> None:
     done = task(
         f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path}", "--max-steps=3", "--global-batch-size=16"
     )
