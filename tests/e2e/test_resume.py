@@ -82,6 +82,7 @@ def test_sigkill_at_random_steps_and_a_torn_checkpoint(job: NewJob, results: Res
     assert_as_undisturbed(run, results(num_workers))
     assert run.result()["num_restarts"] == 3
     restored = [event["step"] for event in run.events() if event["event"] == "restore"]
+    assert restored
     assert all(step % 4 == 0 or step % 7 == 0 for step in restored)
 
 
@@ -174,6 +175,7 @@ def test_float16_on_several_devices_saves_and_resumes(job: NewJob) -> None:
     run.run_until_step(20, kill(0))
     run.run()
     manifests = [json.loads(path.read_text()) for path in run.folder.glob("step-*/manifest.json")]
+    assert manifests
     assert all(manifest["loss_scaling"]["scale"] > 0 for manifest in manifests)
     assert run.result()["final_step"] == EXACT_RUN_STEPS
 

@@ -143,7 +143,8 @@ def test_the_run_is_evaluated_and_exported_in_the_bucket(server: Server) -> None
     image = next(server.source.rglob("*.png"))
     done = run_module("trainer.predict", "gs://runs/model", str(image), **server.environment)
     assert done.returncode == 0, done.stderr
-    assert "%" in done.stdout
+    assert done.stdout.startswith(f"{image}: ")
+    assert done.stdout.count("%") == 3
 
 
 @pytest.mark.parametrize(
