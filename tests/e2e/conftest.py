@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.shared import locked, run_folder
+from tests.support.shared import locked, make_once, run_folder
 
 STEPS = {
     "prepare",
@@ -90,15 +90,28 @@ def run(command: Callable[..., list[str]]) -> Runner:
 
 
 @pytest.fixture(scope="session")
-def work_dir(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """The work directory of the demo's runs."""
-    return tmp_path_factory.mktemp("runs")
+def demo_folder(repository: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """What `make demo`, the README's first command, leaves behind: its exit code, output and work directory."""
+
+    def make(folder: pathlib.Path) -> None:
+        words = ["make", "demo", f"WORK_DIR={folder / 'runs'}"]
+        with locked(run_folder(tmp_path_factory) / "build.lock"):
+            done = subprocess.run(words, capture_output=True, text=True, cwd=repository)
+        (record,) = (folder / "runs").glob("*/run.json")
+        seen = {"exit_code": done.returncode, "output": done.stdout + done.stderr, "record": str(record)}
+        (folder / "demo.json").write_text(json.dumps(seen))
+
+    return make_once(tmp_path_factory, "demo", make)
 
 
 @pytest.fixture(scope="session")
-def demo(repository: pathlib.Path, work_dir: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """What `make demo` does, the README's first command."""
-    with locked(run_folder(tmp_path_factory) / "build.lock"):
-        done = subprocess.run(["make", "demo", f"WORK_DIR={work_dir}"], capture_output=True, text=True, cwd=repository)
-    (record,) = work_dir.glob("*/run.json")
-    return Run(done.returncode, done.stdout + done.stderr, json.loads(record.read_text()))
+def work_dir(demo_folder: pathlib.Path) -> pathlib.Path:
+    """The work directory of the demo's runs."""
+    return demo_folder / "runs"
+
+
+@pytest.fixture(scope="session")
+def demo(demo_folder: pathlib.Path) -> Run:
+    """The run of `make demo`."""
+    seen = json.loads((demo_folder / "demo.json").read_text())
+    return Run(seen["exit_code"], seen["output"], json.loads(pathlib.Path(seen["record"]).read_text()))

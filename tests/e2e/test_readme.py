@@ -60,12 +60,12 @@ def server(server: Server) -> Iterator[Server]:
 
 
 def test_every_other_command_of_the_readme_runs(
-    repository: pathlib.Path, python: str, demo: Run, work_dir: pathlib.Path, desk: pathlib.Path, server: Server
+    repository: pathlib.Path, python: str, demo: Run, desk: pathlib.Path, server: Server
 ) -> None:
     known = {"MODEL_DIR": demo.artifact("export", "model")["uri"], "IMAGE": "image.png"}
     known["cloud.py"] = str(repository / "cloud.py")
     added = {
-        "localvertex": ["--work-dir", str(work_dir), "--parameter", "max_steps=20"],
+        "localvertex": ["--parameter", "max_steps=20"],
         "schedule": ["--endpoint", server.url],
     }
     lines = [line for block in blocks(repository / "README.md") for line in block if line.startswith("$ ")]
