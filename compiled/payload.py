@@ -7,7 +7,6 @@ not in quotes, e.g. `{"worker_pool_specs": {{$.inputs.parameters['pools']}}}`.
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from userinput.errors import UserError
@@ -18,17 +17,6 @@ PLACEHOLDER = re.compile(r"\{\{\$(.*?)\}\}", re.DOTALL)
 INPUT_PARAMETER = re.compile(r"\{\{\$\.inputs\.parameters\['([^']+)'\]\}\}")
 _INPUT_NAME = re.compile(r'"InputName":\s*"([^"]*)"')
 _STRUCTURES = ('{"Concat":', '{"IfPresent":')
-
-
-@dataclass(frozen=True, kw_only=True)
-class Piece:
-    """A part of a template: text, and the placeholder that follows it."""
-
-    text: str
-    placeholder: str | None
-    """What is between `{{$` and `}}`; None after the last placeholder."""
-    is_in_string: bool
-    """Whether the placeholder is inside a JSON string."""
 
 
 def expand(arguments: Sequence[str], present: set[str]) -> list[str]:
@@ -55,15 +43,18 @@ def mentioned_inputs(arguments: Sequence[str]) -> set[str]:
     return {name for argument in arguments for name in _INPUT_NAME.findall(argument)}
 
 
-def pieces(template: str) -> Iterator[Piece]:
-    """Yield the parts of JSON with placeholders in it, and the text after the last one."""
+def pieces(template: str) -> Iterator[tuple[str, str | None, bool]]:
+    """Yield (text, placeholder after it, whether that is inside a JSON string) for JSON with placeholders in it.
+
+    A placeholder is given without `{{$` and `}}`; after the last one comes None.
+    """
     position, is_in_string = 0, False
     for match in PLACEHOLDER.finditer(template):
         text = template[position : match.start()]
         is_in_string = _ends_in_string(text, is_in_string)
-        yield Piece(text=text, placeholder=match[1], is_in_string=is_in_string)
+        yield text, match[1], is_in_string
         position = match.end()
-    yield Piece(text=template[position:], placeholder=None, is_in_string=is_in_string)
+    yield template[position:], None, is_in_string
 
 
 def decoded(template: str) -> Any:
@@ -74,11 +65,11 @@ def decoded(template: str) -> Any:
         RecursionError: It is nested too deeply.
     """
     parts: list[str] = []
-    for piece in pieces(template):
-        parts.append(piece.text)
-        if piece.placeholder is not None:
-            word = "{{$" + piece.placeholder + "}}"
-            parts.append(word if piece.is_in_string else json.dumps(word))
+    for text, placeholder, is_in_string in pieces(template):
+        parts.append(text)
+        if placeholder is not None:
+            word = "{{$" + placeholder + "}}"
+            parts.append(word if is_in_string else json.dumps(word))
     # The launchers read with strict=False: line feeds inside strings are accepted.
     return json.loads("".join(parts), strict=False)
 

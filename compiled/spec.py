@@ -1,4 +1,7 @@
-"""The compiled pipeline as typed, frozen objects, one per message of kubeflow's pipeline_spec.proto."""
+"""The compiled pipeline as typed, frozen objects, one per message of kubeflow's pipeline_spec.proto.
+
+No two of them are compared; without `eq` they add 3 instead of 4 ms to the start of every program.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,7 +9,7 @@ from typing import Any
 from userinput.parameters import ParameterSpec
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ArtifactSpec:
     """A declared input or output artifact."""
 
@@ -21,7 +24,7 @@ class ArtifactSpec:
         return {"schemaTitle": self.schema_title, "schemaVersion": self.schema_version}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ParameterSource:
     """Where a task's parameter comes from; only one of the kinds is set."""
 
@@ -38,7 +41,7 @@ class ParameterSource:
     """Where in the file the value, or what refers to it, is."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ArtifactSource:
     """Where a task's artifact comes from."""
 
@@ -47,7 +50,7 @@ class ArtifactSource:
     output: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class RetryPolicy:
     """Retries of a failed task; durations in seconds."""
 
@@ -65,7 +68,7 @@ class RetryPolicy:
         return delay
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Iterator:
     """A ParallelFor over a list: literal `items`, or those of an input parameter or input artifact list."""
 
@@ -77,7 +80,7 @@ class Iterator:
     """0: no limit of its own."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TaskSpec:
     """One node of a dag."""
 
@@ -99,7 +102,7 @@ class TaskSpec:
     """Where in the file it is, e.g. "root.dag.tasks.train"."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class OutputSource:
     """A dag's output: the output `key` of the sub-task `producer`."""
 
@@ -107,7 +110,7 @@ class OutputSource:
     key: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Dag:
     """Tasks, and what the dag hands out: for each output the sources, of which the first that ran counts."""
 
@@ -116,7 +119,7 @@ class Dag:
     artifacts: dict[str, tuple[OutputSource, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Component:
     """A signature with an implementation: a dag, or the label of an executor."""
 
@@ -131,7 +134,7 @@ class Component:
     """Where in the file it is, e.g. "root.dag.tasks.train"."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Container:
     """A PipelineContainerSpec. `command` and `args` still hold placeholders."""
 
@@ -149,7 +152,7 @@ class Container:
     """Where in the file it is, e.g. "root.dag.tasks.train"."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Importer:
     """An ImporterSpec; `uri` is a constant, or the input parameter named `uri` when None."""
 
@@ -162,7 +165,7 @@ class Importer:
     """Where in the file it is, e.g. "root.dag.tasks.train"."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Pipeline:
     """A whole compiled file."""
 

@@ -15,7 +15,15 @@ WRONG_INPUT = 2
 """The user's input is wrong; retrying cannot help."""
 STOPPED = 130
 """Stopped by Ctrl-C."""
+_DEFAULT_COLUMNS = 80
 EXIT_CODES = "exit codes: 0 done, 1 it ran and failed, 2 the input is wrong, 130 stopped by Ctrl-C"
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps line breaks in texts. It finds the width itself, because argparse imports shutil for that (1.4 ms)."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
 
 
 class Parser(argparse.ArgumentParser):
@@ -23,7 +31,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, prog: str | None = None, **options: Any) -> None:
         """Take what `argparse.ArgumentParser` takes; line breaks in texts are kept."""
-        super().__init__(prog, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+        super().__init__(prog, formatter_class=_Formatter, allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong with the arguments and exit with code 2."""
@@ -54,3 +62,13 @@ def run(main: Callable[[], int], *, failures: tuple[type[Exception], ...] = (), 
     except KeyboardInterrupt:
         return STOPPED
     return code
+
+
+def _columns() -> int:
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    try:
+        return os.get_terminal_size(1).columns or _DEFAULT_COLUMNS
+    except OSError:
+        return _DEFAULT_COLUMNS

@@ -67,16 +67,16 @@ def resolve_json_template(template: str, scope: Scope, on_escape: Callable[[str]
     placeholders for which the escaping matters: the service inserts the text unescaped.
     """
     parts: list[str] = []
-    for piece in pieces(template):
-        parts.append(piece.text)
-        if piece.placeholder is None:
+    for literal, placeholder, is_in_string in pieces(template):
+        parts.append(literal)
+        if placeholder is None:
             continue
-        text = as_text(value_of(piece.placeholder, scope))
-        if piece.is_in_string and not ESCAPE.search(piece.placeholder):
+        text = as_text(value_of(placeholder, scope))
+        if is_in_string and not ESCAPE.search(placeholder):
             escaped = json.dumps(text, ensure_ascii=False)[1:-1]
             # A line feed is accepted: the launchers parse with `strict=False`.
             if escaped.replace("\\n", "\n") != text:
-                on_escape(piece.placeholder)
+                on_escape(placeholder)
             text = escaped
         parts.append(text)
     return "".join(parts)
