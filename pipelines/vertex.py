@@ -96,7 +96,6 @@ def location_from(options: argparse.Namespace) -> Location:
 
     Raises:
         UserError: A value is missing or not valid, or the region is unknown.
-        UserError: The region is unknown.
     """
     project = options.project or os.environ.get("GOOGLE_CLOUD_PROJECT", "")
     return Location(
@@ -165,7 +164,7 @@ def _explained(error: BaseException, location: Location) -> str:
     if isinstance(error, auth.GoogleAuthError) and not isinstance(error, auth.TransportError):
         return f"the credentials were not accepted: run `{_LOG_IN}` ({_line(error)})"
     if not isinstance(error, api.GoogleAPICallError):
-        return f"cannot reach {location.url}: {_reason(error)}; is the network up{_is_server_running(location)}?"
+        return f"cannot reach {location.url}: {_reason(error)}; is the network up{_server_hint(location)}?"
     # The REST transport puts method and address before the service's message.
     text = _line(re.sub(r"^[A-Z]+ https?://\S+: ", "", str(error.message)))
     if isinstance(error, api.Unauthorized):
@@ -191,7 +190,7 @@ def _reason(error: BaseException) -> str:
     return _line(inner).rpartition(": ")[2].rstrip("'\")")
 
 
-def _is_server_running(location: Location) -> str:
+def _server_hint(location: Location) -> str:
     return ", and is `python -m localvertex serve` running" if location.is_local else ""
 
 

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 
 from trainer import command_line
-from trainer.command_line import reported as reported
+from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
 from trainer.files import storage
 from trainer.results import evaluation

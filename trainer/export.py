@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainer import command_line
-from trainer.command_line import TrainingError, reported as reported
+from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
 from trainer.data.dataset import Record
 from trainer.files import storage

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 from trainer import command_line
-from trainer.command_line import reported as reported
+from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.data import dataset, dataset_files, images, splits
 from trainer.data.dataset import Dataset
 from trainer.data.dataset_files import Prepared

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from trainer.checkpoints.identity import is_finished, run_id
 from trainer.checkpoints.outcome import conclusion
-from trainer.command_line import reported as reported
+from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.config import TrainConfig
 from trainer.data import dataset
 from training_job import report

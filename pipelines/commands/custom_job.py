@@ -27,7 +27,7 @@ _PLAN = "plan"
 
 @dataclass(frozen=True, kw_only=True)
 class _Artifact:
-    """An artifact of the step: a local path or a gs:// address, which is not mounted as on Vertex AI."""
+    """An artifact of the step: a local path or a gs:// address, not mounted as it would be on Vertex AI."""
 
     path: str
 
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         raise UserError("no pipeline root given; add --pipeline-root gs://MY-BUCKET/pipelines")
     inputs = _plan_inputs(pipeline) | {"region": location.region}
     if not options.dry_run:
-        _check_reach(options.dataset, location)
+        _check_readable(options.dataset, location)
     dataset = (
         os.path.abspath(options.dataset) if location.is_local and "://" not in options.dataset else options.dataset
     )
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_reach(dataset: str, location: Location) -> None:
+def _check_readable(dataset: str, location: Location) -> None:
     if not location.is_local and not dataset.startswith(("gs://", "/gcs/")):
         raise UserError(
             f"--dataset is {dataset!r}, which Google's machines cannot read; copy it to a bucket, or prepare it there:"
