@@ -12,7 +12,7 @@ from accelerators.job.values import known
 from userinput.spelling import quoted
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Pool:
     """One worker pool."""
 
@@ -46,7 +46,7 @@ class Pool:
         return container.get("image_uri") if isinstance(container, dict) else None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Job:
     """A CustomJobSpec with what the rules need to know about it, and their findings."""
 
