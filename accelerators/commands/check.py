@@ -60,7 +60,7 @@ def _parser() -> cli.Parser:
 
 
 class _ListRules(argparse.Action):
-    """Prints the rules while the arguments are parsed, so that no FILE is needed."""
+    """An option that prints the rules while arguments are parsed, so that no FILE is needed."""
 
     def __init__(self, **options: object) -> None:
         super().__init__(nargs=0, default=False, **options)  # type: ignore[arg-type]

@@ -156,7 +156,7 @@ def _as_yaml(value: dict[str, Any]) -> str:
     import yaml  # only convert needs PyYAML to print
 
     class _Plain(yaml.SafeDumper):
-        """Writes a list that several pools share once per pool instead of as an alias."""
+        """A dumper that writes a list shared by several pools once per pool instead of as an alias."""
 
         def ignore_aliases(self, data: object) -> bool:
             return True

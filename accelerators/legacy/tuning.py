@@ -6,7 +6,7 @@ from accelerators.legacy.report import Report
 from userinput.spelling import closest, listed
 
 _DEFAULT_METRIC = "training/hptuning/metric"
-"""The metric tag of jobs that named none (ml v1 API reference)."""
+"""The metric tag of jobs without one (ml v1 API reference)."""
 
 _ALGORITHMS = ("GRID_SEARCH", "RANDOM_SEARCH")
 _SCALES = ("UNIT_LINEAR_SCALE", "UNIT_LOG_SCALE", "UNIT_REVERSE_LOG_SCALE")

@@ -1,4 +1,4 @@
-"""All rules: their ids, what each finds, and the order in which a custom job meets them."""
+"""All rules: their ids, what each finds, and the order in which they run."""
 
 from collections.abc import Mapping
 from datetime import date
