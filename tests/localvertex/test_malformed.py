@@ -331,7 +331,7 @@ def test_cluster_settings_that_make_no_difference_give_one_warning(
     file = with_platform(platform(nodeSelector={"labels": {"gpu": "yes"}}))
     record = localvertex.run(file, options=localvertex.Options(work_dir=work_dir))
     assert record["state"] == "SUCCEEDED"
-    assert len([text for text in record["warnings"] if "nodeSelector has no effect here" in text]) == 1
+    assert len([text for text in record["warnings"] if "nodeSelector has no effect locally" in text]) == 1
 
 
 def test_everything_that_is_refused_is_named_at_once_on_the_command_line(
