@@ -3,9 +3,8 @@
 import ast
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,17 +15,6 @@ ENTRY = re.compile(r"^ {4}(?:(\*{0,2}\w+)(?: \([^)]*\))?: )?(\S.*)$")
 """A line of a section: an entry `name: text`, or text alone as under Returns."""
 SECTIONS = {"Args:", "Returns:", "Raises:", "Yields:"}
 CODE = [*PACKAGES, "benchmarks", "tests"]
-PENDING = {
-    "docstrings": {"compiled"},
-    "formatting": {"compiled"},
-}
-"""Rule -> packages that do not follow it yet; each is removed when it does."""
-
-
-def held(rule: str, packages: Sequence[str]) -> list[Any]:
-    """Return the packages, those still to be done as expected failures."""
-    todo = pytest.mark.xfail(reason="not done yet")
-    return [pytest.param(name, marks=[todo] if name in PENDING[rule] else []) for name in packages]
 
 
 def python_files(repository: Path, package: str) -> list[Path]:
@@ -68,7 +56,7 @@ def entries(text: str) -> Iterator[str]:
             entry += " " + line.strip()
 
 
-@pytest.mark.parametrize("package", held("docstrings", PACKAGES))
+@pytest.mark.parametrize("package", PACKAGES)
 def test_docstrings_end_with_a_full_stop_and_entries_begin_with_a_capital(repository: Path, package: str) -> None:
     wrong = []
     for path in python_files(repository, package):
@@ -80,7 +68,7 @@ def test_docstrings_end_with_a_full_stop_and_entries_begin_with_a_capital(reposi
     assert wrong == []
 
 
-@pytest.mark.parametrize("package", held("formatting", CODE))
+@pytest.mark.parametrize("package", CODE)
 def test_no_formatting_is_skipped(repository: Path, package: str) -> None:
     mark = "# fmt" + ": "
     wrong = [
