@@ -93,7 +93,6 @@ def test_no_private_name_is_imported_from_another_module(repository: Path, packa
     assert wrong == []
 
 
-@pytest.mark.xfail(reason="not done yet")
 def test_lines_of_the_docs_end_at_120_columns(repository: Path) -> None:
     wrong = [
         f"{name}:{number}: {len(line)}"
