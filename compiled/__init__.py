@@ -1,1 +1,1 @@
-"""The compiled pipeline file as a typed model, and its reader; checking and running pipelines is not done here."""
+"""The compiled pipeline file as a typed model, and its reader; nothing is checked or run here."""

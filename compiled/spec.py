@@ -20,7 +20,7 @@ class ArtifactSpec:
 
     @property
     def type(self) -> dict[str, str]:
-        """ArtifactTypeSchema as the executor input carries it."""
+        """The ArtifactTypeSchema of the executor input."""
         return {"schemaTitle": self.schema_title, "schemaVersion": self.schema_version}
 
 
@@ -70,14 +70,14 @@ class RetryPolicy:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Iterator:
-    """A ParallelFor over a list: literal `items`, or those of an input parameter or input artifact list."""
+    """A ParallelFor over literal `items`, or over those of an input parameter or input artifact list."""
 
     item_input: str
     items: tuple[Any, ...] | None = None
     input_parameter: str | None = None
     input_artifact: str | None = None
     max_parallel: int = 0
-    """0: no limit of its own."""
+    """0 for no limit."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -112,7 +112,7 @@ class OutputSource:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dag:
-    """Tasks, and what the dag hands out: for each output the sources, of which the first that ran counts."""
+    """Tasks and outputs; an output has the value of its first source that ran."""
 
     tasks: dict[str, TaskSpec]
     parameters: dict[str, tuple[OutputSource, ...]] = field(default_factory=dict)
@@ -131,7 +131,7 @@ class Component:
     dag: Dag | None = None
     executor: str = ""
     path: str = ""
-    """Where in the file it is, e.g. "root.dag.tasks.train"."""
+    """Where in the file it is, e.g. "components.comp-train"."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -145,11 +145,11 @@ class Container:
     resources: dict[str, Any] = field(default_factory=dict)
     has_lifecycle: bool = False
     timeout_seconds: float | None = None
-    """From the platform document, `activeDeadlineSeconds`."""
+    """`activeDeadlineSeconds` of the platform document."""
     replacement: tuple[str, ...] = ()
-    """What `--image` puts before the command, in place of the image."""
+    """Command prefix that replaces the image (`--image`)."""
     path: str = ""
-    """Where in the file it is, e.g. "root.dag.tasks.train"."""
+    """Where in the file it is, e.g. "deploymentSpec.executors.exec-train.container"."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -162,7 +162,7 @@ class Importer:
     metadata: dict[str, Any]
     download_to_workspace: bool = False
     path: str = ""
-    """Where in the file it is, e.g. "root.dag.tasks.train"."""
+    """Where in the file it is, e.g. "deploymentSpec.executors.exec-data.importer"."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

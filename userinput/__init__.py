@@ -1,1 +1,1 @@
-"""Input written by users: reading it strictly and reporting what is wrong with it; it knows no pipeline and no job."""
+"""The ground floor: command lines, strict reading of files, and their errors; pipelines and jobs are not known here."""

@@ -1,4 +1,4 @@
-"""snake_case and camelCase, and the name that somebody probably meant."""
+"""Names and values in messages: snake_case and camelCase, the nearest valid name, quoting and lists."""
 
 import re
 from collections.abc import Iterable
@@ -21,19 +21,19 @@ def camel(key: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _closest(word: str, names: tuple[str, ...], number: int) -> tuple[str, ...]:
-    from difflib import get_close_matches  # difflib costs 3 ms and only a mistake needs it
+    from difflib import get_close_matches  # difflib costs 3 ms, and only an error needs it
 
     folded = {_fold(name): name for name in names}
     return tuple(folded[match] for match in get_close_matches(_fold(word)[:200], list(folded), n=number, cutoff=0.5))
 
 
 def closest(word: str, names: Iterable[str], number: int = 1) -> tuple[str, ...]:
-    """Return up to that many names like the word, the most alike first; case, "-" and "_" do not count."""
+    """Return up to `number` names like the word, the nearest first; case, "-" and "_" are ignored."""
     return _closest(word, tuple(names), number)
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """Return "; did you mean X?", or nothing where no name is alike."""
+    """Return "; did you mean X?", or an empty text where no name is near."""
     match = closest(word, names)
     return f"; did you mean {match[0]}?" if match else ""
 
@@ -43,7 +43,7 @@ def _fold(name: str) -> str:
 
 
 def quoted(value: object, limit: int = 60) -> str:
-    """Return a value as it can stand in a one-line message, cut to so many characters."""
+    """Return a value for a one-line message, cut to `limit` characters."""
     text = repr(value)
     return text if len(text) <= limit else text[: limit - 3] + "..."
 

@@ -1,1 +1,1 @@
-"""A job as its author wrote it: fields, types and findings about them; no rule of the service is applied here."""
+"""A job as its author wrote it: fields, types and findings about them; the rules of the service are in `rules`."""

@@ -6,7 +6,7 @@ A test compares this table with `aiplatform_v1.CustomJob`, so that an upgrade sh
 REPEATED = "*"
 """In front of a type: a list of it."""
 OUTPUT = "output"
-"""Set by the service; read without a look and never sent."""
+"""Set by the service; ignored when it is read, and never sent."""
 
 ACCELERATOR_TYPES = (
     "ACCELERATOR_TYPE_UNSPECIFIED NVIDIA_TESLA_K80 NVIDIA_TESLA_P100 NVIDIA_TESLA_V100 NVIDIA_TESLA_P4 "

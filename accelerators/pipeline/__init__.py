@@ -1,1 +1,1 @@
-"""The checks that only compiled pipelines need; a single job is checked by `rules`."""
+"""The checks that only compiled pipelines need; rules for a single job are in `rules`."""

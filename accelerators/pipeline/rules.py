@@ -17,7 +17,7 @@ from userinput.spelling import listed
 
 MAX_STEP_CPUS = 96
 MAX_STEP_MEMORY_GB = 624
-"""What an ordinary step may ask for (page on machine types for pipelines); larger ones need a custom job."""
+"""Largest request of an ordinary step (page on machine types for pipelines); a larger one needs a custom job."""
 
 _LIMITS = ("cpuLimit", "cpuRequest", "memoryLimit", "memoryRequest")
 _RUNTIME_LIMITS = ("resourceCpuLimit", "resourceCpuRequest", "resourceMemoryLimit", "resourceMemoryRequest")
@@ -80,7 +80,7 @@ def check_images(steps: Iterable[Step]) -> list[Finding]:
 
 
 def check_root(default_root: str, config: dict[str, Any]) -> list[Finding]:
-    """Find a pipeline without a folder for its outputs.
+    """Find a pipeline without a root for its outputs.
 
     Args:
         default_root: The pipeline root that the file was compiled with; empty for none.
@@ -162,7 +162,7 @@ def _step_accelerator(step: Step, region: str, catalogue: Catalogue, today: date
     check_region(job)
     valid = sorted({one for machine_type in catalogue.carriers(kind) for one in catalogue.counts[machine_type, kind]})
     if valid and number is not None and number not in valid:
-        message = f"{number} x {kind} on step {step.name!r}; no machine has so many, valid are {listed(valid)}"
+        message = f"{number} x {kind} on step {step.name!r}; no machine has that many, valid counts are {listed(valid)}"
         job.note("accelerator-count", "error", f"{path}.count", message, tuple(str(one) for one in valid))
-    # A rule of jobs names a path in a job; here it is the step's accelerator.
+    # The rules of jobs report paths in a job; here each is the path of the accelerator.
     return [f if f.path.startswith(path) else replace(f, path=path) for f in job.findings]
