@@ -195,7 +195,7 @@ def small_shapes() -> Any:
     class SmallShapes(tfds.core.GeneratorBasedBuilder):
         VERSION = tfds.core.Version("1.0.0")
 
-        def _info(self):
+        def _info(self) -> Any:
             features = tfds.features.FeaturesDict(
                 {
                     "image": tfds.features.Image(shape=(None, None, 3)),
@@ -205,10 +205,10 @@ def small_shapes() -> Any:
             )
             return tfds.core.DatasetInfo(builder=self, features=features, supervised_keys=("image", "label"))
 
-        def _split_generators(self, dl_manager):
+        def _split_generators(self, dl_manager: object) -> Any:
             return {"train": self._generate_examples(0, 60), "test": self._generate_examples(60, 80)}
 
-        def _generate_examples(self, start, stop):
+        def _generate_examples(self, start: int, stop: int) -> Any:
             for number in range(start, stop):
                 pixels = np.random.default_rng(number).integers(0, 256, (9, 11, 3), dtype=np.uint8)
                 yield number, {"image": pixels, "label": number % 2, "image/filename": str(number)}

@@ -50,7 +50,7 @@ def test_each_notice_is_received_once(server: MetadataServer, watcher: notices.W
     assert watcher.pending() == []
 
 
-def test_a_notice_given_before_the_start_is_received(server):
+def test_a_notice_given_before_the_start_is_received(server: MetadataServer) -> None:
     server.set(PREEMPTED, "TRUE")
     watcher = notices.watch({"GCE_METADATA_HOST": server.address})
     assert received(watcher, 1) == [("preempted", "TRUE")]

@@ -1,6 +1,7 @@
 """A source is opened by what the user wrote; what cannot be opened is one line."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,13 +46,13 @@ def test_the_error_of_a_tfds_dataset_that_cannot_be_downloaded_names_the_way_out
     class Unreachable(tfds.core.GeneratorBasedBuilder):
         VERSION = tfds.core.Version("1.0.0")
 
-        def _info(self):
+        def _info(self) -> Any:
             return self.dataset_info_from_configs(features=tfds.features.FeaturesDict({"label": np.int64}))
 
-        def _split_generators(self, dl_manager):
+        def _split_generators(self, dl_manager: object) -> Any:
             raise OSError("no network")
 
-        def _generate_examples(self):
+        def _generate_examples(self) -> Any:
             raise NotImplementedError
 
     monkeypatch.setattr(tfds.core.constants, "DATA_DIR", str(tmp_path))
