@@ -24,6 +24,28 @@ def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None 
         document: The decoded file.
         platforms: Its second document, for the settings of single platforms.
     """
+    fields = _spec_fields(document)
+    info, unsupported = fields.object("pipelineInfo"), list[str]()
+    pipeline = Pipeline(
+        schema_version=_schema_version(fields),
+        name=info.required("name", str),
+        description=info.take("description", str, ""),
+        default_root=fields.take("defaultPipelineRoot", str, ""),
+        components={key: _read_component(key, inner) for key, inner in fields.objects("components")},
+        root=_read_component("root", fields.required_object("root")),
+        executors=_read_executors(fields.object("deploymentSpec"), unsupported),
+        platforms=platforms or {},
+        unsupported=tuple(unsupported),
+        problems=fields.problems,
+    )
+    info.take("displayName", str, "")
+    fields.take("sdkVersion", str, "")
+    for group in (info, fields):
+        group.done()
+    return pipeline
+
+
+def _spec_fields(document: Mapping[str, Any]) -> Fields:
     problems: list[str] = []
     if "pipelineSpec" in document:
         # A PipelineJob, as the service returns it, wraps the spec.
@@ -31,30 +53,14 @@ def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None 
     if "root" not in document or "deploymentSpec" not in document:
         found = ", ".join(sorted(map(str, document))[:6]) or "no fields"
         problems.append(f"this is not a compiled pipeline: expected 'root' and 'deploymentSpec', found {found}")
-    fields = Fields(document, "", problems)
+    return Fields(document, "", problems)
+
+
+def _schema_version(fields: Fields) -> str:
     version = fields.take("schemaVersion", str, "")
     if version not in _SCHEMA_VERSIONS:
-        problems.append(f"schemaVersion is {version!r}; expected {' or '.join(_SCHEMA_VERSIONS)}")
-    fields.take("sdkVersion", str, "")
-    info = fields.object("pipelineInfo")
-    name, description = info.required("name", str), info.take("description", str, "")
-    info.take("displayName", str, "")
-    info.done()
-    unsupported: list[str] = []
-    pipeline = Pipeline(
-        name=name,
-        description=description,
-        schema_version=version,
-        default_root=fields.take("defaultPipelineRoot", str, ""),
-        components={key: _read_component(key, inner) for key, inner in fields.objects("components")},
-        root=_read_component("root", fields.required_object("root")),
-        executors=_read_executors(fields.object("deploymentSpec"), unsupported),
-        platforms=platforms or {},
-        unsupported=tuple(unsupported),
-        problems=problems,
-    )
-    fields.done()
-    return pipeline
+        fields.problems.append(f"schemaVersion is {version!r}; expected {' or '.join(_SCHEMA_VERSIONS)}")
+    return version
 
 
 def _read_executors(fields: Fields, unsupported: list[str]) -> dict[str, Any]:

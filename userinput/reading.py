@@ -139,10 +139,10 @@ def _parse_yaml(data: bytes, name: str) -> list[Any]:
 
 
 def _refuse_bomb(events: Any, name: str) -> None:
-    """Refuse what would take all memory or stack, before anything is built of it.
+    """Refuse what would take all memory or stack, before anything is built from it.
 
-    Aliases may stand for more values than a file could hold, and the loader of libyaml ends the whole process where
-    a file is nested some ten thousand levels deep.
+    Aliases may unfold to more values than fit into memory. The loader of libyaml ends the whole process where a file is
+    nested some ten thousand levels deep.
     """
     sizes: dict[str, int] = {}
     open_nodes: list[tuple[str | None, int]] = []
@@ -165,7 +165,7 @@ def _refuse_bomb(events: Any, name: str) -> None:
             if event.anchor:
                 sizes[event.anchor] = 1
         if total > MAX_VALUES:
-            raise UserError(f"{name} stands for more than {MAX_VALUES} values through its aliases; write them out")
+            raise UserError(f"{name} unfolds to more than {MAX_VALUES} values through its aliases; write them out")
 
 
 def _check_values(value: Any, name: str, *, only_json_values: bool = False) -> None:

@@ -23,7 +23,7 @@ class _Repeated(Exception):
 
 
 def load_json(data: str | bytes) -> Any:
-    """Return the value that a JSON text stands for.
+    """Return the value of a JSON text.
 
     Raises:
         RepeatedKey: If an object has a key twice.

@@ -71,7 +71,7 @@ def _upwards(path: str) -> Iterator[str]:
 
 
 def build(step: Step) -> Payload | None:
-    """Return the job of a step, or None if its payload is not one that this module understands."""
+    """Return the job of a step, or None if its payload is not understood."""
     try:
         template = decoded(step.argument("--payload"))
     except (ValueError, RecursionError):
