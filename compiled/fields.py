@@ -42,6 +42,10 @@ class Fields:
         """Return whether the field is there and has not been taken yet."""
         return self._left.get(name) is not None
 
+    def is_null(self, name: str) -> bool:
+        """Return whether the field is there, as null."""
+        return name in self._left and self._left[name] is None
+
     def any(self, name: str) -> Any:
         """Return the field's value of any type, None where it is absent."""
         self._known.append(name)

@@ -29,6 +29,8 @@ class ParameterSource:
     """Where a task's parameter comes from; only one of the kinds is set."""
 
     constant: Any = None
+    is_null: bool = False
+    """The constant is null, which is a value; otherwise None means that there is no constant."""
     input: str | None = None
     """Name of an input parameter of the surrounding dag."""
     producer: str | None = None

@@ -141,7 +141,8 @@ def _read_parameter_source(fields: Fields) -> ParameterSource:
 
 
 def _read_runtime_value(fields: Fields, selector: str | None) -> ParameterSource:
-    constant, path, name = restore_integers(fields.any("constant")), fields.at("constant"), None
+    is_null, constant, name = fields.is_null("constant"), restore_integers(fields.any("constant")), None
+    path = fields.path if constant is None and not is_null else fields.at("constant")
     for field in ("constantValue", "runtimeParameter"):
         if fields.has(field):
             fields.note(f"the field {field!r} is from kfp 1.8; compile the pipeline with kfp 2")
@@ -152,7 +153,7 @@ def _read_runtime_value(fields: Fields, selector: str | None) -> ParameterSource
     if parameter := fields.take("runtimeParameter", str, ""):
         name, path = parameter, fields.path
     fields.done()
-    return ParameterSource(constant=constant, input=name, selector=selector, path=path)
+    return ParameterSource(constant=constant, is_null=is_null, input=name, selector=selector, path=path)
 
 
 def _read_artifact_source(fields: Fields) -> ArtifactSource:

@@ -148,7 +148,7 @@ class Graph:
     def _resolve(self, source: ParameterSource, scope: _Scope, depth: int = 0) -> Value:
         if source.selector:
             return Value(value=RuntimeValue(origin="a part of another value"), path=source.path)
-        if source.constant is not None:
+        if source.constant is not None or source.is_null:
             return Value(value=source.constant, path=source.path)
         if source.input is not None:
             unknown = Value(value=RuntimeValue(origin=f"input {source.input!r}"), path=source.path)

@@ -133,3 +133,13 @@ def test_a_repeated_key_is_refused_in_both_formats(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
         with pytest.raises(UserError, match="has the key 'root' twice"):
             load(tmp_path / name)
+
+
+def test_a_constant_that_is_null_is_not_taken_for_a_missing_one() -> None:
+    path = "root dag tasks train inputs parameters pools"
+    for value, is_null, end in (({"constant": None}, True, ".runtimeValue.constant"), ({}, False, ".runtimeValue")):
+        pipeline = changed(path, {"runtimeValue": value | {"other": 1}})
+        assert pipeline.root.dag is not None
+        source = pipeline.root.dag.tasks["train"].parameters["pools"]
+        assert (source.constant, source.is_null) == (None, is_null)
+        assert source.path.endswith(end)
