@@ -100,9 +100,11 @@ class Job:
 
     def run_until_step(self, step: int, then: Callable[["Job"], None]) -> None:
         """Start the job, call `then` when the chief has reached the step, wait for the failure, and end all workers."""
+        num_starts = self._num_starts()
         self.start()
         try:
-            self.wait(until=lambda: self.last_step() >= step)
+            # Until the new process has logged its start, the last step is that of the process before.
+            self.wait(until=lambda: self._num_starts() > num_starts and self.last_step() >= step)
             assert self.last_step() >= step, self.logs()
             then(self)
             self.wait_for_all(20)
@@ -117,6 +119,9 @@ class Job:
                 last = 0
             last = event["last_step"] if event["event"] == "steps" else last
         return last
+
+    def _num_starts(self) -> int:
+        return sum(event["event"] == "start" for event in self.events())
 
     def events(self, replica: str = "workerpool0-0") -> list[dict[str, Any]]:
         """Return the event log of a worker."""
