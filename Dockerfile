@@ -27,5 +27,5 @@ RUN python -m pip install --no-deps --no-build-isolation .
 
 USER trainer
 WORKDIR /home/trainer
-# Vertex AI runs each step with its own command. Without a command, the image prints the help of the trainer.
+# Vertex AI runs each step with its own command. Without a command, the image prints the trainer's help.
 CMD ["python", "-m", "trainer.task", "--help"]

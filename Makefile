@@ -1,4 +1,4 @@
-# Every target works on a fresh clone: .venv is created when it is missing and again when the lock changes.
+# Every target works on a fresh clone: .venv is created when missing and recreated when the lock file changes.
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 PY := .venv/bin/python
@@ -7,7 +7,7 @@ BASE_PYTHON = $(shell PYTHON='$(PYTHON)' sh requirements/find-python.sh)
 # Exported, not pasted into the recipe: a folder name may contain spaces and quotes.
 export SOURCE ?= digits
 export WORK_DIR ?= runs
-# Test processes; more than 2 pay off on more cores.
+# Number of test processes; more pay off on more cores.
 TEST_PROCESSES ?= 2
 
 .PHONY: help venv demo test test-slow check compile clean
