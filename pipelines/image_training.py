@@ -107,7 +107,7 @@ def image_training(settings: Settings) -> Any:
         """Train an image classifier and register it if it is accurate enough.
 
         Args:
-            source: `digits`, a folder (gs://, or an absolute path) with one sub-folder per class, or `tfds:_NAME`.
+            source: `digits`, a folder (gs://, or an absolute path) with one sub-folder per class, or `tfds:NAME`.
             model: `convnet` (small), `resnet50`, `efficientnetv2-b0` etc., or your own as `package.module:function`.
             weights: `default` (imagenet if the model has them), `imagenet`, `none`, or the path of a weights file.
             trainable: `head` (freeze a pretrained base), `all` (fine-tune), or `default` (`head` if pretrained).
@@ -137,7 +137,7 @@ def image_training(settings: Settings) -> Any:
             serving_image: Prediction container image of the registered model.
             run_label: Any text; a new one trains an unchanged configuration again.
             service_account: Service account of the training job; empty for the default one. TensorBoard needs one.
-            network: VPC network to peer with: projects/NUMBER/global/networks/_NAME.
+            network: VPC network to peer with: projects/NUMBER/global/networks/NAME.
             tensorboard: TensorBoard instance: projects/NUMBER/locations/REGION/tensorboards/ID.
             kms_key: Encryption key of the job and the model: projects/P/locations/REGION/keyRings/R/cryptoKeys/K.
             recipients: E-mail addresses to notify when the run has ended.
