@@ -134,7 +134,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Compile the pipeline.
 
     Args:
-        argv: The arguments without the program's name; None for those of this process.
+        argv: The arguments without the program's name; None for `sys.argv[1:]`.
 
     Returns:
         The exit code: 0 written, 2 a value is wrong.

@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one sub-command.
 
     Args:
-        argv: The arguments without the program's name; None for those of this process.
+        argv: The arguments without the program's name; None for `sys.argv[1:]`.
 
     Returns:
         0 on success, 1 with errors or open decisions, 2 if the input is wrong, 130 on Ctrl-C.

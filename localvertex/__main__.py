@@ -20,7 +20,7 @@ examples:
   python -m localvertex logs latest train
   python -m localvertex serve --port 8700
 
-exit codes: 0 succeeded, 1 ran and failed, 2 invalid input, 130 stopped by Ctrl-C, 143 stopped by SIGTERM
+exit codes: 0 succeeded, 1 the run failed, 2 invalid input, 130 stopped by Ctrl-C, 143 stopped by SIGTERM
 """
 
 
@@ -37,7 +37,7 @@ def parser() -> cli.Parser:
         "clean": "remove finished runs, but keep models, checkpoints and caches",
     }
     for name, text in about.items():
-        command = commands.add_parser(name, help=text, description=text.capitalize() + ".")
+        command = commands.add_parser(name, help=text, description=as_sentence(text))
         add_work_dir(command)
         if name in ("show", "logs"):
             command.add_argument("run", metavar="RUN", help="run id, a unique prefix of it, or 'latest'")
@@ -52,7 +52,7 @@ def parser() -> cli.Parser:
 def add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     """Add the command `run`."""
     text = "run a compiled pipeline"
-    run = commands.add_parser("run", help=text, description=text.capitalize() + ".")
+    run = commands.add_parser("run", help=text, description=as_sentence(text))
     run.add_argument("file", metavar="FILE", type=Path, nargs="?", help="compiled pipeline, .json or .yaml")
     run.add_argument(
         "--resume", metavar="RUN", help="resume an earlier run instead of running FILE; finished steps are not repeated"
@@ -94,7 +94,7 @@ def _add_execution(group: "argparse._ArgumentGroup") -> None:
         "--max-parallel",
         metavar="N",
         type=int,
-        help="maximum number of steps to run in parallel (default: cores, at least 2)",
+        help="maximum number of steps to run in parallel (default: number of cores, at least 2)",
     )
     group.add_argument("--fail-fast", action="store_true", help="start no step after a failure, except exit tasks")
     group.add_argument(
@@ -102,7 +102,7 @@ def _add_execution(group: "argparse._ArgumentGroup") -> None:
         metavar="SECONDS",
         type=float,
         default=10.0,
-        help="upper limit for the wait before a retry, over the pipeline's own value (%(default)s)",
+        help="maximum wait before a retry, even if the pipeline asks for more (%(default)s)",
     )
     group.add_argument(
         "--grace",
@@ -139,7 +139,7 @@ def add_custom_jobs(run: argparse.ArgumentParser) -> None:
 def add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     """Add the command `serve`."""
     text = "serve the Vertex AI API on 127.0.0.1 and run the jobs it receives (docs/serve.md)"
-    serve = commands.add_parser("serve", help=text, description=text.capitalize() + ".")
+    serve = commands.add_parser("serve", help=text, description=as_sentence(text))
     add_work_dir(serve)
     serve.add_argument(
         "--port", metavar="P", type=int, default=8700, help="port to listen on, 0 for any free port (%(default)s)"
@@ -149,8 +149,13 @@ def add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
         metavar="N",
         type=float,
         default=1.0,
-        help="speed of the clock of schedules, to try a weekly one in minutes (%(default)g)",
+        help="speed-up of the schedule clock, to test a weekly schedule in minutes (%(default)g)",
     )
+
+
+def as_sentence(text: str) -> str:
+    """Return a help text with a capital letter and a full stop."""
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def folder(text: str) -> Path:
@@ -161,7 +166,7 @@ def folder(text: str) -> Path:
 
 
 def add_work_dir(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
-    """Add the option of the folder with the runs."""
+    """Add the option for the folder of the runs."""
     command.add_argument(
         "--work-dir",
         metavar="D",

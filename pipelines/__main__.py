@@ -33,10 +33,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one sub-command.
 
     Args:
-        argv: The arguments without the program's name; None for those of this process.
+        argv: The arguments without the program's name; None for `sys.argv[1:]`.
 
     Returns:
-        The exit code: 0 done, 1 it ran and failed, 2 the input is wrong, 130 stopped.
+        The exit code: 0 success, 1 the run failed, 2 invalid input, 130 stopped.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     options = _parser(arguments[0] if arguments else "").parse_args(arguments)

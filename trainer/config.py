@@ -61,21 +61,21 @@ class TrainConfig:
     global_batch_size: int = _hyperparameter(
         64, "Examples per step over all devices of all machines together.", lowest=1, highest=1_000_000
     )
-    learning_rate: float = _hyperparameter(0.002, "Highest learning rate of the schedule.", lowest=1e-12, highest=1e6)
+    learning_rate: float = _hyperparameter(0.002, "Peak learning rate.", lowest=1e-12, highest=1e6)
     learning_rate_schedule: str = _hyperparameter(
         "cosine",
         "Learning rate after the warm-up: cosine (down to zero at the last step) or constant.",
         choices=("cosine", "constant"),
     )
     warmup_fraction: float = _hyperparameter(
-        0.05, "Share of all steps in which the learning rate rises linearly from zero.", lowest=0.0, highest=0.9
+        0.05, "Fraction of all steps in which the learning rate rises linearly from zero.", lowest=0.0, highest=0.9
     )
     optimizer: str = _hyperparameter(
         "adam", "Update rule: adam, rmsprop, or sgd (with momentum 0.9).", choices=("adam", "rmsprop", "sgd")
     )
     augment: str = _hyperparameter(
         "shift",
-        "Random changes of training images: none, shift (by up to an eighth of the edge), flip-and-shift (also mirrored"
+        "Random changes to training images: none, shift (by up to an eighth of the edge), flip-and-shift (also mirrored"
         " left to right in half of the cases), crop-and-flip (a random part of 8 % to all of the image, enlarged, and"
         " mirrored).",
         choices=("none", "shift", "flip-and-shift", "crop-and-flip"),
@@ -89,7 +89,7 @@ class TrainConfig:
     # It must fit the 32-bit seeds of TensorFlow's stateless operations.
     seed: int = _hyperparameter(
         0,
-        "Decides initial weights, order of examples, random changes and dropout.",
+        "Seed of initial weights, example order, augmentation and dropout.",
         lowest=0,
         highest=2**31 - 1,
     )
@@ -128,7 +128,7 @@ def from_dict(fields: dict[str, Any]) -> TrainConfig:
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Give `parser` one flag per field; the field's metadata has its help text."""
-    group = parser.add_argument_group("what is trained (each of these makes it another run)")
+    group = parser.add_argument_group("what is trained (a change to any of these makes it another run)")
     for field in dataclasses.fields(TrainConfig):
         choices = field.metadata["choices"]
         group.add_argument(

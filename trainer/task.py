@@ -137,7 +137,7 @@ def parser() -> argparse.ArgumentParser:
     _add_batch_size(made)
     labels = made.add_argument_group("identity")
     labels.add_argument(
-        "--run-label", default="", metavar="TEXT", help="makes an otherwise equal run another run [empty]"
+        "--run-label", default="", metavar="TEXT", help="distinguishes an otherwise identical run [empty]"
     )
     execution = made.add_argument_group("execution (same run; results may round differently, see docs/training.md)")
     _add_checkpoints(execution)
@@ -164,8 +164,8 @@ def _add_batch_size(made: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="B",
-        help="multiply B by the number of devices of all machines to get global_batch_size; another number of devices"
-        " makes another run",
+        help="multiply B by the number of devices of all machines to get global_batch_size; with another number of"
+        " devices it is another run",
     )
     group.add_argument(
         "--scale-learning-rate", action="store_true", help="multiply learning_rate by the number of devices, too"
@@ -201,7 +201,7 @@ def _add_devices(group: argparse._ArgumentGroup) -> None:
     def add_choice(flag: str, choices: Sequence[str], help_text: str) -> None:
         group.add_argument(flag, choices=choices, default=_AUTO, help=f"{help_text} [%(default)s]")
 
-    exact_help = "same bits on every run and after every resume, at some cost in speed"
+    exact_help = "bit-identical weights on every run and after every resume, at some cost in speed"
     group.add_argument("--exact", action="store_true", help=exact_help)
     add_choice(
         "--distribution-strategy",
@@ -216,8 +216,8 @@ def _add_devices(group: argparse._ArgumentGroup) -> None:
     add_choice(
         "--xla",
         ("auto", "on", "off"),
-        "compile forward and backward pass, which changes dropout's random numbers; auto: if a trial after the first"
-        " steps shows that it is faster, never with --exact",
+        "compile the forward and backward pass, which changes dropout's random numbers; auto: if a trial after the"
+        " first steps shows that it is faster, never with --exact",
     )
     watchdog_help = "abort (134) after T seconds without progress; 0: never [%(default)g]"
     group.add_argument("--watchdog-seconds", type=float, default=900.0, metavar="T", help=watchdog_help)
@@ -226,7 +226,10 @@ def _add_devices(group: argparse._ArgumentGroup) -> None:
 
 
 def _seconds_or_auto(text: str) -> float | None:
-    return None if text == _AUTO else float(text)
+    try:
+        return None if text == _AUTO else float(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds or {_AUTO}") from error
 
 
 if __name__ == "__main__":

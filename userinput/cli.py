@@ -10,13 +10,13 @@ from userinput.errors import UserError
 
 DONE = 0
 FAILED = 1
-"""It ran and failed; `accelerators`: the input has errors or needs a decision."""
+"""The run failed; `accelerators`: the input has errors or needs a decision."""
 WRONG_INPUT = 2
 """The user's input is wrong; retrying cannot help."""
 STOPPED = 130
 """Stopped by Ctrl-C."""
 _DEFAULT_COLUMNS = 80
-EXIT_CODES = "exit codes: 0 done, 1 it ran and failed, 2 the input is wrong, 130 stopped by Ctrl-C"
+EXIT_CODES = "exit codes: 0 success, 1 the run failed, 2 invalid input, 130 stopped by Ctrl-C"
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -43,8 +43,8 @@ def run(main: Callable[[], int], *, failures: tuple[type[Exception], ...] = (), 
 
     Args:
         main: The command; returns an exit code.
-        failures: Exceptions that mean that it ran and failed. Others pass, with their traceback.
-        if_closed: Exit code where the reader of the output, such as `head`, has closed it.
+        failures: Exceptions that mean that the run failed. Others propagate, with their traceback.
+        if_closed: Exit code if the reader of the output, such as `head`, has closed it.
     """
     try:
         code = main()

@@ -90,7 +90,7 @@ def given(declared: Declared, options: Sequence[str], path: str | Path | None = 
 
 
 def typed(declared: Declared, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values as their types have them, e.g. 3 for 3.0 where an integer is declared; null is left out.
+    """Return the values converted to their types, e.g. 3.0 to 3 for an integer; null is left out.
 
     Raises:
         UserError: A name is unknown, or a value is of another type or not one of the allowed ones.
@@ -136,7 +136,7 @@ def restore_integers(value: Any) -> Any:
 
 
 def convert(value: Any, kind: ParameterType) -> Any:
-    """Return a value that flows between steps as its type has it; text that is a number is read as one.
+    """Return a value passed between steps, converted to its type; text that is a number is read as one.
 
     Raises:
         ValueError: The value is not of the type; the message shows what was found.

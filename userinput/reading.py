@@ -165,7 +165,7 @@ def _refuse_bomb(events: Any, name: str) -> None:
             if event.anchor:
                 sizes[event.anchor] = 1
         if total > MAX_VALUES:
-            raise UserError(f"{name} unfolds to more than {MAX_VALUES} values through its aliases; write them out")
+            raise UserError(f"{name} unfolds to more than {MAX_VALUES} values through its aliases; use fewer aliases")
 
 
 def _check_values(value: Any, name: str, *, only_json_values: bool = False) -> None:

@@ -49,7 +49,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _first_repeated(text: str) -> RepeatedKey:
-    """Return the first repeated key of a text in which there is one."""
+    """Return the first repeated key of a text that has one."""
     open_objects: list[dict[str, int]] = []
     line, read_to = 1, 0
     for token in _STRING_OR_BRACE.finditer(text):
@@ -71,9 +71,9 @@ class UniqueKeys:
     """Mixin for a PyYAML loader: refuses a key that a mapping has twice; a merged (<<) key may be given again."""
 
     def __init__(self, stream: Any) -> None:
-        """Start on a stream, as every PyYAML loader does."""
+        """Load a stream, as every PyYAML loader does."""
         super().__init__(stream)  # type: ignore[call-arg]
-        # The nodes themselves, too: Python would give the number of one that is gone to a node of the next document.
+        # Keep the nodes, too: Python may reuse the id of a freed node for a node of the next document.
         self._checked: dict[int, Any] = {}
 
     def flatten_mapping(self, node: Any) -> None:

@@ -4,7 +4,7 @@ A test compares this table with `aiplatform_v1.CustomJob`, so that an upgrade sh
 """
 
 REPEATED = "*"
-"""In front of a type: a list of it."""
+"""Prefix of a type: a list of that type."""
 OUTPUT = "output"
 """Set by the service; ignored when it is read, and never sent."""
 

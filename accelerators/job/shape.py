@@ -116,7 +116,7 @@ class Reading:
             scalar = isinstance(value, (int, float)) and not isinstance(value, bool)
             return self._wrong(value, f"text; write it in quotes: {quoted(str(value))}" if scalar else "text", path)
         if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
-            return self._wrong(value, "text without half a surrogate pair", path)
+            return self._wrong(value, "text without unpaired surrogates", path)
         return value
 
     def _bool(self, value: object, path: str) -> Any:
@@ -149,7 +149,7 @@ class Reading:
 
     def _map(self, value: object, path: str) -> Any:
         if not isinstance(value, Mapping):
-            return self._wrong(value, "a mapping of names to texts", path)
+            return self._wrong(value, "a mapping of names to text", path)
         return {
             self._string(key, path): inner
             if isinstance(inner, RuntimeValue)

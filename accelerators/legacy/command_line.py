@@ -73,7 +73,7 @@ def _words(words: list[str], report: Report) -> list[str]:
     """Return the words of a command line, which may come as a single word.
 
     Raises:
-        LegacyInputError: If a quotation is not closed.
+        LegacyInputError: If a quote is not closed.
     """
     if len(words) == 1 and any(letter.isspace() for letter in words[0]):
         # Line continuations of a POSIX shell, cmd.exe and PowerShell.

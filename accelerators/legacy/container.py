@@ -123,7 +123,7 @@ def _executor_image(training: dict[str, Any], report: Report, *, gpu: bool) -> s
     release = (int(parts.group(1)[:3]), int(parts.group(2)[:3])) if parts else (0, 0)
     if release not in _WITHOUT_SUFFIX | _PY310:
         message = (
-            f"there is no prebuilt image for {version or 'a missing version'}; replace {_IMAGE_PLACEHOLDER} with one, "
+            f"{version or 'missing'}, without a prebuilt image; replace {_IMAGE_PLACEHOLDER} with an image, "
             "preferably your own container image with your package"
         )
         report.add("decide", "runtimeVersion", message)

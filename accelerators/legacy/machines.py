@@ -57,9 +57,9 @@ class MachineConverter:
             accelerator_type=old.accelerator_type,
             accelerator_count=old.accelerator_count,
         )
-        doubt = "" if old.confidence == "high" else "; no table of Google's lists it, so compare the sizes"
+        doubt = "" if old.confidence == "high" else "; no Google table lists it, so compare the sizes"
         if old.machine_type == "n1-standard-8" and old.category == "cpu":
-            doubt = "; its equal n1-highcpu-8 is not offered for training, this is the nearest"
+            doubt = "; its equivalent n1-highcpu-8 is not offered for training"
         self.report.add("doubtful" if doubt else "changed", f"{role}Type", f"{name} becomes {machine}{doubt}")
         if accelerator:
             message = f"{name} has its own GPUs or none; acceleratorConfig was never allowed with it and is left out"

@@ -1,4 +1,4 @@
-"""The flags of a command line merged into a config.yaml, as gcloud did it."""
+"""The flags of a command line merged into a config.yaml, as gcloud did."""
 
 import re
 from typing import Any

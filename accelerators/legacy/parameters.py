@@ -67,7 +67,7 @@ def worker_pools(parameters: dict[str, Any]) -> list[dict[str, Any]]:
 def _replicas(pools: list[dict[str, Any]], report: Report) -> dict[str, int]:
     workers, servers, evaluators = ([*pools[1:], {}, {}, {}])[:3]
     if workers and workers["machine_spec"] != pools[0]["machine_spec"]:
-        message = "the workers had another machine than the master; the pipeline uses the master's for all"
+        message = "the workers had a different machine type; the pipeline uses the master's for all"
         report.add("decide", "workerType", message)
     if servers:
         message = "parameter servers get the machine of the master without its GPUs; they had their own"

@@ -20,7 +20,7 @@ def worker_pools(training: dict[str, Any], converter: MachineConverter, report: 
         pools.pop()
     if {} in pools:
         message = (
-            "an unused pool before others stays as {}; a plain CustomJob may have it, but CustomTrainingJobOp drops it"
+            "an unused pool before others stays as {}; a plain CustomJob accepts it, but CustomTrainingJobOp drops it"
         )
         report.add("doubtful", "worker pools", message)
     return pools

@@ -62,7 +62,7 @@ def _without_counterpart(old: dict[str, Any], report: Report) -> None:
         message = "Vertex AI needs a type of stopping, e.g. study_spec.median_automated_stopping_spec; left out"
         report.add("dropped", "hyperparameters.enableTrialEarlyStopping", message)
     if old.get("resumePreviousJobId"):
-        message = "studies of AI Platform Training cannot be continued; the new study starts from scratch"
+        message = "AI Platform Training studies cannot be resumed; the new study starts from scratch"
         report.add("dropped", "hyperparameters.resumePreviousJobId", message)
 
 

@@ -1,4 +1,4 @@
-"""Check a compiled pipeline: the jobs of its steps, and what only goes wrong in pipelines."""
+"""Check a compiled pipeline: the jobs of its steps, and the rules that only pipelines have."""
 
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -16,7 +16,7 @@ from compiled.reader import read_pipeline
 from userinput.spelling import listed, quoted
 
 _JUDGED = ("worker_pool_specs", "scheduling", "location")
-"""The parts of a job that rules judge; defaults of others are not worth a note."""
+"""The parts of a job that rules check; defaults of other parts need no note."""
 
 
 @dataclass(kw_only=True)
@@ -49,7 +49,7 @@ def check_pipeline(
         What is wrong; an empty list when nothing is.
 
     Raises:
-        UserError: Its dags unfold without end.
+        UserError: If its dags unfold to too many tasks, or a component contains itself.
     """
     return examine_pipeline(pipeline_spec, region=region, catalogue=catalogue, today=today).findings
 
@@ -118,7 +118,7 @@ def _artifacts(payload: Payload) -> list[Finding]:
             severity="error",
             path=payload.path_in_file(path),
             message=(
-                f"{_origin(payload.origins[path].value)} is an artifact; worker pools can only hold parameters: "
+                f"{_origin(payload.origins[path].value)} is an artifact; worker pools can only contain parameters: "
                 "return its uri as text from a step, or make the step a component that takes the artifact"
             ),
         )
@@ -133,7 +133,7 @@ def _origin(value: object) -> str:
 def _remarks(payload: Payload, path: str, seen: Examination) -> None:
     pools = mapping(payload.job.get(path)).get("worker_pool_specs")
     if isinstance(pools, RuntimeValue):
-        message = f"the worker pools are {pools.origin}; values known only at run time were not checked"
+        message = f"the worker pools come from {pools.origin}; values known only at run time were not checked"
         in_file = payload.path_in_file(f"{path}.worker_pool_specs")
         seen.findings.append(Finding(rule="not-checked", severity="warning", path=in_file, message=message))
     used = {

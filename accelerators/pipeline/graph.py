@@ -12,23 +12,23 @@ from compiled.spec import Component, Container, Dag, ParameterSource, Pipeline, 
 from userinput.errors import UserError
 
 MAX_TASKS = 20_000
-"""A pipeline whose nested dags unfold to more tasks is refused: it was written to be slow."""
+"""A pipeline whose nested dags unfold to more tasks is refused, because its check would take too long."""
 _MAX_DEPTH = 40
 _LAUNCHER = re.compile(r"google_cloud_pipeline_components\.container\.[\w.]+launcher")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Value:
-    """What reaches an input of a step."""
+    """A value that reaches an input of a step."""
 
     value: Any
     """A plain value or a RuntimeValue."""
     path: str
-    """Where in the file it is."""
+    """Its path in the file."""
     default_of: tuple[str, ...] = ()
     """The pipeline parameter whose default it is."""
     is_artifact: bool = False
-    """It is an artifact in the place of a parameter."""
+    """Whether it is an artifact instead of a parameter."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class _Scope:
     dag: Dag
     inputs: dict[str, Value]
     names: tuple[str, ...] = ()
-    """Components on the way from the root, so that one that contains itself is found."""
+    """Components on the way from the root, to find one that contains itself."""
 
 
 @dataclass(kw_only=True)
@@ -125,13 +125,13 @@ class Graph:
     def _nested(self, component: Component, dag: Dag, inputs: dict[str, Value], scope: _Scope) -> Iterator[Step]:
         name = component.name
         if name in scope.names or len(scope.names) >= _MAX_DEPTH:
-            raise UserError(f"component {name!r} contains itself or is nested too deeply; no pipeline can run so")
+            raise UserError(f"component {name!r} contains itself or is nested too deeply; no such pipeline can run")
         yield from self._walk(_Scope(dag=dag, inputs=inputs, names=(*scope.names, name)))
 
     def _count(self) -> None:
         self._visited += 1
         if self._visited > MAX_TASKS:
-            raise UserError(f"the nested dags unfold to more than {MAX_TASKS} tasks; no pipeline can run so")
+            raise UserError(f"the nested dags unfold to more than {MAX_TASKS} tasks; no such pipeline can run")
 
     def _component(self, task: TaskSpec) -> Component:
         return self.pipeline.components.get(task.component) or Component(name=task.component)

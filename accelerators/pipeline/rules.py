@@ -41,7 +41,7 @@ def _own_location(step: Step, elsewhere: list[str]) -> list[Finding]:
         return []
     if held.value in elsewhere or not held.value:
         return []
-    found = f"step {step.name!r} is given no location and uses the component's own, {held.value}"
+    found = f"step {step.name!r} has no location and uses the component's default, {held.value}"
     advice = "give it the pipeline's location"
     message = f"{found}, while the pipeline is in {listed(elsewhere)}; {advice}"
     if not elsewhere:
@@ -123,8 +123,8 @@ def check_launcher(step: Step, *, trains: bool) -> list[Finding]:
 
 def _cached_training(step: Step) -> list[Finding]:
     message = (
-        f"step {step.name!r} trains and its result may come from the cache (same inputs, whatever changed in the data "
-        "or behind the image's tag); call set_caching_options(False)"
+        f"step {step.name!r} trains, but its result may come from the cache, which ignores changes in the data "
+        "or behind the image tag; call set_caching_options(False)"
     )
     path = f"{step.path}.cachingOptions"
     return [Finding(rule="training-cached", severity="warning", path=path, message=message)]

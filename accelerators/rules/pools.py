@@ -40,7 +40,7 @@ def _gap(job: Job) -> None:
             )
             job.note("pool-gap", "error", pool.path, message)
         else:
-            message = f"{found}; a plain CustomJob may have it, but CustomTrainingJobOp drops it and shifts the others"
+            message = f"{found}; a plain CustomJob accepts it, but CustomTrainingJobOp drops it and shifts the others"
             job.note("pool-gap", "warning", pool.path, message)
         return
 
@@ -80,7 +80,7 @@ def _reducing_workers(job: Job, pool: Pool) -> None:
     on_gpu = [other.accelerator or not known(other.machine.get("accelerator_type", "")) for other in workers]
     if not all(on_gpu) or not any(other.index == 1 for other in workers):
         message = (
-            "pool 2 is a Reduction Server, not a parameter server: it serves GPU workers that reduce with NCCL, "
-            "but pools 0 and 1 are not such workers"
+            "pool 2 is a Reduction Server, which serves only GPU workers that reduce with NCCL, "
+            "but pools 0 and 1 have no such workers"
         )
         job.note("reduction-server", "warning", f"{pool.path}.container_spec.image_uri", message)

@@ -16,7 +16,7 @@ MAX_QUERY_SECONDS = 30
 
 
 def gpu_environments(job: CustomJob, warn: Callable[[str], None]) -> dict[str, dict[str, str]]:
-    """Return for each replica the variable that shows it its GPUs; empty on a machine without GPUs.
+    """Return for each replica the variable that makes its GPUs visible; empty on a machine without GPUs.
 
     Warns once when the machine has fewer GPUs than the job requests. Then all replicas that request GPUs get the same
     number, 0 included: a replica that trains on a CPU would slow down its peers on GPUs.

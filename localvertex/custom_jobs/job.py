@@ -1,4 +1,4 @@
-"""A custom job as it matters here: pools, replicas and scheduling, read from a CustomJob message and checked."""
+"""A custom job: its pools, replicas and scheduling, read from a CustomJob message and checked."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ REDUCTION_SERVER = "reductionserver"
 EXIT_USER_ERROR = 2
 
 QUIET_RULES = {"placeholder-image", "pool-gap"}
-"""No container image is used here, and the code that drops an empty pool reports what follows from it."""
+"""No container image is used here, and the code that drops an empty pool reports the consequences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +146,7 @@ def read(
     """
     findings = check_custom_job(message, region=region)
     if errors := [sentence(finding) for finding in findings if finding.severity == "error"]:
-        text = f"Vertex would refuse this job: {'; '.join(errors)}"
+        text = f"Vertex AI would refuse this job: {'; '.join(errors)}"
         raise TaskFailed(text, exit_code=EXIT_USER_ERROR, is_retryable=False)
     for finding in findings:
         if finding.rule not in QUIET_RULES:

@@ -86,7 +86,8 @@ class Restarts:
         if self.scheduling.disable_retries:
             return fail("preempted, and disable_retries is set")
         if self.num_preemptions > MAX_PREEMPTIONS:
-            return fail(f"preempted {self.num_preemptions} times; the service restarts a job {MAX_PREEMPTIONS} times")
+            count = self.num_preemptions
+            return fail(f"preempted {count} times; the service restarts a job at most {MAX_PREEMPTIONS} times")
         reason = f"preempted, restart {self.num_preemptions} of {MAX_PREEMPTIONS}"
         return Decision(verdict=Verdict.RESTART_JOB, reason=reason)
 

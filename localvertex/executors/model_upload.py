@@ -36,7 +36,7 @@ class ModelUploadExecutor:
         if location != attempt.context.region:
             attempt.context.warnings.add(
                 f"{attempt.label}: the model is uploaded to {location}, but the pipeline runs in "
-                f"{attempt.context.region}; ModelUploadOp has its own default location, set it"
+                f"{attempt.context.region}; set the location of ModelUploadOp"
             )
         if not (model.get("container_spec") or {}).get("image_uri"):
             text = "the model has no serving container; Vertex AI cannot serve it"

@@ -43,7 +43,7 @@ class PythonStepExecutor:
         if isinstance(executor, Container) and executor.has_lifecycle:
             reasons.append(f"{executor.path}.lifecycle: life-cycle hooks do not run locally")
         if not (bin_folder() / "python3").exists():
-            reasons.append(f"{executor.path}: steps call python3, and there is none next to {sys.executable}")
+            reasons.append(f"{executor.path}: steps call python3, which does not exist next to {sys.executable}")
         return reasons
 
     def execute(self, attempt: Attempt) -> None:

@@ -36,7 +36,7 @@ def build(
     env: dict[str, str],
     log: Path,
 ) -> Path:
-    """Return the complete environment of this identity; build it if there is none.
+    """Return the complete environment of this identity; build it if it does not exist.
 
     Args:
         identity: What determines the content, besides this Python.

@@ -163,7 +163,7 @@ def check_arguments(command: list[str]) -> None:
         longest = max(len(argument.encode()) for argument in command)
     except UnicodeEncodeError:
         raise TaskFailed(
-            "an argument of the command contains half of a surrogate pair, which cannot be encoded", is_retryable=False
+            "an argument of the command contains an unpaired surrogate, which cannot be encoded", is_retryable=False
         ) from None
     if longest >= MAX_ARGUMENT_BYTES:
         raise TaskFailed(

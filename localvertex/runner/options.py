@@ -34,7 +34,7 @@ class Options:
     max_parallel: int = field(default_factory=lambda: max(2, os.cpu_count() or 2))
     """Maximum number of steps to run in parallel."""
     max_backoff_seconds: float = 10.0
-    """Upper limit for the wait before a retry, over the pipeline's own value."""
+    """Maximum wait before a retry, even if the pipeline asks for more."""
     grace_seconds: float = 10.0
     """Time between SIGTERM and SIGKILL when a run is stopped."""
     command_prefixes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -190,5 +190,5 @@ def placeholders_in(value: Any) -> list[str]:
 
 
 def shown_circle(names: list[str]) -> str:
-    """Join names that refer to each other in a circle; of many, leave out the middle."""
+    """Join names that refer to each other in a cycle; if there are many, leave out the middle."""
     return " -> ".join(names if len(names) <= 8 else [*names[:4], "...", *names[-3:]])

@@ -18,7 +18,7 @@ from userinput import files
 
 
 def key_of(pipeline_name: str, component: Component, container: Container, inputs: Values, own_key: str = "") -> str:
-    """Return the cache key of a step; `own_key` is the author's own one, from `set_caching_options(cache_key=...)`."""
+    """Return the cache key of a step; `own_key` is the author's, from `set_caching_options(cache_key=...)`."""
     parts: dict[str, Any] = {
         "pipeline": pipeline_name,
         "parameters": inputs.parameters,

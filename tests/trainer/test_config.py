@@ -52,7 +52,7 @@ def test_every_field_has_a_flag_with_help() -> None:
         ({"seed": 2**31}, "seed=2147483648"),
         ({"optimizer": "adamw9"}, "choose one of: adam"),
         ({"weights": ""}, "weights is empty"),
-        ({"weights": "imagenet"}, "weights='imagenet' do not exist for model 'convnet'"),
+        ({"weights": "imagenet"}, "model 'convnet' has no weights='imagenet'"),
         ({"weights": "somewhere"}, "ending in .weights.h5 or .keras"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What came of a run: the result of the training, then its accuracy on the test split and its registration.
+"""The outcome of a run: the result of the training, then its accuracy on the test split and its registration.
 
 `result.json` marks the run as finished. The two other files let a later run of the same configuration on the same data
 find that there is nothing left to do. Both name the checkpoint that they describe and do not count for any other.
@@ -79,7 +79,7 @@ def note_registration(checkpoint_directory: str, *, model_name: str, serving_ima
 def conclusion(
     checkpoint_directory: str, *, minimum_accuracy: float, model_name: str, serving_image: str, region: str
 ) -> str:
-    """Describe what came of a finished run; empty while it still has to be tested or registered.
+    """Describe the outcome of a finished run; empty while it still has to be tested or registered.
 
     Args:
         checkpoint_directory: Checkpoint directory of a run that `trainer.checkpoints.identity.is_finished`.

@@ -41,7 +41,7 @@ def decode(data: bytes) -> Image.Image:
             warnings.simplefilter("ignore")
             with Image.open(io.BytesIO(data)) as image:
                 if image.width * image.height > _MAX_PIXELS:
-                    raise BadImage(f"{image.width}x{image.height} pixels are too many")
+                    raise BadImage(f"{image.width}x{image.height} is more than {_MAX_PIXELS:,} pixels")
                 image.load()
                 return _to_rgb(ImageOps.exif_transpose(image))
     except BadImage:

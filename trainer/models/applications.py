@@ -8,7 +8,7 @@ from trainer.models.weights import load_weights
 from userinput.errors import UserError
 
 _DROPOUT = 0.2
-"""Rate before the classes, where the head has no hidden layer."""
+"""Dropout rate before the classes if the head has no hidden layer."""
 
 
 @keras.saving.register_keras_serializable(package="trainer")

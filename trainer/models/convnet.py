@@ -23,7 +23,8 @@ def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:
     """
     if image_size < 8:
         raise UserError(
-            f"convnet needs images of at least 8x8 pixels, the dataset has {image_size}x{image_size}; prepare it again"
+            f"convnet needs images of at least 8x8 pixels, the dataset has {image_size}x{image_size}; "
+            "prepare it with image_size=32"
         )
     images = keras.Input((image_size, image_size, 3), dtype="uint8", name="images")
     hidden = layers.Rescaling(1 / 127.5, offset=-1.0, name="rescaling")(images)

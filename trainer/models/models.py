@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import keras
 
 _DESCRIPTIONS = {
-    "convnet": "small network with batch normalisation and dropout, for small images and for trying things out",
+    "convnet": "small network with batch normalisation and dropout, for small images and quick trials",
     "mnist-cnn": "five convolutions of 128 channels on grey images, as in a 2018 article on several GPUs",
     **{name: application.description for name, application in table.APPLICATIONS.items()},
 }
@@ -63,7 +63,7 @@ def _check_weights(name: str, weights: str) -> None:
     if ":" in name:
         return
     if weights == "imagenet" and name not in table.APPLICATIONS:
-        raise UserError(f"weights='imagenet' do not exist for model {name!r}; give none or a path, or use resnet50")
+        raise UserError(f"model {name!r} has no weights='imagenet'; give none or a path, or use resnet50")
     if weights not in ("default", "imagenet", "none") and not weights.endswith((".h5", ".keras")):
         raise UserError(
             f"weights={weights!r} is not valid; give default, imagenet, none, or a path ending in .weights.h5 or .keras"

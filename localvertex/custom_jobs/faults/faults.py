@@ -64,7 +64,7 @@ class Fault:
         """Refuse combinations that make no sense."""
         times = (self.at_step, self.at_percent, self.at_seconds, self.every_seconds)
         if sum(time is not None for time in times) != 1:
-            raise UserError(f"{self}: expected exactly one time")
+            raise UserError(f"{self}: expected exactly one of step, percentage, seconds and interval")
         if self.every_seconds is not None and self.every_seconds < 1:
             raise UserError(f"{self}: expected an interval of at least one second")
         if self.at_percent is not None and self.at_percent > 100:

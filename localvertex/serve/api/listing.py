@@ -70,7 +70,7 @@ def page_start(found: list[dict[str, Any]], text: str, question: list[str]) -> i
     """Return the index at which a page starts: after the last resource of the previous page.
 
     Raises:
-        ApiError: The token belongs to another question, or its resource no longer exists.
+        ApiError: The token belongs to another query, or its resource no longer exists.
     """
     if not text:
         return 0

@@ -1,4 +1,4 @@
-"""The clock that schedules follow, faster than real time on request, and the thread that wakes up by it."""
+"""The clock that schedules follow, faster than real time on request, and the thread that it wakes up."""
 
 import threading
 import time
@@ -51,7 +51,7 @@ class Waker:
         self._thread.start()
 
     def wake(self) -> None:
-        """Have the thread look again which schedule is due next."""
+        """Make the thread check again which schedule is due next."""
         self._changed.set()
 
     def stop(self) -> None:

@@ -128,7 +128,7 @@ def test_the_error_of_a_failed_job_is_the_last_line_of_its_replica(execute: Exec
         ([pool("1"), {}, pool("1")], "an empty pool precedes a filled one"),
         (
             [pool("1") | {"machine_spec": {"machine_type": "n1-standard-4", "accelerator_type": "NVIDIA_TESLA_T4"}}],
-            "Vertex would refuse this job",
+            "Vertex AI would refuse this job",
         ),
     ],
 )

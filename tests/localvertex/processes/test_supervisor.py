@@ -64,7 +64,7 @@ def test_the_command_reads_nothing_and_gets_ordinary_signal_handling(run: RunCom
     ("command", "env", "message"),
     [
         (["true", "x" * MAX_ARGUMENT_BYTES], {}, "the system allows 131072; pass large values as artifacts"),
-        (["true", "\ud800"], {}, "contains half of a surrogate pair"),
+        (["true", "\ud800"], {}, "contains an unpaired surrogate"),
         (["true", "a\0b"], {}, "embedded null byte"),
         (["true"], {"A=B": "c"}, "illegal environment variable name"),
     ],

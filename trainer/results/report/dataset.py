@@ -96,15 +96,15 @@ def _figures_table(dataset: Dataset) -> page.Table:
     statistics = dataset.statistics
     smallest, largest = (" x ".join(map(str, statistics[key])) for key in ("smallest_original", "largest_original"))
     return page.Table(
-        title="Figures",
-        columns=["figure", "value"],
+        title="Statistics",
+        columns=["statistic", "value"],
         rows=[
             ["smallest original (width x height)", smallest],
             ["largest original (width x height)", largest],
             ["mean of red, green, blue (0 to 255)", ", ".join(f"{value:.1f}" for value in statistics["mean_rgb"])],
             ["standard deviation", ", ".join(f"{value:.1f}" for value in statistics["stddev_rgb"])],
-            ["repeated images", str(statistics["num_repeated_images"])],
-            ["images in several classes", str(statistics["num_images_under_several_classes"])],
+            ["duplicate images", str(statistics["num_repeated_images"])],
+            ["images in more than one class", str(statistics["num_images_under_several_classes"])],
             ["skipped files that are not images", str(statistics["num_ignored_files"])],
             ["dataset fingerprint", dataset.fingerprint],
         ],

@@ -42,7 +42,7 @@ def render(
                 ("test accuracy", f"{evaluation.accuracy:.2%}"),
                 ("test loss", f"{evaluation.loss:.4f}"),
                 ("test images", f"{evaluation.num_examples:,}"),
-                ("wrong", f"{round(evaluation.num_examples * (1 - evaluation.accuracy)):,}"),
+                ("misclassified", f"{round(evaluation.num_examples * (1 - evaluation.accuracy)):,}"),
                 ("validation accuracy", f"{checkpoint.best.accuracy:.2%}"),
                 ("best step", f"{checkpoint.step:,}"),
             ]
@@ -121,19 +121,19 @@ def _mistakes(evaluation: Evaluation, dataset: Dataset, probabilities: npt.NDArr
     predicted = probabilities.argmax(axis=1)
     wrong = np.flatnonzero(predicted != labels)
     if not len(wrong):
-        return page.Text(title="Most wrong", text="All test images were classified correctly.")
-    # Most wrong: the lowest probability for the true class.
+        return page.Text(title="Worst errors", text="All test images were classified correctly.")
+    # Worst: the lowest probability for the true class.
     indices = sorted(wrong.tolist(), key=lambda index: float(probabilities[index, labels[index]]))[:_NUM_MISTAKES]
     images = [
         page.Thumbnail(
             image_bytes=record.image_bytes,
             caption=f"{evaluation.class_names[record.label]} predicted as {evaluation.class_names[predicted[index]]}",
-            detail=f"{probabilities[index, predicted[index]]:.0%} sure, {record.file_name}",
+            detail=f"{probabilities[index, predicted[index]]:.0%} confident, {record.file_name}",
         )
         for index, record in zip(indices, dataset.records("test", indices), strict=True)
     ]
     note = (
-        f"{len(wrong)} of {len(labels)} test images are wrong; those with the lowest probability for the true class"
-        " are shown."
+        f"{len(wrong)} of {len(labels)} test images are misclassified; those with the lowest probability "
+        "for the true class are shown."
     )
-    return page.Gallery(title="Most wrong", note=note, images=images)
+    return page.Gallery(title="Worst errors", note=note, images=images)
