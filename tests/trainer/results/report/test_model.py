@@ -52,5 +52,5 @@ def test_the_most_wrong_images_come_first(digits: Dataset) -> None:
         probabilities[row, labels[row]], probabilities[row, (labels[row] + 1) % 10] = 1 - certainty, certainty
     gallery = model._mistakes(right, digits, probabilities)
     assert isinstance(gallery, page.Gallery)
-    assert [image.detail.split(" sure")[0] for image in gallery.images] == ["90%", "60%"]
-    assert gallery.note.startswith(f"2 of {len(labels)} test images are wrong")
+    assert [image.detail.split(" confident")[0] for image in gallery.images] == ["90%", "60%"]
+    assert gallery.note.startswith(f"2 of {len(labels)} test images are misclassified")
