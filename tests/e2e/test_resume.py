@@ -67,13 +67,15 @@ def test_sigkill_at_random_steps_and_a_torn_checkpoint(job: NewJob, results: Res
     """The checkpoint that is torn after the second kill costs steps and changes nothing."""
     run = job("run", num_workers)
     draw = random.Random(f"{SEED} {num_workers}")
-    for step in random_steps(f"SIGKILL {num_workers}", 2):
+    steps = random_steps(f"SIGKILL {num_workers}", 2)
+    for step in steps:
         victim = draw.randrange(num_workers)
         run.run_until_step(step, kill(victim))
         assert run.exit_codes[-1][victim] == -signal.SIGKILL
         # The others ended by themselves, by SIGABRT.
         assert {code for place, code in enumerate(run.exit_codes[-1]) if place != victim} <= {-signal.SIGABRT}
-    run.run_until_step(22, kill(num_workers - 1))
+    # Late enough for several checkpoints since the last restart: the count of restarts is in each of them.
+    run.run_until_step(steps[-1] + 14, kill(num_workers - 1))
     newest = checkpoints.steps(str(run.folder))[0]
     path = run.folder / checkpoints.name(newest) / checkpoints.VARIABLES_FILE
     path.write_bytes(path.read_bytes()[:-100])
