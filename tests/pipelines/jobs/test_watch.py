@@ -26,7 +26,9 @@ def test_a_run_is_submitted_and_its_steps_are_shown(pipelines: Any, server: Serv
     )
     assert re.search(r"^divide: SUCCEEDED after [\d.]+ s$", done.stdout, re.M)
     assert re.search(r"^divide-\d+: SUCCEEDED$", done.stdout.splitlines()[-1])
-    (job,) = server.call("GET", "pipelineJobs?filter=labels.team=vision").json()["pipelineJobs"]
+    submitted = done.stdout.partition("/pipelineJobs/")[2].split()[0]
+    found = server.call("GET", "pipelineJobs?filter=labels.team=vision").json()["pipelineJobs"]
+    (job,) = [each for each in found if each["name"].endswith(f"/{submitted}")]
     assert job["runtimeConfig"]["parameterValues"] == {"n": 8, "by": 2}
     assert (job["serviceAccount"], job["network"]) == (account, network)
 
