@@ -1,4 +1,4 @@
-"""`python cloud.py up | down`: creates, or removes, what the pipeline needs in a project, with gcloud.
+"""`python cloud.py up | down`: create or remove, with gcloud, the resources that the pipeline needs in a project.
 
 Each step first checks what exists and changes only what is missing, so the command can be repeated.
 """
@@ -213,7 +213,7 @@ def _build_image(shell: Shell, names: Names) -> str:
         shell.change("gcloud", "builds", "submit", ".", *flags)
         found = shell.read(*describe)
     if found is None and not shell.dry_run:
-        raise CloudError(f"the build ended without {tagged}; see Cloud Build > History in the console")
+        raise CloudError(f"the build did not push {tagged}; see Cloud Build > History in the console")
     return f"{image}@{found['image_summary']['digest'] if found else _UNKNOWN_DIGEST}"
 
 
@@ -258,7 +258,10 @@ def down(shell: Shell, names: Names, *, with_bucket: bool) -> None:
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = cli.Parser("python cloud.py", description="Create, or remove, what the pipeline needs in a project.")
+    parser = cli.Parser(
+        "python cloud.py",
+        description="Create or remove the resources that the pipeline needs in a Google Cloud project.",
+    )
     parser.add_argument("command", choices=("up", "down"), help="up creates what is missing; down removes it")
     parser.add_argument("--project", required=True, help="project id")
     parser.add_argument("--region", default="us-central1", help="region of bucket, repository and jobs (%(default)s)")

@@ -42,7 +42,7 @@ def check_file(
         Errors and warnings; an empty list when nothing is wrong.
 
     Raises:
-        UserError: If the file cannot be read or is of another kind.
+        UserError: The file cannot be read or is of another kind.
     """
     return examine_file(path, region=region, catalogue=catalogue, today=today).findings
 
@@ -53,7 +53,7 @@ def examine_file(
     """Check a file of any known kind.
 
     Raises:
-        UserError: If the file cannot be read or is of no known kind.
+        UserError: The file cannot be read or is of no known kind.
     """
     return examine(read(path), str(path), region=region, catalogue=catalogue, today=today)
 
@@ -64,7 +64,7 @@ def examine(
     """Check a document that was read from a file.
 
     Raises:
-        UserError: If the document is of no known kind.
+        UserError: The document is of no known kind.
     """
     keys = {snake(key) for key in document if isinstance(key, str)} if isinstance(document, Mapping) else set()
     if {"root", "deployment_spec"} & keys or "pipeline_spec" in keys:

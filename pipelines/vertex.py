@@ -29,7 +29,7 @@ _LOG_IN = "gcloud auth application-default login"
 
 
 class CallFailed(Exception):
-    """The service refused a call or was not reached; the message is one line that begins with the cause."""
+    """The service refused a call or could not be reached; the message is one line that begins with the cause."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,10 @@ def add_location(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--project", metavar="P", help="project id (default: GOOGLE_CLOUD_PROJECT from the environment)")
     group.add_argument("--region", metavar="R", default="us-central1", help="region of the jobs (%(default)s)")
     group.add_argument(
-        "--endpoint", metavar="URL", default="", help="URL of `python -m localvertex serve`, to use instead of Google's"
+        "--endpoint",
+        metavar="URL",
+        default="",
+        help="URL of `python -m localvertex serve`, instead of Google's endpoint",
     )
 
 

@@ -91,17 +91,17 @@ def digits_directory(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.fixture(scope="session")
-def undisturbed(
+def uninterrupted(
     digits_directory: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[int], pathlib.Path]:
-    """Checkpoint directories of exact runs without a disturbance, by number of workers."""
+    """Checkpoint directories of exact runs without a fault, by number of workers."""
 
     def run(num_workers: int) -> pathlib.Path:
         def make(folder: pathlib.Path) -> None:
             arguments = [f"--dataset={digits_directory}", f"--checkpoint-directory={folder}/run", *EXACT_RUN]
             Job(folder / "run", arguments, num_workers).run(max_attempts=1)
 
-        return make_once(tmp_path_factory, f"undisturbed-{num_workers}", make) / "run"
+        return make_once(tmp_path_factory, f"uninterrupted-{num_workers}", make) / "run"
 
     return run
 

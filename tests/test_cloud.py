@@ -39,7 +39,7 @@ def cloud(repository: pathlib.Path, tmp_path: pathlib.Path, build_folder: pathli
 
 @pytest.fixture
 def state(tmp_path: pathlib.Path) -> Callable[[], dict[str, Any]]:
-    """Returns the state of the stand-in for gcloud."""
+    """Return the state of the stand-in for gcloud."""
     return lambda: json.loads((tmp_path / "state.json").read_text())
 
 

@@ -1,4 +1,4 @@
-"""The dialect that ruff has no rule for: docstring entries, private imports, formatting and the width of the docs."""
+"""Style rules that ruff lacks: docstring entries, private imports, formatting and the width of the docs."""
 
 import ast
 import re

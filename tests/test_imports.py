@@ -1,4 +1,4 @@
-"""The layers and the rooms: who may import whom, how large a folder is, and what stays out of a quick start."""
+"""The layers: what each package may import, how large a folder is, and what is not imported at start-up."""
 
 import ast
 import graphlib
@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "compiled": {"userinput"},
     "userinput": set(),
 }
-"""What each package may import besides itself, from the top of the house to the ground floor."""
+"""What each package may import besides itself, from the top layer to the lowest."""
 PACKAGES = tuple(MAY_IMPORT)
 USES_TENSORFLOW = {"trainer"}
 KNOWS_NO_CLOUD = ("trainer", "accelerators", "compiled", "userinput")
@@ -112,7 +112,7 @@ def test_tensorflow_is_imported_only_under_trainer(repository: pathlib.Path, pac
 
 
 @pytest.mark.parametrize("package", KNOWS_NO_CLOUD)
-def test_the_lower_floors_know_nothing_of_kfp_or_the_cloud(repository: pathlib.Path, package: str) -> None:
+def test_the_lower_layers_do_not_import_kfp_or_the_cloud(repository: pathlib.Path, package: str) -> None:
     wrong = [
         f"{path.relative_to(repository)}: {module}"
         for path in files(repository, package)
@@ -158,7 +158,7 @@ def test_no_file_imports_itself_through_others(repository: pathlib.Path) -> None
         pytest.fail(" imports ".join(reversed(circle.args[1])))
 
 
-def test_no_folder_has_more_entries_than_one_can_overlook(repository: pathlib.Path) -> None:
+def test_no_folder_has_too_many_entries(repository: pathlib.Path) -> None:
     full = {}
     for folder in folders(repository):
         entries = [entry.name for entry in folder.iterdir() if not entry.name.startswith("__")]
@@ -177,7 +177,7 @@ def test_no_file_repeats_the_name_of_its_folder(repository: pathlib.Path) -> Non
     assert wrong == []
 
 
-def test_every_room_says_what_is_in_it(repository: pathlib.Path) -> None:
+def test_every_package_states_what_is_in_it(repository: pathlib.Path) -> None:
     silent = []
     for folder in folders(repository):
         if any(folder.glob("*.py")):

@@ -53,9 +53,7 @@ def plan_page(
 def _findings(findings: list[accelerators.Finding]) -> page.Block:
     title = "Machine check"
     if not findings:
-        return page.Text(
-            title=title, text="No findings: machine, GPUs and region are in the catalogue and go together."
-        )
+        return page.Text(title=title, text="No findings: machine, GPUs and region are in the catalogue and compatible.")
     return page.Table(
         title=title,
         columns=["rule", "finding", "nearest alternatives"],

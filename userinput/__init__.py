@@ -1,1 +1,1 @@
-"""The ground floor: command lines, strict reading of files, and their errors; pipelines and jobs are not known here."""
+"""The lowest layer: command lines, strict reading of files, and their errors; it knows no pipelines and no jobs."""

@@ -21,7 +21,7 @@ def read(path: str | Path) -> Any:
     """Return the first document of a file; "-" is standard input.
 
     Raises:
-        UserError: If the file cannot be read or is neither JSON nor YAML.
+        UserError: The file cannot be read or is neither JSON nor YAML.
     """
     return next(iter(read_all(path)), None)
 
@@ -34,7 +34,7 @@ def read_all(path: str | Path, *, only_json_values: bool = False) -> list[Any]:
         only_json_values: Refuse what only YAML can write, such as dates.
 
     Raises:
-        UserError: If the file cannot be read or is neither JSON nor YAML.
+        UserError: The file cannot be read or is neither JSON nor YAML.
     """
     return parse_all(read_bytes(path), shown(path), only_json_values=only_json_values)
 
@@ -49,7 +49,7 @@ def read_bytes(path: str | Path) -> bytes:
     """Return the content of a file; "-" is standard input.
 
     Raises:
-        UserError: If the file cannot be read, is empty or too large.
+        UserError: The file cannot be read, is empty or too large.
     """
     name = shown(path)
     try:
@@ -75,7 +75,7 @@ def parse_all(data: bytes, name: str, *, only_json_values: bool = False) -> list
     """Return the documents of a text; `name` is the file's, and ".json" at its end excludes YAML.
 
     Raises:
-        UserError: If it is neither JSON nor YAML, or only JSON values are allowed and there are others.
+        UserError: It is neither JSON nor YAML, or only JSON values are allowed and there are others.
     """
     is_json = name.endswith(".json")
     if is_json or data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
@@ -94,7 +94,7 @@ def parse_json(text: str | bytes, name: str) -> Any:
     """Return the value of a JSON text; `name` begins the messages.
 
     Raises:
-        UserError: If it is not JSON.
+        UserError: It is not JSON.
     """
     try:
         return _json(text, name)

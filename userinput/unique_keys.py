@@ -26,9 +26,9 @@ def load_json(data: str | bytes) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        RepeatedKey: If an object has a key twice.
-        ValueError: If it is not JSON; NaN and Infinity are not.
-        RecursionError: If it is nested too deeply.
+        RepeatedKey: An object has a key twice.
+        ValueError: It is not JSON; NaN and Infinity are not.
+        RecursionError: It is nested too deeply.
     """
     try:
         return json.loads(data, object_pairs_hook=_object, parse_constant=_no_number)
@@ -80,7 +80,7 @@ class UniqueKeys:
         """Check a mapping before the keys of its merges are put among its own.
 
         Raises:
-            RepeatedKey: If it has a key twice.
+            RepeatedKey: It has a key twice.
         """
         # A node that several others merge is flattened again, with the keys of its own merges in it by then.
         if id(node) not in self._checked:

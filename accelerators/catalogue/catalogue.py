@@ -73,7 +73,7 @@ def load_catalogue(override: Path | None = None) -> Catalogue:
             are added. None uses the folder in the environment variable ACCELERATORS_CATALOGUE, if it is set.
 
     Raises:
-        UserError: If the folder or one of its tables cannot be used; the message names file and line.
+        UserError: The folder or one of its tables cannot be used; the message names file and line.
     """
     folder = override or os.environ.get(CATALOGUE_VARIABLE) or None
     return _load(str(folder) if folder else None)

@@ -16,7 +16,7 @@ class Requirements:
     """What a job needs of one replica.
 
     Raises:
-        ValueError: If the count is below 1 or a minimum below 0.
+        ValueError: The count is below 1 or a minimum below 0.
     """
 
     accelerator_type: str

@@ -33,8 +33,8 @@ class Accelerator(NamedTuple):
         """Read a row of accelerators.csv.
 
         Raises:
-            KeyError: If a column is missing.
-            ValueError: If the end of support is not a date.
+            KeyError: A column is missing.
+            ValueError: The end of support is not a date.
         """
         flex_start = row["flex_start"].split(" ", 1)
         return cls(
@@ -74,8 +74,8 @@ class MachineType(NamedTuple):
         """Read a row of vertex_machine_types.csv.
 
         Raises:
-            KeyError: If a column is missing.
-            ValueError: If a number is invalid or the kind is unknown.
+            KeyError: A column is missing.
+            ValueError: A number is invalid or the kind is unknown.
         """
         kind = row["kind"]
         if kind not in ("cpu-only", "gpu-only", "gpu-optional", "tpu-only"):
@@ -110,8 +110,8 @@ class RegionEntry(NamedTuple):
         """Read a row of vertex_regions.csv.
 
         Raises:
-            KeyError: If a column is missing.
-            ValueError: If the training column is not yes, no or uncertain.
+            KeyError: A column is missing.
+            ValueError: The training column is not yes, no or uncertain.
         """
         if row["training"] not in ("yes", "no", "uncertain"):
             raise ValueError(f"training is {row['training']!r}; expected yes, no or uncertain")
@@ -151,8 +151,8 @@ class LegacyMachine(NamedTuple):
         """Read a row of legacy_machine_types.csv.
 
         Raises:
-            KeyError: If a column is missing.
-            ValueError: If the count is not a whole number.
+            KeyError: A column is missing.
+            ValueError: The count is not a whole number.
         """
         return cls(
             name=_named(row["name"], "name"),

@@ -50,7 +50,7 @@ def known_region(catalogue: Catalogue, region: str | None, *, field: str = "--re
         field: The option or field that it comes from.
 
     Raises:
-        UserError: If the tables do not contain it.
+        UserError: The tables do not contain it.
     """
     regions = {*catalogue.training_regions, *(name for _, name in catalogue.regions)}
     if region and region not in regions:
@@ -62,7 +62,7 @@ def known_accelerator(catalogue: Catalogue, name: str) -> str:
     """Return the full name for NVIDIA_TESLA_T4, nvidia-tesla-t4 or T4.
 
     Raises:
-        UserError: If the name matches no accelerator, or more than one.
+        UserError: The name matches no accelerator, or more than one.
     """
     folded = name.upper().replace("-", "_")
     if folded in catalogue.accelerators:

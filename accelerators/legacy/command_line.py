@@ -55,7 +55,7 @@ def read_command(words: list[str], report: Report) -> Command:
         report: Gets a remark for everything that is left out.
 
     Raises:
-        LegacyInputError: If it is another command or has unknown flags.
+        LegacyInputError: It is another command or has unknown flags.
     """
     split = _without_prompt(_words(words, report))
     named = split[:1] == ["gcloud"]
@@ -73,7 +73,7 @@ def _words(words: list[str], report: Report) -> list[str]:
     """Return the words of a command line, which may come as a single word.
 
     Raises:
-        LegacyInputError: If a quote is not closed.
+        LegacyInputError: A quote is not closed.
     """
     if len(words) == 1 and any(letter.isspace() for letter in words[0]):
         # Line continuations of a POSIX shell, cmd.exe and PowerShell.

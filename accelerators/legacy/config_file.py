@@ -33,7 +33,7 @@ def read_config(document: Any, report: Report) -> dict[str, Any]:
         report: Gets a remark for every key that is not spelt exactly right.
 
     Raises:
-        LegacyInputError: If there are unknown keys or values of the wrong type; it names them all.
+        LegacyInputError: There are unknown keys or values of the wrong type; it names them all.
     """
     if not isinstance(document, Mapping):
         raise LegacyInputError([f"the config contains {quoted(document)}; expected trainingInput: with its fields"])

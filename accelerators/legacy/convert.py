@@ -63,7 +63,7 @@ def convert(
         today: The day for end-of-support dates; None for the real one.
 
     Raises:
-        LegacyInputError: If the input has mistakes; it names them all.
+        LegacyInputError: The input has mistakes; it names them all.
     """
     notes = report or Report()
     job = _merged(document, command, notes)

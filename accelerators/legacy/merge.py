@@ -38,7 +38,7 @@ def merge(job: dict[str, Any], command: Command, report: Report) -> dict[str, An
         report: Gets a remark for every field that a flag replaces or that gcloud would have ignored.
 
     Raises:
-        LegacyInputError: If the value of a flag cannot be read.
+        LegacyInputError: The value of a flag cannot be read.
     """
     problems: list[str] = []
     training = dict(job.get("trainingInput", {}))

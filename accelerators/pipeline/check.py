@@ -49,7 +49,7 @@ def check_pipeline(
         What is wrong; an empty list when nothing is.
 
     Raises:
-        UserError: If its dags unfold to too many tasks, or a component contains itself.
+        UserError: Its dags unfold to too many tasks, or a component contains itself.
     """
     return examine_pipeline(pipeline_spec, region=region, catalogue=catalogue, today=today).findings
 

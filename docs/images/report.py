@@ -1,4 +1,4 @@
-"""Make report.png, the picture in the README: run the demo and photograph the top of its `run.html` with Chromium.
+"""Make report.png, the screenshot in the README: run the demo and capture the top of its `run.html` with Chromium.
 
 Usage: `python docs/images/report.py`. It needs Chromium or Chrome on the PATH and takes about a minute.
 """
@@ -25,21 +25,21 @@ def run_demo(folder: pathlib.Path) -> pathlib.Path:
     return folder / "runs" / RUN_ID / "run.html"
 
 
-def photograph(page: pathlib.Path, picture: pathlib.Path, profile: pathlib.Path) -> None:
+def take_screenshot(page: pathlib.Path, image: pathlib.Path, profile: pathlib.Path) -> None:
     """Write a screenshot of a local page; the browser's profile is kept out of the user's own."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         sys.exit(f"error: found none of {', '.join(BROWSERS)}; install Chromium")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars"]
     options += [f"--user-data-dir={profile}", f"--window-size={WIDTH_PIXELS},{HEIGHT_PIXELS}"]
-    subprocess.run([browser, *options, f"--screenshot={picture}", page.as_uri()], check=True, capture_output=True)
+    subprocess.run([browser, *options, f"--screenshot={image}", page.as_uri()], check=True, capture_output=True)
 
 
 def main() -> None:
     """Write report.png beside this file."""
     with tempfile.TemporaryDirectory() as folder:
         page = run_demo(pathlib.Path(folder))
-        photograph(page, pathlib.Path(__file__).with_name("report.png"), pathlib.Path(folder) / "profile")
+        take_screenshot(page, pathlib.Path(__file__).with_name("report.png"), pathlib.Path(folder) / "profile")
 
 
 if __name__ == "__main__":

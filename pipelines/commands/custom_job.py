@@ -149,7 +149,7 @@ def _submit(job: dict[str, Any], location: Location) -> None:
     """Create the job and print its name, its URL in the console and the command that prints its log.
 
     Raises:
-        CallFailed: The service refused the job or was not reached.
+        CallFailed: The service refused the job or could not be reached.
     """
     request = message("CustomJob", job)
     with calls(location):

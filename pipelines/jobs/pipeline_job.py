@@ -22,7 +22,7 @@ _LABEL = re.compile(r"[a-z0-9_-]{0,63}")
 """A key or value of a label; keys also begin with a letter and are not empty."""
 
 _REFUSED_BY_VERTEX = {"placeholder-image", "no-pipeline-root"}
-"""Rules whose warnings are errors for a pipeline that is about to run at Google."""
+"""Rules whose warnings are errors for a pipeline that is about to run on Vertex AI."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

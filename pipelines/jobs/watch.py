@@ -102,7 +102,7 @@ def _failures(location: Location, tasks: dict[int, Any], names: dict[str, str]) 
             if text := _custom_job_error(location, job_name):
                 yield f"  {job_name}: {text}"
             if not location.is_local:
-                yield f"  its log: {log_command(location, job_name)}"
+                yield f"  log: {log_command(location, job_name)}"
 
 
 def _custom_jobs(task: Any) -> list[str]:

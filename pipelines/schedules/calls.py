@@ -15,7 +15,7 @@ def existing(location: Location) -> list[dict[str, Any]]:
     """Return the schedules of a region in the format of the REST API.
 
     Raises:
-        CallFailed: The service refused the call or was not reached.
+        CallFailed: The service refused the call or could not be reached.
     """
     with calls(location):
         listed = client(location, "ScheduleServiceClient").list_schedules(parent=location.parent)
@@ -27,7 +27,7 @@ def find(location: Location, name: str) -> dict[str, Any]:
 
     Raises:
         UserError: No schedule has this name, or more than one.
-        CallFailed: The service refused the call or was not reached.
+        CallFailed: The service refused the call or could not be reached.
     """
     schedules = existing(location)
     found = [s for s in schedules if name in (s["displayName"], s["name"], _number(s))]
@@ -87,7 +87,7 @@ def run_now(location: Location, schedule: dict[str, Any]) -> str:
     """Start the next run of a schedule now, without changing the schedule, and return the job's resource name.
 
     Raises:
-        CallFailed: The service refused the call or was not reached.
+        CallFailed: The service refused the call or could not be reached.
     """
     job = schedule["createPipelineJobRequest"]["pipelineJob"]
     with calls(location):

@@ -38,7 +38,7 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
 
 @pytest.fixture
 def add(folder: pathlib.Path) -> Callable[[dict[str, Any]], None]:
-    """Adds images: an array of 8x8 pixels per class."""
+    """Add images: an array of 8x8 pixels per class."""
     numbers = itertools.count()
 
     def arrive(images: dict[str, Any]) -> None:
@@ -52,7 +52,7 @@ def add(folder: pathlib.Path) -> Callable[[dict[str, Any]], None]:
 
 @pytest.fixture
 def fire(tmp_path: pathlib.Path, server: Server) -> Callable[[], Run]:
-    """Makes the schedule start its next run; returns the ended run, with the output of `plan`."""
+    """Make the schedule start its next run; return the ended run, with the output of `plan`."""
 
     def next_run() -> Run:
         before = len(jobs(server))

@@ -1,4 +1,4 @@
-"""No step is lost and none repeated: whatever happens to its machines, a run ends as an undisturbed one.
+"""No step is lost and none repeated: whatever happens to its machines, a run ends as an uninterrupted one.
 
 Real processes of the trainer, a model with batch normalisation and dropout, random image augmentation, `--exact`.
 Weights are compared bit by bit, as is the digest of every step's batch (its examples and their pixels).
@@ -42,12 +42,12 @@ def job(digits_directory: Path, tmp_path: Path) -> NewJob:
 
 
 @pytest.fixture
-def results(undisturbed: Callable[[int], Path]) -> Results:
-    """Results of undisturbed runs, by number of workers."""
-    return lambda num_workers: json.loads((undisturbed(num_workers) / "result.json").read_text())
+def results(uninterrupted: Callable[[int], Path]) -> Results:
+    """Results of uninterrupted runs, by number of workers."""
+    return lambda num_workers: json.loads((uninterrupted(num_workers) / "result.json").read_text())
 
 
-def assert_as_undisturbed(job: Job, expected: dict[str, Any]) -> None:
+def assert_as_uninterrupted(job: Job, expected: dict[str, Any]) -> None:
     ended = job.result()
     assert ended["batch_digests"] == expected["batch_digests"]
     assert len(ended["batch_digests"]) == EXACT_RUN_STEPS
@@ -81,7 +81,7 @@ def test_sigkill_at_random_steps_and_a_torn_checkpoint(job: NewJob, results: Res
     path.write_bytes(path.read_bytes()[:-100])
     run.run()
     assert f"{checkpoints.name(newest)} is damaged and was skipped" in run.notices()
-    assert_as_undisturbed(run, results(num_workers))
+    assert_as_uninterrupted(run, results(num_workers))
     assert run.result()["num_restarts"] == 3
     restored = [event["step"] for event in run.events() if event["event"] == "restore"]
     assert restored
@@ -100,7 +100,7 @@ def test_sigterm_saves_at_the_next_boundary_on_all_workers(job: NewJob, results:
         assert f"stopped at step {run.last_step()}; the checkpoint of step {run.last_step()} is saved" in run.notices()
         assert checkpoints.steps(str(run.folder))[0] == run.last_step()
     run.run()
-    assert_as_undisturbed(run, results(2))
+    assert_as_uninterrupted(run, results(2))
 
 
 def test_a_frozen_peer_ends_the_other_in_time(job: NewJob, results: Results) -> None:
@@ -120,7 +120,7 @@ def test_a_frozen_peer_ends_the_other_in_time(job: NewJob, results: Results) -> 
         assert run.exit_codes[-1][1 - victim] == -signal.SIGABRT, run.logs()
         assert seconds[0] < MAX_SECONDS_TO_NOTICE
     run.run()
-    assert_as_undisturbed(run, results(2))
+    assert_as_uninterrupted(run, results(2))
 
 
 def test_a_disk_that_is_full_for_a_while_costs_checkpoints_and_not_the_run(job: NewJob, results: Results) -> None:
@@ -135,7 +135,7 @@ def test_a_disk_that_is_full_for_a_while_costs_checkpoints_and_not_the_run(job: 
     run.end()
     assert set(run.exit_codes[-1]) == {0}, run.logs()
     assert "could not be saved ([Errno 27] File too large)" in run.notices()
-    assert_as_undisturbed(run, results(2))
+    assert_as_uninterrupted(run, results(2))
 
 
 def test_a_disk_that_stays_full_fails_the_run_which_can_be_resumed(job: NewJob, results: Results) -> None:
@@ -149,7 +149,7 @@ def test_a_disk_that_stays_full_fails_the_run_which_can_be_resumed(job: NewJob, 
     assert "free some space and run it again, it resumes from there" in run.logs()
     assert not (run.folder / "result.json").exists()
     run.run()
-    assert_as_undisturbed(run, results(1))
+    assert_as_uninterrupted(run, results(1))
 
 
 def limit_file_size(run: Job, num_bytes: int) -> None:
@@ -213,5 +213,5 @@ def test_a_validation_that_was_interrupted_is_repeated(job: NewJob, results: Res
     newest = checkpoints.load(str(run.folder), 14)
     assert not newest.is_validated
     run.run()
-    assert_as_undisturbed(run, results(1))
+    assert_as_uninterrupted(run, results(1))
     assert checkpoints.load(str(run.folder), run.result()["best_step"]).is_validated

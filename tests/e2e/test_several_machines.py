@@ -56,7 +56,7 @@ Train = Callable[..., Trained]
 
 @pytest.fixture(scope="module")
 def train(dataset: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> Train:
-    """Trains on pools of these sizes under these faults."""
+    """Train on pools of these sizes with these faults."""
 
     def run(
         sizes: list[int], faults: tuple[str, ...] = (), flags: tuple[str, ...] = ("--exact",), seed: int | None = None
@@ -74,7 +74,7 @@ def train(dataset: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> Tr
 
 
 def ended(folder: pathlib.Path, pools: list[dict[str, Any]], options: custom_jobs.Options | None = None) -> Trained:
-    """Runs a job of these worker pools to its end."""
+    """Run a job of these worker pools to its end."""
     spec = {
         "worker_pool_specs": pools,
         "base_output_directory": {"output_uri_prefix": f"{folder}/out"},
@@ -90,33 +90,33 @@ def ended(folder: pathlib.Path, pools: list[dict[str, Any]], options: custom_job
 
 
 @pytest.fixture(scope="module")
-def undisturbed(train: Train) -> Trained:
+def uninterrupted(train: Train) -> Trained:
     """Two workers without a fault."""
     return train([1, 1])
 
 
-def test_two_workers_train_one_model(undisturbed: Trained) -> None:
-    assert undisturbed.result["final_step"] == STEPS
-    assert undisturbed.outcome.status.num_restarts == 0
-    assert undisturbed.outcome.status.goodput["num_steps"] == STEPS
+def test_two_workers_train_one_model(uninterrupted: Trained) -> None:
+    assert uninterrupted.result["final_step"] == STEPS
+    assert uninterrupted.outcome.status.num_restarts == 0
+    assert uninterrupted.outcome.status.goodput["num_steps"] == STEPS
 
 
-def test_lost_machines_change_no_bit_of_the_weights(train: Train, undisturbed: Trained) -> None:
+def test_lost_machines_change_no_bit_of_the_weights(train: Train, uninterrupted: Trained) -> None:
     faults = ("SIGKILL workerpool1-0 at step 25", "preempt all at step 55 grace 3s")
-    disturbed = train([1, 1], faults)
-    assert disturbed.result["weights_sha256"] == undisturbed.result["weights_sha256"]
-    assert disturbed.outcome.status.num_restarts == 2
-    assert disturbed.outcome.status.goodput["num_steps"] == STEPS
-    assert all(f"fault: {fault}" in disturbed.log for fault in faults)
+    interrupted = train([1, 1], faults)
+    assert interrupted.result["weights_sha256"] == uninterrupted.result["weights_sha256"]
+    assert interrupted.outcome.status.num_restarts == 2
+    assert interrupted.outcome.status.goodput["num_steps"] == STEPS
+    assert all(f"fault: {fault}" in interrupted.log for fault in faults)
 
 
-def test_random_faults_change_no_bit_of_the_weights(train: Train, undisturbed: Trained) -> None:
+def test_random_faults_change_no_bit_of_the_weights(train: Train, uninterrupted: Trained) -> None:
     """The only proof here of a frozen machine, so the log has to contain it."""
-    disturbed = train([1, 1], seed=RANDOM_SEED)
-    assert disturbed.outcome.status.num_restarts >= 1
-    assert "fault: SIGSTOP workerpool1-0" in disturbed.log
-    assert disturbed.result["weights_sha256"] == undisturbed.result["weights_sha256"]
-    assert disturbed.outcome.status.goodput["num_steps"] == STEPS
+    interrupted = train([1, 1], seed=RANDOM_SEED)
+    assert interrupted.outcome.status.num_restarts >= 1
+    assert "fault: SIGSTOP workerpool1-0" in interrupted.log
+    assert interrupted.result["weights_sha256"] == uninterrupted.result["weights_sha256"]
+    assert interrupted.outcome.status.goodput["num_steps"] == STEPS
 
 
 def test_the_trainer_saves_on_a_maintenance_notice_and_continues(train: Train) -> None:
@@ -176,8 +176,8 @@ def test_the_pipeline_of_the_page_survives_the_loss_of_a_machine(
     assert "train: Goodput" in done.stdout
     # The same job again, elsewhere and without a fault.
     (planned,) = [task["outputs"]["parameters"] for task in record["tasks"] if task["name"] == "plan"]
-    undisturbed = ended(tmp_path / "undisturbed", planned["worker_pool_specs"])
-    disturbed = json.loads((pathlib.Path(planned["checkpoint_directory"]) / "result.json").read_text())
-    assert undisturbed.outcome.status.num_restarts == 0
-    assert undisturbed.result["weights_sha256"] == disturbed["weights_sha256"]
+    uninterrupted = ended(tmp_path / "uninterrupted", planned["worker_pool_specs"])
+    interrupted = json.loads((pathlib.Path(planned["checkpoint_directory"]) / "result.json").read_text())
+    assert uninterrupted.outcome.status.num_restarts == 0
+    assert uninterrupted.result["weights_sha256"] == interrupted["weights_sha256"]
     assert (tmp_path / "faults" / "run.html").read_text().count('class="lane"') == 2

@@ -16,7 +16,7 @@ Submit = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def submit(python: str, compiled_training: pathlib.Path, server: Server) -> Submit:
-    """Submits the compiled file and waits for its end."""
+    """Submit the compiled file and wait for its end."""
 
     def run(**parameters: object) -> subprocess.CompletedProcess[str]:
         given = [word for name, value in (SHORT | parameters).items() for word in ("-p", f"{name}={value}")]

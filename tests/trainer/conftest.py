@@ -19,7 +19,7 @@ SHORT_RUN = ["--epochs=2", "--global-batch-size=32", "--checkpoint-every-steps=5
 
 @pytest.fixture(scope="session")
 def digits(digits_directory: Path) -> Dataset:
-    """That dataset, loaded."""
+    """The prepared digits, loaded."""
     return datasets.load(str(digits_directory))
 
 

@@ -117,7 +117,7 @@ def test_another_dataset_is_refused(trained_directory: Path, tmp_path: Path) -> 
         image_size=16,
         max_examples=100,
     )
-    with pytest.raises(UserError, match="whose test images it may have been trained on"):
+    with pytest.raises(UserError, match="give the run's own dataset"):
         evaluate(
             dataset_directory=str(tmp_path / "other"),
             checkpoint_directory=str(trained_directory),

@@ -70,8 +70,8 @@ def dataset(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_killed_run_resumes_and_ends_like_a_local_one(server: Server, dataset: Path, tmp_path: Path) -> None:
-    undisturbed = run_module("trainer.task", f"--dataset={dataset}", f"--checkpoint-directory={tmp_path}", *ARGUMENTS)
-    assert undisturbed.returncode == 0, undisturbed.stderr
+    uninterrupted = run_module("trainer.task", f"--dataset={dataset}", f"--checkpoint-directory={tmp_path}", *ARGUMENTS)
+    assert uninterrupted.returncode == 0, uninterrupted.stderr
     arguments = ["--dataset=gs://data/digits", "--checkpoint-directory=gs://runs/one", *ARGUMENTS]
     environment = {**server.environment, "AIP_TENSORBOARD_LOG_DIR": "gs://runs/logs"}
 

@@ -61,7 +61,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def make(dataset: str, tmp_path: pathlib.Path) -> Make:
-    """Plans a run, with changes to a small job that is valid."""
+    """Plan a run, with changes to a small job that is valid."""
 
     def make_plan(
         hyperparameters: dict[str, Any] | None = None,

@@ -1,4 +1,4 @@
-"""Errors of every command line are one line on stderr, and the exit code says what kind they are."""
+"""Errors of every command line are one line on stderr, and the exit code shows what kind they are."""
 
 import os
 import subprocess

@@ -178,7 +178,7 @@ def best(directory: str) -> Checkpoint:
     except TornCheckpoint as error:
         raise UserError(
             f"best checkpoint {name(step)} in {directory!r} is damaged: {error}; train again"
-            " (`python -m trainer.task`), which resumes from an older intact checkpoint or starts from zero"
+            " (`python -m trainer.task`), which resumes from an older intact checkpoint or from scratch"
         ) from error
 
 
@@ -197,7 +197,7 @@ def best_step(directory: str) -> int:
     if last is None:
         raise UserError(f"no checkpoint in {directory!r}; train first (`python -m trainer.task`)")
     if not last.best.step:
-        raise UserError(f"no checkpoint in {directory!r} was validated yet; let the training finish an epoch")
+        raise UserError(f"no checkpoint in {directory!r} has been validated yet; let the training finish an epoch")
     return last.best.step
 
 
@@ -210,7 +210,7 @@ def refuse_other_run(found: dict[str, Any], wanted: dict[str, Any], directory: s
     differing = [key for key in sorted({*found, *wanted}) if found.get(key) != wanted.get(key)]
     if differing:
         named = ", ".join(f"{key} is {found.get(key)!r} there and {wanted.get(key)!r} here" for key in differing[:3])
-        raise UserError(f"{directory!r} holds another run: {named}; give another --checkpoint-directory")
+        raise UserError(f"{directory!r} contains another run: {named}; give another --checkpoint-directory")
 
 
 def prune(directory: str, *, keep: int, best_step: int) -> None:

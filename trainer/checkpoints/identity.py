@@ -9,7 +9,7 @@ from trainer.files import storage
 from trainer.models import user_model
 
 TRAINER_VERSION = "3"
-"""Increase this when a change makes equal configurations compute something else: every run then starts from zero."""
+"""Increase this when a change makes equal configurations compute something else: every run then starts from scratch."""
 RESULT_FILE = "result.json"
 
 

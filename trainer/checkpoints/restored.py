@@ -33,9 +33,8 @@ def best_model(checkpoint_directory: str, dataset: Dataset) -> TrainedModel:
     trained_on = checkpoint.identity.get("dataset_fingerprint")
     if trained_on != dataset.fingerprint:
         raise UserError(
-            f"the run in {checkpoint_directory!r} was trained on dataset {str(trained_on)[:12]}...,"
-            f" but {dataset.directory!r} is {dataset.fingerprint[:12]}..., whose test images it may have been trained"
-            " on; give the run's own dataset"
+            f"the run in {checkpoint_directory!r} was trained on dataset {str(trained_on)[:12]}..., and perhaps on the"
+            f" test images of {dataset.directory!r} ({dataset.fingerprint[:12]}...); give the run's own dataset"
         )
     names = {field.name for field in fields(TrainConfig)}
     run_config = config.from_dict({key: value for key, value in checkpoint.identity.items() if key in names})

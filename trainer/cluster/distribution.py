@@ -39,7 +39,9 @@ def make(cluster: Cluster) -> tf.distribute.Strategy:
         return tf.distribute.ParameterServerStrategy(_resolver(cluster))
     devices = _devices()
     if cluster.strategy == "mirrored" and len(devices) < 2:
-        raise UserError(f"--distribution-strategy=mirrored needs two devices, this machine has {devices}; omit it")
+        raise UserError(
+            f"--distribution-strategy=mirrored needs two devices, this machine has one, {devices[0]}; omit it"
+        )
     if cluster.strategy == "one-device" or len(devices) == 1:
         return tf.distribute.OneDeviceStrategy(devices[0]) if len(devices) > 1 else tf.distribute.get_strategy()
     return tf.distribute.MirroredStrategy(devices)

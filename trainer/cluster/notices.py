@@ -1,6 +1,6 @@
 """Preemption and maintenance notices of Compute Engine, received by a thread that waits for changes.
 
-The metadata server answers `wait_for_change` when a value is another than at `last_etag`
+The metadata server answers `wait_for_change` when a value differs from that at `last_etag`
 (https://cloud.google.com/compute/docs/metadata/querying-metadata, "Waiting for a change").
 """
 

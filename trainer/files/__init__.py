@@ -1,1 +1,1 @@
-"""Files, locally and on gs://, and the event log; what is in the other files is known to the rooms that write them."""
+"""Files, locally and on gs://, and the event log; other formats are known to the packages that write them."""

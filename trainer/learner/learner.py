@@ -255,7 +255,7 @@ class Learner:
             )
             if self.num_replicas == 1:
                 return dataset(shard)
-            # With a dataset that ends, the workers would synchronise before each batch to find out who has one left.
+            # With a dataset that ends, the workers would synchronise before each batch to find out which has one left.
             return dataset(shard).repeat()
 
         return iter(self.distribution_strategy.distribute_datasets_from_function(pipeline))

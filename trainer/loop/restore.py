@@ -31,7 +31,7 @@ def restore(
         The checkpoint, or `empty` if there is none.
 
     Raises:
-        UserError: The directory holds another run, or a worker does not share it.
+        UserError: The directory contains another run, or a worker does not share it.
     """
     started, checkpoint = time.monotonic(), empty
     if is_chief:

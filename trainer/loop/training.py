@@ -135,7 +135,7 @@ class Training:
                 raise
             reason = error.strerror or error
             raise UserError(
-                f"checkpoint directory {self.directory!r} cannot be made ({reason}); give one that can"
+                f"checkpoint directory {self.directory!r} cannot be created ({reason}); give another one"
             ) from error
         log_event(
             "start",

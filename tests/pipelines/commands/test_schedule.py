@@ -28,7 +28,7 @@ def server(server: Server) -> Iterator[Server]:
 
 @pytest.fixture
 def write(tmp_path: Path, divide_file: Path) -> Callable[..., None]:
-    """Writes schedules.yaml with one schedule for each dictionary of changes."""
+    """Write schedules.yaml with one schedule for each dictionary of changes."""
 
     def make(*changes: dict[str, Any]) -> None:
         usual = {"cron": "0 3 1 1 *", "time_zone": "Europe/Berlin", "file": str(divide_file), "parameters": {"n": 6}}
@@ -40,7 +40,7 @@ def write(tmp_path: Path, divide_file: Path) -> Callable[..., None]:
 
 @pytest.fixture
 def schedule(pipelines: Any, server: Server) -> Callable[..., str]:
-    """Runs a verb and returns its output."""
+    """Run a verb and return its output."""
 
     def run(*words: str) -> str:
         done = pipelines("schedule", *words, "--endpoint", server.url)
@@ -233,7 +233,7 @@ def test_the_next_apply_completes_a_killed_one(
 )
 def test_wrong_input_is_one_line_with_its_path(pipelines: Any, write: Any, change: Any, message: str) -> None:
     write(change)
-    # Nothing listens at that port: the error is found before any call.
+    # Nothing listens on that port: the error is found before any call.
     done = pipelines("schedule", "apply", "--endpoint", "http://127.0.0.1:9")
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.splitlines()

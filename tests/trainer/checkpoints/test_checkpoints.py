@@ -105,7 +105,7 @@ def test_the_best_checkpoint_is_found_or_refused_with_the_reason(tmp_path: Path)
     with pytest.raises(UserError, match="no checkpoint in"):
         checkpoints.best(str(tmp_path))
     checkpoints.save(str(tmp_path), checkpoint(1))
-    with pytest.raises(UserError, match="was validated yet"):
+    with pytest.raises(UserError, match="has been validated yet"):
         checkpoints.best(str(tmp_path))
     checkpoints.save(str(tmp_path), checkpoint(2, Best(step=1, accuracy=1.0, loss=0.0)))
     assert checkpoints.best(str(tmp_path)).step == 1

@@ -20,7 +20,7 @@ def test_a_folder_that_is_not_a_dataset_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_dataset_of_an_older_version_is_read(repository: Path, tmp_path: Path) -> None:
-    with tarfile.open(repository / "tests" / "data" / "before_rooms" / "killed_run.tar.gz") as archive:
+    with tarfile.open(repository / "tests" / "data" / "earlier_version" / "killed_run.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     data = dataset.load(str(tmp_path / "dataset"))
     assert data.fingerprint == "bae585938b0ad7e1d787d272946ba1cba194b2c847ca707c74fd9b374d60d18b"

@@ -118,7 +118,7 @@ def test_frozen_weights_are_neither_exchanged_nor_written(training: Examples, sa
 def test_xla_computes_the_same(training: Examples, sampler: Sampler) -> None:
     plain, compiled = make_learner(), make_learner()
     for learner in (plain, compiled):
-        # XLA draws other random numbers from the same seed.
+        # XLA generates different random numbers from the same seed.
         learner.model.get_layer("dropout").rate = 0.0
     compiled.use_xla(True)
     expected = plain.train(plain.batches(training, sampler, NUM_STEPS), 3)

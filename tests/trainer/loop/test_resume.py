@@ -32,9 +32,9 @@ def result(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def undisturbed_directory(undisturbed: Callable[[int], Path]) -> Path:
+def uninterrupted_directory(uninterrupted: Callable[[int], Path]) -> Path:
     """The checkpoint directory of a run with one worker that nothing happens to."""
-    return undisturbed(1)
+    return uninterrupted(1)
 
 
 def kill_at_save(step: int, dataset: Path, folder: Path) -> int:
@@ -43,15 +43,15 @@ def kill_at_save(step: int, dataset: Path, folder: Path) -> int:
     return subprocess.run(command, check=False, capture_output=True).returncode
 
 
-def assert_equal_runs(folder: Path, undisturbed_directory: Path) -> None:
-    ended, wanted = result(folder), result(undisturbed_directory)
+def assert_equal_runs(folder: Path, uninterrupted_directory: Path) -> None:
+    ended, wanted = result(folder), result(uninterrupted_directory)
     assert ended["weights_sha256"] == wanted["weights_sha256"]
     for name in ("run_id", "final_step", "best_step", "validation_accuracy", "validation_loss"):
         assert ended[name] == wanted[name]
     # Nothing temporary is left behind.
     assert not [name for name in os.listdir(folder) if name.endswith(".partial")]
     # Where steps were trained twice, they gave the same numbers.
-    assert validations(folder) == validations(undisturbed_directory)
+    assert validations(folder) == validations(uninterrupted_directory)
 
 
 def validations(folder: Path) -> dict[int, set[tuple[float, float]]]:
@@ -63,17 +63,17 @@ def validations(folder: Path) -> dict[int, set[tuple[float, float]]]:
 
 
 def test_killed_just_before_a_save_is_committed(
-    undisturbed_directory: Path, digits_directory: Path, tmp_path: Path
+    uninterrupted_directory: Path, digits_directory: Path, tmp_path: Path
 ) -> None:
     assert kill_at_save(12, digits_directory, tmp_path) == -signal.SIGKILL
     assert [name for name in os.listdir(tmp_path) if name.endswith(".partial")]
     assert max(checkpoints.steps(str(tmp_path))) < 12
     assert run_module("trainer.task", *arguments(digits_directory, tmp_path)).returncode == 0
-    assert_equal_runs(tmp_path, undisturbed_directory)
+    assert_equal_runs(tmp_path, uninterrupted_directory)
 
 
 def test_ctrl_c_saves_and_exits_with_its_code(
-    undisturbed_directory: Path, digits_directory: Path, tmp_path: Path
+    uninterrupted_directory: Path, digits_directory: Path, tmp_path: Path
 ) -> None:
     process = start_module("trainer.task", *arguments(digits_directory, tmp_path))
     deadline = time.monotonic() + 60
@@ -89,15 +89,15 @@ def test_ctrl_c_saves_and_exits_with_its_code(
     last = [event for event in event_log.read(str(tmp_path)) if event["event"] == "steps"][-1]["last_step"]
     assert checkpoints.steps(str(tmp_path))[0] == last
     assert run_module("trainer.task", *arguments(digits_directory, tmp_path)).returncode == 0
-    assert_equal_runs(tmp_path, undisturbed_directory)
+    assert_equal_runs(tmp_path, uninterrupted_directory)
 
 
 @pytest.mark.parametrize("damaged", ["the best", "all"])
 def test_a_finished_run_with_a_damaged_checkpoint_is_trained_again(
-    undisturbed_directory: Path, digits_directory: Path, tmp_path: Path, damaged: str
+    uninterrupted_directory: Path, digits_directory: Path, tmp_path: Path, damaged: str
 ) -> None:
     folder = tmp_path / "run"
-    shutil.copytree(undisturbed_directory, folder)
+    shutil.copytree(uninterrupted_directory, folder)
     best = result(folder)["best_checkpoint"]
     for path in folder.glob("step-*/variables.npz"):
         if damaged == "all" or path.parent.name == best:
@@ -108,4 +108,4 @@ def test_a_finished_run_with_a_damaged_checkpoint_is_trained_again(
     done = run_module("trainer.task", *arguments(digits_directory, folder))
     assert done.returncode == 0, done.stderr
     assert is_finished(str(folder))
-    assert result(folder)["weights_sha256"] == result(undisturbed_directory)["weights_sha256"]
+    assert result(folder)["weights_sha256"] == result(uninterrupted_directory)["weights_sha256"]

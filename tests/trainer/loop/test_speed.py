@@ -1,4 +1,4 @@
-"""What the first steps show: the bottleneck, and whether XLA pays."""
+"""What the first steps show: the bottleneck, and whether XLA is worthwhile."""
 
 import pytest
 import tensorflow as tf

@@ -105,7 +105,7 @@ def test_pages_contain_everything_once_the_newest_first() -> None:
     assert token == ""
 
 
-def test_a_token_of_another_question_or_a_deleted_resource_is_refused() -> None:
+def test_a_token_of_another_query_or_a_deleted_resource_is_refused() -> None:
     resources = [resource(number) for number in range(1, 5)]
     token = listed(resources, pageSize="2")["nextPageToken"]
     with pytest.raises(ApiError, match="another filter or order"):

@@ -38,7 +38,7 @@ def test_digits_are_1797_files_in_ten_folders(tmp_path: Path) -> None:
     assert len(names(source)) == 1797
 
 
-def test_the_error_of_a_tfds_dataset_that_cannot_be_downloaded_names_the_way_out(
+def test_the_error_of_a_tfds_dataset_that_cannot_be_downloaded_has_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tfds = pytest.importorskip("tensorflow_datasets")

@@ -42,7 +42,7 @@ def test_the_matrix_of_many_classes_is_not_drawn_but_its_pairs_are_listed() -> N
     assert table.rows == [["class 0", "class 1", 2]]
 
 
-def test_the_most_wrong_images_come_first(digits: Dataset) -> None:
+def test_the_worst_errors_come_first(digits: Dataset) -> None:
     labels = np.array([record.label for record in digits.records("test")], np.int32)
     probabilities = np.eye(10, dtype=np.float32)[labels]
     right = score(labels, probabilities, list(digits.class_names))

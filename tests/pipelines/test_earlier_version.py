@@ -1,4 +1,4 @@
-"""The compiled file differs from the one before the rooms were redrawn only in added parameters and in texts."""
+"""The compiled file differs from that of an earlier version only in added parameters and in texts."""
 
 import ast
 import json
@@ -18,8 +18,8 @@ ADDED = {"learning_rate_schedule", "optimizer", "shuffle", "warmup_fraction"}
 
 @pytest.fixture(scope="module")
 def before(repository: Path) -> dict[str, Any]:
-    """The spec that was compiled before."""
-    text = (repository / "tests" / "data" / "before_rooms" / "image_training.json").read_text()
+    """The spec that the earlier version compiled."""
+    text = (repository / "tests" / "data" / "earlier_version" / "image_training.json").read_text()
     return dict(json.loads(text))
 
 

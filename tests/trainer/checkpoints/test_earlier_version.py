@@ -1,4 +1,4 @@
-"""A run that the trainer of before the rooms began, and that SIGKILL ended, resumes with today's trainer."""
+"""A run that an earlier version of the trainer started, ended by SIGKILL, resumes with today's trainer."""
 
 import json
 import tarfile
@@ -22,17 +22,17 @@ FLAGS = [
 
 @pytest.fixture
 def killed(repository: Path, tmp_path: Path) -> Path:
-    """The dataset, the checkpoint directory of the killed run, and the result of the same run undisturbed."""
-    with tarfile.open(repository / "tests" / "data" / "before_rooms" / "killed_run.tar.gz") as archive:
+    """The dataset, the checkpoint directory of the killed run, and the result of the same run without interruption."""
+    with tarfile.open(repository / "tests" / "data" / "earlier_version" / "killed_run.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     return tmp_path
 
 
-def test_a_checkpoint_from_before_the_rooms_resumes_and_ends_as_the_undisturbed_run(killed: Path) -> None:
+def test_a_checkpoint_of_an_earlier_version_resumes_and_ends_as_the_uninterrupted_run(killed: Path) -> None:
     folder = killed / "checkpoints"
     # Step 8 was being removed when the run was killed: it has no manifest any more.
     assert checkpoints.steps(str(folder)) == [12, 5]
-    undisturbed = json.loads((killed / "uninterrupted.json").read_text())
+    uninterrupted = json.loads((killed / "uninterrupted.json").read_text())
     done = run_module("trainer.task", f"--dataset={killed / 'dataset'}", f"--checkpoint-directory={folder}", *FLAGS)
     assert done.returncode == 0, done.stderr
     assert "resuming at step 12" in done.stdout
@@ -41,4 +41,4 @@ def test_a_checkpoint_from_before_the_rooms_resumes_and_ends_as_the_undisturbed_
     assert result["final_step"] == 25
     assert len(result["batch_digests"]) == 25
     for name in ("run_id", "final_step", "batch_digests"):
-        assert result[name] == undisturbed[name]
+        assert result[name] == uninterrupted[name]
