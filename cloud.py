@@ -284,7 +284,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command with the arguments of this process, or with `argv`.
 
     Returns:
-        The exit code: 0 done, 1 a command failed, 2 the input is wrong, 130 stopped.
+        The exit code: 0 success, 1 a command failed, 2 invalid input, 130 stopped.
     """
     options = _parse(argv)
     return cli.run(lambda: _run(options), failures=(CloudError,))

@@ -143,7 +143,7 @@ def serve_command(options: argparse.Namespace) -> int:
         # No other command needs the web framework.
         from localvertex.serve.server import serve
     except ImportError as error:
-        raise UserError(f"serve needs {error.name}: pip install 'vertex-gpu-training[serve]'") from None
+        raise UserError(f"serve needs {error.name}; run pip install 'vertex-gpu-training[serve]'") from None
     if not 0 < options.time_factor <= MAX_TIME_FACTOR:
         raise UserError(f"--time-factor {options.time_factor}: expected more than 0 and at most {MAX_TIME_FACTOR:g}")
     serve(options.work_dir, port=options.port, time_factor=options.time_factor)

@@ -176,7 +176,7 @@ def _refuse_empty_train(source: str, assigned: dict[str, str]) -> None:
     present = set(assigned.values())
     if missing := [split for split in splits.SPLITS if split not in present]:
         raise UserError(
-            f"{source!r} has {len(assigned)} different images, too few for a {missing[0]} split; give 3 or"
+            f"{source!r} has {len(assigned)} distinct images, too few for a {missing[0]} split; give 3 or"
             " more per class"
         )
 

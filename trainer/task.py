@@ -185,8 +185,8 @@ def _add_checkpoints(group: argparse._ArgumentGroup) -> None:
         type=_seconds_or_auto,
         default=None,
         metavar="T",
-        help="save T seconds after the last save; 0: not by time [auto: sqrt(2 C M), where C is the measured time for"
-        f" which a save pauses training and M={SECONDS_BETWEEN_FAILURES:g} s the time between failures]",
+        help="save T seconds after the last save; 0: not by time [auto: sqrt(2 C M), where C is how long a"
+        f" save pauses training and M={SECONDS_BETWEEN_FAILURES:g} s is the mean time between failures]",
     )
     group.add_argument(
         "--keep-checkpoints",

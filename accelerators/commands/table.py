@@ -14,7 +14,7 @@ from userinput.errors import UserError
 from userinput.spelling import closest
 
 _DESCRIPTION = """\
-Print the machine types for custom training, and how many of which accelerators each supports per replica.
+Print the machine types for custom training, with the accelerators and counts per replica that each supports.
 With --accelerator, also print the regions that offer it and its default quota there. With --region, print only
 accelerators that this region offers."""
 _EPILOGUE = """\

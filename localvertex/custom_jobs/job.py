@@ -175,7 +175,7 @@ def pool_of(number: int, fields: dict[str, Any], command_prefixes: Mapping[str, 
     if not entry_point and REDUCTION_SERVER not in image:
         raise TaskFailed(
             f"worker_pool_specs[{number}].container_spec.command is empty, and the entry point of {image} is not known "
-            f"here: set the command, e.g. ['python', '-m', 'trainer.task'], or pass --image {image}=COMMAND",
+            f"locally; set the command, e.g. ['python', '-m', 'trainer.task'], or pass --image {image}=COMMAND",
             is_retryable=False,
         )
     return Pool(

@@ -69,7 +69,7 @@ def size_refusals(components: dict[str, Component], order: list[str]) -> list[st
         )
     deepest, most = max(depths.values()), max(num_tasks.values())
     reasons = [f"root: {deepest} levels of nested dags; at most {MAX_DEPTH} can run locally"] * (deepest > MAX_DEPTH)
-    return reasons + [f"root: it unfolds to {most} tasks; at most {MAX_TASKS} can run locally"] * (most > MAX_TASKS)
+    return reasons + [f"root: unfolds to {most} tasks; at most {MAX_TASKS} can run locally"] * (most > MAX_TASKS)
 
 
 def dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[str]:

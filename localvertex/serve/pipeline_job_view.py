@@ -10,7 +10,7 @@ from localvertex.state.task import State
 FILTER_FIELDS = {"pipelineName", "pipelineJobUserId"}
 """Fields that exist in filters only."""
 
-STOPPED = "the server was stopped during this run; continue it with `localvertex run --resume {run_id}`"
+STOPPED = "the server was stopped during this run; resume it with `localvertex run --resume {run_id}`"
 
 
 def pipeline_job(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:

@@ -211,7 +211,7 @@ def parameters_of(body: dict[str, Any]) -> dict[str, Any]:
     if config.get("parameters"):
         raise invalid("runtimeConfig.parameters belongs to schema version 2.0.0; use parameterValues")
     if config.get("inputArtifacts"):
-        raise invalid("runtimeConfig.inputArtifacts cannot run here; pass the artifact with an importer")
+        raise invalid("runtimeConfig.inputArtifacts is not supported locally; pass the artifact with an importer")
     values: dict[str, Any] = config.get("parameterValues", {})
     return values
 

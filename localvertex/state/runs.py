@@ -78,6 +78,7 @@ def find_task(found: Found, name: str) -> dict[str, Any]:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise UserError(f"{name!r} matches several tasks: {', '.join(task['path'] for task in matches)}")
+            choices = ", ".join(task["path"] for task in matches)
+            raise UserError(f"{name!r} matches several tasks; choose one of: {choices}")
     known = ", ".join(task["path"] for task in tasks if task["log"])
     raise UserError(f"the run has no task {name!r}; tasks with a log: {known}")

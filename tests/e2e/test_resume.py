@@ -146,7 +146,7 @@ def test_a_disk_that_stays_full_fails_the_run_which_can_be_resumed(job: NewJob, 
     run.wait_for_all(60)
     run.end()
     assert run.exit_codes[-1] == [1]
-    assert "free some space and run it again, it resumes from there" in run.logs()
+    assert "free some space and run again to resume from step " in run.logs()
     assert not (run.folder / "result.json").exists()
     run.run()
     assert_as_uninterrupted(run, results(1))

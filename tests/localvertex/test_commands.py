@@ -130,7 +130,7 @@ def test_runs_and_tasks_are_found_by_unique_parts_of_their_names(compiled: Compi
     assert "2 runs match 'alpha'; choose one of: alpha-2, alpha-1" in command("show", "alpha").stderr
     assert "no runs match 'beta'" in command("show", "beta").stderr
     assert "the run has no task 'x'; tasks with a log: greet, measure" in command("logs", "alpha-1", "x").stderr
-    assert "'e' matches several tasks: greet, measure" in command("logs", "alpha-1", "e").stderr
+    assert "'e' matches several tasks; choose one of: greet, measure" in command("logs", "alpha-1", "e").stderr
 
 
 def newly_imported(code: str) -> set[str]:

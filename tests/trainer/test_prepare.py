@@ -172,7 +172,7 @@ def test_wrong_arguments_are_refused(tmp_path: Path, options: dict[str, Any], me
 def test_too_few_images_for_three_splits_are_refused(tmp_path: Path) -> None:
     noise(tmp_path / "source" / "a" / "1.png", 1)
     noise(tmp_path / "source" / "b" / "1.png", 2)
-    with pytest.raises(UserError, match="2 different images, too few"):
+    with pytest.raises(UserError, match="2 distinct images, too few"):
         run(tmp_path / "source", tmp_path / "out")
 
 

@@ -105,7 +105,7 @@ def load(directory: str) -> Dataset:
     content = storage.read_json(storage.join(directory, METADATA_FILE))
     if not isinstance(content, dict):
         raise UserError(
-            f"no prepared dataset at {directory!r}: {METADATA_FILE} not found (relative paths start at {os.getcwd()});"
+            f"no prepared dataset at {directory!r}: {METADATA_FILE} not found (current directory: {os.getcwd()});"
             " make one with `python -m trainer.prepare`"
         )
     if content.get("format_version") != FORMAT_VERSION:

@@ -130,8 +130,8 @@ def train(
     # 7. The last save must succeed; after any other, a full disk may have space again by the next one.
     if error := writer.settle(wait=True):
         raise TrainingError(
-            f"the checkpoint of step {learner.step} could not be saved ({error}); the last one is of step"
-            f" {writer.saved_step}; free some space and run it again, it resumes from there"
+            f"the checkpoint of step {learner.step} could not be saved ({error}); free some space and run again to"
+            f" resume from step {writer.saved_step}"
         )
     is_finished = learner.step == run.num_steps and validated_step == learner.step
     # 8. Finish: result.json marks the run as finished; workers wait until it is written.

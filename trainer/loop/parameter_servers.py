@@ -86,7 +86,7 @@ class AsynchronousLearner(Learner):
         num_bytes = examples.num_bytes
         if not isinstance(examples, ExamplesInMemory):
             raise UserError(
-                "the training split does not fit into the memory of the chief, but parameter servers need it there;"
+                "the training split does not fit into the chief's memory, which parameter servers require;"
                 " train without them (worker pool 2), or use a machine with more memory"
             )
         if num_bytes > MAX_SPLIT_BYTES:

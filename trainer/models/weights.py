@@ -15,7 +15,7 @@ def load_weights(model: keras.Model, path: str) -> None:
         UserError: The file is missing, unreadable, or of another network.
     """
     if not storage.exists(path):
-        raise UserError(f"weights file {path!r} not found; relative paths start at {os.getcwd()}")
+        raise UserError(f"weights file {path!r} not found (current directory: {os.getcwd()}); check the path")
     try:
         if path.endswith(".keras"):
             # safe_mode refuses files that contain code (Lambda layers).

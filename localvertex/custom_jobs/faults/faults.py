@@ -147,7 +147,7 @@ def check_for(job: CustomJob, faults: tuple[Fault, ...]) -> None:
             )
         if fault.needs_steps and (not job.base_output_directory or "://" in job.base_output_directory):
             raise TaskFailed(
-                f"fault {fault}: steps are read from the event log in base_output_directory (docs/events.md), which is "
+                f"fault {fault}: base_output_directory, whose event log has the steps, is "
                 f"{job.base_output_directory or 'not set'}; set it to a local folder, or time the fault in seconds",
                 is_retryable=False,
             )

@@ -34,8 +34,8 @@ class FolderSource:
         self.num_ignored_files = 0
         if not os.path.isdir(self.directory):
             raise UserError(
-                f"source {directory!r} not found: {self.directory} is not a folder (relative paths start at"
-                f" {os.getcwd()}); give digits, tfds:NAME, or a folder with one sub-folder per class"
+                f"source {directory!r} not found: {self.directory} is not a folder (current directory: {os.getcwd()});"
+                f" give digits, tfds:NAME, or a folder with one sub-folder per class"
             )
         self._files = self._list()
         self.class_names = sorted({class_name for _, class_name, _ in self._files})

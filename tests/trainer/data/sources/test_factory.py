@@ -14,7 +14,7 @@ from userinput.errors import UserError
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("nowhere", "is not a folder (relative paths start at "),
+        ("nowhere", "is not a folder (current directory: "),
         ("empty", "no images in"),
         ("single", "only one class in"),
         ("", "source is empty"),
