@@ -109,7 +109,7 @@ def _restart_after_kill(model: str, data: pathlib.Path, run: pathlib.Path) -> fl
     ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not _events(run, "save"):
-        assert process.poll() is None, "the training ended by itself"
+        assert process.poll() is None, "the training ended early"
         time.sleep(0.02)
     num_calls = len(_events(run, "steps"))
     process.send_signal(signal.SIGKILL)
@@ -117,7 +117,7 @@ def _restart_after_kill(model: str, data: pathlib.Path, run: pathlib.Path) -> fl
     killed = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while len(_events(run, "steps")) <= num_calls:
-        assert process.poll() is None, "the training ended by itself"
+        assert process.poll() is None, "the training ended early"
         time.sleep(0.02)
     seconds = time.monotonic() - killed
     process.kill()

@@ -18,7 +18,7 @@ class Fields:
     """One object of the file, and its path.
 
     Attributes:
-        path: Where in the file it is, e.g. "root.dag"; empty for the whole document.
+        path: Path in the file, e.g. "root.dag"; empty for the whole document.
         problems: What is wrong, one line each; shared by all objects of a file.
     """
 

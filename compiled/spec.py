@@ -40,7 +40,7 @@ class ParameterSource:
     selector: str | None = None
     """CEL expression over the value, e.g. `parseJson(string_value)["a"]`."""
     path: str = ""
-    """Where in the file the value, or what refers to it, is."""
+    """Path in the file of the value, or of what refers to it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,7 +101,7 @@ class TaskSpec:
     iterator: Iterator | None = None
     display_name: str = ""
     path: str = ""
-    """Where in the file it is, e.g. "root.dag.tasks.train"."""
+    """Path in the file, e.g. "root.dag.tasks.train"."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -133,7 +133,7 @@ class Component:
     dag: Dag | None = None
     executor: str = ""
     path: str = ""
-    """Where in the file it is, e.g. "components.comp-train"."""
+    """Path in the file, e.g. "components.comp-train"."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -151,7 +151,7 @@ class Container:
     replacement: tuple[str, ...] = ()
     """Command prefix that replaces the image (`--image`)."""
     path: str = ""
-    """Where in the file it is, e.g. "deploymentSpec.executors.exec-train.container"."""
+    """Path in the file, e.g. "deploymentSpec.executors.exec-train.container"."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -164,7 +164,7 @@ class Importer:
     metadata: dict[str, Any]
     download_to_workspace: bool = False
     path: str = ""
-    """Where in the file it is, e.g. "deploymentSpec.executors.exec-data.importer"."""
+    """Path in the file, e.g. "deploymentSpec.executors.exec-data.importer"."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,7 +12,7 @@ def write_text(path: str | Path, text: str) -> None:
     """Write a file in UTF-8, replacing it as a whole.
 
     Raises:
-        OSError: It cannot be written; an old file is unchanged and nothing is left beside it.
+        OSError: It cannot be written; an old file is unchanged and no temporary file is left.
     """
     write_all({Path(path): text.encode()})
 
@@ -21,7 +21,7 @@ def write_all(contents: Mapping[Path, bytes]) -> None:
     """Write several files, none of which is replaced before all are on the disk.
 
     Raises:
-        OSError: One cannot be written; nothing is left beside the files.
+        OSError: One cannot be written; no temporary file is left.
     """
     asides: dict[Path, Path] = {}
     try:

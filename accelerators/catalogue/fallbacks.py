@@ -45,7 +45,7 @@ class Candidate:
     region: str
     scheduling_strategy: str
     remark: str = ""
-    """What the user should know about the region; mostly empty."""
+    """What the user should know about the region; usually empty."""
 
 
 def fitting(catalogue: Catalogue, requirements: Requirements) -> list[MachineType]:

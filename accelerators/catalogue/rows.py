@@ -21,7 +21,7 @@ class Accelerator(NamedTuple):
     flex_start: str
     """"yes", "no" or "uncertain": whether FLEX_START covers it."""
     capacity: str
-    """Availability according to the documentation, e.g. "shared reservation required"; mostly empty."""
+    """Availability according to the documentation, e.g. "shared reservation required"; usually empty."""
     legacy_choice: str
     """Its name in gcloud ai-platform, e.g. nvidia-tesla-t4; empty if AI Platform Training never had it."""
     source: str

@@ -67,7 +67,7 @@ def examine_pipeline(
     seen.findings += check_locations(steps, region or "")
     seen.findings += check_images(steps)
     seen.findings += check_root(pipeline.default_root, config)
-    # A dag that is used twice is walked twice, and mostly gives the same findings twice.
+    # A dag that is used twice is walked twice, and usually gives the same findings twice.
     seen.findings, seen.notes = list(dict.fromkeys(seen.findings)), list(dict.fromkeys(seen.notes))
     return seen
 

@@ -41,7 +41,7 @@ class Payload:
         return f"{self.step.container.path}.args(--payload).{path}"
 
     def defaults(self, path: str) -> list[str]:
-        """Return the pipeline parameters whose defaults determine what is at and beside a path of the job."""
+        """Return the pipeline parameters whose defaults determine the value at a path of the job and its siblings."""
         beside, _, _ = path.rpartition(".")
         names = dict.fromkeys(self._defaults_below.get(beside or path, ()))
         for head in _upwards(path):

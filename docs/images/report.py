@@ -36,7 +36,7 @@ def take_screenshot(page: pathlib.Path, image: pathlib.Path, profile: pathlib.Pa
 
 
 def main() -> None:
-    """Write report.png beside this file."""
+    """Write report.png next to this file."""
     with tempfile.TemporaryDirectory() as folder:
         page = run_demo(pathlib.Path(folder))
         take_screenshot(page, pathlib.Path(__file__).with_name("report.png"), pathlib.Path(folder) / "profile")

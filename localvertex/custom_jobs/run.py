@@ -111,7 +111,7 @@ def replicas_of(
 
 
 def planned_faults(job: CustomJob, options: Options, warn: Callable[[str], None]) -> tuple[Fault, ...]:
-    """Collect the faults of this job; random ones are reported, so that each can be repeated by itself.
+    """Collect the faults of this job; random ones are reported, so that each can be repeated on its own.
 
     Raises:
         TaskFailed: A fault cannot happen in this job.

@@ -81,7 +81,7 @@ class CustomJobs:
         return page(call, COLLECTION, self._store.all(COLLECTION), fields=fields)
 
     def cancel(self, call: Call) -> dict[str, Any]:
-        """Ask a running job to stop; one that has ended stays as it is."""
+        """Ask a running job to stop; one that has ended is unchanged."""
         with self._store.lock:
             self._find(call)
             if call.resource_id in self._running:

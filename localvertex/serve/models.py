@@ -27,7 +27,7 @@ CHANGEABLE = ("displayName", "description", "versionDescription", "labels")
 DEFAULT = "default"
 
 ALIASES = "aliases.json"
-"""A file beside the versions, with the version number of each alias."""
+"""A file next to the versions, with the version number of each alias."""
 
 ALIAS = re.compile(r"-?[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 """The API's rule, by which a number is never an alias. A leading '-' removes the alias."""

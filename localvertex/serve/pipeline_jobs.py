@@ -127,7 +127,7 @@ class PipelineJobs:
         return page(call, COLLECTION, jobs, fields=fields, searchable=searchable)
 
     def cancel(self, call: Call) -> dict[str, Any]:
-        """Ask a running job to stop; one that has ended stays as it is."""
+        """Ask a running job to stop; one that has ended is unchanged."""
         with self._store.lock:
             job = self._find(call)
             if call.resource_id in self._running:

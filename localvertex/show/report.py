@@ -13,7 +13,7 @@ from userinput import files
 FILE, TEMPLATE = "run.html", "run.html.j2"
 
 MAX_EMBEDDED_BYTES = 30 * 1024 * 1024
-"""Limit for all embedded pages together; further pages are linked."""
+"""Limit for all embedded pages together; the rest are linked."""
 
 
 def write(run_dir: Path, content: dict[str, Any]) -> Path:

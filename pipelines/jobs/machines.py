@@ -35,10 +35,10 @@ def plan_lines(job: dict[str, Any], location: Location) -> list[str]:
     catalogue = load_catalogue()
     pipeline = read_pipeline(job["pipelineSpec"])
     steps = list(Graph(pipeline=pipeline, parameters=job["runtimeConfig"]["parameterValues"]).steps())
-    trainings = list(_training_steps(steps))
+    training_steps = list(_training_steps(steps))
     plain = [step.name for step in steps if not step.is_google_cloud]
     lines = [f"{', '.join(dict.fromkeys(plain))}: {_DEFAULT_MACHINE}"] if plain else []
-    for training in trainings:
+    for training in training_steps:
         lines += [f"{training.name}: {text}, {training.scheduling_strategy}" for text in _pools(training)]
         lines += _quota_lines(training, location, catalogue)
     return lines

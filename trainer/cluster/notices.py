@@ -86,7 +86,7 @@ class MetadataWatcher:
         return notices
 
     def close(self) -> None:
-        """Stop listening; a pending request ends by itself."""
+        """Stop listening; a pending request ends on its own."""
         self._closed.set()
 
     def _listen(self, key: str) -> None:

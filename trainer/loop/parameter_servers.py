@@ -32,7 +32,7 @@ def serve(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     server = distribution.serve(training.cluster)
     training.stop.install()
     training.log_start(1, log_event)
-    # A server never ends by itself: Vertex AI stops it after the chief, elsewhere result.json does.
+    # A server never exits on its own: Vertex AI stops it after the chief, elsewhere result.json does.
     while not training.stop.is_set:
         watchdog.beat()
         if identity.is_finished(training.directory):

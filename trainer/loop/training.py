@@ -1,4 +1,4 @@
-"""The parts of a training, put together from flags, data and cluster, and the training role itself."""
+"""The parts of a training run, assembled from flags, data and cluster, and the training role itself."""
 
 import argparse
 import dataclasses

@@ -33,7 +33,7 @@ def normalised(version: str, name: str, body: dict[str, Any], *, snake_case: boo
     try:
         json_format.ParseDict(body, message)
     except json_format.ParseError as error:
-        # The library lists all fields on further lines.
+        # The library lists all fields on the following lines.
         raise invalid(f"Invalid JSON payload received: {str(error).splitlines()[0]}") from None
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
         raise invalid(f"Invalid JSON payload received: {str(error).splitlines()[0][:300]}") from None

@@ -1,4 +1,4 @@
-"""Checkpoints are written beside training, by one process at a time, at Young's interval."""
+"""Checkpoints are written while training continues, by one process at a time, at Young's interval."""
 
 import threading
 from pathlib import Path

@@ -108,7 +108,7 @@ def _confusion(evaluation: Evaluation) -> list[page.Block]:
     pairs = sorted(zip(*np.nonzero(off_diagonal), strict=True), key=lambda pair: -off_diagonal[pair])[:15]
     blocks: list[page.Block] = []
     if len(names) <= _MAX_DRAWN_CLASSES:
-        note = "Rows are true classes, columns are predictions; blue is right, red is wrong."
+        note = "Rows are true classes, columns are predictions; blue is correct, red is wrong."
         blocks.append(page.Chart(title="Confusion matrix", note=note, svgs=[charts.confusion("", matrix, names)]))
     if pairs:
         rows = [[names[true], names[predicted], int(off_diagonal[true, predicted])] for true, predicted in pairs]

@@ -163,7 +163,7 @@ def test_a_job_that_is_preempted_too_often_fails(message: Messages, run: Run) ->
     ("fault", "base", "text"),
     [
         ("SIGKILL workerpool2-0 at 5s", "here", "no workerpool2-0; it has workerpool0-0, workerpool1-0"),
-        ("SIGKILL workerpool1-0 at step 5", "", "which is not set"),
+        ("SIGKILL workerpool1-0 at step 5", "", "steps, is not set"),
         ("SIGKILL workerpool1-0 at step 5", "gs://bucket/x", "gs://bucket/x; set it to a local folder"),
     ],
 )
