@@ -79,7 +79,7 @@ class Grant:
     """Without `--condition=None` gcloud asks if the policy of a project already has conditions."""
 
 
-def grants(names: Names) -> tuple[Grant, ...]:
+def _grants(names: Names) -> tuple[Grant, ...]:
     """Return the roles that the steps need (docs/cloud.md); the first grant is the project's."""
     return (
         Grant(
@@ -158,7 +158,7 @@ def up(shell: Shell, names: Names) -> None:
     account = ("gcloud", "iam", "service-accounts")
     if shell.read(*account, "describe", names.account, names.in_project) is None:
         shell.change(*account, "create", names.name, names.in_project)
-    for grant in grants(names):
+    for grant in _grants(names):
         _give_roles(shell, names, grant)
     image = _build_image(shell, names)
     shell.change(sys.executable, "compile.py", "--image", image, "--region", names.region)
@@ -240,7 +240,7 @@ def down(shell: Shell, names: Names, *, with_bucket: bool) -> None:
     def exists(*words: str) -> bool:
         return shell.dry_run or bool(shell.read("gcloud", *words))
 
-    project = grants(names)[0]
+    project = _grants(names)[0]
     held = set(project.roles) if shell.dry_run else _roles(shell, names, project)
     member = f"--member=serviceAccount:{names.account}"
     for role in project.roles:

@@ -16,8 +16,8 @@ import sys
 import tempfile
 import time
 
-ROUNDS = 3
-BUILD = """
+_ROUNDS = 3
+_BUILD = """
 import tensorflow as tf
 import keras
 from trainer.models import models
@@ -60,7 +60,7 @@ def _saves(model: str, folder: pathlib.Path) -> None:
         log_event=lambda event, **fields: None,
     )
     pauses: dict[str, list[float]] = {"trainer": [], "tf.train.Checkpoint": [], "with enable_async": []}
-    for step in range(1, ROUNDS + 2):
+    for step in range(1, _ROUNDS + 2):
         started = time.monotonic()
         checkpoint = Checkpoint(step=step, best=Best(), identity={}, run_id="", arrays=variables.values(held))
         seconds = time.monotonic() - started
@@ -87,9 +87,9 @@ def _restart(model: str, folder: pathlib.Path) -> None:
     prepare = [sys.executable, "-m", "trainer.prepare", "digits", str(folder / "data"), "--image-size=32"]
     subprocess.run(prepare, check=True, capture_output=True)
     build, again = [], []
-    for number in range(ROUNDS):
+    for number in range(_ROUNDS):
         started = time.monotonic()
-        subprocess.run([sys.executable, "-c", BUILD.format(model=model)], check=True)
+        subprocess.run([sys.executable, "-c", _BUILD.format(model=model)], check=True)
         build.append(time.monotonic() - started)
         again.append(_restart_after_kill(model, folder / "data", folder / f"run-{number}"))
     restart, baseline = statistics.median(again), statistics.median(build)

@@ -29,13 +29,13 @@ from trainer.data.record_reader import RecordReader
 from trainer.data.sampler import Sampler
 from trainer.prepare import prepare
 
-SIZE = 300
-NUM_CACHED = 4000
+_SIZE = 300
+_NUM_CACHED = 4000
 """1 GiB: much more than the processor's caches."""
-BATCH_SIZE = 32
+_BATCH_SIZE = 32
 
 
-def make_images(folder: Path, count: int) -> None:
+def _make_images(folder: Path, count: int) -> None:
     """Write noise whose amplitude is about 1 / frequency, as in photographs."""
     random = np.random.default_rng(0)
     for number in range(count):
@@ -49,7 +49,7 @@ def make_images(folder: Path, count: int) -> None:
         Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(path, quality=90)
 
 
-def codelab_batches(folder: Path) -> tf.data.Dataset:
+def _codelab_batches(folder: Path) -> tf.data.Dataset:
     """Return the codelab's pipeline on the original files, which are in memory so that reading them is free."""
     files = sorted(folder.rglob("*.jpg"))
     encoded = tf.data.Dataset.from_tensor_slices(
@@ -57,20 +57,20 @@ def codelab_batches(folder: Path) -> tf.data.Dataset:
     )
 
     def preprocess(data: tf.Tensor, label: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        image = tf.image.resize(tf.io.decode_jpeg(data, channels=3), [SIZE, SIZE])
+        image = tf.image.resize(tf.io.decode_jpeg(data, channels=3), [_SIZE, _SIZE])
         return tf.cast(image, tf.float32) / 255.0, label
 
     mapped = encoded.repeat().map(preprocess, num_parallel_calls=tf.data.AUTOTUNE)
-    return mapped.shuffle(256).batch(BATCH_SIZE).prefetch(tf.data.AUTOTUNE)
+    return mapped.shuffle(256).batch(_BATCH_SIZE).prefetch(tf.data.AUTOTUNE)
 
 
-def trainer_batches(examples: Examples) -> tf.data.Dataset:
+def _trainer_batches(examples: Examples) -> tf.data.Dataset:
     """Return the trainer's endless batches of a split."""
-    sampler = Sampler(num_examples=examples.num_examples, global_batch_size=BATCH_SIZE, seed=0)
+    sampler = Sampler(num_examples=examples.num_examples, global_batch_size=_BATCH_SIZE, seed=0)
     return training_batches(examples, sampler, start_step=0, stop_step=10**9)
 
 
-def rate(batches: tf.data.Dataset, seconds: float) -> float:
+def _rate(batches: tf.data.Dataset, seconds: float) -> float:
     """Measure images per second, after the first batches have filled the buffers."""
     iterator = iter(batches)
     for _ in range(12):
@@ -78,48 +78,48 @@ def rate(batches: tf.data.Dataset, seconds: float) -> float:
     start, count = time.perf_counter(), 0
     while time.perf_counter() - start < seconds:
         next(iterator)
-        count += BATCH_SIZE
+        count += _BATCH_SIZE
     return count / (time.perf_counter() - start)
 
 
-def gather_rate(pixels: np.ndarray, seconds: float) -> float:
+def _gather_rate(pixels: np.ndarray, seconds: float) -> float:
     """Measure images per second of a plain gather from memory to memory."""
     random = np.random.default_rng(0)
     start, count = time.perf_counter(), 0
     while time.perf_counter() - start < seconds:
-        pixels[random.integers(0, len(pixels), BATCH_SIZE)]
-        count += BATCH_SIZE
+        pixels[random.integers(0, len(pixels), _BATCH_SIZE)]
+        count += _BATCH_SIZE
     return count / (time.perf_counter() - start)
 
 
-def variants(folder: Path) -> dict[str, Callable[[float], float]]:
+def _variants(folder: Path) -> dict[str, Callable[[float], float]]:
     """Return what is measured, by name; each function takes the seconds to measure for."""
     with contextlib.redirect_stdout(io.StringIO()):
         prepare(
             source=str(folder / "source"),
             output_directory=str(folder / "dataset"),
             report_path=str(folder / "report.html"),
-            image_size=SIZE,
+            image_size=_SIZE,
         )
     data = dataset.load(str(folder / "dataset"))
-    pixels = np.random.default_rng(0).integers(0, 256, (NUM_CACHED, SIZE, SIZE, 3), dtype=np.uint8)
-    cached = ExamplesInMemory(images=tf.constant(pixels), labels=tf.zeros(NUM_CACHED, tf.int32), image_size=SIZE)
+    pixels = np.random.default_rng(0).integers(0, 256, (_NUM_CACHED, _SIZE, _SIZE, 3), dtype=np.uint8)
+    cached = ExamplesInMemory(images=tf.constant(pixels), labels=tf.zeros(_NUM_CACHED, tf.int32), image_size=_SIZE)
     records = list(data.records("train"))
     encoded = ExamplesInMemory(
         images=tf.constant([record.image_bytes for record in records]),
         labels=tf.constant([record.label for record in records], tf.int32),
-        image_size=SIZE,
+        image_size=_SIZE,
     )
     reader = RecordReader(data.shard_paths("train"), num_records=len(records), block_size=0)
-    on_disk = ExamplesOnDisk(reader, num_examples=len(records), image_size=SIZE)
+    on_disk = ExamplesOnDisk(reader, num_examples=len(records), image_size=_SIZE)
     made = {
-        "codelab's pipeline": codelab_batches(folder / "source"),
-        "prepared, on disk": trainer_batches(on_disk),
-        "prepared, encoded in memory": trainer_batches(encoded),
-        "prepared, pixels in memory": trainer_batches(cached),
+        "codelab's pipeline": _codelab_batches(folder / "source"),
+        "prepared, on disk": _trainer_batches(on_disk),
+        "prepared, encoded in memory": _trainer_batches(encoded),
+        "prepared, pixels in memory": _trainer_batches(cached),
     }
-    measured: dict[str, Callable[[float], float]] = {name: partial(rate, batches) for name, batches in made.items()}
-    return measured | {"NumPy gather, no pipeline": partial(gather_rate, pixels)}
+    measured: dict[str, Callable[[float], float]] = {name: partial(_rate, batches) for name, batches in made.items()}
+    return measured | {"NumPy gather, no pipeline": partial(_gather_rate, pixels)}
 
 
 def main() -> None:
@@ -132,8 +132,8 @@ def main() -> None:
     # Before TensorFlow creates its threads, at the first operation.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
     with tempfile.TemporaryDirectory() as folder:
-        make_images(Path(folder) / "source", options.images)
-        measured = variants(Path(folder))
+        _make_images(Path(folder) / "source", options.images)
+        measured = _variants(Path(folder))
         source_bytes = statistics.mean(path.stat().st_size for path in Path(folder).rglob("*.jpg"))
         shards = list((Path(folder) / "dataset").glob("*.array_record*"))
         stored_bytes = sum(path.stat().st_size for path in shards) / options.images
@@ -144,7 +144,7 @@ def main() -> None:
     medians = {name: statistics.median(values) for name, values in rates.items()}
     first = next(iter(medians.values()))
     print(f"images of {source_bytes / 1e3:.0f} kB, prepared {stored_bytes / 1e3:.0f} kB")
-    print(f"{SIZE}x{SIZE}, batches of {BATCH_SIZE}, one core; images per second, median of {options.repeats} rounds")
+    print(f"{_SIZE}x{_SIZE}, batches of {_BATCH_SIZE}, one core; images per second, median of {options.repeats} rounds")
     for name, value in medians.items():
         print(f"{name:<28} {value:9,.0f}   {value / first:6.2f} times the codelab's")
     cache, gather = medians["prepared, pixels in memory"], medians["NumPy gather, no pipeline"]

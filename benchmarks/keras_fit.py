@@ -11,8 +11,8 @@ import sys
 import time
 from typing import Any
 
-IS_CLUSTER = "TF_CONFIG" in os.environ
-os.environ["TF_USE_LEGACY_KERAS"] = "1" if IS_CLUSTER else "0"
+_IS_CLUSTER = "TF_CONFIG" in os.environ
+os.environ["TF_USE_LEGACY_KERAS"] = "1" if _IS_CLUSTER else "0"
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 
@@ -24,14 +24,14 @@ def main(directory: str, name: str, batch_size: int, steps_per_epoch: int, amoun
     from trainer.models import models
 
     # Before any operation, because it opens the connections.
-    chosen = tf.distribute.MultiWorkerMirroredStrategy() if IS_CLUSTER else tf.distribute.get_strategy()
+    chosen = tf.distribute.MultiWorkerMirroredStrategy() if _IS_CLUSTER else tf.distribute.get_strategy()
     data = dataset.load(directory)
     records = list(data.records("train"))
     pixels, labels = [record.pixels() for record in records], [record.label for record in records]
     batches = tf.data.Dataset.from_tensor_slices((pixels, labels)).shuffle(len(records)).repeat()
     batches = batches.batch(batch_size, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
     with chosen.scope():
-        if IS_CLUSTER:
+        if _IS_CLUSTER:
             model = convnet(data.image_size, data.num_classes)
         else:
             model = models.build(name, image_size=data.image_size, num_classes=data.num_classes, weights="none")
@@ -42,11 +42,11 @@ def main(directory: str, name: str, batch_size: int, steps_per_epoch: int, amoun
     def note_end(epoch: int, logs: Any) -> None:
         del epoch, logs
         ends.append(time.perf_counter())
-        if not IS_CLUSTER and len(ends) > 2 and ends[-1] - ends[1] > amount:
+        if not _IS_CLUSTER and len(ends) > 2 and ends[-1] - ends[1] > amount:
             model.stop_training = True
 
     callback = tf.keras.callbacks.LambdaCallback(on_epoch_end=note_end)
-    num_epochs = int(amount) if IS_CLUSTER else 10**6
+    num_epochs = int(amount) if _IS_CLUSTER else 10**6
     model.fit(batches, steps_per_epoch=steps_per_epoch, epochs=num_epochs, verbose=0, callbacks=[callback])
     print(json.dumps({"steps_per_second": (len(ends) - 2) * steps_per_epoch / (ends[-1] - ends[1])}))
 

@@ -27,7 +27,7 @@ def double(n: int) -> int:
     return 2 * n
 
 
-def make_pipeline(num_steps: int) -> Any:
+def _make_pipeline(num_steps: int) -> Any:
     """Return a pipeline of independent steps."""
 
     @dsl.pipeline(name="trivial")
@@ -38,7 +38,7 @@ def make_pipeline(num_steps: int) -> Any:
     return trivial
 
 
-def seconds_of(run: Callable[[], object]) -> float:
+def _seconds_of(run: Callable[[], object]) -> float:
     """Return the wall time of a call in seconds; its output is discarded."""
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         start = time.perf_counter()
@@ -54,7 +54,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    pipeline = make_pipeline(options.steps)
+    pipeline = _make_pipeline(options.steps)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "trivial.yaml"
         compiler.Compiler().compile(pipeline, str(file))
@@ -63,8 +63,8 @@ def main() -> None:
         ours: list[float] = []
         theirs: list[float] = []
         for _ in range(options.repeats):
-            ours.append(seconds_of(lambda: localvertex.run(file, options=how)))
-            theirs.append(seconds_of(pipeline))
+            ours.append(_seconds_of(lambda: localvertex.run(file, options=how)))
+            theirs.append(_seconds_of(pipeline))
     ours_median, theirs_median = statistics.median(ours), statistics.median(theirs)
     print(f"{options.steps} independent steps, median of {options.repeats} runs")
     per_step = [1000 * seconds / options.steps for seconds in (theirs_median, ours_median)]

@@ -14,7 +14,7 @@ from pathlib import Path
 from localvertex import custom_jobs
 from localvertex.processes.processes import Processes
 
-DIE = """
+_DIE = """
 import os, pathlib, signal, sys, time
 file = pathlib.Path(sys.argv[1])
 before = file.read_text() if file.exists() else ""
@@ -23,38 +23,38 @@ file.write_text(before + f"start {now}\\nkill {time.time()}\\n")
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
-WAIT = "import time; time.sleep(600)"
+_WAIT = "import time; time.sleep(600)"
 
 
-def pool(code: str, *arguments: str) -> dict[str, object]:
+def _pool(code: str, *arguments: str) -> dict[str, object]:
     """Build a worker pool of one replica."""
     container = {"image_uri": "gcr.io/x/y:1", "command": ["python", "-c", code, *arguments]}
     return {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}
 
 
-def gaps(file: Path) -> list[float]:
+def _gaps(file: Path) -> list[float]:
     """Return the seconds from each kill to the next start."""
     lines = [line.split() for line in file.read_text().splitlines()]
     times = [(word, float(seconds)) for word, seconds in lines]
     return [start - kill for (before, kill), (after, start) in pairwise(times) if (before, after) == ("kill", "start")]
 
 
-def localvertex_gaps(folder: Path) -> list[float]:
+def _localvertex_gaps(folder: Path) -> list[float]:
     """Measure the 23 gaps of a job whose worker dies until its restarts are used up."""
     file = folder / "times"
-    message = {"job_spec": {"worker_pool_specs": [pool(WAIT), pool(DIE, str(file))]}}
+    message = {"job_spec": {"worker_pool_specs": [_pool(_WAIT), _pool(_DIE, str(file))]}}
     job = custom_jobs.read(message, region="us-central1", warn=lambda text: None)
     workspace = custom_jobs.Workspace(folder=folder / "job", private_dir=folder)
     custom_jobs.run(job, workspace=workspace, processes=Processes(grace_seconds=1))
-    return gaps(file)
+    return _gaps(file)
 
 
-def bare_gaps(folder: Path) -> list[float]:
+def _bare_gaps(folder: Path) -> list[float]:
     """Measure the gaps of the same program in a loop."""
     file = folder / "bare"
     for _ in range(24):
-        subprocess.run([sys.executable, "-c", DIE, str(file)])
-    return gaps(file)
+        subprocess.run([sys.executable, "-c", _DIE, str(file)])
+    return _gaps(file)
 
 
 def main(num_repeats: int) -> None:
@@ -62,8 +62,8 @@ def main(num_repeats: int) -> None:
     found: dict[str, list[float]] = {"bare loop": [], "localvertex": []}
     for _ in range(num_repeats):
         with tempfile.TemporaryDirectory() as folder:
-            found["bare loop"] += bare_gaps(Path(folder))
-            found["localvertex"] += localvertex_gaps(Path(folder))
+            found["bare loop"] += _bare_gaps(Path(folder))
+            found["localvertex"] += _localvertex_gaps(Path(folder))
     print("SIGKILL of a replica to the first line of its replacement")
     for name, seconds in found.items():
         longest, median = max(seconds), statistics.median(seconds)

@@ -17,11 +17,11 @@ from train import trainer_rate
 
 from trainer.prepare import prepare
 
-ONE_DEVICE = "--distribution-strategy=one-device"
-MIRRORED = "--distribution-strategy=mirrored"
+_ONE_DEVICE = "--distribution-strategy=one-device"
+_MIRRORED = "--distribution-strategy=mirrored"
 
 
-def num_gpus() -> int:
+def _num_gpus() -> int:
     """Return the number of GPUs that TensorFlow sees, from a separate process that frees their memory."""
     code = "import tensorflow as tf; print(len(tf.config.list_physical_devices('GPU')))"
     environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -39,9 +39,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=15.0, help="duration of each measurement, without warm-up")
     options = parser.parse_args()
-    gpus = num_gpus()
+    gpus = _num_gpus()
     num_devices = gpus or options.devices
-    several = [MIRRORED] if gpus > 1 else [MIRRORED, f"--logical-cpu-devices={num_devices}"]
+    several = [_MIRRORED] if gpus > 1 else [_MIRRORED, f"--logical-cpu-devices={num_devices}"]
     kind = "GPUs" if gpus > 1 else f"logical devices share {os.cpu_count()} CPU cores: no gain is possible"
     if gpus == 1:
         raise SystemExit("only one GPU is visible, so there is nothing to compare; CUDA_VISIBLE_DEVICES= uses the CPU")
@@ -50,7 +50,7 @@ def main() -> None:
         data = Path(folder) / "data"
         prepare(source="digits", output_directory=str(data), report_path=f"{data}.html", image_size=options.image_size)
         for _ in range(options.repeats):
-            for count, flags in ((1, [ONE_DEVICE]), (num_devices, several)):
+            for count, flags in ((1, [_ONE_DEVICE]), (num_devices, several)):
                 steps = trainer_rate(
                     data, options.model, options.global_batch_size, options.seconds, 1, *flags, "--xla=off"
                 )

@@ -48,14 +48,14 @@ class Case:
         return f"{self.model} {self.image_size}x{self.image_size}, batch {self.batch_size}{several}"
 
 
-CASES = {
+_CASES = {
     "convnet": Case(model="convnet", image_size=32, steps_per_epoch=100, target=1.5),
     "mnist-cnn": Case(model="mnist-cnn", image_size=28, steps_per_epoch=10, target=0.97),
     "resnet50": Case(model="resnet50", image_size=96, batch_size=16, steps_per_epoch=4, target=0.97),
     "two-workers": Case(model="convnet", image_size=16, steps_per_epoch=50, num_workers=2, num_epochs=12, target=2.0),
 }
-TRAINER = "-m trainer.task --weights=none --augment=none --epochs=100000 --checkpoint-every-seconds=0"
-MAX_SECONDS = 600.0
+_TRAINER = "-m trainer.task --weights=none --augment=none --epochs=100000 --checkpoint-every-seconds=0"
+_MAX_SECONDS = 600.0
 
 
 def start(arguments: list[str], environment: dict[str, str], log: Path) -> "subprocess.Popen[bytes]":
@@ -71,7 +71,7 @@ def start(arguments: list[str], environment: dict[str, str], log: Path) -> "subp
         )
 
 
-def clusters(num_workers: int) -> list[dict[str, str]]:
+def _clusters(num_workers: int) -> list[dict[str, str]]:
     """Return TF_CONFIG for each worker on this machine; empty for a single one."""
     if num_workers == 1:
         return [{}]
@@ -89,7 +89,7 @@ def trainer_rate(dataset: Path, name: str, batch_size: int, seconds: float, num_
     """Measure the steps per second of `trainer.task`, and stop it by SIGTERM."""
     with tempfile.TemporaryDirectory() as folder:
         arguments = [
-            *TRAINER.split(),
+            *_TRAINER.split(),
             f"--dataset={dataset}",
             f"--checkpoint-directory={folder}/run",
             f"--model={name}",
@@ -97,7 +97,7 @@ def trainer_rate(dataset: Path, name: str, batch_size: int, seconds: float, num_
             *flags,
         ]
         logs = [Path(folder) / f"log-{index}" for index in range(num_workers)]
-        processes = [start(arguments, *pair) for pair in zip(clusters(num_workers), logs, strict=True)]
+        processes = [start(arguments, *pair) for pair in zip(_clusters(num_workers), logs, strict=True)]
         try:
             return _watch(Path(folder) / "run" / "events" / "workerpool0-0.jsonl", processes, seconds)
         except RuntimeError as error:
@@ -106,22 +106,22 @@ def trainer_rate(dataset: Path, name: str, batch_size: int, seconds: float, num_
             for process in processes:
                 process.send_signal(signal.SIGTERM)
             for process in processes:
-                process.wait(timeout=MAX_SECONDS)
+                process.wait(timeout=_MAX_SECONDS)
 
 
 def _watch(log: Path, processes: "list[subprocess.Popen[bytes]]", seconds: float) -> float:
-    end = time.monotonic() + MAX_SECONDS
+    end = time.monotonic() + _MAX_SECONDS
     while time.monotonic() < end and all(process.poll() is None for process in processes):
         lines = log.read_text().splitlines() if log.exists() else []
         events: list[dict[str, Any]] = [json.loads(line) for line in lines if line.endswith("}")]
-        calls = calls_at_full_speed(events)
+        calls = _calls_at_full_speed(events)
         if (measured := sum(event["seconds"] for event in calls)) > seconds:
             return float(sum(event["last_step"] - event["first_step"] + 1 for event in calls) / measured)
         time.sleep(0.5)
     raise RuntimeError("the trainer did not train")
 
 
-def calls_at_full_speed(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _calls_at_full_speed(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the `steps` events after the last notice, without the first two, which may trace again."""
     last_notice = max((i for i, event in enumerate(events) if event["event"] == "notice"), default=None)
     if last_notice is None:
@@ -129,33 +129,35 @@ def calls_at_full_speed(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [event for event in events[last_notice:] if event["event"] == "steps"][2:]
 
 
-def fit_rate(dataset: Path, name: str, batch_size: int, steps_per_epoch: int, amount: float, num_workers: int) -> float:
+def _fit_rate(
+    dataset: Path, name: str, batch_size: int, steps_per_epoch: int, amount: float, num_workers: int
+) -> float:
     """Measure the steps per second of `fit`; the amount is seconds on one device, epochs on several workers."""
     with tempfile.TemporaryDirectory() as folder:
         words = [str(dataset), name, str(batch_size), str(steps_per_epoch), str(amount)]
         script = str(Path(__file__).parent / "keras_fit.py")
         logs = [Path(folder) / f"log-{index}" for index in range(num_workers)]
-        processes = [start([script, *words], *pair) for pair in zip(clusters(num_workers), logs, strict=True)]
-        if any([process.wait(timeout=MAX_SECONDS) for process in processes]):
+        processes = [start([script, *words], *pair) for pair in zip(_clusters(num_workers), logs, strict=True)]
+        if any([process.wait(timeout=_MAX_SECONDS) for process in processes]):
             raise RuntimeError(f"fit failed: {[log.read_text()[-1000:] for log in logs]}")
         return float(json.loads(logs[0].read_text().splitlines()[-1])["steps_per_second"])
 
 
-def prepared(directory: Path, image_size: int) -> Path:
+def _prepared(directory: Path, image_size: int) -> Path:
     """Prepare the handwritten digits at an image size in pixels."""
     report = str(directory.with_suffix(".html"))
     prepare(source="digits", output_directory=str(directory), report_path=report, image_size=image_size)
     return directory
 
 
-def turn(case: Case, data: Path, seconds: float) -> tuple[float, float]:
+def _turn(case: Case, data: Path, seconds: float) -> tuple[float, float]:
     """Return the steps per second of the trainer and of `fit`."""
     trainer = trainer_rate(data, case.model, case.batch_size, seconds, case.num_workers)
     amount = case.num_epochs or seconds
-    return trainer, fit_rate(data, case.model, case.batch_size, case.steps_per_epoch, amount, case.num_workers)
+    return trainer, _fit_rate(data, case.model, case.batch_size, case.steps_per_epoch, amount, case.num_workers)
 
 
-def compare(title: str, turns: list[tuple[float, float]], target: float) -> bool:
+def _compare(title: str, turns: list[tuple[float, float]], target: float) -> bool:
     """Print a line for turns of (trainer, fit); return whether the trainer reaches the target."""
     trainer, fit = (statistics.median(side) for side in zip(*turns, strict=True))
     ratio = trainer / fit
@@ -169,18 +171,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=15.0, help="duration of each measurement, without warm-up")
-    parser.add_argument("--only", default="", help="one of: " + ", ".join(CASES))
+    parser.add_argument("--only", default="", help="one of: " + ", ".join(_CASES))
     options = parser.parse_args()
     if options.only in ("", "two-workers") and importlib.util.find_spec("tf_keras") is None:
         parser.error("tf-keras is missing: python -m pip install --no-deps tf-keras==2.21.0, or give --only")
     print(f"steps/s, medians of {options.repeats} turns{'':<10} {'fit':>8} {'trainer':>8}", flush=True)
     reached = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, case in CASES.items():
+        for name, case in _CASES.items():
             if options.only in ("", name):
-                data = prepared(Path(folder) / name, case.image_size)
-                turns = [turn(case, data, options.seconds) for _ in range(options.repeats)]
-                reached.append(compare(case.title, turns, case.target))
+                data = _prepared(Path(folder) / name, case.image_size)
+                turns = [_turn(case, data, options.seconds) for _ in range(options.repeats)]
+                reached.append(_compare(case.title, turns, case.target))
     return 0 if all(reached) else 1
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from userinput import cli
 
-DESCRIPTION = """\
+_DESCRIPTION = """\
 Run a compiled Kubeflow pipeline file (the one that you upload to Vertex AI) on this machine: Python steps become
 processes, custom jobs become local jobs, and model uploads go to a local registry folder.
 """
 
-EXAMPLES = """\
+_EXAMPLES = """\
 examples:
   python -m localvertex run build/image_training.json --parameter epochs=3
   python -m localvertex run --resume latest
@@ -24,12 +24,12 @@ exit codes: 0 succeeded, 1 the run failed, 2 invalid input, 130 stopped by Ctrl-
 """
 
 
-def parser() -> cli.Parser:
+def _parser() -> cli.Parser:
     """Build the parser of all commands."""
-    top = cli.Parser("localvertex", description=DESCRIPTION, epilog=EXAMPLES)
+    top = cli.Parser("localvertex", description=_DESCRIPTION, epilog=_EXAMPLES)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    add_run(commands)
-    add_serve(commands)
+    _add_run(commands)
+    _add_serve(commands)
     about = {
         "list": "list the runs of the work directory",
         "show": "show one run: steps, metrics, models, error",
@@ -37,8 +37,8 @@ def parser() -> cli.Parser:
         "clean": "remove finished runs, but keep models, checkpoints and caches",
     }
     for name, text in about.items():
-        command = commands.add_parser(name, help=text, description=as_sentence(text))
-        add_work_dir(command)
+        command = commands.add_parser(name, help=text, description=_as_sentence(text))
+        _add_work_dir(command)
         if name in ("show", "logs"):
             command.add_argument("run", metavar="RUN", help="run id, a unique prefix of it, or 'latest'")
         if name == "logs":
@@ -49,10 +49,10 @@ def parser() -> cli.Parser:
     return top
 
 
-def add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
+def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     """Add the command `run`."""
     text = "run a compiled pipeline"
-    run = commands.add_parser("run", help=text, description=as_sentence(text))
+    run = commands.add_parser("run", help=text, description=_as_sentence(text))
     run.add_argument("file", metavar="FILE", type=Path, nargs="?", help="compiled pipeline, .json or .yaml")
     run.add_argument(
         "--resume", metavar="RUN", help="resume an earlier run instead of running FILE; finished steps are not repeated"
@@ -74,12 +74,12 @@ def add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     )
     values.add_argument("--region", metavar="R", default="us-central1", help="region for placeholders (%(default)s)")
     _add_execution(run.add_argument_group("execution"))
-    add_custom_jobs(run)
+    _add_custom_jobs(run)
 
 
 def _add_execution(group: "argparse._ArgumentGroup") -> None:
     """Add the options of `run` that do not change what the pipeline computes."""
-    add_work_dir(group)
+    _add_work_dir(group)
     group.add_argument("--run-id", metavar="ID", help="name of the run (default: pipeline name and time)")
     group.add_argument(
         "--image",
@@ -113,7 +113,7 @@ def _add_execution(group: "argparse._ArgumentGroup") -> None:
     )
 
 
-def add_custom_jobs(run: argparse.ArgumentParser) -> None:
+def _add_custom_jobs(run: argparse.ArgumentParser) -> None:
     """Add the options of `run` for custom jobs."""
     jobs = run.add_argument_group("fault injection in custom jobs (docs/faults.md)")
     jobs.add_argument(
@@ -136,11 +136,11 @@ def add_custom_jobs(run: argparse.ArgumentParser) -> None:
     )
 
 
-def add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
+def _add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     """Add the command `serve`."""
     text = "serve the Vertex AI API on 127.0.0.1 and run the jobs it receives (docs/serve.md)"
-    serve = commands.add_parser("serve", help=text, description=as_sentence(text))
-    add_work_dir(serve)
+    serve = commands.add_parser("serve", help=text, description=_as_sentence(text))
+    _add_work_dir(serve)
     serve.add_argument(
         "--port", metavar="P", type=int, default=8700, help="port to listen on, 0 for any free port (%(default)s)"
     )
@@ -153,24 +153,24 @@ def add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     )
 
 
-def as_sentence(text: str) -> str:
+def _as_sentence(text: str) -> str:
     """Return a help text with a capital letter and a full stop."""
     return f"{text[0].upper()}{text[1:]}."
 
 
-def folder(text: str) -> Path:
+def _folder(text: str) -> Path:
     """Return the path of a folder; an empty name would silently mean the current folder."""
     if not text.strip():
         raise argparse.ArgumentTypeError("the name is empty; give a folder, or . for the current one")
     return Path(text)
 
 
-def add_work_dir(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+def _add_work_dir(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
     """Add the option for the folder of the runs."""
     command.add_argument(
         "--work-dir",
         metavar="D",
-        type=folder,
+        type=_folder,
         default=Path("runs"),
         help="folder for runs, also the pipeline root (./%(default)s)",
     )
@@ -178,7 +178,7 @@ def add_work_dir(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    options = parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     return cli.run(lambda: _command(options))
 
 

@@ -18,11 +18,11 @@ from localvertex.state.task import State
 from userinput import parameters
 from userinput.errors import UserError
 
-MAX_TIME_FACTOR = 100_000.0
+_MAX_TIME_FACTOR = 100_000.0
 """Beyond this factor, a minute is shorter than one check of the clock."""
 
 
-def run_command(options: argparse.Namespace) -> int:
+def _run_command(options: argparse.Namespace) -> int:
     """Run `run`; return 0 when the pipeline succeeded, 1 when it failed, 128 + signal when it was stopped."""
     values = {
         "work_dir": options.work_dir,
@@ -34,11 +34,11 @@ def run_command(options: argparse.Namespace) -> int:
         "grace_seconds": options.grace,
         "command_prefixes": container_images.from_options(options.image),
         "fail_fast": options.fail_fast,
-        "custom_jobs": custom_job_options(options),
+        "custom_jobs": _custom_job_options(options),
     }
     if options.max_parallel is not None:
         values["max_parallel"] = options.max_parallel
-    execute = resume_run if options.resume else start_run
+    execute = _resume_run if options.resume else _start_run
     content = execute(options, Options(**values))
     summary.show(content)
     if content["stopped_by_signal"]:
@@ -46,7 +46,7 @@ def run_command(options: argparse.Namespace) -> int:
     return 0 if content["state"] == State.SUCCEEDED else 1
 
 
-def custom_job_options(options: argparse.Namespace) -> custom_jobs.Options:
+def _custom_job_options(options: argparse.Namespace) -> custom_jobs.Options:
     """Read the faults and the restart rule of custom jobs."""
     if options.seed is not None and not options.faults:
         raise UserError(f"--seed {options.seed} needs --faults random")
@@ -57,7 +57,7 @@ def custom_job_options(options: argparse.Namespace) -> custom_jobs.Options:
     )
 
 
-def start_run(options: argparse.Namespace, run_options: Options) -> dict[str, Any]:
+def _start_run(options: argparse.Namespace, run_options: Options) -> dict[str, Any]:
     """Run a file and return the record."""
     if options.file is None:
         raise UserError("nothing to run: give a compiled FILE, or --resume RUN")
@@ -67,7 +67,7 @@ def start_run(options: argparse.Namespace, run_options: Options) -> dict[str, An
     return run(file, parameters=values, options=run_options, display=display())
 
 
-def resume_run(options: argparse.Namespace, run_options: Options) -> dict[str, Any]:
+def _resume_run(options: argparse.Namespace, run_options: Options) -> dict[str, Any]:
     """Resume an earlier run and return the record; what it computes was fixed when it was started."""
     fixed = {"FILE": options.file, "--parameter": options.parameter, "--parameter-file": options.parameter_file}
     fixed |= {"--run-id": options.run_id}
@@ -86,7 +86,7 @@ def display() -> Display:
     return Live()
 
 
-def list_command(options: argparse.Namespace) -> int:
+def _list_command(options: argparse.Namespace) -> int:
     """Run `list`: print one line per run, newest first."""
     runs = find_all(options.work_dir)
     if not runs:
@@ -99,13 +99,13 @@ def list_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def show_command(options: argparse.Namespace) -> int:
+def _show_command(options: argparse.Namespace) -> int:
     """Run `show`: print the summary of one run."""
     summary.show(find_readable(options.work_dir, options.run).content)
     return 0
 
 
-def logs_command(options: argparse.Namespace) -> int:
+def _logs_command(options: argparse.Namespace) -> int:
     """Run `logs`: print the log of one task, or of all tasks that have one."""
     found = find_readable(options.work_dir, options.run)
     tasks = [find_task(found, options.task)] if options.task else [t for t in found.content["tasks"] if t["log"]]
@@ -121,7 +121,7 @@ def logs_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def clean_command(options: argparse.Namespace) -> int:
+def _clean_command(options: argparse.Namespace) -> int:
     """Run `clean`: remove runs that are not running."""
     runs = [find(options.work_dir, each) for each in options.runs] or find_all(options.work_dir)
     busy = [each for each in runs if record.is_running(each.run_dir)]
@@ -129,7 +129,7 @@ def clean_command(options: argparse.Namespace) -> int:
         raise UserError(f"{busy[0].run_dir.name} is running; stop it first")
     for each in runs:
         if each not in busy:
-            remove(each)
+            _remove(each)
     private = options.work_dir / ".localvertex"
     if options.cache and private.is_dir() and not busy:
         shutil.rmtree(private)
@@ -137,20 +137,20 @@ def clean_command(options: argparse.Namespace) -> int:
     return 0
 
 
-def serve_command(options: argparse.Namespace) -> int:
+def _serve_command(options: argparse.Namespace) -> int:
     """Run `serve` until it is stopped."""
     try:
         # No other command needs the web framework.
         from localvertex.serve.server import serve
     except ImportError as error:
         raise UserError(f"serve needs {error.name}; run pip install 'vertex-gpu-training[serve]'") from None
-    if not 0 < options.time_factor <= MAX_TIME_FACTOR:
-        raise UserError(f"--time-factor {options.time_factor}: expected more than 0 and at most {MAX_TIME_FACTOR:g}")
+    if not 0 < options.time_factor <= _MAX_TIME_FACTOR:
+        raise UserError(f"--time-factor {options.time_factor}: expected more than 0 and at most {_MAX_TIME_FACTOR:g}")
     serve(options.work_dir, port=options.port, time_factor=options.time_factor)
     return 0
 
 
-def remove(found: Found) -> None:
+def _remove(found: Found) -> None:
     """Remove the folder of a run, its record first: a folder without a record is not a run."""
     (found.run_dir / record.FILE).unlink()
     shutil.rmtree(found.run_dir)
@@ -158,10 +158,10 @@ def remove(found: Found) -> None:
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "run": run_command,
-    "list": list_command,
-    "show": show_command,
-    "logs": logs_command,
-    "clean": clean_command,
-    "serve": serve_command,
+    "run": _run_command,
+    "list": _list_command,
+    "show": _show_command,
+    "logs": _logs_command,
+    "clean": _clean_command,
+    "serve": _serve_command,
 }

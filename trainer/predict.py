@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trainer.results.saved_model import LoadedModel
 
 
-def predict(model: "LoadedModel", path: str) -> npt.NDArray[np.float32]:
+def _predict(model: "LoadedModel", path: str) -> npt.NDArray[np.float32]:
     """Return the probabilities float32 [K] of one image file.
 
     Raises:
@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     num_refused = 0
     for path in options.images:
         try:
-            probabilities = predict(model, path)
+            probabilities = _predict(model, path)
         except UserError as error:
             print(f"error: {error}", file=sys.stderr)
             num_refused += 1

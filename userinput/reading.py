@@ -11,8 +11,8 @@ from userinput.unique_keys import RepeatedKey, UniqueKeys, load_json
 
 MAX_BYTES = 20 * 2**20
 """Larger files are not read; the largest spec that Vertex AI Pipelines takes is far smaller."""
-MAX_VALUES = 2_000_000
-MAX_DEPTH = 100
+_MAX_VALUES = 2_000_000
+_MAX_DEPTH = 100
 """Levels of nesting; compiled pipelines have about 15."""
 _JSON_SCALARS = (str, int, float, bool, type(None))
 
@@ -150,11 +150,11 @@ def _refuse_bomb(events: Any, name: str) -> None:
     for event in events:
         kind = type(event).__name__
         if kind == "AliasEvent":
-            total += sizes.get(event.anchor, MAX_VALUES)  # an alias inside its own anchor never ends
+            total += sizes.get(event.anchor, _MAX_VALUES)  # an alias inside its own anchor never ends
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
             open_nodes.append((event.anchor, total))
             total += 1
-            if len(open_nodes) > MAX_DEPTH:
+            if len(open_nodes) > _MAX_DEPTH:
                 raise _too_deep(name)
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             anchor, before = open_nodes.pop()
@@ -164,8 +164,8 @@ def _refuse_bomb(events: Any, name: str) -> None:
             total += 1
             if event.anchor:
                 sizes[event.anchor] = 1
-        if total > MAX_VALUES:
-            raise UserError(f"{name} unfolds to more than {MAX_VALUES} values through its aliases; use fewer aliases")
+        if total > _MAX_VALUES:
+            raise UserError(f"{name} unfolds to more than {_MAX_VALUES} values through its aliases; use fewer aliases")
 
 
 def _check_values(value: Any, name: str, *, only_json_values: bool = False) -> None:
@@ -181,7 +181,7 @@ def _check_values(value: Any, name: str, *, only_json_values: bool = False) -> N
             elif only_json_values and not isinstance(item, _JSON_SCALARS):
                 raise UserError(f"{name} contains {quoted(str(item))}, which is not a JSON value; write it in quotes")
         depth += 1
-        if containers and depth > MAX_DEPTH:
+        if containers and depth > _MAX_DEPTH:
             raise _too_deep(name)
         level = [inner for outer in containers for inner in _inside(outer)]
 
@@ -191,7 +191,7 @@ def _inside(outer: dict[Any, Any] | list[Any]) -> list[Any]:
 
 
 def _too_deep(name: str) -> UserError:
-    return UserError(f"{name} is nested too deeply, more than {MAX_DEPTH} levels; jobs and pipelines have about 15")
+    return UserError(f"{name} is nested too deeply, more than {_MAX_DEPTH} levels; jobs and pipelines have about 15")
 
 
 def _first_line(error: Exception) -> str:

@@ -8,14 +8,14 @@ REPEATED = "*"
 OUTPUT = "output"
 """Set by the service; ignored when it is read, and never sent."""
 
-ACCELERATOR_TYPES = (
+_ACCELERATOR_TYPES = (
     "ACCELERATOR_TYPE_UNSPECIFIED NVIDIA_TESLA_K80 NVIDIA_TESLA_P100 NVIDIA_TESLA_V100 NVIDIA_TESLA_P4 "
     "NVIDIA_TESLA_T4 TPU_V2 TPU_V3 NVIDIA_TESLA_A100 NVIDIA_A100_80GB TPU_V4_POD NVIDIA_L4 TPU_V5_LITEPOD "
     "NVIDIA_H100_80GB NVIDIA_H100_MEGA_80GB NVIDIA_H200_141GB NVIDIA_B200 NVIDIA_GB200 NVIDIA_RTX_PRO_6000"
 ).split()
 
 ENUMS: dict[str, dict[str, int]] = {
-    "AcceleratorType": {name: number for number, name in enumerate(ACCELERATOR_TYPES)},
+    "AcceleratorType": {name: number for number, name in enumerate(_ACCELERATOR_TYPES)},
     "Strategy": {"STRATEGY_UNSPECIFIED": 0, "ON_DEMAND": 1, "LOW_COST": 2, "STANDARD": 3, "SPOT": 4, "FLEX_START": 6},
     "ReservationType": {"TYPE_UNSPECIFIED": 0, "NO_RESERVATION": 1, "ANY_RESERVATION": 2, "SPECIFIC_RESERVATION": 3},
 }

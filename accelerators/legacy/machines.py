@@ -114,7 +114,7 @@ class MachineConverter:
         if entry is None or not has_ended(entry, self.today):
             return machine
         ended = f"{entry.name} reached its end of support on {entry.end_of_support}"
-        successor = replacement(self.catalogue, machine, self.region, self.today)
+        successor = _replacement(self.catalogue, machine, self.region, self.today)
         if successor is None:
             message = f"{ended} and no GPU replaces it on {machine.machine_type}; choose another machine"
             self.report.add("decide", f"{role}Type", message)
@@ -127,7 +127,7 @@ class MachineConverter:
         return successor
 
 
-def replacement(catalogue: Catalogue, machine: Machine, region: str, today: date) -> Machine | None:
+def _replacement(catalogue: Catalogue, machine: Machine, region: str, today: date) -> Machine | None:
     """Return the machine with a current GPU instead of a retired one, if possible in the same number.
 
     Args:

@@ -11,7 +11,7 @@ from compiled.payload import expand
 from compiled.spec import Component, Container, Dag, ParameterSource, Pipeline, TaskSpec
 from userinput.errors import UserError
 
-MAX_TASKS = 20_000
+_MAX_TASKS = 20_000
 """A pipeline whose nested dags unfold to more tasks is refused, because its check would take too long."""
 _MAX_DEPTH = 40
 _LAUNCHER = re.compile(r"google_cloud_pipeline_components\.container\.[\w.]+launcher")
@@ -130,8 +130,8 @@ class Graph:
 
     def _count(self) -> None:
         self._visited += 1
-        if self._visited > MAX_TASKS:
-            raise UserError(f"the nested dags unfold to more than {MAX_TASKS} tasks; no such pipeline can run")
+        if self._visited > _MAX_TASKS:
+            raise UserError(f"the nested dags unfold to more than {_MAX_TASKS} tasks; no such pipeline can run")
 
     def _component(self, task: TaskSpec) -> Component:
         return self.pipeline.components.get(task.component) or Component(name=task.component)

@@ -15,8 +15,8 @@ from accelerators.rules.machines import check_accelerator
 from accelerators.rules.regions import check_region
 from userinput.spelling import listed
 
-MAX_STEP_CPUS = 96
-MAX_STEP_MEMORY_GB = 624
+_MAX_STEP_CPUS = 96
+_MAX_STEP_MEMORY_GB = 624
 """Largest request of an ordinary step (page on machine types for pipelines); a larger one needs a custom job."""
 
 _LIMITS = ("cpuLimit", "cpuRequest", "memoryLimit", "memoryRequest")
@@ -137,7 +137,7 @@ def check_plain_step(step: Step, region: str, catalogue: Catalogue, today: date)
 
 def _over_limits(step: Step) -> list[Finding]:
     findings = []
-    for name, limit, unit in (("cpuLimit", MAX_STEP_CPUS, "CPUs"), ("memoryLimit", MAX_STEP_MEMORY_GB, "GB")):
+    for name, limit, unit in (("cpuLimit", _MAX_STEP_CPUS, "CPUs"), ("memoryLimit", _MAX_STEP_MEMORY_GB, "GB")):
         requested = step.container.resources.get(name)
         if isinstance(requested, (int, float)) and requested > limit:
             message = f"{requested:g} {unit}; a step may have at most {limit}: make it a custom job with a machine_type"

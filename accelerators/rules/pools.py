@@ -3,7 +3,7 @@
 from accelerators.job.values import RuntimeValue, known
 from accelerators.rules.job import Job, Pool
 
-ROLES = ("primary", "workers", "parameter servers", "evaluators")
+_ROLES = ("primary", "workers", "parameter servers", "evaluators")
 """The roles of pools 0, 1, 2 and 3 (page on distributed training)."""
 
 _REDUCTION_SERVER = "reductionserver"
@@ -19,8 +19,8 @@ def check_pools(job: Job) -> None:
     if not listed or not isinstance(listed, list) or not listed[0]:
         message = "the first pool is empty or missing; a job needs worker_pool_specs[0] with a machine and a container"
         job.note("pool-missing", "error", path, message)
-    elif len(listed) > len(ROLES):
-        message = f"found {len(listed)} pools; expected at most {len(ROLES)}: {', '.join(ROLES)}"
+    elif len(listed) > len(_ROLES):
+        message = f"found {len(listed)} pools; expected at most {len(_ROLES)}: {', '.join(_ROLES)}"
         job.note("pool-count", "error", path, message)
     _gap(job)
     for pool in job.pools:
@@ -32,7 +32,7 @@ def _gap(job: Job) -> None:
     for position, pool in enumerate(job.pools):
         if pool.index == position or not job.pools[0].index == 0:
             continue
-        role, new_role = (ROLES[index] if index < len(ROLES) else "another pool" for index in (pool.index, position))
+        role, new_role = (_ROLES[index] if index < len(_ROLES) else "another pool" for index in (pool.index, position))
         found = f"there is an empty pool before pool {pool.index} ({role})"
         if job.component:
             message = (

@@ -16,13 +16,13 @@ from typing import Any
 
 from localvertex.custom_jobs.job import ROLES, CustomJob, Replica
 
-OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
+_OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
 """Sub-folders of base_output_directory (CustomJobSpec reference)."""
 
-SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", *OUTPUT_FOLDERS)
+_SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", *_OUTPUT_FOLDERS)
 """Set by the service or not at all, so these are dropped from the user's own environment."""
 
-PORTS = range(20_000, 32_000)
+_PORTS = range(20_000, 32_000)
 """Below the ephemeral ports, so that the system assigns none of these to another program."""
 
 
@@ -30,12 +30,12 @@ PORTS = range(20_000, 32_000)
 def held_addresses(job: CustomJob) -> Iterator[dict[str, str]]:
     """Reserve an address on the loopback interface for each replica, while the context lasts."""
     with ExitStack() as holders:
-        yield {replica.name: f"127.0.0.1:{hold_port(holders)}" for replica in job.replicas}
+        yield {replica.name: f"127.0.0.1:{_hold_port(holders)}" for replica in job.replicas}
 
 
-def hold_port(holders: ExitStack) -> int:
+def _hold_port(holders: ExitStack) -> int:
     """Bind a free port until the holders are closed."""
-    for port in random.sample(PORTS, len(PORTS)):
+    for port in random.sample(_PORTS, len(_PORTS)):
         holder = socket.socket()
         with suppress(OSError):
             holder.bind(("127.0.0.1", port))
@@ -47,7 +47,7 @@ def hold_port(holders: ExitStack) -> int:
 
 def own_environment() -> dict[str, str]:
     """Return the user's variables, with this interpreter's programs first in PATH."""
-    env = {name: value for name, value in os.environ.items() if name not in SERVICE_ONLY}
+    env = {name: value for name, value in os.environ.items() if name not in _SERVICE_ONLY}
     path = f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', os.defpath)}"
     return env | {"PATH": path, "PYTHONUNBUFFERED": "1"}
 
@@ -56,17 +56,17 @@ def service_environment(
     job: CustomJob, replica: Replica, *, addresses: dict[str, str], project: str, job_id: str
 ) -> dict[str, str]:
     """Return the variables that the service sets for a replica."""
-    env = {"CLOUD_ML_PROJECT_ID": project, "CLUSTER_SPEC": json.dumps(cluster_spec(job, replica, addresses))}
-    config = tf_config(job, replica, addresses, job_id)
+    env = {"CLOUD_ML_PROJECT_ID": project, "CLUSTER_SPEC": json.dumps(_cluster_spec(job, replica, addresses))}
+    config = _tf_config(job, replica, addresses, job_id)
     if config:
         env |= {"TF_CONFIG": json.dumps(config)}
     base = job.base_output_directory.rstrip("/")
     if base:
-        env |= {name: f"{base}/{folder}/" for name, folder in OUTPUT_FOLDERS.items()}
+        env |= {name: f"{base}/{folder}/" for name, folder in _OUTPUT_FOLDERS.items()}
     return env
 
 
-def cluster_spec(job: CustomJob, replica: Replica, addresses: dict[str, str]) -> dict[str, Any]:
+def _cluster_spec(job: CustomJob, replica: Replica, addresses: dict[str, str]) -> dict[str, Any]:
     """Return CLUSTER_SPEC, which lists every pool under its own name."""
     cluster: dict[str, list[str]] = {}
     for each in job.replicas:
@@ -79,7 +79,7 @@ def cluster_spec(job: CustomJob, replica: Replica, addresses: dict[str, str]) ->
     }
 
 
-def tf_config(job: CustomJob, replica: Replica, addresses: dict[str, str], job_id: str) -> dict[str, Any] | None:
+def _tf_config(job: CustomJob, replica: Replica, addresses: dict[str, str], job_id: str) -> dict[str, Any] | None:
     """Return TF_CONFIG: pools under TensorFlow's names, without evaluators; None for a job of one replica.
 
     `task.trial` is set for hyperparameter tuning only.

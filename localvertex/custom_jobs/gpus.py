@@ -8,11 +8,11 @@ from collections.abc import Callable
 from localvertex.custom_jobs.job import CustomJob
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
-NONE = "-1"
+_NONE = "-1"
 """An index that no device has hides all of them, for CUDA and TensorFlow alike."""
 
-QUERY = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
-MAX_QUERY_SECONDS = 30
+_QUERY = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
+_MAX_QUERY_SECONDS = 30
 
 
 def gpu_environments(job: CustomJob, warn: Callable[[str], None]) -> dict[str, dict[str, str]]:
@@ -35,18 +35,18 @@ def gpu_environments(job: CustomJob, warn: Callable[[str], None]) -> dict[str, d
     environments = {}
     for replica in job.replicas:
         own = [next(left) for _ in range(min(share, wanted.get(replica.name, 0)))]
-        environments[replica.name] = {VARIABLE: ",".join(own) or NONE}
+        environments[replica.name] = {VARIABLE: ",".join(own) or _NONE}
     return environments
 
 
 def visible_gpus() -> list[str]:
     """List this machine's GPUs by the driver's indices, limited to those that the user's environment shows."""
     if VARIABLE in os.environ:
-        return [name for name in os.environ[VARIABLE].split(",") if name.strip() not in ("", NONE)]
-    if shutil.which(QUERY[0]) is None:
+        return [name for name in os.environ[VARIABLE].split(",") if name.strip() not in ("", _NONE)]
+    if shutil.which(_QUERY[0]) is None:
         return []
     try:
-        found = subprocess.run(QUERY, capture_output=True, text=True, timeout=MAX_QUERY_SECONDS, check=True)
+        found = subprocess.run(_QUERY, capture_output=True, text=True, timeout=_MAX_QUERY_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):
         # GPUs are unusable when their driver does not answer.
         return []

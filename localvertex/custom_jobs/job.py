@@ -12,15 +12,15 @@ ROLES = ("chief", "worker", "ps", "evaluator")
 
 PRIMARY = "workerpool0-0"
 
-DEFAULT_TIMEOUT_SECONDS = 7 * 24 * 3600.0
+_DEFAULT_TIMEOUT_SECONDS = 7 * 24 * 3600.0
 """The service's default (Scheduling.timeout of google-cloud-aiplatform 1.165.1)."""
 
-REDUCTION_SERVER = "reductionserver"
+_REDUCTION_SERVER = "reductionserver"
 """Part of the image name of Google's gradient reducer, which exists only in that image."""
 
-EXIT_USER_ERROR = 2
+_EXIT_USER_ERROR = 2
 
-QUIET_RULES = {"placeholder-image", "pool-gap"}
+_QUIET_RULES = {"placeholder-image", "pool-gap"}
 """No container image is used here, and the code that drops an empty pool reports the consequences."""
 
 
@@ -43,7 +43,7 @@ class Pool:
     @property
     def is_reduction_server(self) -> bool:
         """Whether its image is Google's gradient reducer, which cannot run here."""
-        return REDUCTION_SERVER in self.image_uri
+        return _REDUCTION_SERVER in self.image_uri
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class Replica:
 class Scheduling:
     """When a job restarts, and how long it may take."""
 
-    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+    timeout_seconds: float = _DEFAULT_TIMEOUT_SECONDS
     is_spot: bool = False
     disable_retries: bool = False
     restart_job_on_worker_restart: bool = False
@@ -78,7 +78,7 @@ class Scheduling:
         """Build it from the fields of the message, in snake_case."""
         disable_retries = bool(fields.get("disable_retries"))
         return cls(
-            timeout_seconds=float(str(fields.get("timeout", "")).removesuffix("s") or 0) or DEFAULT_TIMEOUT_SECONDS,
+            timeout_seconds=float(str(fields.get("timeout", "")).removesuffix("s") or 0) or _DEFAULT_TIMEOUT_SECONDS,
             is_spot=fields.get("strategy") == "SPOT",
             disable_retries=disable_retries,
             # The API reference: disable_retries overrides it to false.
@@ -111,7 +111,7 @@ class CustomJob:
         """
         spec = message.get("job_spec", {})
         given = enumerate(spec.get("worker_pool_specs", []))
-        pools = tuple(pool_of(number, pool, command_prefixes) for number, pool in given if pool)
+        pools = tuple(_pool_of(number, pool, command_prefixes) for number, pool in given if pool)
         return cls(
             display_name=message.get("display_name", ""),
             pools=pools,
@@ -145,26 +145,26 @@ def read(
         TaskFailed: The service would refuse the message; the error names every reason.
     """
     findings = check_custom_job(message, region=region)
-    if errors := [sentence(finding) for finding in findings if finding.severity == "error"]:
+    if errors := [_sentence(finding) for finding in findings if finding.severity == "error"]:
         text = f"Vertex AI would refuse this job: {'; '.join(errors)}"
-        raise TaskFailed(text, exit_code=EXIT_USER_ERROR, is_retryable=False)
+        raise TaskFailed(text, exit_code=_EXIT_USER_ERROR, is_retryable=False)
     for finding in findings:
-        if finding.rule not in QUIET_RULES:
-            warn(sentence(finding))
+        if finding.rule not in _QUIET_RULES:
+            warn(_sentence(finding))
     if through_launcher:
         known = {(finding.rule, finding.path) for finding in findings}
         for finding in check_custom_job(message, region=region, lenient=False):
             if finding.severity == "error" and (finding.rule, finding.path) not in known:
-                warn(f"the service accepts this job, but Google's launcher refuses it: {sentence(finding)}")
+                warn(f"the service accepts this job, but Google's launcher refuses it: {_sentence(finding)}")
     return CustomJob.of(custom_job_fields(message), command_prefixes or {})
 
 
-def sentence(finding: Finding) -> str:
+def _sentence(finding: Finding) -> str:
     """Format a finding with its path and the nearest valid choices."""
     return f"{finding.path}: {finding.message}{finding.nearest}"
 
 
-def pool_of(number: int, fields: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]]) -> Pool:
+def _pool_of(number: int, fields: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]]) -> Pool:
     """Build a pool from the fields of a WorkerPoolSpec."""
     package = fields.get("python_package_spec", {})
     container = fields.get("container_spec") or package
@@ -172,7 +172,7 @@ def pool_of(number: int, fields: dict[str, Any], command_prefixes: Mapping[str, 
     image = container.get("image_uri", "") or package.get("executor_image_uri", "")
     if not package:
         entry_point = (*command_prefixes.get(image, ()), *entry_point)
-    if not entry_point and REDUCTION_SERVER not in image:
+    if not entry_point and _REDUCTION_SERVER not in image:
         raise TaskFailed(
             f"worker_pool_specs[{number}].container_spec.command is empty, and the entry point of {image} is not known "
             f"locally; set the command, e.g. ['python', '-m', 'trainer.task'], or pass --image {image}=COMMAND",

@@ -22,10 +22,10 @@ from localvertex.custom_jobs.status import JobState, Outcome, Status
 from localvertex.errors import Cancelled
 from localvertex.processes import logs
 
-LOG = "log.txt"
+_LOG = "log.txt"
 """The job's own log, in its folder; a pipeline's step has the same file."""
 
-POLL_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 """How long a fault, a cancellation or the timeout may go unnoticed. The end of a process wakes the loop at once."""
 
 
@@ -47,7 +47,7 @@ class JobRun:
         cancel: threading.Event,
     ) -> None:
         self._job, self._replicas, self._events, self._restarts = job, replicas, events, restarts
-        self._log_file, self._observe, self._warn, self._report = folder / LOG, observe, warn, report
+        self._log_file, self._observe, self._warn, self._report = folder / _LOG, observe, warn, report
         self._cancel = cancel
         self._clock = FaultClock(faults, events)
         self._injector = FaultInjector(self._clock, replicas, self._announce)
@@ -110,7 +110,7 @@ class JobRun:
     def _follow(self) -> None:
         """Wait up to POLL_SECONDS for the end of a process and handle it, or else do what is due."""
         try:
-            ended = self._exits.get(timeout=POLL_SECONDS)
+            ended = self._exits.get(timeout=_POLL_SECONDS)
         except Empty:
             if self._events.poll():
                 self._observe(self._status)

@@ -10,16 +10,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-ROOT = "/computeMetadata/v1/"
+_ROOT = "/computeMetadata/v1/"
 PREEMPTED, MAINTENANCE_EVENT = "instance/preempted", "instance/maintenance-event"
-INITIAL = {PREEMPTED: "FALSE", MAINTENANCE_EVENT: "NONE"}
+_INITIAL = {PREEMPTED: "FALSE", MAINTENANCE_EVENT: "NONE"}
 
 
 class MetadataServer:
     """The metadata server of one replica, which finds it by GCE_METADATA_HOST."""
 
     def __init__(self) -> None:
-        self._values = {name: (value, 1) for name, value in INITIAL.items()}
+        self._values = {name: (value, 1) for name, value in _INITIAL.items()}
         self._has_changed = threading.Condition()
         self._is_closed = False
         self._server = Server(("127.0.0.1", 0), Handler)
@@ -41,7 +41,7 @@ class MetadataServer:
 
     def reset(self) -> None:
         """Set all values to those of a healthy machine."""
-        for name, value in INITIAL.items():
+        for name, value in _INITIAL.items():
             self.set(name, value)
 
     def get(self, name: str, *, wait_for_etag: str | None, timeout_seconds: float | None) -> tuple[str, str] | None:
@@ -50,11 +50,11 @@ class MetadataServer:
             if name not in self._values:
                 return None
             if wait_for_etag is not None:
-                known = wait_for_etag or etag(self._values[name])
+                known = wait_for_etag or _etag(self._values[name])
                 self._has_changed.wait_for(
-                    lambda: self._is_closed or etag(self._values[name]) != known, timeout_seconds
+                    lambda: self._is_closed or _etag(self._values[name]) != known, timeout_seconds
                 )
-            return self._values[name][0], etag(self._values[name])
+            return self._values[name][0], _etag(self._values[name])
 
     def close(self) -> None:
         """Stop the server; requests that wait get the current value."""
@@ -65,7 +65,7 @@ class MetadataServer:
         self._server.server_close()
 
 
-def etag(value: tuple[str, int]) -> str:
+def _etag(value: tuple[str, int]) -> str:
     """Format the version of a value as its ETag."""
     return f"{value[1]:016x}"
 
@@ -99,9 +99,9 @@ class Handler(BaseHTTPRequestHandler):
         except ValueError:
             return self.answer(HTTPStatus.BAD_REQUEST, "timeout_sec is not a number")
         found = self.server.metadata.get(
-            url.path.removeprefix(ROOT), wait_for_etag=wait_for_etag, timeout_seconds=timeout_seconds
+            url.path.removeprefix(_ROOT), wait_for_etag=wait_for_etag, timeout_seconds=timeout_seconds
         )
-        if found is None or not url.path.startswith(ROOT):
+        if found is None or not url.path.startswith(_ROOT):
             return self.answer(HTTPStatus.NOT_FOUND, "not found")
         return self.answer(HTTPStatus.OK, found[0], ETag=found[1])
 

@@ -10,13 +10,13 @@ from localvertex.processes import environments
 from localvertex.processes.processes import Processes
 from localvertex.values.placeholders import local_path
 
-INSTALL = """\
+_INSTALL = """\
 python3 -m pip install --disable-pip-version-check --no-build-isolation --ignore-installed --no-deps "$@" &&
 python3 -m pip install --disable-pip-version-check --no-build-isolation "$@"
 """
 """Installs the packages themselves, even where one of the same name is installed here, then missing dependencies."""
 
-LOG = "packages.log"
+_LOG = "packages.log"
 
 
 def environment_of(pool: Pool, workspace: Workspace, processes: Processes, env: dict[str, str]) -> Path:
@@ -26,20 +26,20 @@ def environment_of(pool: Pool, workspace: Workspace, processes: Processes, env: 
         TaskFailed: A package is not on this machine, or its installation failed.
         Cancelled: The run is being stopped.
     """
-    files = [package_file(uri, workspace) for uri in pool.package_uris]
-    identity = [INSTALL, *(f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in files)]
+    files = [_package_file(uri, workspace) for uri in pool.package_uris]
+    identity = [_INSTALL, *(f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in files)]
     return environments.build(
         identity,
-        ["sh", "-c", INSTALL, "sh", *map(str, files)] if files else [],
+        ["sh", "-c", _INSTALL, "sh", *map(str, files)] if files else [],
         private_dir=workspace.private_dir,
         processes=processes,
         cwd=workspace.folder,
         env=env,
-        log=workspace.folder / LOG,
+        log=workspace.folder / _LOG,
     )
 
 
-def package_file(uri: str, workspace: Workspace) -> Path:
+def _package_file(uri: str, workspace: Workspace) -> Path:
     """Return the package's file on this machine: a local path, or an object of a bucket that is a folder here.
 
     Raises:

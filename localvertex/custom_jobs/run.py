@@ -58,13 +58,13 @@ def run(
     """
     options = options or Options()
     job = replace(job, base_output_directory=workspace.localised(job.base_output_directory))
-    planned = planned_faults(job, options, warn)
-    make_output_directory(job.base_output_directory)
+    planned = _planned_faults(job, options, warn)
+    _make_output_directory(job.base_output_directory)
     workspace.folder.mkdir(parents=True, exist_ok=True)
     if any(pool.is_reduction_server for pool in job.pools):
         warn("Reduction Server does not run locally; the workers reduce gradients without it")
     with ExitStack() as servers:
-        replicas = replicas_of(job, workspace, processes, servers, warn)
+        replicas = _replicas_of(job, workspace, processes, servers, warn)
         return JobRun(
             job,
             replicas,
@@ -79,7 +79,7 @@ def run(
         ).execute()
 
 
-def replicas_of(
+def _replicas_of(
     job: CustomJob, workspace: Workspace, processes: Processes, servers: ExitStack, warn: Callable[[str], None]
 ) -> list[ReplicaProcess]:
     """Build the replicas that run here, without starting them; their metadata servers close with `servers`."""
@@ -100,7 +100,7 @@ def replicas_of(
             replicas.append(
                 ReplicaProcess(
                     replica=replica,
-                    command=local_command(replica.pool.command, bin_folder),
+                    command=_local_command(replica.pool.command, bin_folder),
                     env=env | replica.pool.env,
                     folder=workspace.folder,
                     processes=processes,
@@ -110,7 +110,7 @@ def replicas_of(
     return replicas
 
 
-def planned_faults(job: CustomJob, options: Options, warn: Callable[[str], None]) -> tuple[Fault, ...]:
+def _planned_faults(job: CustomJob, options: Options, warn: Callable[[str], None]) -> tuple[Fault, ...]:
     """Collect the faults of this job; random ones are reported, so that each can be repeated on its own.
 
     Raises:
@@ -127,13 +127,13 @@ def planned_faults(job: CustomJob, options: Options, warn: Callable[[str], None]
     return planned
 
 
-def local_command(command: tuple[str, ...], bin_folder: Path) -> list[str]:
+def _local_command(command: tuple[str, ...], bin_folder: Path) -> list[str]:
     """Return the command with `python` replaced by the one in this folder."""
     program = str(bin_folder / Path(sys.executable).name) if command[0] in ("python", "python3") else command[0]
     return [program, *command[1:]]
 
 
-def make_output_directory(uri: str) -> None:
+def _make_output_directory(uri: str) -> None:
     """Create a local base output directory; in a bucket the program that writes to it does that.
 
     Raises:

@@ -14,7 +14,7 @@ from localvertex.processes import logs
 from localvertex.values.arguments import expand_arguments
 from localvertex.values.placeholders import Unresolvable
 
-WARNING = (
+_WARNING = (
     "commands of container components run on this machine, not in their images; "
     "CPU, memory and accelerator settings of steps have no effect here"
 )
@@ -36,7 +36,7 @@ class ContainerCommandExecutor:
         reasons = []
         if executor.has_lifecycle:
             reasons.append(f"{executor.path}.lifecycle: life-cycle hooks do not run locally")
-        if problem := "" if executor.replacement else missing_program(executor):
+        if problem := "" if executor.replacement else _missing_program(executor):
             image = executor.image or "(none)"
             advice = f"; give a local command with --image {image}=COMMAND" if executor.image else ""
             reasons.append(f"{executor.path}: {problem} (image {image!r}){advice}")
@@ -44,7 +44,7 @@ class ContainerCommandExecutor:
 
     def execute(self, attempt: Attempt) -> None:
         """Run the command in the task's folder, with a temporary folder that is removed afterwards."""
-        attempt.context.warnings.add(WARNING)
+        attempt.context.warnings.add(_WARNING)
         command = [*attempt.container.replacement, *map(attempt.resolve, [*attempt.command(), *attempt.arguments()])]
         if not command:
             raise TaskFailed("the command is empty after its placeholders were resolved", is_retryable=False)
@@ -56,7 +56,7 @@ class ContainerCommandExecutor:
             raise TaskFailed(logs.failure_text(code, attempt.log), exit_code=code)
 
 
-def missing_program(container: Container) -> str:
+def _missing_program(container: Container) -> str:
     """Return why a container's command cannot run here; empty when it can, or when only the run can decide."""
     if not container.command:
         return "the container has no command, and the entry point of its image is not known locally"
@@ -67,12 +67,12 @@ def missing_program(container: Container) -> str:
             words = expand_arguments(container.command, names)
         except Unresolvable:
             return ""  # The check of the arguments reports it.
-        if words and not PLACEHOLDER.search(words[0]) and not find_program(words[0]):
+        if words and not PLACEHOLDER.search(words[0]) and not _find_program(words[0]):
             return f"the program {' '.join(words[0].split())[:80]!r} is not installed locally"
     return ""
 
 
-def find_program(name: str) -> str | None:
+def _find_program(name: str) -> str | None:
     """Return the path of a program, this interpreter's own programs first."""
     try:
         # A relative path would be one in the image.

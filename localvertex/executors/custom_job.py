@@ -11,7 +11,7 @@ from localvertex.executors.attempt import Attempt
 from localvertex.executors.launcher import launcher_options, launcher_payload, missing_options, target, without_empty
 from localvertex.processes import logs
 
-MODULE = "google_cloud_pipeline_components.container.v1.custom_job.launcher"
+_MODULE = "google_cloud_pipeline_components.container.v1.custom_job.launcher"
 
 
 class CustomJobExecutor:
@@ -21,7 +21,7 @@ class CustomJobExecutor:
 
     def accepts(self, executor: Container | Importer) -> bool:
         """Accept a container that runs Google's module."""
-        return isinstance(executor, Container) and MODULE in executor.command
+        return isinstance(executor, Container) and _MODULE in executor.command
 
     def refusals(self, executor: Container | Importer) -> list[str]:
         """Refuse a launcher without its required options."""
@@ -36,7 +36,7 @@ class CustomJobExecutor:
                 "launcher, not to the job; set them in worker_pool_specs"
             )
         options = launcher_options(attempt.arguments())
-        payload = as_launched(launcher_payload(options["payload"], attempt))
+        payload = _as_launched(launcher_payload(options["payload"], attempt))
         project, location = target(options, attempt)
         custom_job = custom_jobs.read(
             payload,
@@ -81,7 +81,7 @@ def run(job: custom_jobs.CustomJob, attempt: Attempt, project: str) -> custom_jo
     )
 
 
-def as_launched(payload: dict[str, Any]) -> dict[str, Any]:
+def _as_launched(payload: dict[str, Any]) -> dict[str, Any]:
     """Return the payload as Google's launcher sends it (custom_job/remote_runner.py of GCPC 2.22).
 
     Raises:

@@ -12,7 +12,7 @@ from localvertex.executors.launcher import launcher_options, launcher_payload, m
 from localvertex.processes import logs
 from localvertex.state import executor_files, registry
 
-MODULE = "google_cloud_pipeline_components.container.v1.model.upload_model.launcher"
+_MODULE = "google_cloud_pipeline_components.container.v1.model.upload_model.launcher"
 
 
 class ModelUploadExecutor:
@@ -22,7 +22,7 @@ class ModelUploadExecutor:
 
     def accepts(self, executor: Container | Importer) -> bool:
         """Accept a container that runs Google's module."""
-        return isinstance(executor, Container) and MODULE in executor.command
+        return isinstance(executor, Container) and _MODULE in executor.command
 
     def refusals(self, executor: Container | Importer) -> list[str]:
         """Refuse a launcher without its required options."""
@@ -31,7 +31,7 @@ class ModelUploadExecutor:
     def execute(self, attempt: Attempt) -> None:
         """Register the model, and write `gcp_resources` and the model artifact as the launcher does."""
         options = launcher_options(attempt.arguments())
-        model = {**launcher_payload(options["payload"], attempt), **unmanaged_model(attempt)}
+        model = {**launcher_payload(options["payload"], attempt), **_unmanaged_model(attempt)}
         project, location = target(options, attempt)
         if location != attempt.context.region:
             attempt.context.warnings.add(
@@ -58,7 +58,7 @@ class ModelUploadExecutor:
         attempt.report_exit(0)
 
 
-def unmanaged_model(attempt: Attempt) -> dict[str, Any]:
+def _unmanaged_model(attempt: Attempt) -> dict[str, Any]:
     """Return the fields of the input artifact `unmanaged_container_model`, in the launcher's snake_case."""
     value = attempt.executor_input["inputs"]["artifacts"].get("unmanaged_container_model")
     if not value:
@@ -66,16 +66,16 @@ def unmanaged_model(attempt: Attempt) -> dict[str, Any]:
     artifact = value["artifacts"][0]
     metadata = artifact.get("metadata", {})
     return {
-        "predict_schemata": snake_case(metadata.get("predictSchemata", {})),
-        "container_spec": snake_case(metadata.get("containerSpec", {})),
+        "predict_schemata": _snake_case(metadata.get("predictSchemata", {})),
+        "container_spec": _snake_case(metadata.get("containerSpec", {})),
         "artifact_uri": artifact["uri"],
     }
 
 
-def snake_case(value: Any) -> Any:
+def _snake_case(value: Any) -> Any:
     """Rename the keys of objects from camelCase to snake_case, at any depth."""
     if isinstance(value, list):
-        return [snake_case(item) for item in value]
+        return [_snake_case(item) for item in value]
     if isinstance(value, dict):
-        return {re.sub(r"(?<!^)(?=[A-Z])", "_", key).lower(): snake_case(item) for key, item in value.items()}
+        return {re.sub(r"(?<!^)(?=[A-Z])", "_", key).lower(): _snake_case(item) for key, item in value.items()}
     return value

@@ -6,7 +6,7 @@ from compiled.spec import Container, Importer
 from localvertex.executors.attempt import Attempt
 from localvertex.processes import logs
 
-MODULE = "google_cloud_pipeline_components.container.v1.vertex_notification_email.executor"
+_MODULE = "google_cloud_pipeline_components.container.v1.vertex_notification_email.executor"
 
 
 class NotificationEmailExecutor:
@@ -16,7 +16,7 @@ class NotificationEmailExecutor:
 
     def accepts(self, executor: Container | Importer) -> bool:
         """Accept a container that runs Google's module."""
-        return isinstance(executor, Container) and MODULE in executor.command
+        return isinstance(executor, Container) and _MODULE in executor.command
 
     def refusals(self, executor: Container | Importer) -> list[str]:
         """Refuse nothing."""

@@ -15,12 +15,12 @@ from localvertex.processes.processes import check_arguments
 
 MODULE = "kfp.dsl.executor_main"
 
-INSTALLS = re.compile(r"python3? -m pip install|pip3? install")
+_INSTALLS = re.compile(r"python3? -m pip install|pip3? install")
 
-OWN_ENVIRONMENT = re.compile(r"^tmp=.*\npython3 -m venv .*\n\. .*/bin/activate\"?\n", re.MULTILINE)
+_OWN_ENVIRONMENT = re.compile(r"^tmp=.*\npython3 -m venv .*\n\. .*/bin/activate\"?\n", re.MULTILINE)
 """What `@dsl.component(use_venv=True)` adds (kfp 2.17, component_factory.py); the step has its own environment here."""
 
-WARNING = (
+_WARNING = (
     f"steps run in this Python ({sys.version_info.major}.{sys.version_info.minor}), not in their container images; "
     "CPU, memory and accelerator settings of steps have no effect here"
 )
@@ -48,10 +48,10 @@ class PythonStepExecutor:
 
     def execute(self, attempt: Attempt) -> None:
         """Run the command in the task's folder, with a temporary folder that is removed afterwards."""
-        attempt.context.warnings.add(WARNING)
+        attempt.context.warnings.add(_WARNING)
         command = [*attempt.container.command, *attempt.arguments()]
         with tempfile.TemporaryDirectory(prefix="localvertex-", ignore_cleanup_errors=True) as temporary:
-            folder, command = own_environment(command, attempt, bin_folder())
+            folder, command = _own_environment(command, attempt, bin_folder())
             resolved = [attempt.resolve(part) for part in command]
             env = attempt.environment(folder) | {"TMPDIR": temporary}
             code = run(resolved, attempt, folder, env, Path(temporary))
@@ -88,15 +88,15 @@ def run(command: list[str], attempt: Attempt, folder: Path, env: dict[str, str],
     return attempt.wait(process)
 
 
-def own_environment(command: list[str], attempt: Attempt, bin_folder: Path) -> tuple[Path, list[str]]:
+def _own_environment(command: list[str], attempt: Attempt, bin_folder: Path) -> tuple[Path, list[str]]:
     """Return the folder of programs for a step's command, and the part of the command that remains to be run.
 
     kfp writes `sh -c '<pip install ...> && "$0" "$@"' <the step's own command>`. The first part runs once, when the
     environment is built. A command of another form runs as a whole in its own environment.
     """
-    if not any(INSTALLS.search(part) for part in command[:3]):
+    if not any(_INSTALLS.search(part) for part in command[:3]):
         return bin_folder, command
-    script = OWN_ENVIRONMENT.sub("", command[2])
+    script = _OWN_ENVIRONMENT.sub("", command[2])
     can_split = command[:2] == ["sh", "-c"] and script.rstrip().endswith('&& "$0" "$@"')
     install = [*command[:2], script, "true"] if can_split else []
     environment = environments.build(

@@ -21,9 +21,9 @@ from localvertex.errors import TaskFailed
 from localvertex.processes import logs
 from localvertex.processes.processes import Processes
 
-COMPLETE = "complete.json"
+_COMPLETE = "complete.json"
 
-LOCK_POLL_SECONDS = 0.1
+_LOCK_POLL_SECONDS = 0.1
 
 
 def build(
@@ -57,8 +57,8 @@ def build(
     folder.parent.mkdir(parents=True, exist_ok=True)
     # One builder at a time; the lock is released with its process, however that ends.
     with folder.with_suffix(".lock").open("w") as lock:
-        wait_for(lock, processes)
-        if (folder / COMPLETE).is_file():
+        _wait_for(lock, processes)
+        if (folder / _COMPLETE).is_file():
             return folder
         shutil.rmtree(folder, ignore_errors=True)
         create(folder)
@@ -66,7 +66,7 @@ def build(
         if code != 0:
             shutil.rmtree(folder, ignore_errors=True)
             raise TaskFailed(f"installing the packages failed with {logs.failure_text(code, log)}", exit_code=code)
-        (folder / COMPLETE).write_text(json.dumps({"identity": identity, "python": version}, indent=1))
+        (folder / _COMPLETE).write_text(json.dumps({"identity": identity, "python": version}, indent=1))
     return folder
 
 
@@ -75,14 +75,14 @@ def activated(env: dict[str, str], folder: Path) -> dict[str, str]:
     return env | {"PATH": f"{folder / 'bin'}{os.pathsep}{env.get('PATH', os.defpath)}", "VIRTUAL_ENV": str(folder)}
 
 
-def wait_for(lock: IO[str], processes: Processes) -> None:
+def _wait_for(lock: IO[str], processes: Processes) -> None:
     """Take the lock; wait while another run builds the same environment, but stop waiting when this run stops."""
     while True:
         try:
             return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             processes.check_stopped()
-            time.sleep(LOCK_POLL_SECONDS)
+            time.sleep(_LOCK_POLL_SECONDS)
 
 
 def create(folder: Path) -> None:

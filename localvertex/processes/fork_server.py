@@ -20,14 +20,14 @@ import sys
 from types import ModuleType
 from typing import Any
 
-MODULE = "kfp.dsl.executor_main"
+_MODULE = "kfp.dsl.executor_main"
 
-STARTED = b"\1"
+_STARTED = b"\1"
 
-MAX_FDS = 3
+_MAX_FDS = 3
 
 
-def load_supervisor() -> ModuleType:
+def _load_supervisor() -> ModuleType:
     """Load supervisor.py from this folder, without an entry in `sys.modules` that a step would find."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "supervisor.py")
     spec = importlib.util.spec_from_file_location("supervisor", path)
@@ -38,12 +38,12 @@ def load_supervisor() -> ModuleType:
     return module
 
 
-def serve(connection: socket.socket) -> dict[str, Any]:
+def _serve(connection: socket.socket) -> dict[str, Any]:
     """Answer requests; return only in each step's process, with the request of that step."""
-    supervisor = load_supervisor()
-    module = importlib.import_module(MODULE)
+    supervisor = _load_supervisor()
+    module = importlib.import_module(_MODULE)
     # A new interpreter runs the module as `__main__`, so all but the module itself stays imported.
-    del sys.modules[MODULE], sys.modules[module.__package__ or ""].executor_main
+    del sys.modules[_MODULE], sys.modules[module.__package__ or ""].executor_main
     if len(os.listdir("/proc/self/task")) > 1:
         # Something that Python loads by itself has started a thread, which a fork would not copy.
         os._exit(1)
@@ -51,20 +51,20 @@ def serve(connection: socket.socket) -> dict[str, Any]:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     # Garbage collection in a step must not touch these objects, so that their memory stays shared.
     gc.freeze()
-    connection.sendall(STARTED)
+    connection.sendall(_STARTED)
     while True:
-        request, fds = receive(connection)
+        request, fds = _receive(connection)
         if request is None:
             os._exit(0)
-        if os.fork() == 0 and supervise_step(supervisor, request, fds):
+        if os.fork() == 0 and _supervise_step(supervisor, request, fds):
             return request
         for fd in fds:
             os.close(fd)
 
 
-def receive(connection: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
+def _receive(connection: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
     """Return the next request and its file descriptors; None when the client has closed the connection."""
-    size, fds, _, _ = socket.recv_fds(connection, 8, MAX_FDS)
+    size, fds, _, _ = socket.recv_fds(connection, 8, _MAX_FDS)
     length, text = int.from_bytes(size, "big"), bytearray()
     while len(text) < length:
         part = connection.recv(min(1 << 20, length - len(text)))
@@ -74,26 +74,26 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any] | None, list[int]
     return (json.loads(text) if length and len(text) == length else None), fds
 
 
-def supervise_step(supervisor: ModuleType, request: dict[str, Any], fds: list[int]) -> bool:
+def _supervise_step(supervisor: ModuleType, request: dict[str, Any], fds: list[int]) -> bool:
     """Supervise a step to its end; return only in the step's own process."""
     lifeline, log = fds[0], fds[1]
     os.setsid()
     os.dup2(log, 1)
     os.dup2(log, 2)
-    close_all_but([lifeline, *fds[2:]])
+    _close_all_but([lifeline, *fds[2:]])
     wakeup = supervisor.prepare()
     child = supervisor.fork_command(lifeline)
     if child == 0:
-        close_all_but([])
+        _close_all_but([])
         return True
-    answer(lifeline, STARTED)
+    _answer(lifeline, _STARTED)
     code = supervisor.supervise(child, lifeline, request["grace_seconds"], wakeup)
     supervisor.clean_up(child)
-    answer(lifeline, bytes([code]))
+    _answer(lifeline, bytes([code]))
     os._exit(0)
 
 
-def close_all_but(kept: list[int]) -> None:
+def _close_all_but(kept: list[int]) -> None:
     """Close every file descriptor except the three standard ones and these."""
     for name in os.listdir("/proc/self/fd"):
         fd = int(name)
@@ -104,7 +104,7 @@ def close_all_but(kept: list[int]) -> None:
                 pass  # The descriptor that listed the folder.
 
 
-def answer(lifeline: int, text: bytes) -> None:
+def _answer(lifeline: int, text: bytes) -> None:
     """Send an answer to the client, if it is still connected."""
     try:
         os.write(lifeline, text)
@@ -112,7 +112,7 @@ def answer(lifeline: int, text: bytes) -> None:
         pass
 
 
-def become(request: dict[str, Any]) -> None:
+def _become(request: dict[str, Any]) -> None:
     """Set up this process as a new interpreter: signals, folder, environment, arguments, import path."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_IGN)
@@ -120,8 +120,8 @@ def become(request: dict[str, Any]) -> None:
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
-    sys.argv = [MODULE, *request["arguments"]]
-    sys.orig_argv = ["python3", "-m", MODULE, *request["arguments"]]
+    sys.argv = [_MODULE, *request["arguments"]]
+    sys.orig_argv = ["python3", "-m", _MODULE, *request["arguments"]]
     if not sys.flags.safe_path:
         sys.path.insert(0, request["cwd"])
     importlib.invalidate_caches()
@@ -131,6 +131,6 @@ if __name__ == "__main__":
     if not sys.flags.safe_path:
         # Python added it for this file; `python -m` would have added the step's folder.
         del sys.path[0]
-    become(serve(socket.socket(fileno=int(sys.argv[1]))))
+    _become(_serve(socket.socket(fileno=int(sys.argv[1]))))
     # At module level, and in a step's process: an exit ends the step exactly as in its own interpreter.
-    runpy.run_module(MODULE, run_name="__main__", alter_sys=True)
+    runpy.run_module(_MODULE, run_name="__main__", alter_sys=True)

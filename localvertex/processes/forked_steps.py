@@ -15,9 +15,9 @@ from localvertex.processes.processes import Process
 
 SERVER = str(Path(__file__).with_name("fork_server.py"))
 
-STARTED = b"\1"
+_STARTED = b"\1"
 
-SCRIPT = re.compile(
+_SCRIPT = re.compile(
     r"""\s*program_path=\$\(mktemp -d\)\s*"""
     r"""printf "%s" "\$0" > "\$program_path/ephemeral_component\.py"\s*"""
     r"""_KFP_RUNTIME=true python3 -m kfp\.dsl\.executor_main[\s\\]*"""
@@ -36,7 +36,7 @@ class PythonProgram:
 
 def program_of(command: list[str]) -> PythonProgram | None:
     """Return the program in a step's command, when that command only runs it."""
-    if len(command) < 4 or command[:2] != ["sh", "-ec"] or not SCRIPT.fullmatch(command[2]):
+    if len(command) < 4 or command[:2] != ["sh", "-ec"] or not _SCRIPT.fullmatch(command[2]):
         return None
     return PythonProgram(source=command[3], arguments=tuple(command[4:]))
 
@@ -70,7 +70,7 @@ class ForkServer:
             )
         finally:
             other_end.close()
-        self._is_usable = self._connection.recv(1) == STARTED
+        self._is_usable = self._connection.recv(1) == _STARTED
 
     def start(
         self,
@@ -97,7 +97,7 @@ class ForkServer:
         }
         with log.open("ab") as file:
             lifeline = self._send(request, [file.fileno(), *([] if hold is None else [hold])])
-        if lifeline is None or lifeline.recv(1) != STARTED:
+        if lifeline is None or lifeline.recv(1) != _STARTED:
             self._is_usable = False
             if lifeline is not None:
                 lifeline.close()

@@ -3,12 +3,12 @@
 import re
 from pathlib import Path
 
-MAX_LINE = 500
+_MAX_LINE = 500
 
-EXECUTOR = "[KFP Executor "
+_EXECUTOR = "[KFP Executor "
 """Prefix of the lines that kfp itself writes."""
 
-EXECUTOR_INPUT = re.compile(
+_EXECUTOR_INPUT = re.compile(
     r"^\[KFP Executor [^\]\n]*\]: Got executor_input:\n\{\n.*?^\}$\n?", re.MULTILINE | re.DOTALL
 )
 """What kfp's executor prints before a step starts: its whole input, which is also in executor_input.json."""
@@ -23,7 +23,7 @@ def tail(log: Path, num_lines: int) -> list[str]:
         size = file.seek(0, 2)
         file.seek(max(0, size - 64 * 1024))
         text = file.read().decode("utf-8", "replace")
-    text = EXECUTOR_INPUT.sub("", text).rstrip()
+    text = _EXECUTOR_INPUT.sub("", text).rstrip()
     lines = [line.rstrip("\r").rpartition("\r")[2].rstrip() for line in text.split("\n")]
     return lines[-num_lines:] if text else []
 
@@ -31,7 +31,7 @@ def tail(log: Path, num_lines: int) -> list[str]:
 def last_line(log: Path) -> str:
     """Return the last line that the program itself wrote, its error if it failed; empty when there is none."""
     lines = tail(log, 100) if log.is_file() else []
-    own = (line.strip()[:MAX_LINE] for line in reversed(lines) if not line.startswith(EXECUTOR))
+    own = (line.strip()[:_MAX_LINE] for line in reversed(lines) if not line.startswith(_EXECUTOR))
     return next(filter(None, own), "")
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from localvertex.errors import Cancelled, TaskFailed
 
-SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
+_SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
-STOP = 0
+_STOP = 0
 """Not a signal: the supervisor ends the command, see supervisor.py."""
 
 MAX_ARGUMENT_BYTES = 131_072
@@ -31,7 +31,7 @@ class Process(ABC):
 
     def stop(self) -> None:
         """Send SIGTERM now and SIGKILL after the grace time, without waiting."""
-        self.signal(STOP)
+        self.signal(_STOP)
 
     def signal(self, number: int) -> None:
         """Send a signal to the command's process group."""
@@ -56,7 +56,7 @@ class Executed(Process):
         own_end, other_end = socket.socketpair()
         super().__init__(own_end)
         kept = [other_end.fileno()] if hold is None else [other_end.fileno(), hold]
-        supervisor = [sys.executable, "-I", "-S", SUPERVISOR, ",".join(map(str, kept)), str(grace_seconds)]
+        supervisor = [sys.executable, "-I", "-S", _SUPERVISOR, ",".join(map(str, kept)), str(grace_seconds)]
         try:
             with log.open("ab") as file:
                 self._process = subprocess.Popen(

@@ -14,13 +14,13 @@ import signal
 import sys
 import time
 
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 
-STOP = b"\0"
+_STOP = b"\0"
 
 
-def prctl(option: int, value: int) -> None:
+def _prctl(option: int, value: int) -> None:
     """Call prctl on Linux; other systems end only the process group."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
@@ -32,7 +32,7 @@ def fork_command(lifeline: int) -> int:
     if child:
         return child
     os.setpgid(0, 0)
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     os.close(lifeline)
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD):
@@ -49,7 +49,7 @@ def execute(command: list[str]) -> None:
     os._exit(127)
 
 
-def descendants(parent: int) -> list[int]:
+def _descendants(parent: int) -> list[int]:
     """Return the process ids of all descendants of `parent`, including those in other process groups."""
     found: list[int] = []
     try:
@@ -58,17 +58,17 @@ def descendants(parent: int) -> list[int]:
     except OSError:
         return found
     for child in children:
-        found += [child, *descendants(child)]
+        found += [child, *_descendants(child)]
     return found
 
 
-def signal_all(group: int, number: int) -> None:
+def _signal_all(group: int, number: int) -> None:
     """Send a signal to the command's process group and to every descendant outside of it."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):
         pass
-    for pid in descendants(os.getpid()):
+    for pid in _descendants(os.getpid()):
         try:
             if os.getpgid(pid) != group:
                 os.kill(pid, number)
@@ -76,7 +76,7 @@ def signal_all(group: int, number: int) -> None:
             pass
 
 
-def reap(child: int) -> int | None:
+def _reap(child: int) -> int | None:
     """Reap the processes that have ended; return the exit code of the command if it is one of them."""
     code = None
     while True:
@@ -91,7 +91,7 @@ def reap(child: int) -> int | None:
             code = raw if raw >= 0 else 128 - raw
 
 
-def received(lifeline: int) -> bytes:
+def _received(lifeline: int) -> bytes:
     """Return what has arrived on the lifeline; empty when its other end is closed."""
     try:
         return os.read(lifeline, 64)
@@ -107,27 +107,27 @@ def supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> i
         ready, _, _ = select.select(waiting, [], [], timeout)
         if wakeup in ready:
             os.read(wakeup, 4096)
-        code = reap(child)
+        code = _reap(child)
         if code is not None:
             return code
         if lifeline in ready:
-            numbers = received(lifeline)
-            for number in numbers.replace(STOP, b""):
-                signal_all(child, number)
+            numbers = _received(lifeline)
+            for number in numbers.replace(_STOP, b""):
+                _signal_all(child, number)
             waiting = waiting if numbers else [wakeup]
-            if kill_at is None and (not numbers or STOP in numbers):
+            if kill_at is None and (not numbers or _STOP in numbers):
                 kill_at = time.monotonic() + grace_seconds
-                signal_all(child, signal.SIGTERM)
+                _signal_all(child, signal.SIGTERM)
                 # A stopped process does not see the SIGTERM before it continues.
-                signal_all(child, signal.SIGCONT)
+                _signal_all(child, signal.SIGCONT)
         if kill_at is not None and time.monotonic() >= kill_at:
-            signal_all(child, signal.SIGKILL)
+            _signal_all(child, signal.SIGKILL)
             kill_at = time.monotonic() + 1.0
 
 
 def prepare() -> int:
     """Make this process a supervisor; return the file descriptor that becomes readable when a child has ended."""
-    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     wakeup, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer)
@@ -140,10 +140,10 @@ def prepare() -> int:
 def clean_up(child: int) -> None:
     """End the command's background processes, which would end with its container."""
     for _ in range(100):
-        if not descendants(os.getpid()):
+        if not _descendants(os.getpid()):
             break
-        signal_all(child, signal.SIGKILL)
-        reap(child)
+        _signal_all(child, signal.SIGKILL)
+        _reap(child)
         time.sleep(0.01)
 
 

@@ -13,7 +13,7 @@ from uuid import uuid4
 from localvertex.custom_jobs import Options as CustomJobOptions
 from userinput.errors import UserError
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
 """Valid projects and regions, which become parts of resource names."""
 
 
@@ -54,7 +54,7 @@ class Options:
             if not 0 <= seconds < math.inf:
                 raise UserError(f"{name} {seconds}: expected 0 or more seconds")
         for name, text in (("--project", self.project), ("--region", self.region)):
-            if not NAME.fullmatch(text):
+            if not _NAME.fullmatch(text):
                 raise UserError(f"{name} {text!r}: expected letters, digits, '-', '.', ':' and '_'")
 
 
@@ -63,17 +63,17 @@ def new_job_fields(run_id: str, work_dir: Path, options: Options) -> dict[str, s
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     uuid = str(uuid4().int >> 66)
     scheduled = options.schedule_time or now
-    return job_fields(run_id, str(work_dir), options.project, options.region, now, uuid, scheduled)
+    return _job_fields(run_id, str(work_dir), options.project, options.region, now, uuid, scheduled)
 
 
 def earlier_job_fields(record: dict[str, Any]) -> dict[str, str]:
     """Return the job-wide placeholders of a resumed run, the same as when it was created."""
     names = ("run_id", "work_dir", "project", "region", "create_time", "uuid")
     schedule_time = str(record.get("schedule_time", record["create_time"]))
-    return job_fields(**{name: str(record[name]) for name in names}, schedule_time=schedule_time)
+    return _job_fields(**{name: str(record[name]) for name in names}, schedule_time=schedule_time)
 
 
-def job_fields(
+def _job_fields(
     run_id: str, work_dir: str, project: str, region: str, create_time: str, uuid: str, schedule_time: str
 ) -> dict[str, str]:
     """Return all of placeholders.JOB_FIELDS; those without a local value are empty, as on Vertex AI when not set."""

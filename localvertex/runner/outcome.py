@@ -28,7 +28,7 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context) ->
     """Run a step, or take its outputs from the cache. Never raises: every failure becomes the outcome."""
     exit_codes: list[int] = []
     try:
-        key = cache_key(task, executor, context)
+        key = _cache_key(task, executor, context)
         cached = step_cache.look_up(context.work_dir, key) if key else None
         if cached is not None:
             return Outcome(task=task, state=State.SKIPPED, outputs=cached)
@@ -52,7 +52,7 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context) ->
     )
 
 
-def cache_key(task: Task, executor: Container | Importer, context: Context) -> str:
+def _cache_key(task: Task, executor: Container | Importer, context: Context) -> str:
     """Return the step's cache key, empty when caching is off for it."""
     if not (context.use_cache and task.spec.enable_cache and isinstance(executor, Container)):
         return ""

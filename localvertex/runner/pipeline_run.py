@@ -42,7 +42,7 @@ class PipelineRun:
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
         self._processes = Processes(grace_seconds=options.grace_seconds)
         self._context = self._new_context(job, options)
-        self._root = root_task(file, {k: v for k, v in values.items() if v is not None}, self.run_dir)
+        self._root = _root_task(file, {k: v for k, v in values.items() if v is not None}, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
         self._fail_fast = options.fail_fast or bool(self._earlier.get("fail_fast"))
         self._scheduler = Scheduler(
@@ -154,7 +154,7 @@ class PipelineRun:
                 signal.signal(number, handler)
 
 
-def root_task(file: PipelineFile, values: dict[str, Any], run_dir: Path) -> Task:
+def _root_task(file: PipelineFile, values: dict[str, Any], run_dir: Path) -> Task:
     """Return the root as a task, whose inputs are the pipeline's parameters."""
     component = file.pipeline.root
     spec = TaskSpec(name="root", component="root")

@@ -11,25 +11,25 @@ from localvertex.values.placeholders import unknown_placeholders
 from userinput.parameters import ParameterType
 from userinput.spelling import quoted
 
-MAX_TASKS = 10_000
+_MAX_TASKS = 10_000
 
-MAX_DEPTH = 50
+_MAX_DEPTH = 50
 """Levels of nested dags, each a folder inside another one. Pipelines written by hand have about five."""
 
 
 def refusals(pipeline: Pipeline) -> list[str]:
     """Return what cannot be honoured, one line each; an empty list when the pipeline can run."""
     reasons = [*pipeline.unsupported, *platforms.refusals(pipeline.platforms)]
-    reached = reachable(pipeline, reasons)
+    reached = _reachable(pipeline, reasons)
     for component in reached:
         if component.dag is not None:
-            reasons += dag_refusals(component, component.dag, pipeline)
+            reasons += _dag_refusals(component, component.dag, pipeline)
         else:
-            reasons += step_refusals(component, pipeline)
+            reasons += _step_refusals(component, pipeline)
     return list(dict.fromkeys(reasons))
 
 
-def reachable(pipeline: Pipeline, reasons: list[str]) -> list[Component]:
+def _reachable(pipeline: Pipeline, reasons: list[str]) -> list[Component]:
     """Return the components that can run, root first; add to `reasons` what refers to nothing, or to itself."""
     found: dict[str, Component] = {}
     graph: dict[str, list[str]] = {}
@@ -47,15 +47,15 @@ def reachable(pipeline: Pipeline, reasons: list[str]) -> list[Component]:
             else:
                 reasons.append(f"{task.path}: there is no component {task.component!r}")
     try:
-        reasons += size_refusals(found, list(TopologicalSorter(graph).static_order()))
+        reasons += _size_refusals(found, list(TopologicalSorter(graph).static_order()))
     except CycleError as error:
-        reasons.append(f"components contain each other: {shown_circle(error.args[1])}")
+        reasons.append(f"components contain each other: {_shown_circle(error.args[1])}")
     if pipeline.root.name in pipeline.components:
         reasons.append(f"components.{pipeline.root.name}: this name is reserved for the root")
     return list(found.values())
 
 
-def size_refusals(components: dict[str, Component], order: list[str]) -> list[str]:
+def _size_refusals(components: dict[str, Component], order: list[str]) -> list[str]:
     """Refuse a pipeline that unfolds too far; in `order` each component follows those that its tasks use."""
     depths: dict[str, int] = {}
     num_tasks: dict[str, int] = {}
@@ -68,19 +68,19 @@ def size_refusals(components: dict[str, Component], order: list[str]) -> list[st
             for task in tasks
         )
     deepest, most = max(depths.values()), max(num_tasks.values())
-    reasons = [f"root: {deepest} levels of nested dags; at most {MAX_DEPTH} can run locally"] * (deepest > MAX_DEPTH)
-    return reasons + [f"root: unfolds to {most} tasks; at most {MAX_TASKS} can run locally"] * (most > MAX_TASKS)
+    reasons = [f"root: {deepest} levels of nested dags; at most {_MAX_DEPTH} can run locally"] * (deepest > _MAX_DEPTH)
+    return reasons + [f"root: unfolds to {most} tasks; at most {_MAX_TASKS} can run locally"] * (most > _MAX_TASKS)
 
 
-def dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[str]:
+def _dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[str]:
     """Refuse references inside a dag that lead nowhere, circular dependencies, and conditions that are not CEL."""
     reasons: list[str] = []
     known = {name: pipeline.components.get(task.component) for name, task in dag.tasks.items()}
     for task in dag.tasks.values():
         missing = [name for name in task.dependencies if name not in dag.tasks]
         reasons += [f"{task.path}: depends on {name!r}, which is not a task of this dag" for name in missing]
-        reasons += source_refusals(task, component, known) + expression_refusals(task)
-        reasons += loop_refusals(task, known[task.name])
+        reasons += _source_refusals(task, component, known) + _expression_refusals(task)
+        reasons += _loop_refusals(task, known[task.name])
     outputs = [("Parameters", dag.parameters), ("Artifacts", dag.artifacts)]
     for kind, group in outputs:
         for name, sources in group.items():
@@ -96,11 +96,11 @@ def dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[str
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        reasons.append(f"{component.path}: tasks wait for each other: {shown_circle(error.args[1])}")
+        reasons.append(f"{component.path}: tasks wait for each other: {_shown_circle(error.args[1])}")
     return reasons
 
 
-def source_refusals(task: TaskSpec, parent: Component, known: dict[str, Component | None]) -> list[str]:
+def _source_refusals(task: TaskSpec, parent: Component, known: dict[str, Component | None]) -> list[str]:
     """Refuse inputs of a task whose source does not exist."""
     reasons = []
     groups: list[tuple[dict[str, Any], str, str]] = [
@@ -118,7 +118,7 @@ def source_refusals(task: TaskSpec, parent: Component, known: dict[str, Componen
     return reasons
 
 
-def expression_refusals(task: TaskSpec) -> list[str]:
+def _expression_refusals(task: TaskSpec) -> list[str]:
     """Refuse conditions, selectors and placeholders of a task that cannot be evaluated."""
     reasons = []
     try:
@@ -133,11 +133,11 @@ def expression_refusals(task: TaskSpec) -> list[str]:
                 conditions.check_selector(source.selector)
         except conditions.ConditionError as error:
             reasons.append(f"{path}.parameterExpressionSelector: {quoted(source.selector, 300)} {error}")
-        reasons += [f"{path}: the placeholder {text} is unknown" for text in placeholders_in(source.constant)]
+        reasons += [f"{path}: the placeholder {text} is unknown" for text in _placeholders_in(source.constant)]
     return reasons
 
 
-def loop_refusals(task: TaskSpec, component: Component | None) -> list[str]:
+def _loop_refusals(task: TaskSpec, component: Component | None) -> list[str]:
     """Refuse loops over inputs that do not exist."""
     loop = task.iterator
     if loop is None or component is None:
@@ -154,7 +154,7 @@ def loop_refusals(task: TaskSpec, component: Component | None) -> list[str]:
     return reasons
 
 
-def step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
+def _step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
     """Refuse steps that no executor can run."""
     executor = pipeline.executors.get(component.executor)
     if executor is None:
@@ -174,21 +174,21 @@ def step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
         reasons += [f"{executor.path}.args: {reason}" for reason in arguments.check(executor.args)]
     else:
         texts += [executor.uri, executor.metadata]
-    unknown = [name for text in texts for name in placeholders_in(text)]
+    unknown = [name for text in texts for name in _placeholders_in(text)]
     return reasons + [f"{executor.path}: the placeholder {name} is unknown" for name in unknown]
 
 
-def placeholders_in(value: Any) -> list[str]:
+def _placeholders_in(value: Any) -> list[str]:
     """Return the unknown placeholders in a value of any shape."""
     if isinstance(value, str):
         return unknown_placeholders(value)
     if isinstance(value, list):
-        return [text for item in value for text in placeholders_in(item)]
+        return [text for item in value for text in _placeholders_in(item)]
     if isinstance(value, dict):
-        return [text for item in value.items() for each in item for text in placeholders_in(each)]
+        return [text for item in value.items() for each in item for text in _placeholders_in(each)]
     return []
 
 
-def shown_circle(names: list[str]) -> str:
+def _shown_circle(names: list[str]) -> str:
     """Join names that refer to each other in a cycle; if there are many, leave out the middle."""
     return " -> ".join(names if len(names) <= 8 else [*names[:4], "...", *names[-3:]])

@@ -101,7 +101,7 @@ class Scheduler:
     def settle_children(self, parent: Task) -> None:
         """Advance the tasks of an open dag or loop as far as possible, and close it when all are final."""
         for child in parent.children.values():
-            if child.state is State.PENDING and has_room(parent):
+            if child.state is State.PENDING and _has_room(parent):
                 self.settle_pending(child, parent)
             if child.state is State.RUNNING and not child.is_step:
                 self.settle_children(child)
@@ -234,7 +234,7 @@ class Scheduler:
         self._on_change(task)
 
 
-def has_room(parent: Task) -> bool:
+def _has_room(parent: Task) -> bool:
     """Return whether another child may start: a loop may limit its parallel iterations."""
     limit = parent.spec.iterator.max_parallel if parent.is_loop and parent.spec.iterator else 0
     return not limit or sum(each.state is State.RUNNING for each in parent.children.values()) < limit

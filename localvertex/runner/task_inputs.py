@@ -29,15 +29,15 @@ def resolve_inputs(task: Task, siblings: dict[str, Task], scope: Scope, resource
         elif source.producer is not None and source.output is not None:
             value = siblings[source.producer].outputs.parameters.get(source.output)
         elif source.final_status_of is not None:
-            value = final_status(siblings[source.final_status_of], resource_name)
+            value = _final_status(siblings[source.final_status_of], resource_name)
         else:
             constants[name] = source
             continue
-        values.parameters[name] = selected(source, value, name, task.component)
+        values.parameters[name] = _selected(source, value, name, task.component)
     # Constants come last: an f-string refers to other inputs of the same task.
     known = Scope(job=scope.job, task=scope.task, executor_input={"inputs": {"parameterValues": values.parameters}})
     resolved = {
-        name: selected(source, resolve(source.constant, known, name), name, task.component)
+        name: _selected(source, _resolve(source.constant, known, name), name, task.component)
         for name, source in constants.items()
     }
     values.parameters |= resolved
@@ -56,7 +56,7 @@ def _artifacts(task: Task, siblings: dict[str, Task], around: Values) -> dict[st
     return {name: artifacts for name, artifacts in found.items() if artifacts is not None}
 
 
-def resolve(constant: Any, scope: Scope, name: str) -> Any:
+def _resolve(constant: Any, scope: Scope, name: str) -> Any:
     """Return a constant with its placeholders replaced, except those that a wrapped custom job resolves itself."""
     try:
         return resolve_structure(constant, scope, is_final=False)
@@ -64,7 +64,7 @@ def resolve(constant: Any, scope: Scope, name: str) -> Any:
         raise InputError(f"input {name!r}: {error}") from None
 
 
-def selected(source: ParameterSource, value: Any, name: str, component: Component) -> Any:
+def _selected(source: ParameterSource, value: Any, name: str, component: Component) -> Any:
     """Return the value, or the part of it that the source selects, as text where text is declared.
 
     kfp declares a field of a loop's item as STRING, whatever its type.
@@ -91,7 +91,7 @@ def complete_inputs(values: Values, component: Component, scope: Scope, explain:
     parameters = {name: value for name, value in values.parameters.items() if value is not None}
     for name, declared in component.input_parameters.items():
         if name not in parameters and declared.default is not None:
-            parameters[name] = resolve(declared.default, scope, name)
+            parameters[name] = _resolve(declared.default, scope, name)
         if name not in parameters:
             # A dag may lack an input that none of its steps requires; a step that does require it reports it.
             if declared.is_required and component.dag is None:
@@ -120,7 +120,7 @@ def explanations(task: Task, siblings: dict[str, Task]) -> dict[str, str]:
     return result
 
 
-def final_status(task: Task, resource_name: str) -> dict[str, Any]:
+def _final_status(task: Task, resource_name: str) -> dict[str, Any]:
     """Return the PipelineTaskFinalStatus of a task, in the JSON form that kfp's executor reads."""
     failed = [each for each in task.walk() if each.state is State.FAILED and each.error]
     # The deepest failure has the real text; a dag's own only names its children.

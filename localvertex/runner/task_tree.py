@@ -11,7 +11,7 @@ from userinput.errors import UserError
 from userinput.parameters import ParameterType
 from userinput.reading import parse_json
 
-MAX_ITEMS = 10_000
+_MAX_ITEMS = 10_000
 """Most iterations of one ParallelFor: each is a task with a folder, a log and an entry in run.json."""
 
 
@@ -26,11 +26,11 @@ def tasks_of(parent: Task, dag: Dag, pipeline: Pipeline) -> dict[str, Task]:
             folder=parent.folder / spec.name,
             parent=parent,
         )
-        for spec in in_order(dag)
+        for spec in _in_order(dag)
     }
 
 
-def in_order(dag: Dag) -> list[TaskSpec]:
+def _in_order(dag: Dag) -> list[TaskSpec]:
     """Return the specs of a dag's tasks, each after those it depends on."""
     graph = {name: [each for each in task.dependencies if each in dag.tasks] for name, task in dag.tasks.items()}
     return [dag.tasks[name] for name in TopologicalSorter(graph).static_order()]
@@ -53,11 +53,11 @@ def iterations(loop: Task, scope: Scope) -> dict[str, Task]:
             iteration=index,
             inputs=complete_inputs(values, loop.component, scope, {}),
         )
-        for index, values in enumerate(loop_items(loop, scope))
+        for index, values in enumerate(_loop_items(loop, scope))
     }
 
 
-def loop_items(loop: Task, scope: Scope) -> list[Values]:
+def _loop_items(loop: Task, scope: Scope) -> list[Values]:
     """Return the inputs of each iteration of a ParallelFor.
 
     Raises:
@@ -95,8 +95,8 @@ def _items(loop: Task, iterator: Iterator, scope: Scope) -> list[Any]:
             raise InputError(str(error)) from None
     if not isinstance(items, list):
         raise InputError(f"items of the loop: expected a list, found {items!r}")
-    if len(items) > MAX_ITEMS:
-        raise InputError(f"the loop has {len(items)} items; at most {MAX_ITEMS} can run locally")
+    if len(items) > _MAX_ITEMS:
+        raise InputError(f"the loop has {len(items)} items; at most {_MAX_ITEMS} can run locally")
     return items
 
 
@@ -109,17 +109,17 @@ def collect_dag(dag_task: Task) -> Values:
     dag = dag_task.component.dag or Dag(tasks={})
     values = Values()
     for name, sources in dag.parameters.items():
-        found = first([(dag_task.children[each.producer].outputs.parameters, each) for each in sources])
+        found = _first([(dag_task.children[each.producer].outputs.parameters, each) for each in sources])
         if found is not None:
             values.parameters[name] = found
     for name, sources in dag.artifacts.items():
-        found = first([(dag_task.children[each.producer].outputs.artifacts, each) for each in sources])
+        found = _first([(dag_task.children[each.producer].outputs.artifacts, each) for each in sources])
         if found is not None:
             values.artifacts[name] = found
     return values
 
 
-def first(candidates: list[tuple[dict[str, Any], OutputSource]]) -> Any:
+def _first(candidates: list[tuple[dict[str, Any], OutputSource]]) -> Any:
     """Return the first output that exists: for a OneOf, that of the branch that ran."""
     return next((outputs[source.key] for outputs, source in candidates if outputs.get(source.key) is not None), None)
 

@@ -23,7 +23,7 @@ from userinput.reading import parse_json
 Method = Callable[[Call], dict[str, Any]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
-PARENT = "/{api:api}/projects/{project:part}/locations/{region:part}"
+_PARENT = "/{api:api}/projects/{project:part}/locations/{region:part}"
 
 
 class Part(StringConvertor):
@@ -62,29 +62,29 @@ def application(service: Service) -> Starlette:
         await run_in_threadpool(service.close)
 
     return Starlette(
-        routes=routes(service),
+        routes=_routes(service),
         middleware=[Middleware(Guard)],
-        exception_handlers={HTTPException: on_http_error, Exception: on_defect},
+        exception_handlers={HTTPException: _on_http_error, Exception: _on_defect},
         lifespan=lifespan,
     )
 
 
-def routes(service: Service) -> list[Route]:
+def _routes(service: Service) -> list[Route]:
     """Build the routes of all pages and API methods."""
     found = list(service.pages.routes)
     for collection, methods in service.collections.items():
         for name, (http_method, suffix, method) in methods.items():
-            path = f"{PARENT}/{collection}{suffix}"
-            found.append(Route(path, endpoint(method), methods=[http_method], name=f"{collection}.{name}"))
+            path = f"{_PARENT}/{collection}{suffix}"
+            found.append(Route(path, _endpoint(method), methods=[http_method], name=f"{collection}.{name}"))
     return found
 
 
-def endpoint(method: Method) -> Endpoint:
+def _endpoint(method: Method) -> Endpoint:
     """Build the endpoint of an API method."""
 
     async def respond(request: Request) -> Response:
         try:
-            call = call_of(request, await request.body())
+            call = _call_of(request, await request.body())
             return JSONResponse(await run_in_threadpool(method, call))
         except ApiError as error:
             code = error.status.http_code
@@ -93,7 +93,7 @@ def endpoint(method: Method) -> Endpoint:
     return respond
 
 
-def call_of(request: Request, body: bytes) -> Call:
+def _call_of(request: Request, body: bytes) -> Call:
     """Read a request.
 
     Raises:
@@ -119,14 +119,14 @@ def call_of(request: Request, body: bytes) -> Call:
     )
 
 
-async def on_http_error(request: Request, error: Exception) -> Response:
+async def _on_http_error(request: Request, error: Exception) -> Response:
     """Respond that the path does not exist, or not with this HTTP method."""
     code = error.status_code if isinstance(error, HTTPException) else 500
     text = f"this server has no {request.method} {request.url.path[:300]}"
     return JSONResponse(error_body(code, "UNIMPLEMENTED" if code == 405 else "NOT_FOUND", text), code)
 
 
-async def on_defect(request: Request, error: Exception) -> Response:
+async def _on_defect(request: Request, error: Exception) -> Response:
     """Report a defect of localvertex itself; the server keeps running."""
     text = f"internal error in localvertex: {type(error).__name__}: {error}"
     return JSONResponse(error_body(500, "INTERNAL", text), 500)

@@ -21,16 +21,16 @@ from localvertex.state import record
 
 COLLECTION = "customJobs"
 
-BUCKETS = "buckets"
+_BUCKETS = "buckets"
 """The folder of the work directory that has one folder per bucket."""
 
-INPUT_FIELDS = ("displayName", "jobSpec", "labels", "encryptionSpec")
+_INPUT_FIELDS = ("displayName", "jobSpec", "labels", "encryptionSpec")
 
-FINAL = {JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED}
+_FINAL = {JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED}
 
-GRACE_SECONDS = 10.0
+_GRACE_SECONDS = 10.0
 
-STOPPED = "the server was stopped while this job was running; create it again"
+_STOPPED = "the server was stopped while this job was running; create it again"
 
 
 class CustomJobs:
@@ -52,7 +52,7 @@ class CustomJobs:
             raise invalid("displayName is missing")
         number, now = str(uuid4().int >> 66), record.now()
         resource = {"name": call.location.child(COLLECTION, number), "state": str(JobState.PENDING)}
-        resource |= {"createTime": now, "updateTime": now, **{key: body[key] for key in INPUT_FIELDS if key in body}}
+        resource |= {"createTime": now, "updateTime": now, **{key: body[key] for key in _INPUT_FIELDS if key in body}}
         for text in warnings:
             self._log(f"customJobs/{number}: warning: {text}")
         cancel = threading.Event()
@@ -60,7 +60,7 @@ class CustomJobs:
             folder=self._folder(number),
             private_dir=self._store.folder.parent / record.PRIVATE,
             project=call.location.project,
-            buckets=self._store.folder.parent / BUCKETS,
+            buckets=self._store.folder.parent / _BUCKETS,
         )
         thread = threading.Thread(
             target=self._execute, args=(number, job, workspace, cancel), name=f"custom job {number}"
@@ -102,8 +102,8 @@ class CustomJobs:
     def begin(self) -> None:
         """At the server's start, mark jobs that ended with an earlier server as FAILED."""
         for job in self._store.all(COLLECTION):
-            if job["state"] not in FINAL:
-                error = rpc_error(errors.Status.ABORTED, STOPPED)
+            if job["state"] not in _FINAL:
+                error = rpc_error(errors.Status.ABORTED, _STOPPED)
                 number = job["name"].rpartition("/")[2]
                 self._update(number, state=str(JobState.FAILED), error=error, endTime=record.now())
 
@@ -128,21 +128,21 @@ class CustomJobs:
 
         self._log(f"customJobs/{number}: running, logs in {workspace.folder}")
         try:
-            processes = Processes(grace_seconds=GRACE_SECONDS)
+            processes = Processes(grace_seconds=_GRACE_SECONDS)
             outcome = custom_jobs.run(
                 job, workspace=workspace, processes=processes, observe=observe, warn=warn, cancel=cancel
             )
-            changes = end_of(outcome)
+            changes = _end_of(outcome)
         except Exception as error:  # the server keeps running, whatever happened to the job
             status = errors.Status.INVALID_ARGUMENT if isinstance(error, TaskFailed) else errors.Status.INTERNAL
             changes = {"state": str(JobState.FAILED), "error": rpc_error(status, str(error))}
         with self._store.lock:
             wanted = (self._store.read(COLLECTION, number) or {}).get("state")
             if changes["state"] == JobState.CANCELLED and wanted != JobState.CANCELLING:
-                changes = {"state": str(JobState.FAILED), "error": rpc_error(errors.Status.ABORTED, STOPPED)}
+                changes = {"state": str(JobState.FAILED), "error": rpc_error(errors.Status.ABORTED, _STOPPED)}
             self._update(number, **changes, endTime=record.now())
             self._running.pop(number, None)
-        self._log(f"customJobs/{number}: {changes['state']}{describe(changes)}")
+        self._log(f"customJobs/{number}: {changes['state']}{_describe(changes)}")
 
     def _folder(self, number: str) -> Path:
         return self._store.folder / COLLECTION / number
@@ -162,7 +162,7 @@ class CustomJobs:
         return job
 
 
-def end_of(outcome: Outcome) -> dict[str, Any]:
+def _end_of(outcome: Outcome) -> dict[str, Any]:
     """Return the fields that change when a job ends."""
     changes: dict[str, Any] = {"state": str(outcome.state)}
     if outcome.state is JobState.FAILED:
@@ -173,6 +173,6 @@ def end_of(outcome: Outcome) -> dict[str, Any]:
     return changes
 
 
-def describe(changes: dict[str, Any]) -> str:
+def _describe(changes: dict[str, Any]) -> str:
     """Format the error after a comma; empty when there is none."""
     return f", {changes['error']['message']}" if "error" in changes else ""

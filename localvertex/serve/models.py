@@ -20,19 +20,19 @@ from localvertex.state import registry
 from userinput import files
 from userinput.spelling import camel, snake
 
-COLLECTION = "models"
+_COLLECTION = "models"
 
-CHANGEABLE = ("displayName", "description", "versionDescription", "labels")
+_CHANGEABLE = ("displayName", "description", "versionDescription", "labels")
 
-DEFAULT = "default"
+_DEFAULT = "default"
 
-ALIASES = "aliases.json"
+_ALIASES = "aliases.json"
 """A file next to the versions, with the version number of each alias."""
 
-ALIAS = re.compile(r"-?[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
+_ALIAS = re.compile(r"-?[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 """The API's rule, by which a number is never an alias. A leading '-' removes the alias."""
 
-OWN_FIELDS = ("model_id", "version", "create_time")
+_OWN_FIELDS = ("model_id", "version", "create_time")
 """Fields of the registry that the Model message does not have."""
 
 
@@ -57,37 +57,37 @@ class Models:
             version = registry.add_version(self._work_dir, model_id, content)
             self._versions(model_id).merge(str(version.number), aliases)
         response = {"@type": f"{TYPES}.{call.version}.UploadModelResponse"}
-        response |= {"model": call.location.child(COLLECTION, model_id), "modelVersionId": str(version.number)}
+        response |= {"model": call.location.child(_COLLECTION, model_id), "modelVersionId": str(version.number)}
         return self._operations.done(call, "UploadModelOperationMetadata", response)
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return the version with the given number or alias, by default the default version."""
         versions = self._found(call)
-        return versions.view(call, versions.number(call.resource_version or DEFAULT))
+        return versions.view(call, versions.number(call.resource_version or _DEFAULT))
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List all models, each in its default version."""
-        folder = self._work_dir / COLLECTION
+        folder = self._work_dir / _COLLECTION
         ids = [each.name for each in folder.iterdir() if ID.fullmatch(each.name)] if folder.is_dir() else []
-        every = [(versions, versions.number(DEFAULT)) for each in ids if (versions := self._versions(each)).numbers]
+        every = [(versions, versions.number(_DEFAULT)) for each in ids if (versions := self._versions(each)).numbers]
         fields = messages.field_names(call.version, "Model")
-        return page(call, COLLECTION, [versions.view(call, number) for versions, number in every], fields=fields)
+        return page(call, _COLLECTION, [versions.view(call, number) for versions, number in every], fields=fields)
 
     def list_versions(self, call: Call) -> dict[str, Any]:
         """List all versions of a model."""
         versions = self._found(call)
         fields = messages.field_names(call.version, "Model")
-        return page(call, COLLECTION, [versions.view(call, each) for each in versions.numbers], fields=fields)
+        return page(call, _COLLECTION, [versions.view(call, each) for each in versions.numbers], fields=fields)
 
     def patch(self, call: Call) -> dict[str, Any]:
         """Change the fields of a version that the mask names."""
         body = messages.normalised(call.version, "Model", call.body, snake_case=True)
         named = [camel(each.strip()) for each in call.query.get("updateMask", "").split(",")]
-        if set(named) - set(CHANGEABLE):
-            raise invalid(f"updateMask {','.join(named)[:200]!r}: expected some of {', '.join(CHANGEABLE)}")
+        if set(named) - set(_CHANGEABLE):
+            raise invalid(f"updateMask {','.join(named)[:200]!r}: expected some of {', '.join(_CHANGEABLE)}")
         with self._store.lock:
             versions = self._found(call)
-            number = versions.number(call.resource_version or DEFAULT)
+            number = versions.number(call.resource_version or _DEFAULT)
             versions.change(number, {snake(name): body.get(snake(name)) for name in named})
         return versions.view(call, number)
 
@@ -95,7 +95,7 @@ class Models:
         """Add aliases to a version, or remove those with a leading `-`."""
         with self._store.lock:
             versions = self._found(call)
-            number = versions.number(call.resource_version or DEFAULT)
+            number = versions.number(call.resource_version or _DEFAULT)
             aliases = call.body.get("versionAliases", call.body.get("version_aliases"))
             if not isinstance(aliases, list) or not all(isinstance(each, str) for each in aliases):
                 raise invalid("versionAliases: expected a list of strings")
@@ -112,23 +112,23 @@ class Models:
         """Delete a version that is not the default."""
         with self._store.lock:
             versions = self._found(call)
-            number = versions.number(call.resource_version or DEFAULT)
-            if number == versions.number(DEFAULT):
+            number = versions.number(call.resource_version or _DEFAULT)
+            if number == versions.number(_DEFAULT):
                 raise ApiError(Status.FAILED_PRECONDITION, f"version {number} is the default; delete the model instead")
             versions.remove(number)
         return self._operations.done(call, "DeleteOperationMetadata")
 
     def _versions(self, model_id: str) -> "ModelVersions":
-        return ModelVersions(self._work_dir / COLLECTION / model_id)
+        return ModelVersions(self._work_dir / _COLLECTION / model_id)
 
     def _found(self, call: Call) -> "ModelVersions":
         versions = self._versions(call.resource_id)
         if not versions.numbers:
-            raise not_found(call.location.child(COLLECTION, call.resource_id))
+            raise not_found(call.location.child(_COLLECTION, call.resource_id))
         return versions
 
     def _parent_id(self, call: Call, parent: str) -> str:
-        prefix = f"{call.location.child(COLLECTION, '')}"
+        prefix = f"{call.location.child(_COLLECTION, '')}"
         model_id = parent.removeprefix(prefix).partition("@")[0]
         if not ID.fullmatch(model_id) or not self._versions(model_id).numbers:
             raise not_found(parent[:300])
@@ -138,7 +138,7 @@ class Models:
         if wanted and not ID.fullmatch(wanted):
             raise invalid(f"modelId {wanted[:100]!r}: expected letters, digits, '-' and '_'")
         if wanted and self._versions(wanted).numbers:
-            raise ApiError(Status.ALREADY_EXISTS, f"{call.location.child(COLLECTION, wanted)} already exists")
+            raise ApiError(Status.ALREADY_EXISTS, f"{call.location.child(_COLLECTION, wanted)} already exists")
         return wanted or str(uuid4().int >> 66)
 
 
@@ -157,9 +157,9 @@ class ModelVersions:
     @property
     def aliases(self) -> dict[str, str]:
         """The version of each alias. A model has a default as soon as it has a version."""
-        path = self.folder / ALIASES
+        path = self.folder / _ALIASES
         stored = json.loads(path.read_text()) if path.is_file() else {}
-        return {DEFAULT: self.numbers[0], **stored}
+        return {_DEFAULT: self.numbers[0], **stored}
 
     def number(self, name: str) -> str:
         """Return the version with this number or alias.
@@ -179,7 +179,7 @@ class ModelVersions:
         Raises:
             ApiError: The name does not match the API's rule.
         """
-        if not ALIAS.fullmatch(alias):
+        if not _ALIAS.fullmatch(alias):
             raise invalid(f"version alias {alias[:140]!r}: expected lower-case letters, digits and '-', a letter first")
 
     def merge(self, number: str, aliases: list[str]) -> None:
@@ -189,11 +189,11 @@ class ModelVersions:
             self.check_alias(alias)
             if not alias.startswith("-"):
                 merged[alias] = number
-            elif alias == f"-{DEFAULT}":
+            elif alias == f"-{_DEFAULT}":
                 raise invalid("the alias 'default' cannot be removed, only moved to another version")
             elif merged.get(alias[1:]) == number:
                 del merged[alias[1:]]
-        _write(self.folder / ALIASES, merged)
+        _write(self.folder / _ALIASES, merged)
 
     def change(self, number: str, fields: dict[str, Any]) -> None:
         """Replace fields of a version; None removes a field."""
@@ -203,13 +203,13 @@ class ModelVersions:
 
     def remove(self, number: str) -> None:
         """Delete a version and its aliases."""
-        _write(self.folder / ALIASES, {alias: each for alias, each in self.aliases.items() if each != number})
+        _write(self.folder / _ALIASES, {alias: each for alias, each in self.aliases.items() if each != number})
         shutil.rmtree(self.folder / number)
 
     def view(self, call: Call, number: str) -> dict[str, Any]:
         """Build the Model resource of a version."""
         content = json.loads((self.folder / number / "model.json").read_text())
-        message = {key: value for key, value in content.items() if key not in OWN_FIELDS}
+        message = {key: value for key, value in content.items() if key not in _OWN_FIELDS}
         try:
             model = messages.normalised(call.version, "Model", message)
         except ApiError:
@@ -220,7 +220,7 @@ class ModelVersions:
             }
         created = str(content.get("create_time", "")).replace("+00:00", "Z")
         return model | {
-            "name": call.location.child(COLLECTION, self.folder.name),
+            "name": call.location.child(_COLLECTION, self.folder.name),
             "versionId": number,
             "versionAliases": sorted(alias for alias, each in self.aliases.items() if each == number),
             "createTime": created,

@@ -10,7 +10,7 @@ from localvertex.state.task import State
 FILTER_FIELDS = {"pipelineName", "pipelineJobUserId"}
 """Fields that exist in filters only."""
 
-STOPPED = "the server was stopped during this run; resume it with `localvertex run --resume {run_id}`"
+_STOPPED = "the server was stopped during this run; resume it with `localvertex run --resume {run_id}`"
 
 
 def pipeline_job(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def pipeline_job(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
     state, text = content["state"], content["error"]
     wanted = job.get("state", "")
     if wanted == "PIPELINE_STATE_FAILED" and state == State.CANCELLED:
-        state, text = State.FAILED, STOPPED.format(run_id=run_dir.name)
+        state, text = State.FAILED, _STOPPED.format(run_id=run_dir.name)
     elif wanted == "PIPELINE_STATE_CANCELLING" and state in (State.RUNNING, State.PENDING):
         state = "CANCELLING"
     job = job | {"state": f"PIPELINE_STATE_{state}"}
@@ -34,7 +34,7 @@ def pipeline_job(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
     if state == State.FAILED:
         job |= {"error": rpc_error(Status.FAILED_PRECONDITION, text or "the run failed")}
     parent = job["name"].rpartition("/pipelineJobs/")[0]
-    return job | {"jobDetail": {"taskDetails": task_details(content, parent)}}
+    return job | {"jobDetail": {"taskDetails": _task_details(content, parent)}}
 
 
 def pipeline_name(spec: dict[str, Any]) -> str:
@@ -49,16 +49,16 @@ def searchable(job: dict[str, Any]) -> dict[str, Any]:
     return job | {"pipelineName": name, "pipelineJobUserId": job["name"].rpartition("/")[2]}
 
 
-def task_details(content: dict[str, Any], parent: str) -> list[dict[str, Any]]:
+def _task_details(content: dict[str, Any], parent: str) -> list[dict[str, Any]]:
     """Build the PipelineTaskDetail of the run itself and of each of its tasks."""
     base = int(content["uuid"]) % 10**12 * 1000
     root = content | {"name": content["run_id"], "path": "", "inputs": {"parameters": content["parameters"]}}
     root |= {"title": content["run_id"], "attempts": 1}
     ids = {"": base, **{task["path"]: base + number for number, task in enumerate(content["tasks"], 1)}}
-    return [task_detail(task, ids, parent) for task in (root, *content["tasks"])]
+    return [_task_detail(task, ids, parent) for task in (root, *content["tasks"])]
 
 
-def task_detail(task: dict[str, Any], ids: dict[str, int], parent: str) -> dict[str, Any]:
+def _task_detail(task: dict[str, Any], ids: dict[str, int], parent: str) -> dict[str, Any]:
     """Build one PipelineTaskDetail. Parameters are in the execution's metadata, as on the service."""
     inputs, outputs = task["inputs"], task["outputs"]
     metadata = {f"input:{name}": value for name, value in inputs.get("parameters", {}).items()}
@@ -81,13 +81,13 @@ def task_detail(task: dict[str, Any], ids: dict[str, int], parent: str) -> dict[
         },
     }
     if task["path"]:
-        detail["parentTaskId"] = str(parent_id(task["path"], ids))
+        detail["parentTaskId"] = str(_parent_id(task["path"], ids))
     if task["state"] == State.FAILED and task["error"]:
         detail["error"] = rpc_error(Status.FAILED_PRECONDITION, task["error"])
     return {key: value for key, value in detail.items() if value not in (None, {})}
 
 
-def parent_id(path: str, ids: dict[str, int]) -> int:
+def _parent_id(path: str, ids: dict[str, int]) -> int:
     """Return the id of the innermost task that contains this one."""
     while path:
         path = path.rpartition("/")[0]

@@ -23,7 +23,7 @@ from userinput.errors import UserError
 
 COLLECTION = "pipelineJobs"
 
-INPUT_FIELDS = (
+_INPUT_FIELDS = (
     "displayName",
     "pipelineSpec",
     "labels",
@@ -74,19 +74,19 @@ class PipelineJobs:
         with self._store.lock:
             job_id = job_id or run_folder.new_run_id(pipeline_name(spec), self._work_dir)
             self._check_id(location, job_id)
-            parameters = parameters_of(body)
+            parameters = _parameters_of(body)
             options = engine.Options(
                 work_dir=self._work_dir,
                 run_id=job_id,
                 project=location.project,
                 region=location.region,
-                fail_fast=fails_fast(body),
+                fail_fast=_fails_fast(body),
                 schedule_time=schedule_time,
             )
-            job = new_resource(location.child(COLLECTION, job_id), body, schedule_name)
+            job = _new_resource(location.child(COLLECTION, job_id), body, schedule_name)
             self._store.write(COLLECTION, job_id, job)
             try:
-                run = prepared(spec, parameters, options)
+                run = _prepared(spec, parameters, options)
             except ApiError:
                 self._store.remove(COLLECTION, job_id)
                 raise
@@ -142,7 +142,7 @@ class PipelineJobs:
             if record.is_running(self._work_dir / call.resource_id):
                 raise ApiError(Status.FAILED_PRECONDITION, f"{call.resource_id} is running; cancel it first")
             self._store.remove(COLLECTION, call.resource_id)
-            remove_run(self._work_dir / call.resource_id)
+            _remove_run(self._work_dir / call.resource_id)
         return self._operations.done(call, "DeleteOperationMetadata")
 
     def num_active(self, schedule_name: str) -> int:
@@ -178,14 +178,14 @@ class PipelineJobs:
         return pipeline_job(job, self._work_dir / job["name"].rpartition("/")[2])
 
 
-def new_resource(name: str, body: dict[str, Any], schedule_name: str) -> dict[str, Any]:
+def _new_resource(name: str, body: dict[str, Any], schedule_name: str) -> dict[str, Any]:
     """Build the stored part of a PipelineJob."""
-    now, given = record.now(), {key: body[key] for key in INPUT_FIELDS if key in body}
+    now, given = record.now(), {key: body[key] for key in _INPUT_FIELDS if key in body}
     job = {"name": name, "displayName": name.rpartition("/")[2], "createTime": now, "updateTime": now}
     return job | ({"scheduleName": schedule_name} if schedule_name else {}) | given
 
 
-def prepared(spec: dict[str, Any], parameters: dict[str, Any], options: engine.Options) -> PipelineRun:
+def _prepared(spec: dict[str, Any], parameters: dict[str, Any], options: engine.Options) -> PipelineRun:
     """Prepare a run.
 
     Raises:
@@ -201,7 +201,7 @@ def prepared(spec: dict[str, Any], parameters: dict[str, Any], options: engine.O
             raise invalid(reasons.replace(f"{path}: ", "")) from None
 
 
-def parameters_of(body: dict[str, Any]) -> dict[str, Any]:
+def _parameters_of(body: dict[str, Any]) -> dict[str, Any]:
     """Return the values of the pipeline's parameters.
 
     Raises:
@@ -216,12 +216,12 @@ def parameters_of(body: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def fails_fast(body: dict[str, Any]) -> bool:
+def _fails_fast(body: dict[str, Any]) -> bool:
     """Return whether a failed step prevents further steps; by default the service continues."""
     return bool(body.get("runtimeConfig", {}).get("failurePolicy") == "PIPELINE_FAILURE_POLICY_FAIL_FAST")
 
 
-def remove_run(run_dir: Path) -> None:
+def _remove_run(run_dir: Path) -> None:
     """Delete a run, its record first, so that a partly deleted folder does not count as a run."""
     (run_dir / record.FILE).unlink(missing_ok=True)
     shutil.rmtree(run_dir, ignore_errors=True)

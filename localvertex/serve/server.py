@@ -9,22 +9,22 @@ from localvertex.serve.app import application
 from localvertex.serve.service import Service
 from userinput.errors import UserError
 
-HOST = "127.0.0.1"
+_HOST = "127.0.0.1"
 
-STARTED = """\
+_STARTED = """\
 serving {work_dir} at {url}
   aiplatform.init(project="local-project", location="us-central1", api_endpoint="{url}", api_transport="rest",
                   credentials=google.auth.credentials.AnonymousCredentials())"""
 
 
-def listen(port: int) -> socket.socket:
+def _listen(port: int) -> socket.socket:
     """Open the socket; port 0 takes a free one.
 
     Raises:
         UserError: The port is in use or out of range.
     """
     try:
-        return socket.create_server((HOST, port))
+        return socket.create_server((_HOST, port))
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"--port {port}: {reason}; choose another port, or 0 for a free one") from None
@@ -43,10 +43,10 @@ def serve(work_dir: Path, *, port: int, time_factor: float) -> None:
 
     service = Service(work_dir.absolute(), time_factor=time_factor, log=log)
     service.hold()
-    with listen(port) as listener:
+    with _listen(port) as listener:
         config = uvicorn.Config(
             application(service), lifespan="on", log_level="warning", access_log=False, server_header=False
         )
-        url = f"http://{HOST}:{listener.getsockname()[1]}"
-        log(STARTED.format(work_dir=work_dir, url=url))
+        url = f"http://{_HOST}:{listener.getsockname()[1]}"
+        log(_STARTED.format(work_dir=work_dir, url=url))
         uvicorn.Server(config).run(sockets=[listener])

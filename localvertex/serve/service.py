@@ -58,8 +58,8 @@ class Service:
         """For each collection its methods: HTTP method, path after the collection's, implementation."""
         models, cancel = self.models, "/{id:id}:cancel"
         return {
-            "pipelineJobs": standard(self.pipeline_jobs) | {"cancel": ("POST", cancel, self.pipeline_jobs.cancel)},
-            "customJobs": standard(self.custom_jobs) | {"cancel": ("POST", cancel, self.custom_jobs.cancel)},
+            "pipelineJobs": _standard(self.pipeline_jobs) | {"cancel": ("POST", cancel, self.pipeline_jobs.cancel)},
+            "customJobs": _standard(self.custom_jobs) | {"cancel": ("POST", cancel, self.custom_jobs.cancel)},
             "models": {
                 "upload": ("POST", ":upload", models.upload),
                 "get": ("GET", "/{id:version}", models.get),
@@ -70,7 +70,7 @@ class Service:
                 "delete": ("DELETE", "/{id:id}", models.delete),
                 "deleteVersion": ("DELETE", "/{id:version}:deleteVersion", models.delete_version),
             },
-            "schedules": standard(self.schedules)
+            "schedules": _standard(self.schedules)
             | {
                 "patch": ("PATCH", "/{id:id}", self.schedules.patch),
                 "pause": ("POST", "/{id:id}:pause", self.schedules.pause),
@@ -85,7 +85,7 @@ class Service:
         }
 
 
-def standard(collection: Any) -> dict[str, tuple[str, str, Method]]:
+def _standard(collection: Any) -> dict[str, tuple[str, str, Method]]:
     """Return create, get, list and delete, which most collections have."""
     return {
         "create": ("POST", "", collection.create),

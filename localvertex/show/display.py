@@ -48,7 +48,7 @@ class Lines(Display):
         """Print a line for a step; for a dag only when it was not triggered or failed itself."""
         is_worth_a_line = task.is_step or task.state is State.NOT_TRIGGERED or (task.error and not task.children)
         if is_worth_a_line and task.path:
-            self._write(f"{task.title}: {describe(task)}")
+            self._write(f"{task.title}: {_describe(task)}")
 
     def warned(self, text: str) -> None:
         """Print one line."""
@@ -78,7 +78,7 @@ class Live(Display):
         """Print a finished step above the table, where it stays on the screen."""
         if task.state.is_final and task.is_step and task.path:
             with self._lock:
-                self._console.print(f"{task.title}: {describe(task)}", markup=False)
+                self._console.print(f"{task.title}: {_describe(task)}", markup=False)
 
     def warned(self, text: str) -> None:
         """Print it above the table."""
@@ -101,15 +101,15 @@ class Live(Display):
         tasks = self._root.walk()[1:] if self._root else []
         for task in [each for each in tasks if each.is_step and not each.state.is_final]:
             table.add_row(task.title, state_text(task.state), f"{task.seconds:.0f} s" if task.started_at else "")
-            line = last_line(task)
+            line = _last_line(task)
             if line:
                 table.add_row(Text(f"  {line}", style="dim"))
             for replica in (task.custom_job or {}).get("replicas", []) if task.state is State.RUNNING else []:
-                table.add_row(f"  {replica['name']}", replica_state(replica), replica_line(task, replica["name"]))
+                table.add_row(f"  {replica['name']}", replica_state(replica), _replica_line(task, replica["name"]))
         return table
 
 
-def describe(task: Task) -> str:
+def _describe(task: Task) -> str:
     """Describe a task's state: seconds, reason, retry."""
     if task.state is State.SKIPPED:
         return "SKIPPED, outputs taken from the cache"
@@ -126,12 +126,12 @@ def replica_state(replica: dict[str, Any]) -> str:
     return f"{step}, start {replica['num_starts']}" if replica["num_starts"] > 1 else step
 
 
-def replica_line(task: Task, name: str) -> Text:
+def _replica_line(task: Task, name: str) -> Text:
     """Return the last line of a replica's log."""
     return Text(logs.last_line(task.folder / f"{name}.log"), style="dim")
 
 
-def last_line(task: Task) -> str:
+def _last_line(task: Task) -> str:
     """Return the last line that a running task wrote, or what a pending one is waiting for."""
     if task.state is not State.RUNNING or task.log is None:
         return task.note

@@ -9,7 +9,7 @@ from typing import Any
 from localvertex.processes import logs
 from localvertex.state.task import State, Task
 
-NUM_LOG_LINES = 20
+_NUM_LOG_LINES = 20
 
 
 def of_run(root: Task) -> dict[str, str | None]:
@@ -33,4 +33,4 @@ def log_of(content: dict[str, Any], run_dir: Path) -> tuple[Path | None, list[st
     # The log of a custom job only names its replica; the replica's own log has the error.
     replicas = [each for each in sorted(log.parent.glob("workerpool*.log")) if each.stat().st_size]
     log = replicas[0] if replicas else log
-    return (log, logs.tail(log, NUM_LOG_LINES)) if log.is_file() else (None, [])
+    return (log, logs.tail(log, _NUM_LOG_LINES)) if log.is_file() else (None, [])

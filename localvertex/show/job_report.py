@@ -2,7 +2,7 @@
 
 from typing import Any
 
-MEANING = {
+_MEANING = {
     "productive": "training steps whose result is kept",
     "lost": "steps trained twice, and steps interrupted by a failure",
     "saving": "writing checkpoints",
@@ -18,10 +18,10 @@ MEANING = {
 def sections(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return one section for each custom job that has ended."""
     jobs = [task for task in tasks if (task.get("custom_job") or {}).get("goodput")]
-    return [section(task["title"], task["log"].rpartition("/")[0], task["custom_job"]) for task in jobs]
+    return [_section(task["title"], task["log"].rpartition("/")[0], task["custom_job"]) for task in jobs]
 
 
-def section(title: str, folder: str, job: dict[str, Any]) -> dict[str, Any]:
+def _section(title: str, folder: str, job: dict[str, Any]) -> dict[str, Any]:
     """Return what the template shows of a job; `folder` is the folder of its logs, relative to the page."""
     goodput = job["goodput"]
     total = goodput["total_seconds"]
@@ -36,20 +36,20 @@ def section(title: str, folder: str, job: dict[str, Any]) -> dict[str, Any]:
             {
                 **replica,
                 "log": f"{folder}/{replica['name']}.log",
-                "segments": bars(goodput["timeline"][replica["name"]], total),
+                "segments": _bars(goodput["timeline"][replica["name"]], total),
             }
             for replica in job["replicas"]
         ],
         "marks": [[time, text, round(time / total * 100, 2)] for time, text in goodput["marks"]],
         "legend": [
             {"kind": kind, "meaning": meaning, "seconds": seconds.get(kind, 0.0)}
-            for kind, meaning in MEANING.items()
+            for kind, meaning in _MEANING.items()
             if kind in used or seconds.get(kind)
         ],
     }
 
 
-def bars(segments: list[list[Any]], total: float) -> list[dict[str, Any]]:
+def _bars(segments: list[list[Any]], total: float) -> list[dict[str, Any]]:
     """Return the segments with their position in percent of the job."""
     return [
         {
@@ -73,13 +73,13 @@ def sentences(job: dict[str, Any]) -> list[str]:
     else:
         texts.append(
             f"Goodput {goodput['fraction']:.0%}: {goodput['seconds']['productive']:.1f} s of "
-            f"{goodput['total_seconds']:.1f} s were spent on the {counted(goodput['num_steps'], 'step')} that count."
+            f"{goodput['total_seconds']:.1f} s were spent on the {_counted(goodput['num_steps'], 'step')} that count."
         )
     if goodput["num_lost_steps"]:
-        texts.append(f"{counted(goodput['num_lost_steps'], 'step')} had to be repeated.")
+        texts.append(f"{_counted(goodput['num_lost_steps'], 'step')} had to be repeated.")
     if job["num_restarts"]:
         texts.append(
-            f"{counted(job['num_restarts'], 'restart')}, {job['num_preemptions']} of them after a preemption: "
+            f"{_counted(job['num_restarts'], 'restart')}, {job['num_preemptions']} of them after a preemption: "
             f"one failure per {goodput['mean_seconds_between_failures']:.1f} s."
         )
     if goodput["best_seconds_between_saves"] is not None:
@@ -92,6 +92,6 @@ def sentences(job: dict[str, Any]) -> list[str]:
     return texts
 
 
-def counted(number: int, noun: str) -> str:
+def _counted(number: int, noun: str) -> str:
     """Return `1 step`, `2 steps`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -12,7 +12,7 @@ from userinput import files
 
 FILE, TEMPLATE = "run.html", "run.html.j2"
 
-MAX_EMBEDDED_BYTES = 30 * 1024 * 1024
+_MAX_EMBEDDED_BYTES = 30 * 1024 * 1024
 """Limit for all embedded pages together; the rest are linked."""
 
 
@@ -21,11 +21,11 @@ def write(run_dir: Path, content: dict[str, Any]) -> Path:
     page = render(
         TEMPLATE,
         run=content,
-        steps=[step_row(task, content) for task in content["tasks"] if is_shown(task)],
+        steps=[_step_row(task, content) for task in content["tasks"] if _is_shown(task)],
         custom_jobs=job_report.sections(content["tasks"]),
-        pages=embedded_pages(run_dir, content["tasks"]),
-        failure=failed_step(run_dir, content),
-        models=[{**each, "link": link(run_dir, each["uri"])} for each in content["models"]],
+        pages=_embedded_pages(run_dir, content["tasks"]),
+        failure=_failed_step(run_dir, content),
+        models=[{**each, "link": _link(run_dir, each["uri"])} for each in content["models"]],
     )
     files.write_all({run_dir / FILE: page.encode(errors="replace")})
     return run_dir / FILE
@@ -41,39 +41,39 @@ def render(template: str, **values: Any) -> str:
     return environment.get_template(template).render(style=(folder / "run.css").read_text(), **values)
 
 
-def is_shown(task: dict[str, Any]) -> bool:
+def _is_shown(task: dict[str, Any]) -> bool:
     """Return whether a task has a row: steps, and dags that were not triggered."""
     return bool(task["kind"] == "step" or task["state"] == State.NOT_TRIGGERED)
 
 
-def step_row(task: dict[str, Any], content: dict[str, Any]) -> dict[str, Any]:
+def _step_row(task: dict[str, Any], content: dict[str, Any]) -> dict[str, Any]:
     """Return a task with its position on the timeline, in percent of the run."""
     total = max(content["seconds"], 0.001)
-    begin, start = moment(content["start_time"]), moment(task["start_time"])
+    begin, start = _moment(content["start_time"]), _moment(task["start_time"])
     left = (start - begin).total_seconds() / total * 100 if begin and start else 0.0
     width = task["seconds"] / total * 100 if start else 0.0
     return {**task, "left": round(min(left, 100), 2), "width": round(min(width, 100 - min(left, 100)), 2)}
 
 
-def moment(text: str | None) -> datetime | None:
+def _moment(text: str | None) -> datetime | None:
     """Parse a time of the record."""
     return datetime.fromisoformat(text) if text else None
 
 
-def embedded_pages(run_dir: Path, tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _embedded_pages(run_dir: Path, tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return every system.HTML artifact: its text, or only a link beyond the limit."""
-    left = MAX_EMBEDDED_BYTES
+    left = _MAX_EMBEDDED_BYTES
     pages = []
     for path, name, artifact in record.artifacts_of_type(tasks, "system.HTML"):
         file = Path(local_path(artifact["uri"]))
         size = file.stat().st_size if file.is_file() else None
         text = file.read_text(errors="replace") if size is not None and size <= left else None
         left -= size if text is not None and size is not None else 0
-        pages.append({"task": path, "name": name, "text": text, "link": link(run_dir, artifact["uri"])})
+        pages.append({"task": path, "name": name, "text": text, "link": _link(run_dir, artifact["uri"])})
     return pages
 
 
-def failed_step(run_dir: Path, content: dict[str, Any]) -> dict[str, Any] | None:
+def _failed_step(run_dir: Path, content: dict[str, Any]) -> dict[str, Any] | None:
     """Return the error of a run with the end of the log that explains it."""
     if not content["error"]:
         return None
@@ -81,7 +81,7 @@ def failed_step(run_dir: Path, content: dict[str, Any]) -> dict[str, Any] | None
     return {"text": content["error"], "lines": lines, "log": str(log.relative_to(run_dir)) if log else None}
 
 
-def link(run_dir: Path, uri: str) -> str:
+def _link(run_dir: Path, uri: str) -> str:
     """Return a link that works from the run's folder, relative for files inside it."""
     path = Path(uri)
     if "://" in uri or not path.is_absolute():

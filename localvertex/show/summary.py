@@ -12,7 +12,7 @@ from localvertex.show import failure
 from localvertex.show.job_report import sentences
 from localvertex.state.task import State
 
-COLOURS = {
+_COLOURS = {
     State.SUCCEEDED: "green",
     State.SKIPPED: "cyan",
     State.FAILED: "bold red",
@@ -23,21 +23,21 @@ COLOURS = {
 }
 
 
-def console() -> Console:
+def _console() -> Console:
     """Return standard output; without a terminal, wide enough not to break paths."""
     return Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 200)
 
 
 def state_text(state: str, note: str | None = None) -> Text:
     """Return a state in its colour."""
-    return Text(state + (f" ({note})" if note else ""), style=COLOURS.get(State(state), ""))
+    return Text(state + (f" ({note})" if note else ""), style=_COLOURS.get(State(state), ""))
 
 
 def show(content: dict[str, Any]) -> None:
     """Print the summary of a record."""
-    out = console()
+    out = _console()
     run_dir = Path(content["work_dir"]) / content["run_id"]
-    out.print(table_of_steps(content))
+    out.print(_table_of_steps(content))
     for task in content["tasks"]:
         # Runs of an earlier version do not have this field.
         if (task.get("custom_job") or {}).get("goodput"):
@@ -49,16 +49,16 @@ def show(content: dict[str, Any]) -> None:
             markup=False,
         )
     for model in content["models"]:
-        out.print(f"  model: {location_of_model(content, model)}", markup=False)
+        out.print(f"  model: {_location_of_model(content, model)}", markup=False)
     if content["state"] == State.FAILED:
-        show_failure(content, run_dir, out)
+        _show_failure(content, run_dir, out)
     text = f"{content['run_id']}: {content['state']} after {content['seconds']:.1f} s"
-    out.print(Text(text, style=COLOURS[State(content["state"])]))
+    out.print(Text(text, style=_COLOURS[State(content["state"])]))
     if (run_dir / "run.html").is_file():
         out.print(f"report: {run_dir / 'run.html'}", markup=False)
 
 
-def location_of_model(content: dict[str, Any], model: dict[str, Any]) -> str:
+def _location_of_model(content: dict[str, Any], model: dict[str, Any]) -> str:
     """Return the URI of a model, for a registered one the resource name and its folder in the local registry."""
     if not model["resource_name"]:
         return str(model["uri"])
@@ -67,7 +67,7 @@ def location_of_model(content: dict[str, Any], model: dict[str, Any]) -> str:
     return f"{model['resource_name']} ({folder})" if folder.is_dir() else str(model["resource_name"])
 
 
-def table_of_steps(content: dict[str, Any]) -> Table:
+def _table_of_steps(content: dict[str, Any]) -> Table:
     """Return the table of steps, and of dags that were not triggered, with state and seconds."""
     table = Table(box=None, pad_edge=False)
     table.add_column("step")
@@ -83,7 +83,7 @@ def table_of_steps(content: dict[str, Any]) -> Table:
     return table
 
 
-def show_failure(content: dict[str, Any], run_dir: Path, out: Console) -> None:
+def _show_failure(content: dict[str, Any], run_dir: Path, out: Console) -> None:
     """Print the error of the failed task, the end of its log, and the path of the log."""
     out.print(Text(f"failed: {content['error']}", style="bold red"))
     log, lines = failure.log_of(content, run_dir)
@@ -110,4 +110,4 @@ def table_of_runs(records: list[dict[str, Any]]) -> None:
             started,
             content["pipeline_name"],
         )
-    console().print(table)
+    _console().print(table)

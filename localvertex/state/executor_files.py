@@ -24,7 +24,7 @@ def prepare(component: Component, inputs: Values, folder: Path, artifact_parent:
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name in [*component.output_artifacts, *component.output_parameters, OUTPUT]:
-        remove(folder / name)
+        _remove(folder / name)
     executor_input = {
         "inputs": {
             "parameterValues": inputs.parameters,
@@ -33,7 +33,7 @@ def prepare(component: Component, inputs: Values, folder: Path, artifact_parent:
         "outputs": {
             "parameters": {name: {"outputFile": str(folder / name)} for name in component.output_parameters},
             "artifacts": {
-                name: {"artifacts": [new_artifact(artifact.type, folder / name, artifact_parent)]}
+                name: {"artifacts": [_new_artifact(artifact.type, folder / name, artifact_parent)]}
                 for name, artifact in component.output_artifacts.items()
             },
             "outputFile": str(folder / OUTPUT),
@@ -43,12 +43,12 @@ def prepare(component: Component, inputs: Values, folder: Path, artifact_parent:
     return executor_input
 
 
-def new_artifact(kind: dict[str, str], path: Path, parent: str) -> Artifact:
+def _new_artifact(kind: dict[str, str], path: Path, parent: str) -> Artifact:
     """Return an artifact that does not exist yet; its name is its identity, as in Vertex ML Metadata."""
     return {"name": f"{parent}/artifacts/{uuid4().int >> 66}", "type": kind, "uri": str(path), "metadata": {}}
 
 
-def remove(path: Path) -> None:
+def _remove(path: Path) -> None:
     """Remove a file or a folder, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
@@ -62,12 +62,12 @@ def read_outputs(component: Component, executor_input: dict[str, Any]) -> Values
     Raises:
         TaskFailed: An output is missing or of the wrong type, or the file is broken.
     """
-    written = read_output_file(Path(executor_input["outputs"]["outputFile"]))
+    written = _read_output_file(Path(executor_input["outputs"]["outputFile"]))
     values = Values()
     for name, declared in component.output_parameters.items():
         path = Path(executor_input["outputs"]["parameters"][name]["outputFile"])
         # As in the service, a file at the parameter's own path takes precedence over the executor output.
-        value = read_parameter_file(path, name, declared.type) if path.is_file() else written[0].get(name)
+        value = _read_parameter_file(path, name, declared.type) if path.is_file() else written[0].get(name)
         if value is None:
             if declared.is_optional:
                 continue
@@ -78,12 +78,12 @@ def read_outputs(component: Component, executor_input: dict[str, Any]) -> Values
             raise TaskFailed(f"output parameter {name!r}: expected {declared.type}, {error}") from None
     for name in component.output_artifacts:
         planned = executor_input["outputs"]["artifacts"][name]["artifacts"]
-        bring_from_custom_path(planned[0], written[1].get(name), Path(executor_input["outputs"]["outputFile"]).parent)
-        values.artifacts[name] = merge_artifacts(planned, written[1].get(name))
+        _bring_from_custom_path(planned[0], written[1].get(name), Path(executor_input["outputs"]["outputFile"]).parent)
+        values.artifacts[name] = _merge_artifacts(planned, written[1].get(name))
     return values
 
 
-def read_output_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read_output_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return parameters and artifacts of an executor output; both empty when the step wrote none."""
     if not path.is_file():
         return {}, {}
@@ -95,7 +95,7 @@ def read_output_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise TaskFailed(f"the step wrote a broken {path.name}: {error}") from None
 
 
-def read_parameter_file(path: Path, name: str, kind: ParameterType) -> Any:
+def _read_parameter_file(path: Path, name: str, kind: ParameterType) -> Any:
     """Read an output parameter from its own file (OutputPath): text for STRING, else JSON."""
     text = path.read_text()
     if kind is ParameterType.STRING:
@@ -106,7 +106,7 @@ def read_parameter_file(path: Path, name: str, kind: ParameterType) -> Any:
         raise TaskFailed(f"output parameter {name!r}: expected {kind}, {error}") from None
 
 
-def bring_from_custom_path(planned: Artifact, written: Any, folder: Path) -> None:
+def _bring_from_custom_path(planned: Artifact, written: Any, folder: Path) -> None:
     """Move an artifact that the step wrote elsewhere (`artifact.custom_path`) to its URI, as the launcher would.
 
     Raises:
@@ -119,11 +119,11 @@ def bring_from_custom_path(planned: Artifact, written: Any, folder: Path) -> Non
     source = folder / str(custom)
     if not source.exists():
         raise TaskFailed(f"the artifact's custom_path {custom!r} does not exist")
-    remove(Path(planned["uri"]))
+    _remove(Path(planned["uri"]))
     shutil.move(source, planned["uri"])
 
 
-def merge_artifacts(planned: list[Artifact], written: Any) -> list[Artifact]:
+def _merge_artifacts(planned: list[Artifact], written: Any) -> list[Artifact]:
     """Return the artifacts with what the step wrote; missing names, types and URIs are as planned."""
     if not isinstance(written, dict) or not written.get("artifacts"):
         return planned

@@ -7,7 +7,7 @@ from typing import Any
 from localvertex.state import record
 from localvertex.state.task import State, Task, Values
 
-NOTE = "finished before the run was resumed"
+_NOTE = "finished before the run was resumed"
 
 
 class FinishedSteps:
@@ -25,7 +25,7 @@ class FinishedSteps:
         its inputs have changed.
         """
         entry = self._entries.get(task.label)
-        if entry is None or not is_undisturbed(task, upstream):
+        if entry is None or not _is_undisturbed(task, upstream):
             return False
         if entry["inputs"] != json.loads(json.dumps(record.of_values(task.inputs), default=str)):
             return False
@@ -35,19 +35,19 @@ class FinishedSteps:
         task.started_at, task.ended_at = record.seconds_of(entry["start_time"]), record.seconds_of(entry["end_time"])
         task.log = self._run_dir / entry["log"] if entry["log"] else None
         task.custom_job = entry.get("custom_job")
-        task.state, task.note, task.is_restored = State(entry["state"]), NOTE, True
+        task.state, task.note, task.is_restored = State(entry["state"]), _NOTE, True
         return True
 
 
-def is_undisturbed(task: Task, upstream: list[Task]) -> bool:
+def _is_undisturbed(task: Task, upstream: list[Task]) -> bool:
     """Return whether no upstream task, in this dag or in the surrounding ones, has run since the resume."""
-    if not all(was_restored(each) for each in upstream):
+    if not all(_was_restored(each) for each in upstream):
         return False
-    return task.parent is None or is_undisturbed(task.parent, task.parent.upstream)
+    return task.parent is None or _is_undisturbed(task.parent, task.parent.upstream)
 
 
-def was_restored(task: Task) -> bool:
+def _was_restored(task: Task) -> bool:
     """Return whether a final task and all tasks below it are unchanged since the resume."""
     if task.is_step:
         return task.is_restored or task.state is State.NOT_TRIGGERED
-    return all(was_restored(child) for child in task.children.values())
+    return all(_was_restored(child) for child in task.children.values())

@@ -17,7 +17,7 @@ PRIVATE = ".localvertex"
 
 FORMAT = 1
 
-FIELDS: dict[str, type | tuple[type, ...]] = {
+_FIELDS: dict[str, type | tuple[type, ...]] = {
     "run_id": str,
     "state": str,
     "create_time": str,
@@ -48,7 +48,7 @@ def seconds_of(text: str | None) -> float | None:
     return datetime.fromisoformat(text).timestamp() if text else None
 
 
-def of_task(task: Task, run_dir: Path) -> dict[str, Any]:
+def _of_task(task: Task, run_dir: Path) -> dict[str, Any]:
     """Return the entry of one task; `log` is relative to the run's folder."""
     if task.final_entry is not None:
         return task.final_entry
@@ -86,7 +86,7 @@ def of_values(values: Values) -> dict[str, Any]:
 
 def summary(root: Task, run_dir: Path) -> dict[str, Any]:
     """Return the part of the record that changes: state, times, tasks, results."""
-    tasks = [of_task(task, run_dir) for task in root.walk()[1:]]
+    tasks = [_of_task(task, run_dir) for task in root.walk()[1:]]
     return {
         "state": str(root.state),
         "start_time": timestamp(root.started_at),
@@ -150,7 +150,7 @@ def read(run_dir: Path) -> dict[str, Any]:
     content = json.loads((run_dir / FILE).read_text())
     if not isinstance(content, dict):
         raise ValueError(f"expected an object, found {type(content).__name__}")
-    for name, kind in FIELDS.items():
+    for name, kind in _FIELDS.items():
         if not isinstance(content.get(name), kind):
             raise ValueError(f"the field {name!r} is missing or of the wrong type")
     if content["state"] not in set(State):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-RESOURCE = re.compile(r"(?:.*/)?models/(?P<id>[A-Za-z0-9_-]+)(?:@(?P<version>[A-Za-z0-9_-]+))?")
+_RESOURCE = re.compile(r"(?:.*/)?models/(?P<id>[A-Za-z0-9_-]+)(?:@(?P<version>[A-Za-z0-9_-]+))?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ def add(work_dir: Path, model: dict[str, Any], parent: str = "") -> Version:
     if not isinstance(name, str) or not name:
         raise ValueError("display_name is empty")
     models = work_dir / "models"
-    return add_version(work_dir, id_of_parent(models, parent) if parent else id_of_name(name), model)
+    return add_version(work_dir, _id_of_parent(models, parent) if parent else _id_of_name(name), model)
 
 
 def add_version(work_dir: Path, model_id: str, model: dict[str, Any]) -> Version:
@@ -44,11 +44,11 @@ def add_version(work_dir: Path, model_id: str, model: dict[str, Any]) -> Version
     folder.mkdir(parents=True, exist_ok=True)
     while True:
         number = max((int(each.name) for each in folder.iterdir() if each.name.isdigit()), default=0) + 1
-        if commit(folder, number, {"model_id": model_id, "version": number, **model}):
+        if _commit(folder, number, {"model_id": model_id, "version": number, **model}):
             return Version(model_id=model_id, number=number, folder=folder / str(number))
 
 
-def commit(folder: Path, number: int, content: dict[str, Any]) -> bool:
+def _commit(folder: Path, number: int, content: dict[str, Any]) -> bool:
     """Make a version visible by one rename; return false when another process took the number."""
     staged = Path(tempfile.mkdtemp(prefix=".staged-", dir=folder))
     stamped = content | {"create_time": datetime.now(UTC).isoformat(timespec="seconds")}
@@ -63,15 +63,15 @@ def commit(folder: Path, number: int, content: dict[str, Any]) -> bool:
     return True
 
 
-def id_of_name(display_name: str) -> str:
+def _id_of_name(display_name: str) -> str:
     """Return a readable id, different for different display names."""
     readable = re.sub(r"[^a-z0-9]+", "-", display_name.lower()).strip("-")[:40] or "model"
     return readable if readable == display_name else f"{readable}-{crc32(display_name.encode()):08x}"
 
 
-def id_of_parent(models: Path, parent: str) -> str:
+def _id_of_parent(models: Path, parent: str) -> str:
     """Return the id in a resource name `projects/.../models/ID[@VERSION]`."""
-    match = RESOURCE.fullmatch(parent)
+    match = _RESOURCE.fullmatch(parent)
     if not match or not (models / match["id"]).is_dir():
         raise ValueError(f"the parent model {parent!r} is not in {models}")
     return match["id"]
@@ -79,7 +79,7 @@ def id_of_parent(models: Path, parent: str) -> str:
 
 def exists(work_dir: Path, resource_name: str) -> bool:
     """Return whether the version with this resource name exists."""
-    match = RESOURCE.fullmatch(resource_name)
+    match = _RESOURCE.fullmatch(resource_name)
     return (
         match is not None and (work_dir / "models" / match["id"] / (match["version"] or "1") / "model.json").is_file()
     )

@@ -21,7 +21,7 @@ RUN_ID = re.compile(r"[a-z][a-z0-9-]{0,127}")
 RESERVED = ("models", "training", "api", "buckets")
 """Folders of the work directory that are not runs."""
 
-LOCK_POLL_SECONDS = 0.05
+_LOCK_POLL_SECONDS = 0.05
 
 MARGIN_SECONDS = 10.0
 """Time beyond the grace time for the supervisors of a killed run to end their processes."""
@@ -124,6 +124,6 @@ def hold_when_free(run_dir: Path, *, timeout_seconds: float) -> IO[str]:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise UserError(f"{run_dir.name} is still running; stop it first") from None
-            time.sleep(LOCK_POLL_SECONDS)
+            time.sleep(_LOCK_POLL_SECONDS)
         except OSError as error:
             raise UserError(f"cannot use {run_dir}: {error.strerror}") from None

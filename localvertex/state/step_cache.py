@@ -40,15 +40,15 @@ def key_of(pipeline_name: str, component: Component, container: Container, input
 def look_up(work_dir: Path, key: str) -> Values | None:
     """Return the outputs under a key; None when there are none, or when one of their artifacts is missing."""
     try:
-        content = json.loads(entry(work_dir, key).read_text())
+        content = json.loads(_entry(work_dir, key).read_text())
         values = Values(parameters=content["parameters"], artifacts=content["artifacts"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     artifacts = [artifact for each in values.artifacts.values() for artifact in each]
-    return values if all(is_there(work_dir, artifact) for artifact in artifacts) else None
+    return values if all(_is_there(work_dir, artifact) for artifact in artifacts) else None
 
 
-def is_there(work_dir: Path, artifact: Artifact) -> bool:
+def _is_there(work_dir: Path, artifact: Artifact) -> bool:
     """Return whether an artifact still exists: a local path, or a version in the local registry."""
     if artifact["type"].get("schemaTitle") == "google.VertexModel":
         return registry.exists(work_dir, str(artifact.get("metadata", {}).get("resourceName", "")))
@@ -57,12 +57,12 @@ def is_there(work_dir: Path, artifact: Artifact) -> bool:
 
 def keep(work_dir: Path, key: str, outputs: Values, origin: str) -> None:
     """Store the outputs of a step that succeeded; `origin` names its run and task."""
-    path = entry(work_dir, key)
+    path = _entry(work_dir, key)
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"origin": origin, "parameters": outputs.parameters, "artifacts": outputs.artifacts}
     files.write_text(path, json.dumps(content, indent=1))
 
 
-def entry(work_dir: Path, key: str) -> Path:
+def _entry(work_dir: Path, key: str) -> Path:
     """Return the file of a key."""
     return work_dir / ".localvertex" / "cache" / f"{key}.json"

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from compiled.spec import Component, TaskSpec
 
-GENERATED_GROUP = re.compile(r"(exit-handler|condition|condition-branches|for-loop)-\d+")
+_GENERATED_GROUP = re.compile(r"(exit-handler|condition|condition-branches|for-loop)-\d+")
 """How kfp's compiler names the dags of dsl.ExitHandler, dsl.If, dsl.Elif, dsl.Else and dsl.ParallelFor."""
 
 Artifact = dict[str, Any]
@@ -94,7 +94,7 @@ class Task:
     @property
     def title(self) -> str:
         """Return the path for display: display names, without the groups that kfp names."""
-        own = [name for name in self.path[:-1] if not GENERATED_GROUP.fullmatch(name)]
+        own = [name for name in self.path[:-1] if not _GENERATED_GROUP.fullmatch(name)]
         return "/".join([*own, self.spec.display_name if self.iteration is None else self.name])
 
     @property

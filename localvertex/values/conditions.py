@@ -6,13 +6,25 @@ from typing import Any
 
 import cel
 
-FUNCTIONS = {"int", "double", "uint", "string", "bool", "size", "contains", "startsWith", "endsWith", "matches", "type"}
+_FUNCTIONS = {
+    "int",
+    "double",
+    "uint",
+    "string",
+    "bool",
+    "size",
+    "contains",
+    "startsWith",
+    "endsWith",
+    "matches",
+    "type",
+}
 """Named functions that a condition may call; the compiler names operators like `_==_` or `@in`."""
 
-MAX_CHARACTERS = 4096
+_MAX_CHARACTERS = 4096
 """kfp's expressions are below 500. The library recurses without limit along chains of names and operators."""
 
-REFERENCE = re.compile(r"inputs\.parameter_values\[(['\"])(.*?)\1\]")
+_REFERENCE = re.compile(r"inputs\.parameter_values\[(['\"])(.*?)\1\]")
 
 
 class ConditionError(Exception):
@@ -25,12 +37,12 @@ def check(expression: str, *, variables: set[str], functions: set[str]) -> None:
     Raises:
         ConditionError: It is not CEL, or it uses a name that does not exist.
     """
-    if len(expression) > MAX_CHARACTERS:
-        raise ConditionError(f"is longer than {MAX_CHARACTERS} characters")
+    if len(expression) > _MAX_CHARACTERS:
+        raise ConditionError(f"is longer than {_MAX_CHARACTERS} characters")
     try:
         references = cel.compile(expression).references()
     except (ValueError, RuntimeError, TypeError) as error:
-        raise ConditionError(f"is not valid CEL: {one_line(error)}") from None
+        raise ConditionError(f"is not valid CEL: {_one_line(error)}") from None
     unknown = [name for name in references["variables"] if name not in variables]
     unknown += [name for name in references["functions"] if name.isidentifier() and name not in functions]
     if unknown:
@@ -43,8 +55,8 @@ def check_condition(expression: str, inputs: set[str]) -> None:
     Raises:
         ConditionError: See `check`; or it refers to an input that the task does not have.
     """
-    check(expression, variables={"inputs"}, functions=FUNCTIONS)
-    for _, name in REFERENCE.findall(expression):
+    check(expression, variables={"inputs"}, functions=_FUNCTIONS)
+    for _, name in _REFERENCE.findall(expression):
         if name not in inputs:
             raise ConditionError(f"refers to the input {name!r}, which the task does not have")
 
@@ -55,7 +67,7 @@ def check_selector(expression: str) -> None:
     Raises:
         ConditionError: See `check`.
     """
-    check(expression, variables={"string_value"}, functions={*FUNCTIONS, "parseJson"})
+    check(expression, variables={"string_value"}, functions={*_FUNCTIONS, "parseJson"})
 
 
 def holds(expression: str, parameters: dict[str, Any]) -> bool:
@@ -86,10 +98,10 @@ def evaluate(expression: str, context: cel.Context) -> Any:
     try:
         return cel.compile(expression).execute(context)
     except (ValueError, RuntimeError, TypeError, KeyError) as error:
-        raise ConditionError(f"cannot be evaluated: {one_line(error)}") from None
+        raise ConditionError(f"cannot be evaluated: {_one_line(error)}") from None
 
 
-def one_line(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
     """Return the text of a library error without line breaks, 200 characters at most."""
     text = " ".join(str(error).split())
     return text if len(text) <= 200 else text[:197] + "..."

@@ -12,11 +12,11 @@ from typing import Any
 
 from compiled.payload import PLACEHOLDER, pieces
 
-KEYED = re.compile(
+_KEYED = re.compile(
     r"""\.(?P<side>inputs|outputs)\.(?P<kind>parameters|artifacts)\[(?P<quote>['"])(?P<name>.*?)(?P=quote)\]"""
     r"""(?P<rest>(?:\.[A-Za-z_]+|\[(?:['"].*?['"])\])*)"""
 )
-ESCAPE = re.compile(r"\.json_escape\[([01])\]$")
+_ESCAPE = re.compile(r"\.json_escape\[([01])\]$")
 
 JOB_FIELDS = (
     "pipeline_root",
@@ -32,8 +32,8 @@ JOB_FIELDS = (
     "pipeline_persistent_resource_id",
     "pipeline_encryption_key_name",
 )
-TASK_FIELDS = ("pipeline_task_name", "pipeline_task_uuid")
-OUTPUT_FILES = ("outputs.output_file", "outputMetadataUri")
+_TASK_FIELDS = ("pipeline_task_name", "pipeline_task_uuid")
+_OUTPUT_FILES = ("outputs.output_file", "outputMetadataUri")
 
 
 class Unresolvable(Exception):
@@ -57,7 +57,7 @@ def resolve_text(template: str, scope: Scope) -> str:
     Raises:
         Unresolvable: A placeholder has no value.
     """
-    return PLACEHOLDER.sub(lambda match: as_text(value_of(match[1], scope)), template)
+    return PLACEHOLDER.sub(lambda match: as_text(_value_of(match[1], scope)), template)
 
 
 def resolve_json_template(template: str, scope: Scope, on_escape: Callable[[str], None] = lambda _: None) -> str:
@@ -71,8 +71,8 @@ def resolve_json_template(template: str, scope: Scope, on_escape: Callable[[str]
         parts.append(literal)
         if placeholder is None:
             continue
-        text = as_text(value_of(placeholder, scope))
-        if is_in_string and not ESCAPE.search(placeholder):
+        text = as_text(_value_of(placeholder, scope))
+        if is_in_string and not _ESCAPE.search(placeholder):
             escaped = json.dumps(text, ensure_ascii=False)[1:-1]
             # A line feed is accepted: the launchers parse with `strict=False`.
             if escaped.replace("\\n", "\n") != text:
@@ -89,7 +89,7 @@ def resolve_structure(value: Any, scope: Scope, *, is_final: bool = True) -> Any
     a custom job has them in its worker pools, for the job's own command.
     """
     if isinstance(value, str):
-        return PLACEHOLDER.sub(lambda match: late_or_text(match, scope, is_final), value)
+        return PLACEHOLDER.sub(lambda match: _late_or_text(match, scope, is_final), value)
     if isinstance(value, list):
         return [resolve_structure(item, scope, is_final=is_final) for item in value]
     if isinstance(value, dict):
@@ -100,20 +100,20 @@ def resolve_structure(value: Any, scope: Scope, *, is_final: bool = True) -> Any
     return value
 
 
-def late_or_text(match: re.Match[str], scope: Scope, is_final: bool) -> str:
+def _late_or_text(match: re.Match[str], scope: Scope, is_final: bool) -> str:
     """Return the value of one placeholder of a structure; the placeholder itself when it is resolved later."""
-    body = ESCAPE.sub("", match[1])
+    body = _ESCAPE.sub("", match[1])
     if not is_final and (body == "" or body != match[1] or body.startswith(".output")):
         return match[0]
     # In a structure the text is already a JSON string; json.dumps does the escaping of `json_escape`.
-    return as_text(value_of(body, scope))
+    return as_text(_value_of(body, scope))
 
 
-def value_of(body: str, scope: Scope) -> Any:
+def _value_of(body: str, scope: Scope) -> Any:
     """Return the value of the placeholder `{{$<body>}}`."""
-    escape = ESCAPE.search(body)
+    escape = _ESCAPE.search(body)
     if escape:
-        text = as_text(value_of(body[: escape.start()], scope))
+        text = as_text(_value_of(body[: escape.start()], scope))
         return json.dumps(text, ensure_ascii=False)[1:-1] if escape[1] == "1" else text
     if body == "":
         return scope.executor_input
@@ -122,20 +122,20 @@ def value_of(body: str, scope: Scope) -> Any:
         return scope.job[name]
     if name in scope.task:
         return scope.task[name]
-    if name in OUTPUT_FILES:
+    if name in _OUTPUT_FILES:
         return scope.executor_input["outputs"]["outputFile"]
-    keyed = KEYED.fullmatch(body)
+    keyed = _KEYED.fullmatch(body)
     if not keyed:
         raise Unresolvable(f"the placeholder {{{{${body}}}}} is unknown")
-    return keyed_value(keyed, scope.executor_input)
+    return _keyed_value(keyed, scope.executor_input)
 
 
-def keyed_value(match: re.Match[str], executor_input: dict[str, Any]) -> Any:
+def _keyed_value(match: re.Match[str], executor_input: dict[str, Any]) -> Any:
     """Return the value of an `inputs` or `outputs` placeholder."""
     side, kind, name, rest = match["side"], match["kind"], match["name"], match["rest"]
     here = executor_input.get(side, {})
     if kind == "artifacts":
-        return artifact_value(here.get("artifacts", {}).get(name, {}).get("artifacts", []), name, rest)
+        return _artifact_value(here.get("artifacts", {}).get(name, {}).get("artifacts", []), name, rest)
     if side == "outputs":
         if name not in here.get("parameters", {}) or rest != ".output_file":
             raise Unresolvable(f"the placeholder {{{{${match[0]}}}}} does not name a declared output")
@@ -143,7 +143,7 @@ def keyed_value(match: re.Match[str], executor_input: dict[str, Any]) -> Any:
     return here.get("parameterValues", {}).get(name)
 
 
-def artifact_value(artifacts: list[dict[str, Any]], name: str, rest: str) -> Any:
+def _artifact_value(artifacts: list[dict[str, Any]], name: str, rest: str) -> Any:
     """Return `uri`, `path`, `name`, `metadata` or one key of `metadata` of an artifact; by default the whole list."""
     if not artifacts:
         raise Unresolvable(f"a placeholder needs the artifact {name!r}, which is missing")
@@ -178,9 +178,9 @@ def unknown_placeholders(text: str) -> list[str]:
     """Return the placeholders of a template that this module does not know, for the check before a run."""
     unknown = []
     for match in PLACEHOLDER.finditer(text):
-        body = ESCAPE.sub("", match[1])
+        body = _ESCAPE.sub("", match[1])
         name = body.removeprefix(".")
-        is_known = body == "" or name in (*JOB_FIELDS, *TASK_FIELDS, *OUTPUT_FILES) or KEYED.fullmatch(body)
+        is_known = body == "" or name in (*JOB_FIELDS, *_TASK_FIELDS, *_OUTPUT_FILES) or _KEYED.fullmatch(body)
         if not is_known:
             unknown.append(match[0])
     return unknown

@@ -14,8 +14,8 @@ from trainer.checkpoints import checkpoints, identity
 from trainer.checkpoints.checkpoints import Best
 from trainer.files import event_log, storage
 
-EVALUATION_FILE = "evaluation.json"
-REGISTRATION_FILE = "registration.json"
+_EVALUATION_FILE = "evaluation.json"
+_REGISTRATION_FILE = "registration.json"
 
 
 def write_result(
@@ -55,7 +55,7 @@ def write_result(
 def note_evaluation(checkpoint_directory: str, *, step: int, accuracy: float) -> None:
     """Record the accuracy on the test split, 0 to 1, of the checkpoint of a step."""
     content = {"checkpoint_sha256": _digest(checkpoint_directory, step), "step": step, "accuracy": accuracy}
-    storage.write_json(storage.join(checkpoint_directory, EVALUATION_FILE), content)
+    storage.write_json(storage.join(checkpoint_directory, _EVALUATION_FILE), content)
 
 
 def note_registration(checkpoint_directory: str, *, model_name: str, serving_image: str, resource_name: str) -> None:
@@ -73,7 +73,7 @@ def note_registration(checkpoint_directory: str, *, model_name: str, serving_ima
         "serving_image": serving_image,
         "resource_name": resource_name,
     }
-    storage.write_json(storage.join(checkpoint_directory, REGISTRATION_FILE), content)
+    storage.write_json(storage.join(checkpoint_directory, _REGISTRATION_FILE), content)
 
 
 def conclusion(
@@ -89,10 +89,10 @@ def conclusion(
         region: Region of the registry, such as us-central1.
     """
     digest = _digest(checkpoint_directory, checkpoints.best_step(checkpoint_directory))
-    evaluation = _read(checkpoint_directory, EVALUATION_FILE, digest)
+    evaluation = _read(checkpoint_directory, _EVALUATION_FILE, digest)
     if not isinstance(accuracy := evaluation.get("accuracy"), float):
         return ""
-    registration = _read(checkpoint_directory, REGISTRATION_FILE, digest)
+    registration = _read(checkpoint_directory, _REGISTRATION_FILE, digest)
     is_same = (registration.get("model_name"), registration.get("serving_image")) == (model_name, serving_image)
     name = str(registration.get("resource_name"))
     if is_same and f"/locations/{region}/" in name:

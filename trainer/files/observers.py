@@ -91,7 +91,7 @@ class PlainLines:
             if self._clock() - self._last_steps_line < _SECONDS_BETWEEN_LINES:
                 return
             self._last_steps_line = self._clock()
-        if line := describe(event, fields):
+        if line := _describe(event, fields):
             print(line, flush=True)
 
 
@@ -119,7 +119,7 @@ class ProgressBar:
         if event == "steps":
             rate = f"{fields['images_per_second']:,.0f} img/s  loss {fields['loss']:.4f}"
             self._progress.update(self._task, completed=fields["last_step"], rate=rate)
-        elif line := describe(event, fields):
+        elif line := _describe(event, fields):
             self._progress.console.print(line, markup=False, highlight=False)
         if event == "restore":
             self._progress.update(self._task, completed=fields["step"])
@@ -127,7 +127,7 @@ class ProgressBar:
             self._progress.stop()
 
 
-def describe(event: str, fields: dict[str, Any]) -> str:
+def _describe(event: str, fields: dict[str, Any]) -> str:
     """Return the event in words, or an empty text for events that only programs need."""
     if event == "start":
         length = f"{fields['num_steps']} steps ({fields['steps_per_epoch']} per epoch)"

@@ -14,7 +14,7 @@ from userinput.errors import UserError
 
 MADE_FOR = "3.15"
 """Version of Keras whose private parts are used here; pyproject.toml pins the same."""
-SEED_STATE = "seed_generator_state"
+_SEED_STATE = "seed_generator_state"
 """Name that Keras gives the state variable of a seed generator."""
 _SMALLEST_EPSILON = 1.001e-5
 """Smallest epsilon that cuDNN accepts (CUDNN_BN_MIN_EPSILON)."""
@@ -136,4 +136,4 @@ def is_seed(variable: keras.Variable) -> bool:
 
     Relies on: the name and the layout of that state.
     """
-    return bool(variable.name == SEED_STATE)
+    return bool(variable.name == _SEED_STATE)

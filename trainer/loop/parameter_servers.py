@@ -22,7 +22,7 @@ from trainer.loop import loop
 from trainer.loop.training import Training
 from userinput.errors import UserError
 
-MAX_SPLIT_BYTES = 2**30
+_MAX_SPLIT_BYTES = 2**30
 """Each worker gets the whole training split in one message, and messages are limited to 2 GiB."""
 _POLL_SECONDS = 2.0
 
@@ -89,10 +89,10 @@ class AsynchronousLearner(Learner):
                 "the training split does not fit into the chief's memory, which parameter servers require;"
                 " train without them (worker pool 2), or use a machine with more memory"
             )
-        if num_bytes > MAX_SPLIT_BYTES:
+        if num_bytes > _MAX_SPLIT_BYTES:
             raise UserError(
                 f"the training split has {num_bytes / 2**30:.1f} GiB in memory, but parameter servers support at most"
-                f" {MAX_SPLIT_BYTES / 2**30:g}; train without them (worker pool 2)"
+                f" {_MAX_SPLIT_BYTES / 2**30:g}; train without them (worker pool 2)"
             )
         self._examples, self._sampler = examples, sampler
 

@@ -23,20 +23,20 @@ class Action(StrEnum):
     """The machine announces its maintenance, and is lost when that begins."""
 
 
-DEFAULT_GRACE_SECONDS = {Action.SIGTERM: 30.0, Action.PREEMPT: 30.0, Action.MAINTENANCE: 60.0}
+_DEFAULT_GRACE_SECONDS = {Action.SIGTERM: 30.0, Action.PREEMPT: 30.0, Action.MAINTENANCE: 60.0}
 """Compute Engine gives 30 seconds before a Spot machine is preempted, and 60 before maintenance (GPU machines: 1 h)."""
 
-GRAMMAR = (
+_GRAMMAR = (
     "ACTION REPLICA WHEN [grace 30s]; ACTION is SIGKILL, SIGTERM, SIGSTOP, preempt or maintenance notice; REPLICA is "
     "like workerpool1-0, or all; WHEN is at step 30, at 50%, at 20s or every 45s"
 )
 
-NUMBER = r"(\d{1,9}(?:\.\d{1,3})?)"
-FAULT = re.compile(
+_NUMBER = r"(\d{1,9}(?:\.\d{1,3})?)"
+_FAULT = re.compile(
     rf"(?P<action>{'|'.join(Action)})\s+(?P<target>all|workerpool[0-3]-\d{{1,4}})\s+"
-    rf"(?:at\s+step\s+(?P<step>\d{{1,12}})|at\s+{NUMBER.replace('(', '(?P<percent>', 1)}\s*%"
-    rf"|at\s+{NUMBER.replace('(', '(?P<seconds>', 1)}\s*s|every\s+{NUMBER.replace('(', '(?P<every>', 1)}\s*s)"
-    rf"(?:\s+grace\s+{NUMBER.replace('(', '(?P<grace>', 1)}\s*s)?",
+    rf"(?:at\s+step\s+(?P<step>\d{{1,12}})|at\s+{_NUMBER.replace('(', '(?P<percent>', 1)}\s*%"
+    rf"|at\s+{_NUMBER.replace('(', '(?P<seconds>', 1)}\s*s|every\s+{_NUMBER.replace('(', '(?P<every>', 1)}\s*s)"
+    rf"(?:\s+grace\s+{_NUMBER.replace('(', '(?P<grace>', 1)}\s*s)?",
     re.IGNORECASE,
 )
 
@@ -69,7 +69,7 @@ class Fault:
             raise UserError(f"{self}: expected an interval of at least one second")
         if self.at_percent is not None and self.at_percent > 100:
             raise UserError(f"{self}: expected at most 100%")
-        if self.grace_seconds and self.action not in DEFAULT_GRACE_SECONDS:
+        if self.grace_seconds and self.action not in _DEFAULT_GRACE_SECONDS:
             raise UserError(f"{self}: {self.action} has no grace time; leave it out")
 
     @property
@@ -87,7 +87,7 @@ class Fault:
             when = f"at {self.at_seconds:g}s"
         else:
             when = f"every {self.every_seconds or 0:g}s"
-        grace = f" grace {self.grace_seconds:g}s" if self.action in DEFAULT_GRACE_SECONDS else ""
+        grace = f" grace {self.grace_seconds:g}s" if self.action in _DEFAULT_GRACE_SECONDS else ""
         return f"{self.action} {self.target} {when}{grace}"
 
 
@@ -97,11 +97,11 @@ def parse(text: str) -> Fault:
     Raises:
         UserError: It is not a fault; the message contains the grammar.
     """
-    match = FAULT.fullmatch(text.strip())
+    match = _FAULT.fullmatch(text.strip())
     if match is None:
-        raise UserError(f"--fault {text!r}: expected {GRAMMAR}")
+        raise UserError(f"--fault {text!r}: expected {_GRAMMAR}")
     action = next(each for each in Action if each.lower() == re.sub(r"\s+", " ", match["action"]).lower())
-    grace = float(match["grace"]) if match["grace"] else DEFAULT_GRACE_SECONDS.get(action, 0.0)
+    grace = float(match["grace"]) if match["grace"] else _DEFAULT_GRACE_SECONDS.get(action, 0.0)
     try:
         return Fault(
             action=action,
@@ -127,7 +127,7 @@ def random_faults(job: CustomJob, seed: int) -> tuple[Fault, ...]:
     for _ in range(source.randint(1, 3)):
         action = source.choice(actions)
         target = ALL if action is Action.PREEMPT else source.choice(job.replicas).name
-        grace = float(source.randint(0, 5)) if action in DEFAULT_GRACE_SECONDS else 0.0
+        grace = float(source.randint(0, 5)) if action in _DEFAULT_GRACE_SECONDS else 0.0
         percent = float(source.randint(5, 90))
         faults.append(Fault(action=action, target=target, at_percent=percent, grace_seconds=grace))
     return tuple(sorted(faults, key=lambda fault: fault.at_percent or 0))

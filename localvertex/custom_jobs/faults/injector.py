@@ -11,7 +11,7 @@ from localvertex.custom_jobs.job import PRIMARY
 from localvertex.custom_jobs.metadata_server import MAINTENANCE_EVENT, PREEMPTED
 from localvertex.custom_jobs.replica_process import ReplicaProcess
 
-SIGNALS = {Action.SIGKILL: signal.SIGKILL, Action.SIGTERM: signal.SIGTERM, Action.SIGSTOP: signal.SIGSTOP}
+_SIGNALS = {Action.SIGKILL: signal.SIGKILL, Action.SIGTERM: signal.SIGTERM, Action.SIGSTOP: signal.SIGSTOP}
 
 
 class FaultClock:
@@ -125,4 +125,4 @@ class FaultInjector:
         if action is Action.PREEMPT:
             replica.metadata.set(PREEMPTED, "TRUE")
         # A Spot machine shuts down by ACPI; at best its containers then get SIGTERM.
-        replica.signal(SIGNALS.get(action, signal.SIGTERM))
+        replica.signal(_SIGNALS.get(action, signal.SIGTERM))

@@ -15,7 +15,7 @@ class EventFiles:
         folder = Path(base_output_directory) / "checkpoints" / "events" if is_local else None
         self._files = {name: folder / f"{name}.jsonl" for name in names} if folder else {}
         # An earlier job may have left events, which do not belong to this job.
-        self._offsets = {name: size(file) for name, file in self._files.items()}
+        self._offsets = {name: _size(file) for name, file in self._files.items()}
         self._events: dict[str, list[Event]] = {name: [] for name in names}
         self._progress = dict.fromkeys(names, (0, 0))
 
@@ -23,7 +23,7 @@ class EventFiles:
         """Read new events; return whether any replica has trained further."""
         has_trained = False
         for name, file in self._files.items():
-            if size(file) <= self._offsets[name]:
+            if _size(file) <= self._offsets[name]:
                 continue
             for event in self._new(name, file):
                 self._events[name].append(event)
@@ -50,10 +50,10 @@ class EventFiles:
             return []
         whole = data[: data.rfind(b"\n") + 1]
         self._offsets[name] += len(whole)
-        return [event for line in whole.splitlines() if (event := read(line)) is not None]
+        return [event for line in whole.splitlines() if (event := _read(line)) is not None]
 
 
-def read(line: bytes) -> Event | None:
+def _read(line: bytes) -> Event | None:
     """Read an event; return None for anything but an object with a time and a name."""
     try:
         event = json.loads(line)
@@ -69,7 +69,7 @@ def number(event: Event, field: str) -> int:
     return int(value) if isinstance(value, int | float) else 0
 
 
-def size(file: Path) -> int:
+def _size(file: Path) -> int:
     """Return the size of a file in bytes; 0 when it does not exist."""
     try:
         return file.stat().st_size

@@ -8,7 +8,7 @@ from localvertex.custom_jobs.goodput.event_files import Event, EventFiles
 from localvertex.custom_jobs.goodput.timeline import Kind, Timeline, coarsened, timeline
 from localvertex.custom_jobs.replica_process import ReplicaProcess
 
-NUM_DRAWN = 1000
+_NUM_DRAWN = 1000
 """Segments shorter than the job's time divided by this are merged with their neighbours."""
 
 Mark = tuple[float, str]
@@ -44,7 +44,7 @@ def goodput(
         "num_lost_steps": own.num_lost_steps,
         "num_failures": num_failures,
         **checkpointing(events.of(primary.name), num_failures=num_failures, total_seconds=total),
-        "timeline": {name: drawn(each, start, total) for name, each in timelines.items()},
+        "timeline": {name: _drawn(each, start, total) for name, each in timelines.items()},
         "marks": [[round(time - start, 3), text] for time, text in marks],
     }
 
@@ -62,21 +62,21 @@ def checkpointing(events: list[Event], *, num_failures: int, total_seconds: floa
     best = math.sqrt(2 * cost * between_failures) if cost and between_failures else None
     span = saves[-1]["time"] - saves[0]["time"] if saves else 0.0
     return {
-        "mean_seconds_between_failures": rounded(between_failures),
-        "mean_save_seconds": rounded(cost),
-        "mean_seconds_between_saves": rounded(span / (len(saves) - 1) if len(saves) > 1 else None),
-        "best_seconds_between_saves": rounded(best),
+        "mean_seconds_between_failures": _rounded(between_failures),
+        "mean_save_seconds": _rounded(cost),
+        "mean_seconds_between_saves": _rounded(span / (len(saves) - 1) if len(saves) > 1 else None),
+        "best_seconds_between_saves": _rounded(best),
     }
 
 
-def drawn(line: Timeline, start: float, total: float) -> list[list[Any]]:
+def _drawn(line: Timeline, start: float, total: float) -> list[list[Any]]:
     """Return kind, start and end of each segment that is long enough to draw."""
     return [
         [str(each.kind), round(each.start - start, 3), round(each.end - start, 3)]
-        for each in coarsened(line.segments, total / NUM_DRAWN)
+        for each in coarsened(line.segments, total / _NUM_DRAWN)
     ]
 
 
-def rounded(value: float | None) -> float | None:
+def _rounded(value: float | None) -> float | None:
     """Round to a tenth of a millisecond, because saves of small models take less than a millisecond."""
     return None if value is None else round(value, 4)

@@ -27,7 +27,7 @@ class Kind(StrEnum):
     """A program that trains no steps, or logs none."""
 
 
-KIND_OF_EVENT = {"save": Kind.SAVING, "restore": Kind.RESTORING, "evaluate": Kind.EVALUATING}
+_KIND_OF_EVENT = {"save": Kind.SAVING, "restore": Kind.RESTORING, "evaluate": Kind.EVALUATING}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +69,11 @@ def timeline(spans: list[Span], events: list[Event], end: float) -> Timeline:
         part = _ProcessPart(span, own, limit=limit, end=span.end or end, trains=trains)
         segments = part.segments() + segments
         num_steps, num_lost_steps = num_steps + part.num_steps, num_lost_steps + part.num_lost_steps
-        limit = min(limit, resumed_from(own))
-    return Timeline(segments=without_gaps(segments, end), num_steps=num_steps, num_lost_steps=num_lost_steps)
+        limit = min(limit, _resumed_from(own))
+    return Timeline(segments=_without_gaps(segments, end), num_steps=num_steps, num_lost_steps=num_lost_steps)
 
 
-def resumed_from(events: list[Event]) -> float:
+def _resumed_from(events: list[Event]) -> float:
     """Return the step from which a process resumed; infinity when it never reached a step."""
     for event in events:
         if event["event"] == "restore":
@@ -96,7 +96,7 @@ class _ProcessPart:
         between = Kind.STARTING if self._trains else Kind.RUNNING
         for event in self._events:
             seconds = event.get("seconds")
-            if event["event"] not in ("steps", *KIND_OF_EVENT) or not isinstance(seconds, int | float):
+            if event["event"] not in ("steps", *_KIND_OF_EVENT) or not isinstance(seconds, int | float):
                 continue
             event_end = min(max(now, event["time"]), self._end)
             start = min(max(now, event["time"] - seconds), event_end)
@@ -105,7 +105,7 @@ class _ProcessPart:
                 segments += self._steps(event, start, event_end)
                 between = Kind.WAITING
             else:
-                segments.append(Segment(kind=KIND_OF_EVENT[event["event"]], start=start, end=event_end))
+                segments.append(Segment(kind=_KIND_OF_EVENT[event["event"]], start=start, end=event_end))
             now = event_end
         was_training = between is Kind.WAITING and self._span.exit_code != 0
         last = Kind.LOST if was_training else between
@@ -124,7 +124,7 @@ class _ProcessPart:
         ]
 
 
-def without_gaps(segments: list[Segment], end: float) -> tuple[Segment, ...]:
+def _without_gaps(segments: list[Segment], end: float) -> tuple[Segment, ...]:
     """Fill the gaps between segments, and up to the end, with waiting."""
     if not segments:
         return ()

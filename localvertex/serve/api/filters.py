@@ -16,13 +16,13 @@ from userinput.spelling import camel
 
 Test = Callable[[dict[str, Any]], bool]
 
-TOKEN = re.compile(
+_TOKEN = re.compile(
     r"""\s*(?: (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*') | (?P<operator><=|>=|!=|=|<|>|:) | (?P<mark>[()])"""
     r"""| (?P<word>[^\s()<>=!:"']+) )""",
     re.VERBOSE,
 )
 
-MAX_DEPTH = 40
+_MAX_DEPTH = 40
 
 
 def parse(filter_text: str, known: set[str]) -> Test:
@@ -52,7 +52,7 @@ class Reader:
         self.tokens: list[tuple[str, str]] = []
         position = 0
         while filter_text[position:].strip():
-            match = TOKEN.match(filter_text, position)
+            match = _TOKEN.match(filter_text, position)
             if match is None:
                 raise self.error(f"cannot read {filter_text[position:].strip()[:20]!r}")
             self.tokens.append((str(match.lastgroup), match[str(match.lastgroup)]))
@@ -72,7 +72,7 @@ class Reader:
     def all_of(self) -> Test:
         """Read terms with AND, or nothing, between them."""
         self._depth += 1
-        if self._depth > MAX_DEPTH:
+        if self._depth > _MAX_DEPTH:
             raise self.error("nested too deeply")
         tests = [self.any_of()]
         while self.take("AND") or (self.tokens and self.tokens[0][1] != ")"):
@@ -113,10 +113,10 @@ class Reader:
         path = [camel(first), *rest]
         if path[0] not in self._known:
             raise self.error(f"unknown field {field!r}")
-        return lambda resource: holds(look_up(resource, path), operator, value)
+        return lambda resource: _holds(_look_up(resource, path), operator, value)
 
 
-def look_up(resource: dict[str, Any], path: list[str]) -> Any:
+def _look_up(resource: dict[str, Any], path: list[str]) -> Any:
     """Return the value at a path, None when it has none.
 
     Args:
@@ -131,51 +131,53 @@ def look_up(resource: dict[str, Any], path: list[str]) -> Any:
     return value
 
 
-def holds(actual: Any, operator: str, wanted: str) -> bool:
+def _holds(actual: Any, operator: str, wanted: str) -> bool:
     """Return whether the comparison of a field's value with the filter's is true."""
     if operator == ":":
-        return has(actual, wanted)
+        return _has(actual, wanted)
     if operator == "!=":
-        return not holds(actual, "=", wanted)
+        return not _holds(actual, "=", wanted)
     if actual is None:
         return operator == "=" and wanted == ""
-    left, right = comparable(actual, wanted)
+    left, right = _comparable(actual, wanted)
     if operator == "=":
-        return left == right or (isinstance(left, str) and "*" in wanted and fnmatch.fnmatchcase(left, literal(wanted)))
+        return left == right or (
+            isinstance(left, str) and "*" in wanted and fnmatch.fnmatchcase(left, _literal(wanted))
+        )
     result: bool = {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[operator]
     return result
 
 
-def has(actual: Any, wanted: str) -> bool:
+def _has(actual: Any, wanted: str) -> bool:
     """Evaluate the operator `:`: presence, a key of a map, an element of a list, or a part of a string."""
     if wanted == "*":
         return actual not in (None, "", {}, [])
     if isinstance(actual, dict | list):
         return wanted in actual
-    return actual is not None and wanted.lower() in as_text(actual).lower()
+    return actual is not None and wanted.lower() in _as_text(actual).lower()
 
 
-def literal(pattern: str) -> str:
+def _literal(pattern: str) -> str:
     """Escape what fnmatch treats as special; in AIP-160 only `*` is."""
     return re.sub(r"([\[?])", r"[\1]", pattern)
 
 
-def as_text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """Format a value as filters spell it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def comparable(actual: Any, wanted: str) -> tuple[Any, Any]:
+def _comparable(actual: Any, wanted: str) -> tuple[Any, Any]:
     """Convert both to times, to numbers, or to strings."""
-    for read in (as_time, float):
+    for read in (_as_time, float):
         try:
-            return read(as_text(actual)), read(wanted)
+            return read(_as_text(actual)), read(wanted)
         except ValueError:
             continue
-    return as_text(actual), wanted
+    return _as_text(actual), wanted
 
 
-def as_time(text: str) -> datetime:
+def _as_time(text: str) -> datetime:
     """Read an RFC 3339 time or date, in UTC when it names no zone.
 
     Raises:

@@ -14,13 +14,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from localvertex.serve.api.errors import error_body
 from userinput.reading import MAX_BYTES
 
-MAX_BODY_BYTES = MAX_BYTES + (1 << 20)
+_MAX_BODY_BYTES = MAX_BYTES + (1 << 20)
 """A pipeline file of the largest size, and the job around it."""
 
-MAX_DRAINED_BYTES = 16 * MAX_BODY_BYTES
+_MAX_DRAINED_BYTES = 16 * _MAX_BODY_BYTES
 """A refused body is read up to here, so that its sender sees the response and not a broken connection."""
 
-HOSTS = ("127.0.0.1", "localhost")
+_HOSTS = ("127.0.0.1", "localhost")
 
 
 class Guard:
@@ -34,24 +34,24 @@ class Guard:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         headers = Headers(scope=scope)
-        refused = refusal(scope["method"], headers)
+        refused = _refusal(scope["method"], headers)
         body = b""
         if refused is None:
-            body, num_bytes = await read_body(receive, int(headers.get("content-length") or 0))
-            if num_bytes > MAX_BODY_BYTES:
-                refused = 413, f"the body is larger than {MAX_BODY_BYTES} bytes"
+            body, num_bytes = await _read_body(receive, int(headers.get("content-length") or 0))
+            if num_bytes > _MAX_BODY_BYTES:
+                refused = 413, f"the body is larger than {_MAX_BODY_BYTES} bytes"
         if refused is not None:
             code, text = refused
             status = "PERMISSION_DENIED" if code == 403 else "INVALID_ARGUMENT"
             return await JSONResponse(error_body(code, status, text), code)(scope, receive, send)
-        return await self._app(scope, replay(body, receive), send)
+        return await self._app(scope, _replay(body, receive), send)
 
 
-def refusal(method: str, headers: Headers) -> tuple[int, str] | None:
+def _refusal(method: str, headers: Headers) -> tuple[int, str] | None:
     """Return HTTP code and reason when the request is refused by its headers, else None."""
     host = headers.get("host", "")
-    if host.rpartition(":")[0] not in HOSTS and host not in HOSTS:
-        return 403, f"this server answers to the host names {' and '.join(HOSTS)}, not to {host[:100]!r}"
+    if host.rpartition(":")[0] not in _HOSTS and host not in _HOSTS:
+        return 403, f"this server answers to the host names {' and '.join(_HOSTS)}, not to {host[:100]!r}"
     origin = headers.get("origin", "")
     if origin and origin != f"http://{host}":
         return 403, f"requests from the web origin {origin[:100]!r} are refused"
@@ -63,16 +63,16 @@ def refusal(method: str, headers: Headers) -> tuple[int, str] | None:
     return None
 
 
-async def read_body(receive: Receive, announced: int) -> tuple[bytes, int]:
+async def _read_body(receive: Receive, announced: int) -> tuple[bytes, int]:
     """Return the body and its size in bytes; a body that is too large is dropped."""
     chunks: list[bytes] = []
-    size, is_kept = 0, announced <= MAX_BODY_BYTES
-    while size <= MAX_DRAINED_BYTES:
+    size, is_kept = 0, announced <= _MAX_BODY_BYTES
+    while size <= _MAX_DRAINED_BYTES:
         message = await receive()
         if message["type"] != "http.request":
             break
         size += len(message.get("body", b""))
-        is_kept = is_kept and size <= MAX_BODY_BYTES
+        is_kept = is_kept and size <= _MAX_BODY_BYTES
         if is_kept:
             chunks.append(message.get("body", b""))
         else:
@@ -82,7 +82,7 @@ async def read_body(receive: Receive, announced: int) -> tuple[bytes, int]:
     return b"".join(chunks), max(size, announced)
 
 
-def replay(body: bytes, receive: Receive) -> Callable[[], Awaitable[Message]]:
+def _replay(body: bytes, receive: Receive) -> Callable[[], Awaitable[Message]]:
     """Build a receiver that returns the body that has been read already."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 

@@ -36,21 +36,21 @@ def page(
     """
     test = filters.parse(call.query.get("filter", ""), fields)
     # Checked on an empty resource first, so that a wrong mask is refused for an empty list, too.
-    masked({}, call.query.get("readMask", ""), fields)
+    _masked({}, call.query.get("readMask", ""), fields)
     prefix = f"{call.location.name}/"
     found = [each for each in resources if each["name"].startswith(prefix) and test(searchable(each))]
-    found = ordered(found, call.query.get("orderBy", ""), fields)
+    found = _ordered(found, call.query.get("orderBy", ""), fields)
     question = [call.query.get("filter", ""), call.query.get("orderBy", "")]
-    start = page_start(found, call.query.get("pageToken", ""), question)
+    start = _page_start(found, call.query.get("pageToken", ""), question)
     size = min(call.number("pageSize", 0) or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
     chosen = found[start : start + size]
-    response: dict[str, Any] = {key: [masked(each, call.query.get("readMask", ""), fields) for each in chosen]}
+    response: dict[str, Any] = {key: [_masked(each, call.query.get("readMask", ""), fields) for each in chosen]}
     if start + size < len(found):
-        response["nextPageToken"] = token(chosen[-1], question)
+        response["nextPageToken"] = _token(chosen[-1], question)
     return response
 
 
-def ordered(resources: list[dict[str, Any]], order_by: str, fields: set[str]) -> list[dict[str, Any]]:
+def _ordered(resources: list[dict[str, Any]], order_by: str, fields: set[str]) -> list[dict[str, Any]]:
     """Sort by the fields of `a, b desc`, and the newest first among equals."""
     result = sorted(resources, key=lambda each: (each.get("createTime", ""), each["name"]), reverse=True)
     for part in reversed([part.split() for part in order_by.split(",") if part.strip()]):
@@ -61,12 +61,12 @@ def ordered(resources: list[dict[str, Any]], order_by: str, fields: set[str]) ->
     return result
 
 
-def token(last: dict[str, Any], question: list[str]) -> str:
+def _token(last: dict[str, Any], question: list[str]) -> str:
     """Build the token of the next page."""
     return base64.urlsafe_b64encode(json.dumps([last["name"], *question]).encode()).decode()
 
 
-def page_start(found: list[dict[str, Any]], text: str, question: list[str]) -> int:
+def _page_start(found: list[dict[str, Any]], text: str, question: list[str]) -> int:
     """Return the index at which a page starts: after the last resource of the previous page.
 
     Raises:
@@ -88,7 +88,7 @@ def page_start(found: list[dict[str, Any]], text: str, question: list[str]) -> i
     return names.index(name) + 1
 
 
-def masked(resource: dict[str, Any], mask: str, fields: set[str]) -> dict[str, Any]:
+def _masked(resource: dict[str, Any], mask: str, fields: set[str]) -> dict[str, Any]:
     """Keep only the fields of a field mask; an empty mask and `*` keep all."""
     if mask in ("", "*"):
         return resource
@@ -97,11 +97,11 @@ def masked(resource: dict[str, Any], mask: str, fields: set[str]) -> dict[str, A
         first, *rest = path.strip().split(".")
         if camel(first) not in fields:
             raise invalid(f"readMask: unknown field {first[:100]!r}")
-        copy_path(resource, result, [camel(first), *rest])
+        _copy_path(resource, result, [camel(first), *rest])
     return result
 
 
-def copy_path(source: Any, target: dict[str, Any], path: list[str]) -> None:
+def _copy_path(source: Any, target: dict[str, Any], path: list[str]) -> None:
     """Copy one field at any depth; do nothing when it is not set."""
     key = path[0] if isinstance(source, dict) and path[0] in source else camel(path[0])
     if not isinstance(source, dict) or key not in source:
@@ -109,4 +109,4 @@ def copy_path(source: Any, target: dict[str, Any], path: list[str]) -> None:
     if len(path) == 1:
         target[key] = source[key]
     else:
-        copy_path(source[key], target.setdefault(key, {}), path[1:])
+        _copy_path(source[key], target.setdefault(key, {}), path[1:])

@@ -8,7 +8,7 @@ from typing import Any
 from localvertex.serve.api.errors import invalid
 
 
-def message_class(version: str, name: str) -> Any:
+def _message_class(version: str, name: str) -> Any:
     """Return the class of a message of the v1 or v1beta1 API."""
     if version == "v1beta1":
         from google.cloud import aiplatform_v1beta1
@@ -29,7 +29,7 @@ def normalised(version: str, name: str, body: dict[str, Any], *, snake_case: boo
     """
     from google.protobuf import json_format
 
-    message = message_class(version, name).pb()()
+    message = _message_class(version, name).pb()()
     try:
         json_format.ParseDict(body, message)
     except json_format.ParseError as error:
@@ -43,4 +43,4 @@ def normalised(version: str, name: str, body: dict[str, Any], *, snake_case: boo
 
 def field_names(version: str, name: str) -> set[str]:
     """Return the fields of a message, in camelCase."""
-    return {field.camelcase_name for field in message_class(version, name).pb().DESCRIPTOR.fields}
+    return {field.camelcase_name for field in _message_class(version, name).pb().DESCRIPTOR.fields}

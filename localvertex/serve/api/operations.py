@@ -9,11 +9,11 @@ from localvertex.serve.api.listing import page
 from localvertex.serve.api.store import Store
 from localvertex.state import record
 
-COLLECTION = "operations"
+_COLLECTION = "operations"
 
 TYPES = "type.googleapis.com/google.cloud.aiplatform"
 
-FIELDS = {"name", "done", "metadata", "response", "error"}
+_FIELDS = {"name", "done", "metadata", "response", "error"}
 
 
 class Operations:
@@ -34,7 +34,7 @@ class Operations:
             response = {"@type": "type.googleapis.com/google.protobuf.Empty"}
         now, number = record.now(), str(uuid4().int >> 66)
         operation = {
-            "name": call.location.child(COLLECTION, number),
+            "name": call.location.child(_COLLECTION, number),
             "metadata": {
                 "@type": f"{TYPES}.{call.version}.{kind}",
                 "genericMetadata": {"createTime": now, "updateTime": now},
@@ -42,7 +42,7 @@ class Operations:
             "done": True,
             "response": response,
         }
-        self._store.write(COLLECTION, number, operation)
+        self._store.write(_COLLECTION, number, operation)
         return operation
 
     def get(self, call: Call) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class Operations:
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the operations of a location."""
-        return page(call, COLLECTION, self._store.all(COLLECTION), fields=FIELDS)
+        return page(call, _COLLECTION, self._store.all(_COLLECTION), fields=_FIELDS)
 
     def cancel(self, call: Call) -> dict[str, Any]:
         """Do nothing, because every operation is already done."""
@@ -61,12 +61,12 @@ class Operations:
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete an operation."""
         self._find(call.location, call.resource_id)
-        self._store.remove(COLLECTION, call.resource_id)
+        self._store.remove(_COLLECTION, call.resource_id)
         return {}
 
     def _find(self, location: Location, number: str) -> dict[str, Any]:
-        name = location.child(COLLECTION, number)
-        found = self._store.read(COLLECTION, number)
+        name = location.child(_COLLECTION, number)
+        found = self._store.read(_COLLECTION, number)
         if found is None or found["name"] != name:
             raise not_found(name)
         return found

@@ -10,7 +10,7 @@ from typing import IO, Any
 from userinput import files
 from userinput.errors import UserError
 
-FOLDER = "api"
+_FOLDER = "api"
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 """Ids become file names, so they contain no dot and no slash."""
@@ -20,7 +20,7 @@ class Store:
     """Resources as JSON objects. Hold `lock` from a read to the write that depends on it."""
 
     def __init__(self, work_dir: Path) -> None:
-        self.folder = work_dir / FOLDER
+        self.folder = work_dir / _FOLDER
         self.lock = threading.RLock()
 
     def hold(self) -> IO[str]:
@@ -51,7 +51,7 @@ class Store:
         """Return the resource, None when it does not exist or cannot be read."""
         if not ID.fullmatch(resource_id):
             return None
-        return read_object(self.path(collection, resource_id))
+        return _read_object(self.path(collection, resource_id))
 
     def write(self, collection: str, resource_id: str, content: dict[str, Any]) -> None:
         """Create or replace a resource."""
@@ -74,7 +74,7 @@ class Store:
         return [each for each in found if each is not None]
 
 
-def read_object(path: Path) -> dict[str, Any] | None:
+def _read_object(path: Path) -> dict[str, Any] | None:
     """Read a resource; return None when the file does not exist or contains something else."""
     try:
         content = json.loads(path.read_text())

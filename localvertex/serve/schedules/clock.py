@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-LONGEST_WAIT_SECONDS = 60.0
+_LONGEST_WAIT_SECONDS = 60.0
 """The machine may sleep, or its clock may be set, so that the next instant comes sooner than computed."""
 
 
@@ -64,7 +64,7 @@ class Waker:
         while not self._is_stopping:
             self._changed.clear()
             moment = self._fire_due()
-            wait = LONGEST_WAIT_SECONDS
+            wait = _LONGEST_WAIT_SECONDS
             if moment is not None:
                 wait = min(wait, self._clock.real_seconds_until(moment))
             self._changed.wait(wait)

@@ -9,7 +9,7 @@ from cronsim import CronSim, CronSimError
 
 from localvertex.serve.api.errors import invalid
 
-PREFIX = re.compile(r"(?:CRON_TZ|TZ)=(?P<zone>\S*)\s+(?P<expression>.*)", re.DOTALL)
+_PREFIX = re.compile(r"(?:CRON_TZ|TZ)=(?P<zone>\S*)\s+(?P<expression>.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Cron:
         Raises:
             ApiError: It is not a cron expression, its time zone is unknown, or it never fires.
         """
-        match = PREFIX.fullmatch(text.strip())
+        match = _PREFIX.fullmatch(text.strip())
         name, expression = (match["zone"], match["expression"].strip()) if match else ("UTC", text.strip())
         try:
             zone = ZoneInfo(name)

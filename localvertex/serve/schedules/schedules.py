@@ -23,7 +23,7 @@ from userinput.spelling import camel
 
 COLLECTION = "schedules"
 
-INPUT_FIELDS = (
+_INPUT_FIELDS = (
     "displayName",
     "cron",
     "startTime",
@@ -53,7 +53,7 @@ class Schedules:
         number, now = str(uuid4().int >> 66), self._clock.now()
         schedule = {"name": call.location.child(COLLECTION, number), "state": "ACTIVE", "startedRunCount": "0"}
         schedule |= {"createTime": time_text(now), "updateTime": time_text(now), "startTime": time_text(now)}
-        schedule |= {key: body[key] for key in INPUT_FIELDS if key in body}
+        schedule |= {key: body[key] for key in _INPUT_FIELDS if key in body}
         check(schedule)
         schedule["nextRunTime"] = time_text(firing.first_instant(Schedule(schedule), now))
         self._write(schedule)
@@ -80,9 +80,9 @@ class Schedules:
         body = messages.normalised(call.version, "Schedule", call.body)
         paths = [part.strip() for part in call.query.get("updateMask", "").split(",") if part.strip()]
         named = [camel(path.split(".")[0]) for path in paths]
-        if not named or set(named) - set(INPUT_FIELDS):
+        if not named or set(named) - set(_INPUT_FIELDS):
             raise invalid(
-                f"updateMask {call.query.get('updateMask', '')[:200]!r}: expected some of {', '.join(INPUT_FIELDS)}"
+                f"updateMask {call.query.get('updateMask', '')[:200]!r}: expected some of {', '.join(_INPUT_FIELDS)}"
             )
         with self._store.lock:
             schedule = {key: value for key, value in self._find(call).items() if key not in named}
@@ -156,7 +156,7 @@ class Schedules:
         request = schedule.content["createPipelineJobRequest"]
         _, project, _, region = request["parent"].split("/")
         location = Location(project=project, region=region)
-        job_id = scheduled_job_id(schedule.content, instant)
+        job_id = _scheduled_job_id(schedule.content, instant)
         try:
             job = self._jobs.start(
                 location,
@@ -192,7 +192,7 @@ class Schedules:
             raise ApiError(Status.FAILED_PRECONDITION, f"{schedule['name']} is COMPLETED; create a new one")
 
 
-def scheduled_job_id(schedule: dict[str, Any], instant: datetime) -> str:
+def _scheduled_job_id(schedule: dict[str, Any], instant: datetime) -> str:
     """Derive the id of an instant's run from the instant, so that no instant runs twice."""
     spec = schedule["createPipelineJobRequest"]["pipelineJob"]["pipelineSpec"]
     return run_folder.readable_id(pipeline_name(spec), f"{instant:%Y%m%d%H%M%S}-{schedule['name'][-6:]}")
