@@ -90,7 +90,7 @@ def _list_command(options: argparse.Namespace) -> int:
     """Run `list`: print one line per run, newest first."""
     runs = find_all(options.work_dir)
     if not runs:
-        print(f"no runs in {options.work_dir}")
+        print(f"no runs in {str(options.work_dir)!r}")
     else:
         summary.table_of_runs([each.content for each in runs if not each.problem])
         for each in runs:

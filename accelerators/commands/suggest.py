@@ -106,7 +106,7 @@ def _print_candidates(candidates: list[Candidate], requirements: Requirements, c
     capacity = catalogue.accelerators[accelerator].capacity
     if capacity:
         print(f"\n{accelerator}: {capacity}")
-    print("\ncandidates in the order to try (without prices: compare these yourself)")
+    print("\ncandidates in the order to try (prices are not known: compare them yourself)")
     rows = [
         [f"{number}.", one.machine_type, _gpus(one), one.region, one.scheduling_strategy, one.remark]
         for number, one in enumerate(candidates, start=1)

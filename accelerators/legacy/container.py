@@ -69,8 +69,8 @@ class Task:
     def _not_carried_over(self) -> None:
         version = str(self.training.get("pythonVersion") or "")
         if version:
-            old = ", and no image has it anymore" if version.startswith(("2.", "3.5")) else ""
-            self.report.add("dropped", "pythonVersion", f"{version} is part of the image now{old}")
+            old = f", and no image has {version} anymore" if version.startswith(("2.", "3.5")) else ""
+            self.report.add("dropped", "pythonVersion", f"the image determines the Python version now{old}")
         if self.image and self.training.get("runtimeVersion"):
             self.report.add("dropped", "runtimeVersion", "the job has its own image; only one of the two was allowed")
         if self.image:
@@ -122,10 +122,8 @@ def _executor_image(training: dict[str, Any], report: Report, *, gpu: bool) -> s
     parts = re.fullmatch(r"(\d+)\.(\d+)(?:\.\d+)?", version)
     release = (int(parts.group(1)[:3]), int(parts.group(2)[:3])) if parts else (0, 0)
     if release not in _WITHOUT_SUFFIX | _PY310:
-        message = (
-            f"{version or 'missing'}, without a prebuilt image; replace {_IMAGE_PLACEHOLDER} with an image, "
-            "preferably your own container image with your package"
-        )
+        found = f"{version} has no prebuilt image" if version else "missing"
+        message = f"{found}; replace {_IMAGE_PLACEHOLDER} with an image, preferably your own with your package"
         report.add("decide", "runtimeVersion", message)
         return _IMAGE_PLACEHOLDER
     continent = _CONTINENTS.get(str(training.get("region", "")).split("-")[0], "us")

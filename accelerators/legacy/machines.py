@@ -71,7 +71,8 @@ class MachineConverter:
         count = int(accelerator.get("count") or 0)
         if name not in self.catalogue.machines and name != MACHINE_PLACEHOLDER:
             known = (*self.catalogue.machines, *self.catalogue.legacy_machines)
-            message = f"{name} is not a machine type for custom training{did_you_mean(name, known)}; choose one"
+            hint = did_you_mean(name, known) or "; choose one"
+            message = f"{name} is not a machine type for custom training{hint}"
             self.report.add("decide", f"{role}Type", message)
         if bool(kind) != bool(count):
             message = f"type is {kind or 'missing'} and count is {count}; set both or neither"

@@ -70,7 +70,7 @@ def _replicas(pools: list[dict[str, Any]], report: Report) -> dict[str, int]:
         message = "the workers had a different machine type; the pipeline uses the master's for all"
         report.add("decide", "workerType", message)
     if servers:
-        message = "parameter servers get the machine of the master without its GPUs; they had their own"
+        message = "parameter servers had their own machine type; the pipeline uses the master's without GPUs"
         report.add("changed", "parameterServerType", message)
     if servers and not workers:
         message = "parameter servers without workers; the pipeline needs a replica_count of 2 or more with them"

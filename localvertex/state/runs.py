@@ -39,7 +39,7 @@ def find(work_dir: Path, name: str) -> Found:
     """
     runs = find_all(work_dir)
     if not runs:
-        raise UserError(f"no runs in {work_dir}; give the folder of the runs with --work-dir")
+        raise UserError(f"no runs in {str(work_dir)!r}; give the folder of the runs with --work-dir")
     if name == "latest":
         return runs[0]
     matches = [each for each in runs if each.run_dir.name == name] or [

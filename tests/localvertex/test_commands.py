@@ -75,7 +75,7 @@ def test_a_run_from_start_to_end(compiled: Compile, command: Command, command_pr
     assert (tmp_path / "runs" / "second").exists()
     assert command("clean", "--cache").returncode == 0
     assert sorted(os.listdir(tmp_path / "runs")) == []
-    assert command("list").stdout == "no runs in runs\n"
+    assert command("list").stdout == "no runs in 'runs'\n"
 
 
 def test_a_failed_run_shows_the_end_of_the_log_and_its_path(
@@ -107,9 +107,9 @@ def test_a_failed_run_shows_the_end_of_the_log_and_its_path(
         (["run", "pipeline.json", "--grace", "nan"], "--grace nan: expected 0 or more seconds"),
         (["run", "pipeline.json", "--region", "a/b"], "--region 'a/b'"),
         (["run", "pipeline.json", "--work-dir", "pipeline.json"], "the work directory"),
-        (["show", "latest"], "no runs in runs"),
-        (["logs", "x"], "no runs in runs"),
-        (["clean", "../.."], "no runs in runs"),
+        (["show", "latest"], "no runs in 'runs'"),
+        (["logs", "x"], "no runs in 'runs'"),
+        (["clean", "../.."], "no runs in 'runs'"),
     ],
 )
 def test_wrong_input_ends_with_2_and_one_line(

@@ -138,7 +138,7 @@ def test_steps_after_a_repeated_step_run_again(
         ((), "nothing to run: give a compiled FILE, or --resume RUN"),
         (("p.json", "--resume", "x"), "leave out FILE"),
         (("--resume", "x", "--parameter", "a=1", "--run-id", "y"), "leave out --parameter and --run-id"),
-        (("--resume", "x"), "no runs in runs"),
+        (("--resume", "x"), "no runs in 'runs'"),
     ],
 )
 def test_options_that_contradict_resume_are_refused(
