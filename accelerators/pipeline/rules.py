@@ -71,7 +71,7 @@ def check_images(steps: Iterable[Step]) -> list[Finding]:
             path=f"{found[0]}.image",
             message=(
                 f"{image!r} is a placeholder ({len(found)} step{'s' * (len(found) > 1)}); "
-                "the file runs on Vertex AI only with the address of a pushed image"
+                "to run on Vertex AI, compile with the address of a pushed image"
             ),
         )
         for image, found in paths.items()

@@ -61,7 +61,7 @@ def render(
             rows=[["run", checkpoint.run_id], *([name, str(value)] for name, value in checkpoint.identity.items())],
         ),
     ]
-    subtitle = f"{trained.config.model}, chosen on the validation split and evaluated on images it has never seen"
+    subtitle = f"{trained.config.model}, chosen on the validation split and evaluated on unseen images"
     return page.render(title="Model", subtitle=subtitle, blocks=blocks)
 
 
