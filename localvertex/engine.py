@@ -30,7 +30,7 @@ from localvertex.state.task import State
 from userinput.errors import UserError
 from userinput.parameters import complete
 
-__all__ = ["Options", "PipelineRun", "open_pipeline", "prepare", "prepare_resume", "resume", "run"]
+__all__ = ["Options", "PipelineRun", "open_pipeline", "prepare", "resume", "run"]
 
 
 def open_pipeline(path: Path, command_prefixes: Mapping[str, tuple[str, ...]] | None = None) -> PipelineFile:
@@ -97,10 +97,10 @@ def resume(name: str, *, options: Options | None = None, display: Display | None
     found = find_readable((options or Options()).work_dir, name)
     if found.content["state"] == State.SUCCEEDED:
         return found.content
-    return prepare_resume(name, options=options, display=display).execute()
+    return _prepare_resume(name, options=options, display=display).execute()
 
 
-def prepare_resume(name: str, *, options: Options | None = None, display: Display | None = None) -> PipelineRun:
+def _prepare_resume(name: str, *, options: Options | None = None, display: Display | None = None) -> PipelineRun:
     """Take over an earlier run: finished steps are not run again, unfinished ones start again.
 
     Its pipeline, parameters, project and region are those that it was started with.

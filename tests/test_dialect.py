@@ -1,6 +1,7 @@
 """Style rules that ruff lacks: docstring entries, private imports, formatting and the width of the docs."""
 
 import ast
+import collections
 import re
 import subprocess
 from collections.abc import Iterator
@@ -101,3 +102,30 @@ def test_lines_of_the_docs_end_at_120_columns(repository: Path) -> None:
         if len(line) > MAX_COLUMNS
     ]
     assert wrong == []
+
+
+def test_names_that_only_their_module_uses_begin_with_an_underscore(repository: Path) -> None:
+    # A name that another file mentions, be it in a string or on a page, counts as used there.
+    mentions: collections.Counter[str] = collections.Counter()
+    for path in [*repository.rglob("*.py"), *repository.rglob("*.md"), *repository.rglob("*.toml")]:
+        if not {".venv", "build", "runs"} & set(path.relative_to(repository).parts):
+            mentions.update(set(re.findall(r"\w+", path.read_text(encoding="utf-8"))))
+    wrong = [
+        f"{path.relative_to(repository)}: {name}"
+        for package in PACKAGES
+        for path in python_files(repository, package)
+        for name in _public_names(ast.parse(path.read_text(encoding="utf-8")))
+        if mentions[name] == 1
+    ]
+    assert wrong == []
+
+
+def _public_names(module: ast.Module) -> list[str]:
+    """Return the functions and constants of a module that begin without an underscore; kfp uses a graph by decorator."""
+    functions = [statement for statement in module.body if isinstance(statement, ast.FunctionDef)]
+    names = [function.name for function in functions if not function.decorator_list]
+    for statement in module.body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        targets += [statement.target] if isinstance(statement, ast.AnnAssign) else []
+        names += [target.id for target in targets if isinstance(target, ast.Name) and target.id.isupper()]
+    return [name for name in names if not name.startswith("_")]

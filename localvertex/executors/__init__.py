@@ -36,7 +36,7 @@ class Executor(Protocol):
         ...
 
 
-EXECUTORS: tuple[Executor, ...] = (
+_EXECUTORS: tuple[Executor, ...] = (
     ImporterExecutor(),
     CustomJobExecutor(),
     ModelUploadExecutor(),
@@ -48,7 +48,7 @@ EXECUTORS: tuple[Executor, ...] = (
 
 def find(executor: Container | Importer) -> Executor | None:
     """Return the first executor that accepts the spec, None when no executor does."""
-    return next((each for each in EXECUTORS if each.accepts(executor)), None)
+    return next((each for each in _EXECUTORS if each.accepts(executor)), None)
 
 
-__all__ = ["EXECUTORS", "Executor", "find"]
+__all__ = ["Executor", "find"]
