@@ -121,7 +121,7 @@ def test_names_that_only_their_module_uses_begin_with_an_underscore(repository: 
 
 
 def _public_names(module: ast.Module) -> list[str]:
-    """Return the functions and constants of a module that begin without an underscore; kfp uses a graph by decorator."""
+    """Return the functions and constants of a module that begin without an underscore."""
     functions = [statement for statement in module.body if isinstance(statement, ast.FunctionDef)]
     names = [function.name for function in functions if not function.decorator_list]
     for statement in module.body:
