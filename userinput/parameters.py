@@ -171,7 +171,7 @@ def _number(value: Any, kind: ParameterType) -> int | float:
 def _declaration(name: str, declared: Declared) -> ParameterSpec:
     if name not in declared:
         known = ", ".join(sorted(declared)) or "none"
-        raise UserError(f"the pipeline has no parameter {name!r}; it has {known}{did_you_mean(name, declared)}")
+        raise UserError(f"the pipeline has no parameter {name!r}{did_you_mean(name, declared) or f'; it has {known}'}")
     return declared[name]
 
 

@@ -122,7 +122,8 @@ def _check_keys(body: Any) -> None:
         raise UserError(f"found {quoted(body)}; expected a mapping with name, cron and file")
     for key, value in body.items():
         if key not in _TYPES:
-            raise UserError(f"unknown key {key!r}; known keys: {', '.join(_TYPES)}{did_you_mean(str(key), _TYPES)}")
+            hint = did_you_mean(str(key), _TYPES) or f"; known keys: {', '.join(_TYPES)}"
+            raise UserError(f"unknown key {key!r}{hint}")
         # In Python a boolean is also an integer.
         if not isinstance(value, _TYPES[key]) or (isinstance(value, bool) and _TYPES[key] is int):
             kind = _TYPES[key]

@@ -97,7 +97,7 @@ def test_a_failed_run_shows_the_end_of_the_log_and_its_path(
     ("words", "message"),
     [
         (["run", "absent.json"], "absent.json does not exist; compile the pipeline first"),
-        (["run", "pipeline.json", "--parameter", "nmae=x"], "no parameter 'nmae'; it has "),
+        (["run", "pipeline.json", "--parameter", "nmae=x"], "no parameter 'nmae'; did you mean name?"),
         (["run", "pipeline.json", "--parameter", "times=two"], "parameter 'times' is 'two'; expected NUMBER_INTEGER"),
         (["run", "pipeline.json", "--parameter-file", "absent.yaml"], "absent.yaml cannot be read: no such file"),
         (["run", "pipeline.json", "--run-id", "../evil"], "--run-id '../evil'"),

@@ -215,7 +215,7 @@ def test_the_next_apply_completes_a_killed_one(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"crn": "x"}, "unknown key 'crn'; known keys: "),
+        ({"crn": "x"}, "unknown key 'crn'; did you mean cron?"),
         ({"cron": "61 3 * * 1"}, "cron is '61 3 * * 1'"),
         ({"cron": "0 3 L * *"}, "cron is '0 3 L * *'; expected numbers, names of months and days"),
         ({"cron": "0 3 * * 1#1"}, "cron is '0 3 * * 1#1'; expected numbers, names of months and days"),
