@@ -14,7 +14,7 @@ from kfp import compiler
 
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
-from training_job.image import PLACEHOLDER_IMAGE
+from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.machines import Machines, check
 from userinput import cli
 from userinput.errors import UserError

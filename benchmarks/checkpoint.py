@@ -39,9 +39,9 @@ def _saves(model: str, folder: pathlib.Path) -> None:
     import tensorflow as tf
 
     from trainer.checkpoints import variables
+    from trainer.checkpoints.async_writer import CheckpointWriter, best_interval
     from trainer.checkpoints.checkpoints import Best, Checkpoint
     from trainer.checkpoints.lease import Lease
-    from trainer.checkpoints.writer import CheckpointWriter, best_interval
     from trainer.config import TrainConfig
     from trainer.learner.learner import Learner
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from kfp import dsl
 
-from training_job.image import PLACEHOLDER_IMAGE
+from training_job.container_image import PLACEHOLDER_IMAGE
 
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)

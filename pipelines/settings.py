@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from training_job.image import PLACEHOLDER_IMAGE, check_image
+from training_job.container_image import PLACEHOLDER_IMAGE, check_image
 from training_job.machines import Machines
 from userinput.errors import UserError
 

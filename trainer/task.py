@@ -13,8 +13,8 @@ from typing import Any
 
 from trainer import command_line, config
 from trainer.checkpoints import identity
+from trainer.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
 from trainer.checkpoints.checkpoints import refuse_other_run
-from trainer.checkpoints.writer import SECONDS_BETWEEN_FAILURES
 from trainer.cluster import cluster as clusters
 from trainer.cluster.cluster import Cluster
 from trainer.cluster.signals import StopRequest

@@ -5,7 +5,7 @@ from typing import Any
 
 import accelerators
 from accelerators.job.finding import sentences
-from training_job.image import PLACEHOLDER_IMAGE
+from training_job.container_image import PLACEHOLDER_IMAGE
 from userinput.errors import UserError
 
 _COMMAND = ("python", "-m", "trainer.task")

@@ -9,7 +9,7 @@ from trainer.command_line import reported as reported  # a component imports `re
 from trainer.config import TrainConfig
 from trainer.data import dataset
 from training_job import report
-from training_job.image import check_image
+from training_job.container_image import check_image
 from training_job.machines import Machines, check
 from userinput.errors import UserError
 

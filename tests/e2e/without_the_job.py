@@ -13,7 +13,7 @@ from components.evaluate import evaluate
 from components.export import export
 from components.plan import plan
 from components.prepare import prepare
-from training_job.image import PLACEHOLDER_IMAGE
+from training_job.container_image import PLACEHOLDER_IMAGE
 
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)

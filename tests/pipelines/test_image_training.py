@@ -9,7 +9,7 @@ from google.protobuf import json_format
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
 from trainer.config import TrainConfig
-from training_job.image import PLACEHOLDER_IMAGE
+from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.machines import Machines
 
 IMAGE = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64

@@ -14,7 +14,7 @@ from trainer import task
 from trainer.checkpoints.outcome import note_registration
 from trainer.config import TrainConfig
 from trainer.prepare import prepare
-from training_job.image import PLACEHOLDER_IMAGE
+from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.plan import TrainingPlan, plan
 from userinput.errors import UserError
 

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from trainer.checkpoints import checkpoints, outcome, variables
+from trainer.checkpoints.async_writer import Checkpointing, CheckpointWriter, NoCheckpoints, best_interval
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.checkpoints.lease import Lease
-from trainer.checkpoints.writer import Checkpointing, CheckpointWriter, NoCheckpoints, best_interval
 from trainer.command_line import TrainingError
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
@@ -40,7 +40,7 @@ class Run:
     checkpoint_every_steps: int = 0
     """0: not by steps."""
     checkpoint_every_seconds: float | None = None
-    """0: not by time; None: what `trainer.checkpoints.writer.best_interval` returns."""
+    """0: not by time; None: what `trainer.checkpoints.async_writer.best_interval` returns."""
     keep_checkpoints: int = 3
 
 

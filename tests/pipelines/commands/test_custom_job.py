@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.server import Server, wait_until
-from training_job.image import PLACEHOLDER_IMAGE
+from training_job.container_image import PLACEHOLDER_IMAGE
 
 pytestmark = pytest.mark.slow
 

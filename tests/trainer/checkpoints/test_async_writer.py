@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from trainer.checkpoints import checkpoints
+from trainer.checkpoints.async_writer import CheckpointWriter, NoCheckpoints, best_interval
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.checkpoints.lease import Lease
-from trainer.checkpoints.writer import CheckpointWriter, NoCheckpoints, best_interval
 from trainer.command_line import TrainingError
 
 Events = list[tuple[str, dict[str, Any]]]
