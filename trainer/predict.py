@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--top", type=int, default=3, metavar="N", help="classes to print per image [%(default)s]")
     options = parser.parse_args(arguments)
     if options.top < 1:
-        raise UserError(f"--top={options.top} is too small; give at least 1")
+        raise UserError(f"--top={options.top} is too small; use at least 1")
     # For a few images oneDNN gains nothing, and its start-up messages would precede the answer.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     from trainer.results import saved_model

@@ -92,11 +92,11 @@ def _metadata(made: Dataset) -> dict[str, str | int | float]:
 
 def _check_arguments(output_directory: str, image_size: int, max_examples: int, max_bad_fraction: float) -> None:
     if not 8 <= image_size <= 2048:
-        raise UserError(f"image_size={image_size} is out of range; give 8 to 2048 pixels")
+        raise UserError(f"image_size={image_size} is out of range; use 8 to 2048 pixels")
     if max_examples < 0:
-        raise UserError(f"max_examples={max_examples} is negative; give 0 (all) or a number of images")
+        raise UserError(f"max_examples={max_examples} is negative; use 0 (all) or a number of images")
     if not 0 <= max_bad_fraction < 1:
-        raise UserError(f"max_bad_fraction={max_bad_fraction} is out of range; give 0 or more, below 1, such as 0.1")
+        raise UserError(f"max_bad_fraction={max_bad_fraction} is out of range; use 0 or more, below 1, such as 0.1")
     if storage.is_remote(output_directory) and not output_directory.startswith("gs://"):
         raise UserError(f"output directory {output_directory!r} is not supported; give a local folder or gs://...")
     if storage.is_occupied(output_directory, last=dataset.METADATA_FILE):

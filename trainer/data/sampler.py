@@ -53,7 +53,7 @@ class Sampler:
         if self.global_batch_size > self.num_examples:
             raise UserError(
                 f"global_batch_size={self.global_batch_size} is more than the {self.num_examples} images of the"
-                f" training split; give at most {self.num_examples}"
+                f" training split; use at most {self.num_examples}"
             )
 
     @property

@@ -49,24 +49,24 @@ def check(name: str, weights: str, trainable: str) -> None:
         return
     if name not in table.APPLICATIONS:
         reason = "freeze layers in the function itself" if ":" in name else "it has no pretrained base"
-        raise UserError(f"trainable='head' does not work with model {name!r}: {reason}; give all")
+        raise UserError(f"trainable='head' does not work with model {name!r}: {reason}; use all")
     if _resolve_weights(name, weights) == "none":
         raise UserError(
-            "trainable='head' with weights='none' would freeze a base of random numbers; give weights, or trainable=all"
+            "trainable='head' with weights='none' would freeze random weights; set weights, or use trainable=all"
         )
 
 
 def _check_weights(name: str, weights: str) -> None:
     if not weights:
-        raise UserError("weights is empty; give default, imagenet, none, or a path to a .weights.h5 or .keras file")
+        raise UserError("weights is empty; use default, imagenet, none, or a path to a .weights.h5 or .keras file")
     # The user's own function interprets the text.
     if ":" in name:
         return
     if weights == "imagenet" and name not in table.APPLICATIONS:
-        raise UserError(f"model {name!r} has no weights='imagenet'; give none or a path, or use resnet50")
+        raise UserError(f"model {name!r} has no weights='imagenet'; use none, a path, or resnet50")
     if weights not in ("default", "imagenet", "none") and not weights.endswith((".h5", ".keras")):
         raise UserError(
-            f"weights={weights!r} is not valid; give default, imagenet, none, or a path ending in .weights.h5 or .keras"
+            f"weights={weights!r} is not valid; use default, imagenet, none, or a path ending in .weights.h5 or .keras"
         )
 
 

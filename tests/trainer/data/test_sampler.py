@@ -47,7 +47,7 @@ def test_an_epoch_visits_no_example_twice_and_epochs_differ() -> None:
 
 
 def test_a_batch_larger_than_the_split_is_refused() -> None:
-    with pytest.raises(UserError, match=r"global_batch_size=38 is more than the 37 images .* give at most 37"):
+    with pytest.raises(UserError, match=r"global_batch_size=38 is more than the 37 images .* use at most 37"):
         Sampler(num_examples=37, global_batch_size=38, seed=0)
 
 
