@@ -74,6 +74,7 @@ def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     )
     values.add_argument("--region", metavar="R", default="us-central1", help="region for placeholders (%(default)s)")
     _add_execution(run.add_argument_group("execution"))
+    _add_credentials(run.add_argument_group("Google Cloud (docs/localvertex.md)"))
     _add_custom_jobs(run)
 
 
@@ -110,6 +111,21 @@ def _add_execution(group: "argparse._ArgumentGroup") -> None:
         type=float,
         default=10.0,
         help="time between SIGTERM and SIGKILL when the run is stopped (%(default)s)",
+    )
+
+
+def _add_credentials(group: "argparse._ArgumentGroup") -> None:
+    """Add the options of `run` that let a run work in Google Cloud."""
+    group.add_argument(
+        "--with-credentials",
+        action="store_true",
+        help="let steps and custom jobs use your Google Cloud credentials and other secrets of your environment",
+    )
+    group.add_argument(
+        "--allow-cloud-launchers",
+        action="store_true",
+        help="run Google's own operations (endpoints, BigQuery, ...), which create resources and cost money; "
+        "only with --with-credentials",
     )
 
 

@@ -34,6 +34,8 @@ def _run_command(options: argparse.Namespace) -> int:
         "grace_seconds": options.grace,
         "command_prefixes": container_images.from_options(options.image),
         "fail_fast": options.fail_fast,
+        "with_credentials": options.with_credentials,
+        "allow_cloud_launchers": options.allow_cloud_launchers,
         "custom_jobs": _custom_job_options(options),
     }
     if options.max_parallel is not None:
@@ -61,7 +63,9 @@ def _start_run(options: argparse.Namespace, run_options: Options) -> dict[str, A
     """Run a file and return the record."""
     if options.file is None:
         raise UserError("nothing to run: give a compiled FILE, or --resume RUN")
-    file = open_pipeline(options.file, run_options.command_prefixes)
+    file = open_pipeline(
+        options.file, run_options.command_prefixes, allow_cloud_launchers=run_options.allow_cloud_launchers
+    )
     declared = file.pipeline.root.input_parameters
     values = parameters.given(declared, options.parameter, options.parameter_file)
     return run(file, parameters=values, options=run_options, display=display())

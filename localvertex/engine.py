@@ -10,6 +10,7 @@
 The listener is a `display.Display`: it receives each change of a task, and the record at the end.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +18,13 @@ from typing import Any
 
 from compiled import platforms
 from compiled.load import PipelineFile, load
+from localvertex.credentials import buckets
+from localvertex.credentials.secrets import MASK
 from localvertex.errors import Refused
 from localvertex.runner import container_images
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
 from localvertex.runner.pipeline_run import PipelineRun
-from localvertex.runner.refusals import refusals
+from localvertex.runner.refusals import reachable, refusals
 from localvertex.show.display import Display
 from localvertex.state import record, run_folder
 from localvertex.state.run_folder import check_run_id, new_run_id
@@ -33,7 +36,9 @@ from userinput.parameters import complete
 __all__ = ["Options", "PipelineRun", "open_pipeline", "prepare", "resume", "run"]
 
 
-def open_pipeline(path: Path, command_prefixes: Mapping[str, tuple[str, ...]] | None = None) -> PipelineFile:
+def open_pipeline(
+    path: Path, command_prefixes: Mapping[str, tuple[str, ...]] | None = None, *, allow_cloud_launchers: bool = False
+) -> PipelineFile:
     """Read a compiled file and check that all of it can run locally, with these commands in place of images.
 
     Raises:
@@ -43,7 +48,7 @@ def open_pipeline(path: Path, command_prefixes: Mapping[str, tuple[str, ...]] | 
     file = load(path)
     if command_prefixes:
         file = replace(file, pipeline=container_images.apply(file.pipeline, command_prefixes))
-    reasons = refusals(file.pipeline)
+    reasons = refusals(file.pipeline, allow_cloud_launchers=allow_cloud_launchers)
     if reasons:
         raise Refused(reasons)
     return replace(file, pipeline=platforms.with_timeouts(file.pipeline))
@@ -77,8 +82,9 @@ def prepare(
         UserError: The input is invalid; nothing was written.
     """
     options = options or Options()
-    file = file if isinstance(file, PipelineFile) else open_pipeline(Path(file), options.command_prefixes)
+    file = file if isinstance(file, PipelineFile) else _opened(Path(file), options)
     values = complete(file.pipeline.root.input_parameters, parameters or {})
+    _check_addresses(file, values, options)
     work_dir = options.work_dir.absolute()
     run_id = (
         new_run_id(file.pipeline.name, work_dir) if options.run_id is None else check_run_id(options.run_id, work_dir)
@@ -114,8 +120,10 @@ def _prepare_resume(name: str, *, options: Options | None = None, display: Displ
     try:
         # Read again: another process may have written to it before the lock was taken.
         content = record.read(run_dir)
+        file = _earlier_file(run_dir, content, options)
+        _check_addresses(file, content["parameters"], options)
         return PipelineRun(
-            _earlier_file(run_dir, content, options),
+            file,
             content["parameters"],
             earlier_job_fields(content),
             options=options,
@@ -128,11 +136,25 @@ def _prepare_resume(name: str, *, options: Options | None = None, display: Displ
         raise error if isinstance(error, UserError) else UserError(f"{run_dir / record.FILE}: {error}") from None
 
 
+def _opened(path: Path, options: Options) -> PipelineFile:
+    return open_pipeline(path, options.command_prefixes, allow_cloud_launchers=options.allow_cloud_launchers)
+
+
+def _check_addresses(file: PipelineFile, values: Mapping[str, Any], options: Options) -> None:
+    """Refuse inputs in Cloud Storage for a run without credentials."""
+    pipeline = file.pipeline
+    components = reachable(pipeline, [])
+    if not options.with_credentials and (reasons := buckets.refusals(pipeline, values, components)):
+        raise Refused(reasons)
+
+
 def _earlier_file(run_dir: Path, content: dict[str, Any], options: Options) -> PipelineFile:
     """Open the compiled file that an earlier run was started with; refuse a run that was moved or changed."""
     if content["work_dir"] != str(options.work_dir.resolve()):
         raise UserError(f"{run_dir.name} was run in {content['work_dir']}, where its artifacts are; resume it there")
-    file = open_pipeline(run_folder.pipeline_copy(run_dir), options.command_prefixes)
+    if MASK in json.dumps(content["parameters"]):
+        raise UserError(f"{run_dir.name} was started with a secret in a parameter, which is not stored; run it again")
+    file = _opened(run_folder.pipeline_copy(run_dir), options)
     if file.sha256 != content.get("sha256"):
         raise UserError(f"{file.path} is not the file that {run_dir.name} was started with; start a new run")
     return file

@@ -100,4 +100,4 @@ def _tf_config(job: CustomJob, replica: Replica, addresses: dict[str, str], job_
 
 def metadata_environment(address: str) -> dict[str, str]:
     """Point a replica to its metadata server, and keep Google's libraries from asking it for tokens."""
-    return {"GCE_METADATA_HOST": address, "NO_GCE_CHECK": "true"}
+    return {"GCE_METADATA_HOST": address, "GCE_METADATA_IP": address, "NO_GCE_CHECK": "true"}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accelerators import Finding, check_custom_job, custom_job_fields
+from compiled.launchers import started_module
 from localvertex.errors import TaskFailed
 
 ROLES = ("chief", "worker", "ps", "evaluator")
@@ -176,6 +177,11 @@ def _pool_of(number: int, fields: dict[str, Any], command_prefixes: Mapping[str,
         raise TaskFailed(
             f"worker_pool_specs[{number}].container_spec.command is empty, and the entry point of {image} is not known "
             f"locally; set the command, e.g. ['python', '-m', 'trainer.task'], or pass --image {image}=COMMAND",
+            is_retryable=False,
+        )
+    if module := started_module(entry_point, container.get("args", ())):
+        raise TaskFailed(
+            f"worker_pool_specs[{number}]: the command starts Google's {module}, which does not run here; remove it",
             is_retryable=False,
         )
     return Pool(

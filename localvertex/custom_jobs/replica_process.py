@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localvertex.custom_jobs.job import Replica
-from localvertex.custom_jobs.metadata_server import MetadataServer
 from localvertex.custom_jobs.status import ReplicaStatus
 from localvertex.processes import logs
+from localvertex.processes.metadata_server import MetadataServer
 from localvertex.processes.processes import Process, Processes
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
+from localvertex.credentials.isolation import Credentials, NoCredentials
 from localvertex.custom_jobs.environment import (
     held_addresses,
     metadata_environment,
@@ -20,13 +21,13 @@ from localvertex.custom_jobs.goodput.event_files import EventFiles
 from localvertex.custom_jobs.gpus import gpu_environments
 from localvertex.custom_jobs.job import CustomJob
 from localvertex.custom_jobs.job_run import JobRun
-from localvertex.custom_jobs.metadata_server import MetadataServer
 from localvertex.custom_jobs.python_package import environment_of
 from localvertex.custom_jobs.replica_process import ReplicaProcess
 from localvertex.custom_jobs.restart_rules import Restarts
 from localvertex.custom_jobs.status import Options, Outcome, Status, Workspace
 from localvertex.errors import TaskFailed
 from localvertex.processes.environments import activated
+from localvertex.processes.metadata_server import MetadataServer
 from localvertex.processes.processes import Processes
 
 
@@ -35,6 +36,7 @@ def run(
     *,
     workspace: Workspace,
     processes: Processes,
+    credentials: Credentials | None = None,
     observe: Callable[[Status], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
     report: Callable[[str], None] = lambda _: None,
@@ -47,6 +49,7 @@ def run(
         job: What `read` returned.
         workspace: Its folders, and the project that replicas see.
         processes: Holds the job's processes; stopping it cancels the job.
+        credentials: What the replicas get of the user's credentials; None: nothing.
         observe: Called with the status after every change, in the caller's thread.
         warn: Called with each difference from the service.
         report: Called with each fault and restart, as a line of text.
@@ -64,8 +67,11 @@ def run(
     if any(pool.is_reduction_server for pool in job.pools):
         warn("Reduction Server does not run locally; the workers reduce gradients without it")
     with ExitStack() as servers:
-        replicas = _replicas_of(job, workspace, processes, servers, warn)
-        return JobRun(
+        if credentials is None:
+            credentials = NoCredentials()
+            servers.callback(credentials.close)
+        replicas = _replicas_of(job, workspace, processes, credentials, servers, warn)
+        outcome = JobRun(
             job,
             replicas,
             events=EventFiles(job.base_output_directory, [each.name for each in replicas]),
@@ -77,10 +83,17 @@ def run(
             report=report,
             cancel=cancel or threading.Event(),
         ).execute()
+        credentials.secrets.remove_from(workspace.folder.glob("*.log"))
+        return replace(outcome, error=credentials.secrets.removed(outcome.error))
 
 
 def _replicas_of(
-    job: CustomJob, workspace: Workspace, processes: Processes, servers: ExitStack, warn: Callable[[str], None]
+    job: CustomJob,
+    workspace: Workspace,
+    processes: Processes,
+    credentials: Credentials,
+    servers: ExitStack,
+    warn: Callable[[str], None],
 ) -> list[ReplicaProcess]:
     """Build the replicas that run here, without starting them; their metadata servers close with `servers`."""
     job_id = uuid4().hex
@@ -92,16 +105,18 @@ def _replicas_of(
             metadata = MetadataServer()
             servers.callback(metadata.close)
             service = service_environment(job, replica, addresses=addresses, project=workspace.project, job_id=job_id)
-            env = own_environment() | service | metadata_environment(metadata.address) | gpus[replica.name]
+            env = own_environment() | service | gpus[replica.name]
+            declared = replica.pool.env
             bin_folder = Path(sys.executable).parent
             if replica.pool.is_python_package:
-                package = environment_of(replica.pool, workspace, processes, env)
+                package = environment_of(replica.pool, workspace, processes, credentials.environment(env))
                 env, bin_folder = activated(env, package), package / "bin"
             replicas.append(
                 ReplicaProcess(
                     replica=replica,
                     command=_local_command(replica.pool.command, bin_folder),
-                    env=env | replica.pool.env,
+                    env=credentials.environment(env | declared, declared=declared)
+                    | metadata_environment(metadata.address),
                     folder=workspace.folder,
                     processes=processes,
                     metadata=metadata,

@@ -51,4 +51,9 @@ def find(executor: Container | Importer) -> Executor | None:
     return next((each for each in _EXECUTORS if each.accepts(executor)), None)
 
 
-__all__ = ["Executor", "find"]
+def runs_given_command(executor: Container | Importer) -> bool:
+    """Return whether the command in the file would run, and not a local replacement of it."""
+    return isinstance(find(executor), PythonStepExecutor | ContainerCommandExecutor)
+
+
+__all__ = ["Executor", "find", "runs_given_command"]

@@ -91,7 +91,11 @@ class Attempt:
         return code
 
     def environment(self, bin_folder: Path) -> dict[str, str]:
-        """Return the user's variables, overridden by the container's, with `bin_folder` first in PATH."""
+        """Return the user's variables, overridden by the container's, with `bin_folder` first in PATH.
+
+        Credentials are left out, also where the container sets them, unless the user passes them on.
+        """
         env = os.environ | {"PYTHONUNBUFFERED": "1"}
         env |= {name: self.resolve(value) for name, value in self.container.env.items()}
+        env = self.context.credentials.environment(env, declared=self.container.env.keys())
         return env | {"PATH": f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"}

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from typing import ClassVar
 
+from compiled.launchers import started_module
 from compiled.payload import PLACEHOLDER, mentioned_inputs
 from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
@@ -45,7 +46,13 @@ class ContainerCommandExecutor:
     def execute(self, attempt: Attempt) -> None:
         """Run the command in the task's folder, with a temporary folder that is removed afterwards."""
         attempt.context.warnings.add(_WARNING)
-        command = [*attempt.container.replacement, *map(attempt.resolve, [*attempt.command(), *attempt.arguments()])]
+        words, arguments = (
+            [attempt.resolve(each) for each in part] for part in (attempt.command(), attempt.arguments())
+        )
+        # The check before the run does not know what placeholders in the command become.
+        if not attempt.context.allow_cloud_launchers and (module := started_module(words, arguments)):
+            raise TaskFailed(f"the command would start Google's {module}, which does not run here", is_retryable=False)
+        command = [*attempt.container.replacement, *words, *arguments]
         if not command:
             raise TaskFailed("the command is empty after its placeholders were resolved", is_retryable=False)
         with tempfile.TemporaryDirectory(prefix="localvertex-", ignore_cleanup_errors=True) as temporary:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localvertex.credentials.isolation import Credentials
 from localvertex.custom_jobs import Options as CustomJobOptions
 from localvertex.processes.forked_steps import ForkServers
 from localvertex.processes.processes import Processes
@@ -42,6 +43,9 @@ class Context:
     job: dict[str, str]
     """Values of the job-wide placeholders."""
     processes: Processes
+    credentials: Credentials
+    """What the processes get of the user's credentials."""
+    allow_cloud_launchers: bool = False
     fork_servers: ForkServers = field(default_factory=ForkServers)
     warnings: Warnings
     report: Callable[[str], None]

@@ -1,6 +1,7 @@
-"""CustomTrainingJobOp: a local custom job replaces Google's launcher."""
+"""CustomTrainingJobOp, v1 and preview: a local custom job replaces Google's launcher."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +13,8 @@ from localvertex.executors.launcher import launcher_options, launcher_payload, m
 from localvertex.processes import logs
 
 _MODULE = "google_cloud_pipeline_components.container.v1.custom_job.launcher"
+_PREVIEW_MODULE = "google_cloud_pipeline_components.container.preview.custom_job.launcher"
+"""Its payload also has `persistent_resource_id`."""
 
 
 class CustomJobExecutor:
@@ -20,8 +23,8 @@ class CustomJobExecutor:
     name: ClassVar[str] = "custom job"
 
     def accepts(self, executor: Container | Importer) -> bool:
-        """Accept a container that runs Google's module."""
-        return isinstance(executor, Container) and _MODULE in executor.command
+        """Accept a container that runs one of Google's modules."""
+        return isinstance(executor, Container) and not {_MODULE, _PREVIEW_MODULE}.isdisjoint(executor.command)
 
     def refusals(self, executor: Container | Importer) -> list[str]:
         """Refuse a launcher without its required options."""
@@ -36,7 +39,10 @@ class CustomJobExecutor:
                 "launcher, not to the job; set them in worker_pool_specs"
             )
         options = launcher_options(attempt.arguments())
-        payload = _as_launched(launcher_payload(options["payload"], attempt))
+        payload = launcher_payload(options["payload"], attempt)
+        if _PREVIEW_MODULE in attempt.container.command:
+            payload = _with_numbers(payload)
+        payload = _as_launched(payload)
         project, location = target(options, attempt)
         custom_job = custom_jobs.read(
             payload,
@@ -73,12 +79,31 @@ def run(job: custom_jobs.CustomJob, attempt: Attempt, project: str) -> custom_jo
         job,
         workspace=custom_jobs.Workspace(folder=attempt.folder, private_dir=context.private_dir, project=project),
         processes=context.processes,
+        credentials=context.credentials,
         observe=attempt.report_custom_job,
         warn=context.warnings.add,
         report=lambda text: context.report(f"{name}: {text}"),
         cancel=context.processes.stopped,
         options=context.custom_jobs,
     )
+
+
+def _with_numbers(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return the payload with the two fields of pool 0 decoded that the preview launcher decodes from text.
+
+    After `parse_nested_json_strings` of preview/custom_job/remote_runner.py in google-cloud-pipeline-components 2.22.
+    """
+    spec = payload.get("job_spec")
+    pools = spec.get("worker_pool_specs") if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(pools, list) or not pools or not isinstance(pools[0], dict):
+        return payload
+    pool = dict(pools[0])
+    for name, field in (("machine_spec", "accelerator_count"), ("disk_spec", "boot_disk_size_gb")):
+        fields = pool.get(name)
+        if isinstance(fields, dict) and isinstance(text := fields.get(field), str):
+            with suppress(ValueError):
+                pool[name] = fields | {field: json.loads(text)}
+    return payload | {"job_spec": spec | {"worker_pool_specs": [pool, *pools[1:]]}}
 
 
 def _as_launched(payload: dict[str, Any]) -> dict[str, Any]:

@@ -41,6 +41,10 @@ class Options:
     """Local commands in place of container images, by image; `open_pipeline` takes them separately."""
     fail_fast: bool = False
     """Whether no further step starts after a failure, except exit tasks."""
+    with_credentials: bool = False
+    """Whether steps and replicas get the user's Google Cloud credentials and other secrets."""
+    allow_cloud_launchers: bool = False
+    """Whether Google's own operations may run, with the user's credentials."""
     schedule_time: str = ""
     """Time for which a schedule started the run, RFC 3339; empty: the run's own creation time."""
     custom_jobs: CustomJobOptions = field(default_factory=CustomJobOptions)
@@ -48,6 +52,8 @@ class Options:
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
+        if self.allow_cloud_launchers and not self.with_credentials:
+            raise UserError("--allow-cloud-launchers needs --with-credentials: Google's operations run with them")
         if self.max_parallel < 1:
             raise UserError(f"--max-parallel {self.max_parallel}: expected at least 1")
         for name, seconds in (("--max-backoff", self.max_backoff_seconds), ("--grace", self.grace_seconds)):

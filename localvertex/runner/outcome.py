@@ -1,15 +1,17 @@
 """One attempt at one step, from its inputs to its outcome; each attempt runs in its own thread."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from compiled.spec import Container, Importer
 from localvertex import executors
+from localvertex.credentials.secrets import looks_like_secret
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.context import Context
 from localvertex.state import executor_files, step_cache
 from localvertex.state.task import State, Task, Values
-from localvertex.values.placeholders import Scope
+from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +30,7 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context) ->
     """Run a step, or take its outputs from the cache. Never raises: every failure becomes the outcome."""
     exit_codes: list[int] = []
     try:
+        _learn_secrets(task, executor, context)
         key = _cache_key(task, executor, context)
         cached = step_cache.look_up(context.work_dir, key) if key else None
         if cached is not None:
@@ -47,9 +50,24 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context) ->
         code, failure, is_retryable = None, f"{type(error).__name__}: {error}", True
     except Exception as error:  # a defect of localvertex must end the task, not hang the run
         code, failure, is_retryable = None, f"localvertex failed: {type(error).__name__}: {error}", False
+    failure = context.credentials.secrets.removed(failure)
     return Outcome(
         task=task, state=State.FAILED, outputs=Values(), error=failure, exit_code=code, is_retryable=is_retryable
     )
+
+
+def _learn_secrets(task: Task, executor: Container | Importer, context: Context) -> None:
+    """Note the secrets among a step's own variables, whether it runs or is taken from the cache."""
+    scope = Scope(
+        job=context.job,
+        task=task.placeholders,
+        executor_input={"inputs": {"parameterValues": task.inputs.parameters}},
+    )
+    for name, template in executor.env.items() if isinstance(executor, Container) else ():
+        if looks_like_secret(name):
+            # A step whose variables cannot be resolved fails when it starts.
+            with suppress(Unresolvable):
+                context.credentials.secrets.learn({name: resolve_text(template, scope)})
 
 
 def _cache_key(task: Task, executor: Container | Importer, context: Context) -> str:
@@ -83,5 +101,9 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
         report_exit=exit_codes.append,
         report_custom_job=lambda status: setattr(task, "custom_job", status.as_json()),
     )
-    runner.execute(attempt)
+    try:
+        runner.execute(attempt)
+    finally:
+        logs = [path for path in task.folder.glob("*") if path.suffix == ".log" or path.name == executor_files.LOG]
+        context.credentials.secrets.remove_from(logs)
     return executor_files.read_outputs(task.component, executor_input)

@@ -11,6 +11,8 @@ from typing import IO, Any
 from compiled import platforms
 from compiled.load import PipelineFile
 from compiled.spec import TaskSpec
+from localvertex.credentials import cloud_launchers
+from localvertex.credentials.isolation import NoCredentials, UserCredentials
 from localvertex.executors.context import Context, Warnings
 from localvertex.processes.processes import Processes
 from localvertex.runner.options import Options
@@ -41,6 +43,9 @@ class PipelineRun:
         self._is_changed = False
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
         self._processes = Processes(grace_seconds=options.grace_seconds)
+        self._credentials = UserCredentials() if options.with_credentials else NoCredentials()
+        constants = [each.constant for task in _tasks_of_file(file) for each in task.parameters.values()]
+        self._credentials.secrets.learn_declared([values, constants])
         self._context = self._new_context(job, options)
         self._root = _root_task(file, {k: v for k, v in values.items() if v is not None}, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
@@ -69,6 +74,8 @@ class PipelineRun:
             region=job["pipeline_google_cloud_location"],
             job=job,
             processes=self._processes,
+            credentials=self._credentials,
+            allow_cloud_launchers=options.allow_cloud_launchers,
             warnings=Warnings(listener=self._display.warned, texts=list(self._earlier.get("warnings", []))),
             report=self._display.reported,
             use_cache=options.use_cache,
@@ -87,6 +94,8 @@ class PipelineRun:
 
     def execute(self) -> dict[str, Any]:
         """Run to the end, write run.json and run.html, and return the record."""
+        if self._context.allow_cloud_launchers:
+            self._context.warnings.add(cloud_launchers.announcement(self._file.pipeline, self._context.project))
         for text in platforms.harmless(self._file.pipeline.platforms):
             self._context.warnings.add(text)
         self._display.started(self.run_dir, self._root)
@@ -96,11 +105,14 @@ class PipelineRun:
         finally:
             self._processes.stop()
             self._context.fork_servers.close()
+            self._credentials.close()
             content = self._content()
             record.write(self.run_dir, content, is_final=True)
             self._hold.close()
             self._display.ended(content)
         report.write(self.run_dir, content)
+        # The page also contains pages that steps wrote.
+        self._credentials.secrets.remove_from([self.run_dir / report.FILE])
         return content
 
     def _changed(self, task: Task) -> None:
@@ -113,6 +125,10 @@ class PipelineRun:
             record.write(self.run_dir, self._content())
 
     def _content(self) -> dict[str, Any]:
+        content: dict[str, Any] = self._credentials.secrets.removed(self._whole_content())
+        return content
+
+    def _whole_content(self) -> dict[str, Any]:
         return {
             "format": record.FORMAT,
             "run_id": self.run_id,
@@ -152,6 +168,12 @@ class PipelineRun:
         finally:
             for number, handler in previous.items():
                 signal.signal(number, handler)
+
+
+def _tasks_of_file(file: PipelineFile) -> list[TaskSpec]:
+    """Return the tasks of all dags of a file."""
+    dags = [each.dag for each in (file.pipeline.root, *file.pipeline.components.values())]
+    return [task for dag in dags if dag for task in dag.tasks.values()]
 
 
 def _root_task(file: PipelineFile, values: dict[str, Any], run_dir: Path) -> Task:

@@ -6,6 +6,7 @@ from typing import Any
 from compiled import platforms
 from compiled.spec import Component, Container, Dag, Pipeline, TaskSpec
 from localvertex import executors
+from localvertex.credentials import cloud_launchers
 from localvertex.values import arguments, conditions
 from localvertex.values.placeholders import unknown_placeholders
 from userinput.parameters import ParameterType
@@ -17,19 +18,20 @@ _MAX_DEPTH = 50
 """Levels of nested dags, each a folder inside another one. Pipelines written by hand have about five."""
 
 
-def refusals(pipeline: Pipeline) -> list[str]:
+def refusals(pipeline: Pipeline, *, allow_cloud_launchers: bool = False) -> list[str]:
     """Return what cannot be honoured, one line each; an empty list when the pipeline can run."""
     reasons = [*pipeline.unsupported, *platforms.refusals(pipeline.platforms)]
-    reached = _reachable(pipeline, reasons)
+    reached = reachable(pipeline, reasons)
     for component in reached:
         if component.dag is not None:
             reasons += _dag_refusals(component, component.dag, pipeline)
         else:
             reasons += _step_refusals(component, pipeline)
+    reasons += cloud_launchers.refusals(pipeline, reached, is_allowed=allow_cloud_launchers)
     return list(dict.fromkeys(reasons))
 
 
-def _reachable(pipeline: Pipeline, reasons: list[str]) -> list[Component]:
+def reachable(pipeline: Pipeline, reasons: list[str]) -> list[Component]:
     """Return the components that can run, root first; add to `reasons` what refers to nothing, or to itself."""
     found: dict[str, Component] = {}
     graph: dict[str, list[str]] = {}

@@ -88,10 +88,9 @@ def complete_inputs(values: Values, component: Component, scope: Scope, explain:
     Raises:
         InputError: A required input is missing, or a value is not of its type.
     """
-    parameters = {name: value for name, value in values.parameters.items() if value is not None}
+    given = {name: value for name, value in values.parameters.items() if value is not None}
+    parameters = given | _defaults(given, component, scope)
     for name, declared in component.input_parameters.items():
-        if name not in parameters and declared.default is not None:
-            parameters[name] = _resolve(declared.default, scope, name)
         if name not in parameters:
             # A dag may lack an input that none of its steps requires; a step that does require it reports it.
             if declared.is_required and component.dag is None:
@@ -107,6 +106,19 @@ def complete_inputs(values: Values, component: Component, scope: Scope, explain:
         if name not in values.artifacts and not artifact.is_optional and component.dag is None:
             raise InputError(f"input artifact {name!r} has no value{explain.get(name, '')}")
     return Values(parameters=parameters, artifacts=values.artifacts)
+
+
+def _defaults(given: dict[str, Any], component: Component, scope: Scope) -> dict[str, Any]:
+    """Return the defaults of inputs without a value.
+
+    Those that refer to other inputs come last: GCPC's preview wrapper writes such worker_pool_specs.
+    """
+    left = {name: each.default for name, each in component.input_parameters.items() if name not in given}
+    defaults = {name: value for name, value in left.items() if value is not None and "$.inputs." not in str(value)}
+    defaults = {name: _resolve(value, scope, name) for name, value in defaults.items()}
+    known = Scope(job=scope.job, task=scope.task, executor_input={"inputs": {"parameterValues": given | defaults}})
+    referring = {name: value for name, value in left.items() if value is not None and name not in defaults}
+    return defaults | {name: _resolve(value, known, name) for name, value in referring.items()}
 
 
 def explanations(task: Task, siblings: dict[str, Task]) -> dict[str, str]:

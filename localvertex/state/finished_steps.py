@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from localvertex.credentials.secrets import MASK
 from localvertex.state import record
 from localvertex.state.task import State, Task, Values
 
@@ -30,6 +31,8 @@ class FinishedSteps:
         if entry["inputs"] != json.loads(json.dumps(record.of_values(task.inputs), default=str)):
             return False
         outputs = entry["outputs"]
+        if MASK in json.dumps(outputs):
+            return False  # The record does not have the secret in it.
         task.outputs = Values(parameters=outputs["parameters"], artifacts=outputs["artifacts"])
         task.attempts, task.exit_code = entry["attempts"], entry["exit_code"]
         task.started_at, task.ended_at = record.seconds_of(entry["start_time"]), record.seconds_of(entry["end_time"])

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from localvertex.custom_jobs.faults.faults import ALL, Action, Fault
 from localvertex.custom_jobs.goodput.event_files import EventFiles
 from localvertex.custom_jobs.job import PRIMARY
-from localvertex.custom_jobs.metadata_server import MAINTENANCE_EVENT, PREEMPTED
 from localvertex.custom_jobs.replica_process import ReplicaProcess
+from localvertex.processes.metadata_server import MAINTENANCE_EVENT, PREEMPTED
 
 _SIGNALS = {Action.SIGKILL: signal.SIGKILL, Action.SIGTERM: signal.SIGTERM, Action.SIGSTOP: signal.SIGSTOP}
 

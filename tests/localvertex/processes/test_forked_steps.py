@@ -28,7 +28,8 @@ def interpreter(seen: str) -> str:
     import warnings
 
     main = sys.modules["__main__"]
-    ignored = ("_", "SHLVL", "OLDPWD", "PWD", "TMPDIR")  # set by a shell in between, or different by nature
+    ignored = ["_", "SHLVL", "OLDPWD", "PWD", "TMPDIR"]  # set by a shell in between, or different by nature
+    ignored += (each_run := ["CLOUDSDK_CONFIG", "GCE_METADATA_HOST", "GCE_METADATA_IP"])
     facts = {
         "main": [main.__name__, main.__spec__.name, os.path.basename(main.__file__)],
         "arguments": [os.path.basename(sys.argv[0]), sys.argv[3::2], len(sys.argv)],
@@ -40,6 +41,7 @@ def interpreter(seen: str) -> str:
         "executable": [sys.executable, sys.prefix],
         "flags": list(sys.flags),
         "environment": {k: v for k, v in os.environ.items() if k not in ignored},
+        "credentials": [[name in os.environ for name in each_run], os.listdir(os.environ["CLOUDSDK_CONFIG"])],
         "temporary": [tempfile.gettempdir() == os.environ["TMPDIR"], __file__.startswith(tempfile.gettempdir())],
         "signals": [str(signal.getsignal(number)) for number in sorted(signal.valid_signals())],
         "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),

@@ -1,0 +1,115 @@
+"""The variables of every process of a run: without the user's credentials, unless the user passes them on."""
+
+import os
+import shutil
+import tempfile
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+
+from localvertex.credentials.buckets import has_emulator, is_loopback
+from localvertex.credentials.secrets import Secrets, looks_like_secret
+from localvertex.processes.metadata_server import MetadataServer
+
+_TESTING_TOKEN = "GOOGLE_AUTH_TOKEN_FOR_TESTING"  # noqa: S105 - the name of a variable of TensorFlow
+
+_CREDENTIALS = frozenset(
+    (
+        "BOTO_PATH",
+        "CLOUDSDK_ACTIVE_CONFIG_NAME",
+        "GCE_METADATA_MTLS_MODE",
+        "GCE_METADATA_ROOT",
+        "GEMINI_API_KEY",
+        "GOOGLE_API_CERTIFICATE_CONFIG",
+        "GOOGLE_API_KEY",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        _TESTING_TOKEN,
+        "GOOGLE_CLOUD_KEYFILE_JSON",
+        "GOOGLE_CREDENTIALS",
+        "GOOGLE_GHA_CREDS_PATH",
+        "GOOGLE_OAUTH_ACCESS_TOKEN",
+    )
+)
+"""Variables through which Google's libraries and tools find credentials or another metadata server."""
+
+_CREDENTIALS_PREFIX = "CLOUDSDK_AUTH_"
+
+
+class Credentials(ABC):
+    """What the processes of a run get of the user's credentials; `close` ends what it has started."""
+
+    def __init__(self) -> None:
+        self.secrets = Secrets()
+        """The secrets that the processes have received."""
+
+    @abstractmethod
+    def environment(self, env: Mapping[str, str], *, declared: Collection[str] = ()) -> dict[str, str]:
+        """Return the variables for a process.
+
+        Args:
+            env: All variables that it would have, those of the user's own environment included.
+            declared: Names of those that the pipeline sets itself, which it gets even if they look like secrets.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release everything; no process may run any more."""
+
+
+class UserCredentials(Credentials):
+    """All of them: `--with-credentials`."""
+
+    def environment(self, env: Mapping[str, str], *, declared: Collection[str] = ()) -> dict[str, str]:
+        """Return the variables unchanged."""
+        self.secrets.learn(env)
+        return dict(env)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class NoCredentials(Credentials):
+    """None: Google's libraries find no file, no token and a metadata server that has none. Safe for several threads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._own: tuple[str, MetadataServer] | None = None
+
+    def environment(self, env: Mapping[str, str], *, declared: Collection[str] = ()) -> dict[str, str]:
+        """Return the variables without credentials, also where the pipeline sets them, and without other secrets."""
+        self.secrets.learn({name: env[name] for name in declared if name in env})
+        kept = {name: text for name, text in env.items() if name in declared or not looks_like_secret(name)}
+        removed = _CREDENTIALS - ({_TESTING_TOKEN} if _is_emulated(env) else set())
+        kept = {name: text for name, text in kept.items() if not name.startswith(_CREDENTIALS_PREFIX)}
+        kept = {name: text for name, text in kept.items() if name not in removed}
+        if _is_emulated(env) and _TESTING_TOKEN in env:
+            kept[_TESTING_TOKEN] = env[_TESTING_TOKEN]
+        folder, server = self._start()
+        return kept | {
+            "CLOUDSDK_CONFIG": folder,
+            "BOTO_CONFIG": os.devnull,
+            "GCE_METADATA_HOST": server.address,
+            "GCE_METADATA_IP": server.address,
+            "NO_GCE_CHECK": "true",
+        }
+
+    def _start(self) -> tuple[str, MetadataServer]:
+        """Return the empty folder and the server; make them at the first call."""
+        with self._lock:
+            if self._own is None:
+                self._own = tempfile.mkdtemp(prefix="localvertex-no-credentials-"), MetadataServer()
+            return self._own
+
+    def close(self) -> None:
+        """Remove the folder and stop the server."""
+        with self._lock:
+            if self._own is not None:
+                shutil.rmtree(self._own[0], ignore_errors=True)
+                self._own[1].close()
+                self._own = None
+
+
+def _is_emulated(env: Mapping[str, str]) -> bool:
+    """Return whether TensorFlow's gs://, which knows no emulator, is redirected to one on this machine by a proxy."""
+    return has_emulator(env) and is_loopback(env.get("https_proxy") or env.get("HTTPS_PROXY") or "")

@@ -1,0 +1,89 @@
+"""Variables that look like secrets, and the places from which their values are removed."""
+
+import html
+import json
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+MASK = "(secret removed)"
+
+_MIN_LENGTH = 6
+"""Shorter values, such as 1 or true, also occur as something else."""
+
+_WORDS = frozenset("APIKEY CREDENTIAL CREDENTIALS KEY PASSPHRASE PASSWD PASSWORD PAT PWD SECRET SECRETS TOKEN".split())
+_NOT_SECRET = frozenset(("PWD", "OLDPWD"))
+
+
+def looks_like_secret(name: str) -> bool:
+    """Return whether a variable's name says that its value is a secret, e.g. `HF_TOKEN` or `db-password`."""
+    words = name.upper().replace("-", "_").split("_")
+    return name.upper() not in _NOT_SECRET and not _WORDS.isdisjoint(words)
+
+
+class Secrets:
+    """The values of a run's secrets, and their removal from what the run leaves behind. Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: set[str] = set()
+
+    def learn(self, variables: Mapping[str, str]) -> None:
+        """Add the values of the variables that look like secrets."""
+        found = {text for name, text in variables.items() if len(text) >= _MIN_LENGTH and looks_like_secret(name)}
+        # The path of a file with credentials is no secret.
+        with self._lock:
+            self._values |= {text for text in found if not os.path.isabs(text)}
+
+    def learn_declared(self, values: Any) -> None:
+        """Add the variables that inputs of the pipeline declare for containers of custom jobs."""
+        self.learn(dict(_declared(values)))
+
+    def removed(self, value: Any) -> Any:
+        """Return a value of any shape with the secrets in its texts replaced."""
+        known = self._known()
+        return _removed(value, known) if known else value
+
+    def remove_from(self, files: Iterable[Path]) -> None:
+        """Replace the secrets in these files, which no process may be writing."""
+        known = [text.encode() for text in self._known()]
+        for path in files if known else ():
+            content = path.read_bytes()
+            cleaned = content
+            for text in known:
+                cleaned = cleaned.replace(text, MASK.encode())
+            if cleaned != content:
+                path.write_bytes(cleaned)
+
+    def _known(self) -> list[str]:
+        """Return the values as they are and as JSON and pages write them, longest first."""
+        with self._lock:
+            forms = {form for text in self._values for form in (text, json.dumps(text)[1:-1])}
+        escaped = {html.escape(form) for form in forms} | {
+            html.escape(form).replace("&quot;", "&#34;") for form in forms
+        }
+        return sorted(forms | escaped, key=len, reverse=True)
+
+
+def _declared(value: Any) -> Iterator[tuple[str, str]]:
+    """Yield the `{"name": ..., "value": ...}` pairs at any depth."""
+    if isinstance(value, dict):
+        name, text = value.get("name"), value.get("value")
+        if isinstance(name, str) and isinstance(text, str):
+            yield name, text
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        yield from _declared(item)
+
+
+def _removed(value: Any, known: list[str]) -> Any:
+    if isinstance(value, str):
+        for text in known:
+            value = value.replace(text, MASK)
+        return value
+    if isinstance(value, dict):
+        return {key: _removed(item, known) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_removed(item, known) for item in value]
+    return value

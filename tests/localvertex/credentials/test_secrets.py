@@ -1,0 +1,160 @@
+"""Logs, records and pages contain no values of variables that look like secrets."""
+
+from pathlib import Path
+
+import pytest
+from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
+from kfp import dsl
+
+import localvertex
+from localvertex.credentials.secrets import MASK, Secrets, looks_like_secret
+from tests.support.runs import STEP, Execute, FindTask, ReadLog
+from tests.support.server import Server, wait_until
+
+SECRET = 'planted "secret" 4711'
+
+
+@dsl.component(**STEP)
+def environment(path: str) -> str:
+    import json
+    import os
+    from pathlib import Path
+
+    print(dict(os.environ), json.dumps(dict(os.environ)))
+    Path(path).write_text(os.environ.get("DB_PASSWORD", "") + os.environ.get("HF_TOKEN", ""))
+    return "the password is " + os.environ.get("DB_PASSWORD", "")
+
+
+@dsl.pipeline(name="prints")
+def prints(path: str, pools: list) -> None:
+    environment(path=path).set_env_variable("DB_PASSWORD", SECRET)
+    CustomTrainingJobOp(display_name="j", worker_pool_specs=pools)
+
+
+def pools(code: str) -> list[dict]:
+    container = {"image_uri": "python:3.11", "command": ["python3", "-c", code]}
+    container["env"] = [{"name": "API_KEY", "value": "planted-key-of-the-job"}]
+    return [{"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}]
+
+
+@dsl.component(**STEP)
+def cached(page: dsl.Output[dsl.HTML]) -> str:
+    import os
+    from pathlib import Path
+
+    Path(page.path).write_text(f"<p>{os.environ['DB_PASSWORD']} {os.environ['A_TOKEN']}</p>")
+    return os.environ["DB_PASSWORD"] + os.environ["A_TOKEN"]
+
+
+@dsl.pipeline(name="cached")
+def caches(token: str) -> None:
+    step = cached().set_caching_options(True)
+    step.set_env_variable("DB_PASSWORD", "planted-password").set_env_variable("A_TOKEN", f"planted-{token}")
+
+
+def test_a_cached_output_and_a_page_of_a_step_show_no_secret(execute: Execute, work_dir: Path, task: FindTask) -> None:
+    for name, state in (("first", "SUCCEEDED"), ("second", "SKIPPED")):
+        record = execute(caches, {"token": "abc"}, run_id=name)
+        assert task(record, "cached")["state"] == state
+        for file in ("run.json", "run.html"):
+            text = (work_dir / name / file).read_text()
+            assert "planted-password" not in text, (name, file)
+            assert MASK in text
+
+
+def test_the_logs_of_the_server_contain_no_secret_of_a_job(tmp_path: Path) -> None:
+    with Server(tmp_path / "runs") as server:
+        job = {"displayName": "j", "jobSpec": {"workerPoolSpecs": pools(SHOW + "; sys.exit(os.environ['API_KEY'])")}}
+        name = server.call("POST", "customJobs", job).json()["name"].rpartition("/")[2]
+        ended = wait_until(lambda: (job := server.call("GET", f"customJobs/{name}").json()).get("endTime") and job)
+        (log,) = (tmp_path / "runs" / "api" / "customJobs" / name).glob("*.log")
+        assert MASK in log.read_text()
+        assert "planted-key-of-the-job" not in log.read_text() + ended["error"]["message"] + server.text
+
+
+SHOW = "import os, sys; print(os.environ); print(os.environ['API_KEY'])"
+
+
+def written(work_dir: Path, run_id: str) -> str:
+    """Return the text of everything that a run leaves for people to read."""
+    run_dir = work_dir / run_id
+    files = [run_dir / "run.json", run_dir / "run.html", *run_dir.rglob("*.log"), *run_dir.rglob("log.txt")]
+    assert len(files) >= 4
+    return "\n".join(file.read_text() for file in files)
+
+
+@pytest.mark.parametrize("with_credentials", [False, True])
+def test_no_log_record_or_page_contains_a_secret(
+    execute: Execute, work_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_credentials: bool
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "planted-hub-token")
+    values = {"path": str(tmp_path / "seen"), "pools": pools(SHOW + "; sys.exit(os.environ['API_KEY'])")}
+    record = execute(prints, values, run_id="r", with_credentials=with_credentials)
+    assert record["state"] == "FAILED"
+    assert (tmp_path / "seen").read_text() == SECRET + "planted-hub-token" * with_credentials
+    text = written(work_dir, "r") + str(record)
+    for secret in (SECRET, SECRET.replace('"', '\\"'), "planted-key-of-the-job", "planted-hub-token"):
+        assert secret not in text
+    assert MASK in text
+
+
+def test_a_run_with_a_secret_in_a_parameter_is_not_resumed_with_its_mask(
+    execute: Execute, work_dir: Path, tmp_path: Path
+) -> None:
+    execute(prints, {"path": str(tmp_path / "seen"), "pools": pools("raise SystemExit(2)")}, run_id="r")
+    with pytest.raises(localvertex.UserError, match="a secret in a parameter, which is not stored"):
+        localvertex.resume("r", options=localvertex.Options(work_dir=work_dir))
+
+
+@dsl.component(**STEP)
+def fail_once(marker: str, text: str) -> str:
+    from pathlib import Path
+
+    if not Path(marker).exists():
+        Path(marker).touch()
+        raise ValueError
+    return text
+
+
+@dsl.pipeline(name="resumed")
+def resumed(path: str, marker: str) -> str:
+    first = environment(path=path).set_env_variable("DB_PASSWORD", SECRET)
+    return fail_once(marker=marker, text=first.output).output
+
+
+def test_a_resumed_step_never_gets_a_mask_as_its_input(
+    execute: Execute, work_dir: Path, tmp_path: Path, task: FindTask, log_text: ReadLog
+) -> None:
+    values = {"path": str(tmp_path / "seen"), "marker": str(tmp_path / "marker")}
+    assert execute(resumed, values, run_id="r", use_cache=False)["state"] == "FAILED"
+    (tmp_path / "seen").unlink()
+    record = localvertex.resume("r", options=localvertex.Options(work_dir=work_dir, use_cache=False))
+    assert record["state"] == "SUCCEEDED"
+    assert (tmp_path / "seen").read_text() == SECRET, "the step ran again: its output is not in the record"
+    input_file = (work_dir / "r" / "fail-once" / "executor_input.json").read_text()
+    assert MASK not in input_file
+
+
+@pytest.mark.parametrize(
+    ("name", "is_secret"),
+    [
+        ("HF_TOKEN", True),
+        ("AWS_SECRET_ACCESS_KEY", True),
+        ("db-password", True),
+        ("OPENAI_API_KEY", True),
+        ("TOKENIZERS_PARALLELISM", False),
+        ("PWD", False),
+        ("OLDPWD", False),
+        ("PATH", False),
+        ("KEYBOARD", False),
+        ("SSH_AUTH_SOCK", False),
+    ],
+)
+def test_names_that_look_like_secrets(name: str, is_secret: bool) -> None:
+    assert looks_like_secret(name) == is_secret
+
+
+def test_short_values_and_paths_are_no_secrets() -> None:
+    secrets = Secrets()
+    secrets.learn({"A_KEY": "1", "B_KEY": "true", "C_KEY": "/home/me/key.json"})
+    assert secrets.removed({"x": "1 true /home/me/key.json"}) == {"x": "1 true /home/me/key.json"}
