@@ -6,9 +6,10 @@ from collections.abc import Iterable
 _PACKAGE = "google_cloud_pipeline_components"
 _MODULE = re.compile(rf"{_PACKAGE}(?:[./]container\b[\w./]*|\s+import\s+container\b)")
 _GOOGLE_IMAGE = re.compile(
-    r"(?:(?:[a-z]+\.)?gcr\.io/ml-pipeline|[a-z]+-docker\.pkg\.dev/vertex-ai/(?:automl-tabular|time-series-forecasting))/"
+    r"(?:[a-z]+\.)?gcr\.io/ml-pipeline/(?:(?:llm-)?model-evaluation|automl-tables-private)\b"
+    r"|[a-z]+-docker\.pkg\.dev/vertex-ai/(?:automl-tabular|time-series-forecasting)/"
 )
-"""Images of Google's own operations (google-cloud-pipeline-components 2.22)."""
+"""Images that contain the programs of Google's own operations (google-cloud-pipeline-components 2.22)."""
 
 
 def launcher_module(words: Iterable[str]) -> str:

@@ -22,7 +22,7 @@ def refusals(pipeline: Pipeline, components: Iterable[Component], *, is_allowed:
         if module := _module(container):
             if not is_allowed:
                 reasons.append(
-                    f"{path}: {_operation(module)} of google-cloud-pipeline-components would work in Google Cloud with "
+                    f"{path}: {_operation(module)} of google-cloud-pipeline-components would run in Google Cloud with "
                     f"your credentials; remove the step, or allow it with {_ALLOW}"
                 )
         elif _is_only_in_image(container):

@@ -101,14 +101,14 @@ def nested(n: int = 0) -> None:
     ],
     ids=["module", "joined", "shell", "env", "file", "runpy", "variable", "local-in-a-shell", "source", "nested"],
 )
-def test_a_launcher_is_found_in_every_form(pipeline: Any, compiled: Compile) -> None:
-    with pytest.raises(localvertex.Refused, match="of google-cloud-pipeline-components would work in Google Cloud"):
-        localvertex.prepare(compiled(pipeline), options=localvertex.Options(work_dir=Path("nowhere")))
+def test_a_launcher_is_found_in_every_form(pipeline: Any, compiled: Compile, work_dir: Path) -> None:
+    with pytest.raises(localvertex.Refused, match="of google-cloud-pipeline-components would run in Google Cloud"):
+        localvertex.prepare(compiled(pipeline), options=localvertex.Options(work_dir=work_dir))
 
 
-def test_a_local_command_for_the_image_does_not_lift_the_refusal(compiled: Compile) -> None:
-    options = localvertex.Options(work_dir=Path("nowhere"), command_prefixes={"python:3.11": ("env",)})
-    with pytest.raises(localvertex.Refused, match="would work in Google Cloud"):
+def test_a_local_command_for_the_image_does_not_lift_the_refusal(compiled: Compile, work_dir: Path) -> None:
+    options = localvertex.Options(work_dir=work_dir, command_prefixes={"python:3.11": ("env",)})
+    with pytest.raises(localvertex.Refused, match="would run in Google Cloud"):
         localvertex.prepare(compiled(forms(["python3", "-m", MODULE])), options=options)
 
 
