@@ -1,6 +1,7 @@
 """Sets up a custom job and runs it."""
 
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -27,6 +28,7 @@ from localvertex.custom_jobs.restart_rules import Restarts
 from localvertex.custom_jobs.status import Options, Outcome, Status, Workspace
 from localvertex.errors import TaskFailed
 from localvertex.processes.environments import activated
+from localvertex.processes.own_packages import variables
 from localvertex.processes.processes import Processes
 
 
@@ -97,11 +99,16 @@ def _replicas_of(
             if replica.pool.is_python_package:
                 package = environment_of(replica.pool, workspace, processes, env)
                 env, bin_folder = activated(env, package), package / "bin"
+            env |= replica.pool.env
+            own = Path(
+                servers.enter_context(tempfile.TemporaryDirectory(prefix="localvertex-", ignore_cleanup_errors=True))
+            )
+            env |= variables(env, python=bin_folder / "python3", folder=workspace.folder, temporary=own)
             replicas.append(
                 ReplicaProcess(
                     replica=replica,
                     command=_local_command(replica.pool.command, bin_folder),
-                    env=env | replica.pool.env,
+                    env=env,
                     folder=workspace.folder,
                     processes=processes,
                     metadata=metadata,

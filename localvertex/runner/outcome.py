@@ -1,6 +1,8 @@
 """One attempt at one step, from its inputs to its outcome; each attempt runs in its own thread."""
 
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 
 from compiled.spec import Container, Importer
 from localvertex import executors
@@ -71,17 +73,20 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
     runner = executors.find(executor)
     if runner is None:
         raise TypeError(f"no executor for {task.component.executor}, although the check before the run accepted it")
-    attempt = Attempt(
-        label=task.label,
-        component=task.component,
-        executor=executor,
-        executor_input=executor_input,
-        scope=Scope(job=context.job, task=task.placeholders, executor_input=executor_input),
-        folder=task.folder,
-        log=task.folder / executor_files.LOG,
-        context=context,
-        report_exit=exit_codes.append,
-        report_custom_job=lambda status: setattr(task, "custom_job", status.as_json()),
-    )
-    runner.execute(attempt)
-    return executor_files.read_outputs(task.component, executor_input)
+    # Its outputs may be at a custom path in the temporary folder, which is removed afterwards.
+    with tempfile.TemporaryDirectory(prefix="localvertex-", ignore_cleanup_errors=True) as temporary:
+        attempt = Attempt(
+            label=task.label,
+            component=task.component,
+            executor=executor,
+            executor_input=executor_input,
+            scope=Scope(job=context.job, task=task.placeholders, executor_input=executor_input),
+            folder=task.folder,
+            temporary=Path(temporary),
+            log=task.folder / executor_files.LOG,
+            context=context,
+            report_exit=exit_codes.append,
+            report_custom_job=lambda status: setattr(task, "custom_job", status.as_json()),
+        )
+        runner.execute(attempt)
+        return executor_files.read_outputs(task.component, executor_input)

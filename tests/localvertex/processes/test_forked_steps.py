@@ -39,7 +39,11 @@ def interpreter(seen: str) -> str:
         ],
         "executable": [sys.executable, sys.prefix],
         "flags": list(sys.flags),
-        "environment": {k: v for k, v in os.environ.items() if k not in ignored},
+        "environment": {
+            k: v.replace(os.environ["TMPDIR"], "TMPDIR").replace(os.getcwd(), "cwd")
+            for k, v in os.environ.items()
+            if k not in ignored
+        },
         "temporary": [tempfile.gettempdir() == os.environ["TMPDIR"], __file__.startswith(tempfile.gettempdir())],
         "signals": [str(signal.getsignal(number)) for number in sorted(signal.valid_signals())],
         "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
