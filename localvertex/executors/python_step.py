@@ -15,10 +15,10 @@ from localvertex.state import executor_files
 
 MODULE = "kfp.dsl.executor_main"
 
-MODULE_1_8 = "kfp.v2.components.executor_main"
+_MODULE_1_8 = "kfp.v2.components.executor_main"
 """The executor of kfp 1.8 with its `v2` compiler."""
 
-MODULES = (MODULE, "kfp.components.executor_main", MODULE_1_8)
+MODULES = (MODULE, "kfp.components.executor_main", _MODULE_1_8)
 """The executors of kfp 2.1 and later, of 2.0 and of 1.8."""
 
 _INSTALLS = re.compile(r"python3? -m pip install|pip3? install")
@@ -56,7 +56,7 @@ class PythonStepExecutor:
         """Run the command in the task's folder."""
         attempt.context.warnings.add(_WARNING)
         command = [*attempt.container.command, *attempt.arguments()]
-        if any(MODULE_1_8 in part for part in command):
+        if any(_MODULE_1_8 in part for part in command):
             executor_files.add_typed_values(attempt.executor_input)
         folder, command = _own_environment(command, attempt, bin_folder())
         resolved = [attempt.resolve(part) for part in command]

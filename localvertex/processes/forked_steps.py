@@ -17,7 +17,7 @@ SERVER = str(Path(__file__).with_name("fork_server.py"))
 
 _STARTED = b"\1"
 
-NUM_OWN = 2
+_NUM_OWN = 2
 """How many folders own_packages.py puts in front of PYTHONPATH."""
 
 _SCRIPT = re.compile(
@@ -95,7 +95,7 @@ class ForkServer:
         request = {
             "cwd": str(cwd),
             "env": env | {"_KFP_RUNTIME": "true"},
-            "import_path": own.get("PYTHONPATH", "").split(os.pathsep)[:NUM_OWN],
+            "import_path": own.get("PYTHONPATH", "").split(os.pathsep)[:_NUM_OWN],
             "arguments": ["--component_module_path", str(module), *program.arguments],
             "grace_seconds": grace_seconds,
         }

@@ -9,9 +9,9 @@ Standard library only, no import of this package: the step's Python may not have
 import sysconfig
 from pathlib import Path
 
-FILES = ("kfp/components/types/artifact_types.py", "kfp/v2/components/types/artifact_types.py")
+_FILES = ("kfp/components/types/artifact_types.py", "kfp/v2/components/types/artifact_types.py")
 
-ADDED = """
+_ADDED = """
 
 # Added by localvertex, in this environment only: a local URI is its own path, as in later versions of kfp.
 _path_in_bucket = Artifact._get_path
@@ -23,9 +23,9 @@ def main() -> None:
     """Add the local paths to the versions that lack them."""
     # The folder of this environment only; the user's packages are elsewhere.
     folder = Path(sysconfig.get_path("purelib"))
-    for path in (folder / name for name in FILES):
+    for path in (folder / name for name in _FILES):
         if path.is_file():
-            path.write_text(path.read_text() + ADDED)
+            path.write_text(path.read_text() + _ADDED)
 
 
 if __name__ == "__main__":

@@ -27,13 +27,13 @@ PYTHON = "LOCALVERTEX_PYTHON"
 STEP = "LOCALVERTEX_STEP"
 """Variable with the folder of the step."""
 
-REDIRECTIONS = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_PYTHON")
+_REDIRECTIONS = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_PYTHON")
 """Variables that would send what pip installs elsewhere."""
 
-CHANGES = ("set", "unset", "edit")
+_CHANGES = ("set", "unset", "edit")
 
 
-def is_own() -> bool:
+def _is_own() -> bool:
     """Return whether this interpreter belongs to an environment that the step has made."""
     if sys.prefix == sys.base_prefix:
         return False
@@ -46,9 +46,9 @@ def load(namespace: dict[str, object], shims: str) -> None:
     """Become the module `pip`: the real one in an own environment, otherwise one that redirects what it runs."""
     others = [path for path in sys.path if os.path.abspath(path) != shims]
     real = importlib.machinery.PathFinder.find_spec("pip", others)
-    if not is_own():
+    if not _is_own():
         main = types.ModuleType("pip._internal.cli.main")
-        main.main = redirected_call  # type: ignore[attr-defined]
+        main.main = _call  # type: ignore[attr-defined]
         sys.modules[main.__name__] = main
         if real is not None and real.loader is not None:
             namespace["__path__"] = [*namespace["__path__"], *(real.submodule_search_locations or [])]  # type: ignore[misc]
@@ -69,26 +69,26 @@ def load_ensurepip(name: str) -> None:
     if name != "__main__":
         sys.modules["ensurepip"] = importlib.util.module_from_spec(real)
         real.loader.exec_module(sys.modules["ensurepip"])
-    elif is_own():
+    elif _is_own():
         runpy.run_path(os.path.join(os.path.dirname(real.origin), "__main__.py"), run_name="__main__")
     else:
         # The environment has pip as soon as it is made.
-        sys.exit(redirected_call(["--version"]))
+        sys.exit(_call(["--version"]))
 
 
-def redirected(arguments: list[str]) -> list[str]:
+def _redirected(arguments: list[str]) -> list[str]:
     """Return the command that runs pip in the step's own environment."""
     return [os.environ[PYTHON], "-P", os.path.abspath(__file__), *arguments]
 
 
-def redirected_call(arguments: list[str] | None = None) -> int:
+def _call(arguments: list[str] | None = None) -> int:
     """Run pip for a program that calls its function `main`."""
-    return subprocess.call(redirected(sys.argv[1:] if arguments is None else arguments))
+    return subprocess.call(_redirected(sys.argv[1:] if arguments is None else arguments))
 
 
 def run() -> None:
     """Replace this process, `python -m pip`, by pip in the step's own environment."""
-    command = redirected(sys.argv[1:])
+    command = _redirected(sys.argv[1:])
     os.execv(command[0], command)  # noqa: S606 - a list, without a shell
 
 
@@ -114,21 +114,21 @@ def create(folder: str) -> str:
     return python
 
 
-def own_arguments(arguments: list[str]) -> list[str]:
+def _own_arguments(arguments: list[str]) -> list[str]:
     """Return pip's arguments without those that name another place."""
     if "--python" in arguments or any(each.startswith("--python=") for each in arguments):
         sys.exit("error: pip --python installs into another environment, which a step cannot change here; leave it out")
     words = [each for each in arguments if each != "--user"]
-    if words[:1] == ["config"] and set(words) & set(CHANGES):
+    if words[:1] == ["config"] and set(words) & set(_CHANGES):
         return ["config", "--site", *(each for each in words[1:] if each not in ("--global", "--site"))]
     return words
 
 
 def main() -> None:
     """Run pip in the step's own environment."""
-    arguments = own_arguments(sys.argv[1:])
+    arguments = _own_arguments(sys.argv[1:])
     python = create(os.environ[FOLDER])
-    env = {name: value for name, value in os.environ.items() if name not in REDIRECTIONS}
+    env = {name: value for name, value in os.environ.items() if name not in _REDIRECTIONS}
     # A configured `user = true` would be an error in a virtual environment.
     os.execve(python, [python, "-m", "pip", *arguments], env | {"PIP_USER": "0"})  # noqa: S606 - a list, without a shell
 

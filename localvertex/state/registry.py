@@ -18,7 +18,7 @@ from zlib import crc32
 
 from localvertex.state import copies, record, run_folder
 
-FILES = "model"
+_FILES = "model"
 """The copy of the model's file or folder, beside model.json."""
 
 SOURCE = "source_uri"
@@ -61,14 +61,14 @@ def add_version(work_dir: Path, model_id: str, model: dict[str, Any]) -> Version
     folder.mkdir(parents=True, exist_ok=True)
     staged = Path(tempfile.mkdtemp(prefix=".staged-", dir=folder))
     try:
-        source = local_files(str(model.get("artifact_uri", "")))
-        is_copied = source is not None and copy_files(source, staged / FILES, work_dir)
+        source = _local_files(str(model.get("artifact_uri", "")))
+        is_copied = source is not None and _copy_files(source, staged / _FILES, work_dir)
         staged.chmod(0o755)
         while True:
             number = max((int(each.name) for each in folder.iterdir() if each.name.isdigit()), default=0) + 1
             content = {"model_id": model_id, "version": number, **model}
             if is_copied:
-                content |= {"artifact_uri": str(folder / str(number) / FILES), SOURCE: model["artifact_uri"]}
+                content |= {"artifact_uri": str(folder / str(number) / _FILES), SOURCE: model["artifact_uri"]}
             if _commit(staged, folder / str(number), content):
                 uncopied = None if is_copied else source
                 return Version(model_id=model_id, number=number, folder=folder / str(number), uncopied=uncopied)
@@ -77,7 +77,7 @@ def add_version(work_dir: Path, model_id: str, model: dict[str, Any]) -> Version
         raise
 
 
-def local_files(uri: str) -> Path | None:
+def _local_files(uri: str) -> Path | None:
     """Return the model's file or folder, None when it is not on this machine."""
     if not uri or "://" in uri:
         return None
@@ -87,20 +87,20 @@ def local_files(uri: str) -> Path | None:
         return None
 
 
-def copy_files(source: Path, target: Path, work_dir: Path) -> bool:
+def _copy_files(source: Path, target: Path, work_dir: Path) -> bool:
     """Copy the files of a model; return false when they contain the registry.
 
     What steps wrote into their run is hard-linked, which takes no space. All other files may be the user's, and are
     copied: a program that changes a link changes the original.
     """
     try:
-        copies.copy(source, target, link_below=own_folder(source.resolve(), work_dir.resolve()))
+        copies.copy(source, target, link_below=_own_folder(source.resolve(), work_dir.resolve()))
     except ValueError:
         return False
     return True
 
 
-def own_folder(path: Path, work_dir: Path) -> Path | None:
+def _own_folder(path: Path, work_dir: Path) -> Path | None:
     """Return the folder of the work directory that contains a path and that localvertex made, None for any other."""
     if not path.is_relative_to(work_dir) or path == work_dir:
         return None

@@ -10,10 +10,10 @@ from localvertex.state import executor_files, record, registry, run_folder
 from localvertex.state.runs import Found
 from userinput.errors import UserError
 
-OWN_FILES = ("run.*", "journal*", "pipeline.json", "pipeline.yaml", ".*.partial", record.LOCK)
+_OWN_FILES = ("run.*", "journal*", "pipeline.json", "pipeline.yaml", ".*.partial", record.LOCK)
 """What localvertex writes into the folder of a run, besides the folders of tasks."""
 
-TEXTS = (".json", ".jsonl", ".yaml")
+_TEXTS = (".json", ".jsonl", ".yaml")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ def _own_entries(run_dir: Path) -> list[Path]:
 
 
 def _is_own(entry: Path, tasks: set[str]) -> bool:
-    if any(entry.match(pattern) for pattern in OWN_FILES):
+    if any(entry.match(pattern) for pattern in _OWN_FILES):
         return True
     if not entry.is_dir() or entry.is_symlink():
         return False
@@ -104,7 +104,7 @@ def _texts_of_registry(work_dir: Path) -> Iterator[tuple[str, str]]:
 
 def _text_of(run_dir: Path) -> str:
     """Return the text of the files that may name other files, whole, because a record may be damaged."""
-    paths = [each for each in run_dir.iterdir() if each.suffix in TEXTS and each.is_file()]
+    paths = [each for each in run_dir.iterdir() if each.suffix in _TEXTS and each.is_file()]
     return "\n".join(path.read_text(errors="replace") for path in paths)
 
 
