@@ -34,7 +34,7 @@ def _parser() -> cli.Parser:
         "list": "list the runs of the work directory",
         "show": "show one run: steps, metrics, models, error",
         "logs": "print the log of one task, or of all tasks",
-        "clean": "remove finished runs, but keep models, checkpoints and caches",
+        "clean": "remove finished runs, but keep models, checkpoints, caches, and what these or other runs refer to",
     }
     for name, text in about.items():
         command = commands.add_parser(name, help=text, description=_as_sentence(text))
@@ -44,9 +44,16 @@ def _parser() -> cli.Parser:
         if name == "logs":
             command.add_argument("task", metavar="TASK", nargs="?", help="task name or path, or a unique part of it")
         if name == "clean":
-            command.add_argument("runs", metavar="RUN", nargs="*", help="runs to remove (default: all finished runs)")
-            command.add_argument("--cache", action="store_true", help="also remove the step cache and the environments")
+            _add_clean(command)
     return top
+
+
+def _add_clean(clean: argparse.ArgumentParser) -> None:
+    """Add the options of `clean`."""
+    clean.add_argument("runs", metavar="RUN", nargs="*", help="runs to remove (default: all finished runs)")
+    clean.add_argument("--cache", action="store_true", help="also remove the step cache and the environments")
+    clean.add_argument("--dry-run", action="store_true", help="print what would be removed, and remove nothing")
+    clean.add_argument("--yes", "-y", action="store_true", help="remove without asking")
 
 
 def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:

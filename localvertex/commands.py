@@ -4,6 +4,7 @@ import argparse
 import shutil
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from localvertex import custom_jobs
@@ -12,7 +13,7 @@ from localvertex.engine import Options, open_pipeline, resume, run
 from localvertex.runner import container_images
 from localvertex.show import summary
 from localvertex.show.display import Display, Lines
-from localvertex.state import record
+from localvertex.state import record, removal
 from localvertex.state.runs import Found, find, find_all, find_readable, find_task
 from localvertex.state.task import State
 from userinput import parameters
@@ -126,19 +127,57 @@ def _logs_command(options: argparse.Namespace) -> int:
 
 
 def _clean_command(options: argparse.Namespace) -> int:
-    """Run `clean`: remove runs that are not running."""
-    runs = [find(options.work_dir, each) for each in options.runs] or find_all(options.work_dir)
-    busy = [each for each in runs if record.is_running(each.run_dir)]
-    if options.runs and busy:
-        raise UserError(f"{busy[0].run_dir.name} is running; stop it first")
-    for each in runs:
-        if each not in busy:
-            _remove(each)
-    private = options.work_dir / ".localvertex"
-    if options.cache and private.is_dir() and not busy:
-        shutil.rmtree(private)
-        print(f"removed {private}")
+    """Run `clean`: remove runs, after a question, unless something still refers to them."""
+    if not (options.yes or options.dry_run or sys.stdin.isatty()):
+        raise UserError("clean asks before it removes; add --yes where nobody can answer, or --dry-run to see the list")
+    every = find_all(options.work_dir)
+    named = {each.run_dir: each for each in (find(options.work_dir, name) for name in options.runs)}
+    # A damaged record may belong to another program; only its name says that it is meant.
+    wanted = list(named.values()) or [each for each in every if not each.problem]
+    planned = removal.plan(options.work_dir, wanted, every)
+    if named and planned.kept:
+        run_dir, reason = next(iter(planned.kept.items()))
+        raise UserError(f"{run_dir.name} cannot be removed: {reason}; nothing was removed")
+    kept = planned.kept | {each.run_dir: "its record cannot be read" for each in every if each.problem and not named}
+    for run_dir, reason in kept.items():
+        print(f"keeping {run_dir}: {reason}")
+    caches = _caches(options.work_dir, every) if options.cache else []
+    return _remove_all([*planned.removed], caches, options)
+
+
+def _caches(work_dir: Path, every: list[Found]) -> list[Path]:
+    """Return the folder of caches and environments, unless a run or the endpoint may use it."""
+    private = work_dir / record.PRIVATE
+    if any(map(record.is_running, [work_dir / "api", *(each.run_dir for each in every)])):
+        print(f"keeping {private}: it is in use")
+        return []
+    return [private] if private.is_dir() else []
+
+
+def _remove_all(runs: list[Path], caches: list[Path], options: argparse.Namespace) -> int:
+    if not runs and not caches:
+        print("nothing to remove")
+        return 0
+    if options.dry_run or not options.yes:
+        for path in [*runs, *caches]:
+            print(f"would remove {path}")
+    if options.dry_run or not (options.yes or _agrees("remove all of these? [y/N] ")):
+        print("nothing was removed")
+        return 0
+    for path in runs:
+        others = removal.remove(path)
+        print(f"removed {path}" if not others else f"removed the run {path}, but not {', '.join(others)} in it")
+    for path in caches:
+        shutil.rmtree(path)
+        print(f"removed {path}")
     return 0
+
+
+def _agrees(question: str) -> bool:
+    try:
+        return input(question).strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
 
 
 def _serve_command(options: argparse.Namespace) -> int:
@@ -152,13 +191,6 @@ def _serve_command(options: argparse.Namespace) -> int:
         raise UserError(f"--time-factor {options.time_factor}: expected more than 0 and at most {_MAX_TIME_FACTOR:g}")
     serve(options.work_dir, port=options.port, time_factor=options.time_factor)
     return 0
-
-
-def _remove(found: Found) -> None:
-    """Remove the folder of a run, its record first: a folder without a record is not a run."""
-    (found.run_dir / record.FILE).unlink()
-    shutil.rmtree(found.run_dir)
-    print(f"removed {found.run_dir}")
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {

@@ -1,6 +1,7 @@
 """Sets up a custom job and runs it."""
 
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -28,6 +29,7 @@ from localvertex.custom_jobs.status import Options, Outcome, Status, Workspace
 from localvertex.errors import TaskFailed
 from localvertex.processes.environments import activated
 from localvertex.processes.metadata_server import MetadataServer
+from localvertex.processes.own_packages import variables
 from localvertex.processes.processes import Processes
 
 
@@ -111,12 +113,16 @@ def _replicas_of(
             if replica.pool.is_python_package:
                 package = environment_of(replica.pool, workspace, processes, credentials.environment(env))
                 env, bin_folder = activated(env, package), package / "bin"
+            env |= replica.pool.env
+            own = Path(
+                servers.enter_context(tempfile.TemporaryDirectory(prefix="localvertex-", ignore_cleanup_errors=True))
+            )
+            env |= variables(env, python=bin_folder / "python3", folder=workspace.folder, temporary=own)
             replicas.append(
                 ReplicaProcess(
                     replica=replica,
                     command=_local_command(replica.pool.command, bin_folder),
-                    env=credentials.environment(env | declared, declared=declared)
-                    | metadata_environment(metadata.address),
+                    env=credentials.environment(env, declared=declared) | metadata_environment(metadata.address),
                     folder=workspace.folder,
                     processes=processes,
                     metadata=metadata,

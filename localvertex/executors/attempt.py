@@ -11,6 +11,7 @@ from compiled.spec import Component, Container, Importer
 from localvertex.custom_jobs import Status
 from localvertex.errors import TaskFailed
 from localvertex.executors.context import Context
+from localvertex.processes import own_packages
 from localvertex.processes.processes import Process
 from localvertex.values.arguments import expand_arguments, present_inputs
 from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
@@ -26,6 +27,8 @@ class Attempt:
     executor_input: dict[str, Any]
     scope: Scope
     folder: Path
+    temporary: Path
+    """The TMPDIR of the step."""
     log: Path
     context: Context
     report_exit: Callable[[int], None]
@@ -99,3 +102,8 @@ class Attempt:
         env |= {name: self.resolve(value) for name, value in self.container.env.items()}
         env = self.context.credentials.environment(env, declared=self.container.env.keys())
         return env | {"PATH": f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"}
+
+    def own_variables(self, env: dict[str, str], python: Path) -> dict[str, str]:
+        """Return the variables of this attempt alone: its temporary folder, and packages of its own for its pip."""
+        own = own_packages.variables(env, python=python, folder=self.folder, temporary=self.temporary)
+        return {"TMPDIR": str(self.temporary), **own}

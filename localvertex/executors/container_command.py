@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import tempfile
 from typing import ClassVar
 
 from compiled.launchers import started_module
@@ -10,7 +9,7 @@ from compiled.payload import PLACEHOLDER, mentioned_inputs
 from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.python_step import MODULE, bin_folder
+from localvertex.executors.python_step import MODULES, bin_folder
 from localvertex.processes import logs
 from localvertex.values.arguments import expand_arguments
 from localvertex.values.placeholders import Unresolvable
@@ -44,7 +43,7 @@ class ContainerCommandExecutor:
         return reasons
 
     def execute(self, attempt: Attempt) -> None:
-        """Run the command in the task's folder, with a temporary folder that is removed afterwards."""
+        """Run the command in the task's folder."""
         attempt.context.warnings.add(_WARNING)
         words, arguments = (
             [attempt.resolve(each) for each in part] for part in (attempt.command(), attempt.arguments())
@@ -55,9 +54,8 @@ class ContainerCommandExecutor:
         command = [*attempt.container.replacement, *words, *arguments]
         if not command:
             raise TaskFailed("the command is empty after its placeholders were resolved", is_retryable=False)
-        with tempfile.TemporaryDirectory(prefix="localvertex-", ignore_cleanup_errors=True) as temporary:
-            env = attempt.environment(bin_folder()) | {"TMPDIR": temporary}
-            code = attempt.run(command, env)
+        env = attempt.environment(bin_folder())
+        code = attempt.run(command, env | attempt.own_variables(env, bin_folder() / "python3"))
         attempt.report_exit(code)
         if code != 0:
             raise TaskFailed(logs.failure_text(code, attempt.log), exit_code=code)
@@ -67,7 +65,7 @@ def _missing_program(container: Container) -> str:
     """Return why a container's command cannot run here; empty when it can, or when only the run can decide."""
     if not container.command:
         return "the container has no command, and the entry point of its image is not known locally"
-    if MODULE in container.command and not any("ephemeral_component" in part for part in container.command):
+    if {*MODULES} & {*container.command} and not any("ephemeral_component" in part for part in container.command):
         return "this is a containerized Python component, whose code is in the image"
     for names in (mentioned_inputs(container.command), set[str]()):
         try:

@@ -46,6 +46,11 @@ class ModelUploadExecutor:
             version = registry.add(attempt.context.work_dir, without_empty(model), parent)
         except (ValueError, OSError) as error:
             raise TaskFailed(f"cannot register the model: {error}", is_retryable=False) from None
+        if version.uncopied:
+            attempt.context.warnings.add(
+                f"{attempt.label}: {version.uncopied} contains the work directory, so the registry uses the model's "
+                "files where they are, without a copy of its own"
+            )
         name = f"projects/{project}/locations/{location}/models/{version.model_id}@{version.number}"
         prefix = f"https://{location}-aiplatform.googleapis.com/v1/"
         resource = {"resourceType": "UploadModel", "resourceUri": f"{prefix}{name}"}

@@ -2,18 +2,24 @@
 
 import re
 import sys
-import tempfile
 from pathlib import Path
 from typing import ClassVar
 
 from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.processes import environments, logs
+from localvertex.processes import environments, logs, old_kfp
 from localvertex.processes.forked_steps import program_of
 from localvertex.processes.processes import check_arguments
+from localvertex.state import executor_files
 
 MODULE = "kfp.dsl.executor_main"
+
+_MODULE_1_8 = "kfp.v2.components.executor_main"
+"""The executor of kfp 1.8 with its `v2` compiler."""
+
+MODULES = (MODULE, "kfp.components.executor_main", _MODULE_1_8)
+"""The executors of kfp 2.1 and later, of 2.0 and of 1.8."""
 
 _INSTALLS = re.compile(r"python3? -m pip install|pip3? install")
 
@@ -35,7 +41,7 @@ class PythonStepExecutor:
         """Accept a command that contains its function's source and runs it with kfp's executor."""
         if not isinstance(executor, Container) or executor.command[:1] != ("sh",):
             return False
-        return any(MODULE in part and "ephemeral_component" in part for part in executor.command)
+        return any(module in part and "ephemeral_component" in part for part in executor.command for module in MODULES)
 
     def refusals(self, executor: Container | Importer) -> list[str]:
         """Refuse life-cycle hooks, and an interpreter that the command would not find."""
@@ -47,43 +53,46 @@ class PythonStepExecutor:
         return reasons
 
     def execute(self, attempt: Attempt) -> None:
-        """Run the command in the task's folder, with a temporary folder that is removed afterwards."""
+        """Run the command in the task's folder."""
         attempt.context.warnings.add(_WARNING)
         command = [*attempt.container.command, *attempt.arguments()]
-        with tempfile.TemporaryDirectory(prefix="localvertex-", ignore_cleanup_errors=True) as temporary:
-            folder, command = _own_environment(command, attempt, bin_folder())
-            resolved = [attempt.resolve(part) for part in command]
-            env = attempt.environment(folder) | {"TMPDIR": temporary}
-            code = run(resolved, attempt, folder, env, Path(temporary))
+        if any(_MODULE_1_8 in part for part in command):
+            executor_files.add_typed_values(attempt.executor_input)
+        folder, command = _own_environment(command, attempt, bin_folder())
+        resolved = [attempt.resolve(part) for part in command]
+        code = run(resolved, attempt, folder)
         attempt.report_exit(code)
         if code != 0:
             raise TaskFailed(logs.failure_text(code, attempt.log), exit_code=code)
 
 
-def run(command: list[str], attempt: Attempt, folder: Path, env: dict[str, str], temporary: Path) -> int:
+def run(command: list[str], attempt: Attempt, folder: Path) -> int:
     """Run the step's command, forked where that makes no difference: a fork takes a quarter of the time."""
     processes = attempt.context.processes
     check_arguments(command)
     processes.check_stopped()
     program = program_of(command)
+    env, python = attempt.environment(folder), folder / "python3"
+    own = attempt.own_variables(env, python)
     # Python reads some variables while it starts, so a step that sets variables starts its own Python.
     can_fork = program is not None and not attempt.container.env
-    server = attempt.context.fork_servers.find(folder / "python3", env) if can_fork else None
+    server = attempt.context.fork_servers.find(python, env) if can_fork else None
     process = (
         program
         and server
         and server.start(
             program,
             cwd=attempt.folder,
-            env=env,
+            env=env | own,
+            own=own,
             log=attempt.log,
-            temporary=temporary,
+            temporary=attempt.temporary,
             grace_seconds=processes.grace_seconds,
             hold=processes.hold,
         )
     )
     if not process:
-        return attempt.run(command, env)
+        return attempt.run(command, env | own)
     processes.add(process)
     return attempt.wait(process)
 
@@ -98,9 +107,11 @@ def _own_environment(command: list[str], attempt: Attempt, bin_folder: Path) -> 
         return bin_folder, command
     script = _OWN_ENVIRONMENT.sub("", command[2])
     can_split = command[:2] == ["sh", "-c"] and script.rstrip().endswith('&& "$0" "$@"')
-    install = [*command[:2], script, "true"] if can_split else []
+    is_old = not any(MODULE in part for part in command)
+    afterwards = ["python3", old_kfp.__file__] if is_old else ["true"]
+    install = [*command[:2], script, *afterwards] if can_split else []
     environment = environments.build(
-        [script],
+        [script, *(["old kfp"] if is_old else [])],
         install,
         private_dir=attempt.context.private_dir,
         processes=attempt.context.processes,

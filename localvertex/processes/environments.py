@@ -93,5 +93,6 @@ def create(folder: Path) -> None:
     venv.create(folder, with_pip=False, symlinks=True)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     packages = folder / "lib" / version / "site-packages"
-    lines = [f"import site; site.addsitedir({path!r})" for path in site.getsitepackages() if path != str(packages)]
+    parents = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
+    lines = [f"import site; site.addsitedir({path!r})" for path in parents if path != str(packages)]
     (packages / "localvertex-parent.pth").write_text("\n".join(lines) + "\n")

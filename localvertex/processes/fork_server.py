@@ -122,8 +122,7 @@ def _become(request: dict[str, Any]) -> None:
     os.environ.update(request["env"])
     sys.argv = [_MODULE, *request["arguments"]]
     sys.orig_argv = ["python3", "-m", _MODULE, *request["arguments"]]
-    if not sys.flags.safe_path:
-        sys.path.insert(0, request["cwd"])
+    sys.path[:0] = request["import_path"] if sys.flags.safe_path else [request["cwd"], *request["import_path"]]
     importlib.invalidate_caches()
 
 

@@ -17,6 +17,9 @@ SERVER = str(Path(__file__).with_name("fork_server.py"))
 
 _STARTED = b"\1"
 
+_NUM_OWN = 2
+"""How many folders own_packages.py puts in front of PYTHONPATH."""
+
 _SCRIPT = re.compile(
     r"""\s*program_path=\$\(mktemp -d\)\s*"""
     r"""printf "%s" "\$0" > "\$program_path/ephemeral_component\.py"\s*"""
@@ -78,13 +81,13 @@ class ForkServer:
         *,
         cwd: Path,
         env: dict[str, str],
+        own: dict[str, str],
         log: Path,
         temporary: Path,
         grace_seconds: float,
         hold: int | None,
     ) -> Forked | None:
-        """Fork a step; return None when the server has ended or the step's environment differs."""
-        own = {"TMPDIR": str(temporary)}
+        """Fork a step; return None when the server has ended or the step's environment differs by more than `own`."""
         if not self._is_usable or env != self._env | own:
             return None
         module = temporary / "ephemeral_component.py"
@@ -92,6 +95,7 @@ class ForkServer:
         request = {
             "cwd": str(cwd),
             "env": env | {"_KFP_RUNTIME": "true"},
+            "import_path": own.get("PYTHONPATH", "").split(os.pathsep)[:_NUM_OWN],
             "arguments": ["--component_module_path", str(module), *program.arguments],
             "grace_seconds": grace_seconds,
         }

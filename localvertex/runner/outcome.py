@@ -1,7 +1,9 @@
 """One attempt at one step, from its inputs to its outcome; each attempt runs in its own thread."""
 
+import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from compiled.spec import Container, Importer
 from localvertex import executors
@@ -89,21 +91,24 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
     runner = executors.find(executor)
     if runner is None:
         raise TypeError(f"no executor for {task.component.executor}, although the check before the run accepted it")
-    attempt = Attempt(
-        label=task.label,
-        component=task.component,
-        executor=executor,
-        executor_input=executor_input,
-        scope=Scope(job=context.job, task=task.placeholders, executor_input=executor_input),
-        folder=task.folder,
-        log=task.folder / executor_files.LOG,
-        context=context,
-        report_exit=exit_codes.append,
-        report_custom_job=lambda status: setattr(task, "custom_job", status.as_json()),
-    )
-    try:
-        runner.execute(attempt)
-    finally:
-        logs = [path for path in task.folder.glob("*") if path.suffix == ".log" or path.name == executor_files.LOG]
-        context.credentials.secrets.remove_from(logs)
-    return executor_files.read_outputs(task.component, executor_input)
+    # Its outputs may be at a custom path in the temporary folder, which is removed afterwards.
+    with tempfile.TemporaryDirectory(prefix="localvertex-", ignore_cleanup_errors=True) as temporary:
+        attempt = Attempt(
+            label=task.label,
+            component=task.component,
+            executor=executor,
+            executor_input=executor_input,
+            scope=Scope(job=context.job, task=task.placeholders, executor_input=executor_input),
+            folder=task.folder,
+            temporary=Path(temporary),
+            log=task.folder / executor_files.LOG,
+            context=context,
+            report_exit=exit_codes.append,
+            report_custom_job=lambda status: setattr(task, "custom_job", status.as_json()),
+        )
+        try:
+            runner.execute(attempt)
+        finally:
+            logs = [path for path in task.folder.glob("*") if path.suffix == ".log" or path.name == executor_files.LOG]
+            context.credentials.secrets.remove_from(logs)
+        return executor_files.read_outputs(task.component, executor_input)

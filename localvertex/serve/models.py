@@ -32,7 +32,7 @@ _ALIASES = "aliases.json"
 _ALIAS = re.compile(r"-?[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 """The API's rule, by which a number is never an alias. A leading '-' removes the alias."""
 
-_OWN_FIELDS = ("model_id", "version", "create_time")
+_OWN_FIELDS = ("model_id", "version", "create_time", registry.SOURCE)
 """Fields of the registry that the Model message does not have."""
 
 
@@ -54,7 +54,10 @@ class Models:
             model_id = self._parent_id(call, parent) if parent else self._new_id(call, body.get("model_id", ""))
             for alias in aliases:
                 ModelVersions.check_alias(alias)
-            version = registry.add_version(self._work_dir, model_id, content)
+            try:
+                version = registry.add_version(self._work_dir, model_id, content)
+            except OSError as error:
+                raise invalid(f"model.artifactUri: its files cannot be copied into the registry: {error}") from None
             self._versions(model_id).merge(str(version.number), aliases)
         response = {"@type": f"{TYPES}.{call.version}.UploadModelResponse"}
         response |= {"model": call.location.child(_COLLECTION, model_id), "modelVersionId": str(version.number)}
@@ -103,7 +106,7 @@ class Models:
         return versions.view(call, number)
 
     def delete(self, call: Call) -> dict[str, Any]:
-        """Delete a model with all its versions; the files that it refers to stay."""
+        """Delete a model with all its versions and their copies of files; the files that were uploaded stay."""
         with self._store.lock:
             shutil.rmtree(self._found(call).folder)
         return self._operations.done(call, "DeleteOperationMetadata")

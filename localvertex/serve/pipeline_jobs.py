@@ -1,7 +1,6 @@
 """pipelineJobs: a job is a run with the same engine and work directory as `localvertex run`."""
 
 import json
-import shutil
 import tempfile
 import threading
 from collections.abc import Callable
@@ -18,7 +17,8 @@ from localvertex.serve.api.listing import page
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
 from localvertex.serve.pipeline_job_view import FILTER_FIELDS, pipeline_job, pipeline_name, searchable
-from localvertex.state import record, run_folder
+from localvertex.state import record, removal, run_folder
+from localvertex.state.runs import find_all
 from userinput.errors import UserError
 
 COLLECTION = "pipelineJobs"
@@ -222,6 +222,9 @@ def _fails_fast(body: dict[str, Any]) -> bool:
 
 
 def _remove_run(run_dir: Path) -> None:
-    """Delete a run, its record first, so that a partly deleted folder does not count as a run."""
+    """Delete a run; keep its files, but not its record, when another run or a model refers to them."""
+    every = find_all(run_dir.parent)
+    removed = removal.plan(run_dir.parent, [each for each in every if each.run_dir == run_dir], every).removed
+    for each in removed:
+        removal.remove(each)
     (run_dir / record.FILE).unlink(missing_ok=True)
-    shutil.rmtree(run_dir, ignore_errors=True)

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from compiled.spec import Component
 from localvertex.errors import TaskFailed
+from localvertex.state import copies
 from localvertex.state.task import Artifact, Values
 from localvertex.values.placeholders import Unresolvable, local_path
 from userinput.errors import UserError
@@ -24,7 +25,7 @@ def prepare(component: Component, inputs: Values, folder: Path, artifact_parent:
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name in [*component.output_artifacts, *component.output_parameters, OUTPUT]:
-        _remove(folder / name)
+        remove(folder / name)
     executor_input = {
         "inputs": {
             "parameterValues": inputs.parameters,
@@ -43,12 +44,22 @@ def prepare(component: Component, inputs: Values, folder: Path, artifact_parent:
     return executor_input
 
 
+def add_typed_values(executor_input: dict[str, Any]) -> None:
+    """Add the inputs as kfp 1.8 reads them: with the type in the name of the field, all others as JSON text."""
+    kinds = {str: "stringValue", int: "intValue", float: "doubleValue"}
+    inputs = executor_input["inputs"]
+    inputs["parameters"] = {
+        name: {kinds[type(value)]: value} if type(value) in kinds else {"stringValue": json.dumps(value)}
+        for name, value in inputs["parameterValues"].items()
+    }
+
+
 def _new_artifact(kind: dict[str, str], path: Path, parent: str) -> Artifact:
     """Return an artifact that does not exist yet; its name is its identity, as in Vertex ML Metadata."""
     return {"name": f"{parent}/artifacts/{uuid4().int >> 66}", "type": kind, "uri": str(path), "metadata": {}}
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
     """Remove a file or a folder, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
@@ -78,7 +89,7 @@ def read_outputs(component: Component, executor_input: dict[str, Any]) -> Values
             raise TaskFailed(f"output parameter {name!r}: expected {declared.type}, {error}") from None
     for name in component.output_artifacts:
         planned = executor_input["outputs"]["artifacts"][name]["artifacts"]
-        _bring_from_custom_path(planned[0], written[1].get(name), Path(executor_input["outputs"]["outputFile"]).parent)
+        _copy_from_custom_path(planned[0], written[1].get(name), Path(executor_input["outputs"]["outputFile"]).parent)
         values.artifacts[name] = _merge_artifacts(planned, written[1].get(name))
     return values
 
@@ -89,9 +100,10 @@ def _read_output_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         return {}, {}
     try:
         content = parse_json(path.read_text(), path.name)
-        parameters, artifacts = content.get("parameterValues") or {}, content.get("artifacts") or {}
+        typed = {name: next(iter(value.values())) for name, value in (content.get("parameters") or {}).items()}
+        parameters, artifacts = content.get("parameterValues") or typed, content.get("artifacts") or {}
         return dict(parameters), dict(artifacts)
-    except (UserError, AttributeError, TypeError, ValueError) as error:
+    except (UserError, AttributeError, StopIteration, TypeError, ValueError) as error:
         raise TaskFailed(f"the step wrote a broken {path.name}: {error}") from None
 
 
@@ -106,21 +118,33 @@ def _read_parameter_file(path: Path, name: str, kind: ParameterType) -> Any:
         raise TaskFailed(f"output parameter {name!r}: expected {kind}, {error}") from None
 
 
-def _bring_from_custom_path(planned: Artifact, written: Any, folder: Path) -> None:
-    """Move an artifact that the step wrote elsewhere (`artifact.custom_path`) to its URI, as the launcher would.
+def _copy_from_custom_path(planned: Artifact, written: Any, folder: Path) -> None:
+    """Copy an artifact that is elsewhere (`artifact.set_path`) to its URI, as the launcher would upload it.
+
+    Only files that are in the folder of the task already are linked instead: all others may be the user's.
 
     Raises:
-        TaskFailed: The path does not exist.
+        TaskFailed: The path does not exist, cannot be copied, or contains the folder of the run.
     """
     first = written["artifacts"][0] if isinstance(written, dict) and written.get("artifacts") else {}
     custom = first.get("custom_path") if isinstance(first, dict) else None
     if not custom or first.get("uri", planned["uri"]) != planned["uri"]:
         return
-    source = folder / str(custom)
+    source, target = folder / str(custom), Path(planned["uri"])
     if not source.exists():
         raise TaskFailed(f"the artifact's custom_path {custom!r} does not exist")
-    _remove(Path(planned["uri"]))
-    shutil.move(source, planned["uri"])
+    if source.resolve() == target.resolve():
+        return
+    # The source may be inside the target.
+    aside = target.with_name(f".{target.name[:200]}.partial")
+    try:
+        remove(aside)
+        copies.copy(source, aside, link_below=folder)
+        remove(target)
+        aside.rename(target)
+    except (OSError, ValueError) as error:
+        remove(aside)
+        raise TaskFailed(f"the artifact's custom_path {custom!r} cannot be copied: {error}") from None
 
 
 def _merge_artifacts(planned: list[Artifact], written: Any) -> list[Artifact]:

@@ -1,17 +1,28 @@
-"""The local model registry: `<work-dir>/models/<model id>/<version>/model.json`.
+"""The local model registry: `<work-dir>/models/<model id>/<version>/`, with model.json and the files of the model.
 
-The display name or the parent model identifies a model; each upload is its next version.
+The display name or the parent model identifies a model; each upload is its next version. As on Vertex AI, a version
+has its own copy of the files, so that it outlives the run that made them.
 """
 
+import errno
 import json
 import os
 import re
+import shutil
 import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from zlib import crc32
+
+from localvertex.state import copies, record, run_folder
+
+_FILES = "model"
+"""The copy of the model's file or folder, beside model.json."""
+
+SOURCE = "source_uri"
+"""The field of model.json with the URI that the files were copied from."""
 
 _RESOURCE = re.compile(r"(?:.*/)?models/(?P<id>[A-Za-z0-9_-]+)(?:@(?P<version>[A-Za-z0-9_-]+))?")
 
@@ -23,6 +34,8 @@ class Version:
     model_id: str
     number: int
     folder: Path
+    uncopied: Path | None = None
+    """The model's files, if they are used where they are: they contain the registry, and cannot be copied into it."""
 
 
 def add(work_dir: Path, model: dict[str, Any], parent: str = "") -> Version:
@@ -39,27 +52,73 @@ def add(work_dir: Path, model: dict[str, Any], parent: str = "") -> Version:
 
 
 def add_version(work_dir: Path, model_id: str, model: dict[str, Any]) -> Version:
-    """Add the next version of a model, the first when there is none."""
-    folder = work_dir / "models" / model_id
+    """Add the next version of a model, the first when there is none, with a copy of its files.
+
+    Raises:
+        OSError: The files cannot be copied; no version was added.
+    """
+    folder = work_dir.absolute() / "models" / model_id
     folder.mkdir(parents=True, exist_ok=True)
-    while True:
-        number = max((int(each.name) for each in folder.iterdir() if each.name.isdigit()), default=0) + 1
-        if _commit(folder, number, {"model_id": model_id, "version": number, **model}):
-            return Version(model_id=model_id, number=number, folder=folder / str(number))
-
-
-def _commit(folder: Path, number: int, content: dict[str, Any]) -> bool:
-    """Make a version visible by one rename; return false when another process took the number."""
     staged = Path(tempfile.mkdtemp(prefix=".staged-", dir=folder))
+    try:
+        source = _local_files(str(model.get("artifact_uri", "")))
+        is_copied = source is not None and _copy_files(source, staged / _FILES, work_dir)
+        staged.chmod(0o755)
+        while True:
+            number = max((int(each.name) for each in folder.iterdir() if each.name.isdigit()), default=0) + 1
+            content = {"model_id": model_id, "version": number, **model}
+            if is_copied:
+                content |= {"artifact_uri": str(folder / str(number) / _FILES), SOURCE: model["artifact_uri"]}
+            if _commit(staged, folder / str(number), content):
+                uncopied = None if is_copied else source
+                return Version(model_id=model_id, number=number, folder=folder / str(number), uncopied=uncopied)
+    except BaseException:
+        shutil.rmtree(staged, ignore_errors=True)
+        raise
+
+
+def _local_files(uri: str) -> Path | None:
+    """Return the model's file or folder, None when it is not on this machine."""
+    if not uri or "://" in uri:
+        return None
+    try:
+        return Path(uri) if Path(uri).exists() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _copy_files(source: Path, target: Path, work_dir: Path) -> bool:
+    """Copy the files of a model; return false when they contain the registry.
+
+    What steps wrote into their run is hard-linked, which takes no space. All other files may be the user's, and are
+    copied: a program that changes a link changes the original.
+    """
+    try:
+        copies.copy(source, target, link_below=_own_folder(source.resolve(), work_dir.resolve()))
+    except ValueError:
+        return False
+    return True
+
+
+def _own_folder(path: Path, work_dir: Path) -> Path | None:
+    """Return the folder of the work directory that contains a path and that localvertex made, None for any other."""
+    if not path.is_relative_to(work_dir) or path == work_dir:
+        return None
+    folder = work_dir / path.relative_to(work_dir).parts[0]
+    is_own = folder.name in run_folder.RESERVED or (folder / record.FILE).is_file()
+    return folder if is_own else None
+
+
+def _commit(staged: Path, folder: Path, content: dict[str, Any]) -> bool:
+    """Make a version visible by one rename; return false when another process took the number."""
     stamped = content | {"create_time": datetime.now(UTC).isoformat(timespec="seconds")}
     (staged / "model.json").write_text(json.dumps(stamped, indent=1))
-    staged.chmod(0o755)
     try:
-        os.rename(staged, folder / str(number))
-    except OSError:
-        (staged / "model.json").unlink()
-        staged.rmdir()
-        return False
+        os.rename(staged, folder)
+    except OSError as error:
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
+            return False
+        raise
     return True
 
 

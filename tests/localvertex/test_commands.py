@@ -70,10 +70,10 @@ def test_a_run_from_start_to_end(compiled: Compile, command: Command, command_pr
     assert "==> greet (log.txt) <==" in everything
     assert "==> measure (log.txt) <==" in everything
 
-    assert "removed" in command("clean", "first").stdout
+    assert "removed" in command("clean", "first", "--yes").stdout
     assert not (tmp_path / "runs" / "first").exists()
     assert (tmp_path / "runs" / "second").exists()
-    assert command("clean", "--cache").returncode == 0
+    assert command("clean", "--cache", "--yes").returncode == 0
     assert sorted(os.listdir(tmp_path / "runs")) == []
     assert command("list").stdout == "no runs in 'runs'\n"
 
@@ -109,7 +109,7 @@ def test_a_failed_run_shows_the_end_of_the_log_and_its_path(
         (["run", "pipeline.json", "--work-dir", "pipeline.json"], "the work directory"),
         (["show", "latest"], "no runs in 'runs'"),
         (["logs", "x"], "no runs in 'runs'"),
-        (["clean", "../.."], "no runs in 'runs'"),
+        (["clean", "../..", "--yes"], "no runs in 'runs'"),
     ],
 )
 def test_wrong_input_ends_with_2_and_one_line(

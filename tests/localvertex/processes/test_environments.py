@@ -1,5 +1,6 @@
 """Steps that install packages get their own environment; the user's never changes."""
 
+import importlib.metadata
 import importlib.util
 import zipfile
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 from kfp import dsl
 
-from tests.support.runs import Execute, FindTask, ReadLog
+from tests.support.runs import Compile, Execute, FindTask, ReadLog
 
 
 def make_wheel(folder: Path, version: str) -> str:
@@ -112,3 +113,82 @@ def test_a_step_with_use_venv_gets_the_same_environment(execute: Execute, tmp_pa
     record = execute(installing(make_wheel(tmp_path, "1.0"), use_venv=True))
     assert record["state"] == "SUCCEEDED", record["error"]
     assert importlib.util.find_spec("tinypkg") is None
+
+
+ARTIFACTS = """
+class Artifact:
+    def __init__(self, uri):
+        self.uri = uri
+    def _get_path(self):
+        return "/gcs/" + self.uri[5:] if self.uri.startswith("gs://") else None
+    path = property(lambda self: self._get_path())
+"""
+
+EXECUTOR = """
+import argparse, json, runpy
+from PACKAGE.types.artifact_types import Artifact
+parser = argparse.ArgumentParser()
+for name in ("component_module_path", "executor_input", "function_to_execute"):
+    parser.add_argument("--" + name)
+given = parser.parse_args()
+executor_input = json.loads(given.executor_input)
+inputs, outputs = executor_input["inputs"], executor_input["outputs"]
+artifact = Artifact(outputs["artifacts"]["data"]["artifacts"][0]["uri"])
+function = runpy.run_path(given.component_module_path)[given.function_to_execute]
+with open(outputs["outputFile"], "w") as file:
+    json.dump(VALUES, file)
+"""
+
+OLD = {
+    "kfp.components": '{"parameterValues": {"Output": function(inputs["parameterValues"]["n"], artifact)}}',
+    "kfp.v2.components": '{"parameters": {"Output": {"stringValue": '
+    'function(inputs["parameters"]["n"]["intValue"], artifact)}}}',
+}
+"""How the executors of kfp 2.0 and 1.8 read and write parameters, by their packages."""
+
+
+def make_old_kfp(folder: Path) -> None:
+    """Build a wheel of a kfp 2.0 that has only what a step needs, with the module names of that version."""
+    info = "kfp-2.0.1.dist-info"
+    with zipfile.ZipFile(folder / "kfp-2.0.1-py3-none-any.whl", "w") as wheel:
+        for name in ("kfp", "kfp/dsl", "kfp/v2"):
+            wheel.writestr(f"{name}/__init__.py", "Dataset, Output = str, list\n")
+        for package, values in OLD.items():
+            path = package.replace(".", "/")
+            wheel.writestr(f"{path}/types/artifact_types.py", ARTIFACTS)
+            executor = EXECUTOR.replace("PACKAGE", package).replace("VALUES", values)
+            wheel.writestr(f"{path}/executor_main.py", executor)
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: kfp\nVersion: 2.0.1\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+
+
+@pytest.mark.parametrize("package", OLD)
+def test_a_step_of_an_old_kfp_runs_with_the_kfp_that_it_installs(
+    compiled: Compile, execute: Execute, task: FindTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    @dsl.component(base_image="python:3.7", kfp_package_path="kfp==2.0.1")
+    def write(n: int, data: dsl.Output[dsl.Dataset]) -> str:
+        import importlib.metadata
+
+        with open(data.path, "w") as file:
+            file.write("written")
+        return f"{importlib.metadata.version('kfp')} {n + 1}"
+
+    @dsl.pipeline(name="old")
+    def old() -> None:
+        write(n=2)
+
+    make_old_kfp(tmp_path)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    file = compiled(old, "old.yaml")
+    text = file.read_text()
+    assert "kfp.dsl.executor_main" in text
+    file.write_text(text.replace("kfp.dsl.executor_main", f"{package}.executor_main"))
+    installed = importlib.metadata.version("kfp")
+    record = execute(file)
+    assert record["state"] == "SUCCEEDED", record["error"]
+    step = task(record, "write")["outputs"]
+    assert step["parameters"]["Output"] == "2.0.1 3"
+    assert Path(step["artifacts"]["data"][0]["uri"]).read_text() == "written"
+    assert importlib.metadata.version("kfp") == installed != "2.0.1"

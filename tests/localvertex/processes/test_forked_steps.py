@@ -40,7 +40,11 @@ def interpreter(seen: str) -> str:
         ],
         "executable": [sys.executable, sys.prefix],
         "flags": list(sys.flags),
-        "environment": {k: v for k, v in os.environ.items() if k not in ignored},
+        "environment": {
+            k: v.replace(os.environ["TMPDIR"], "TMPDIR").replace(os.getcwd(), "cwd")
+            for k, v in os.environ.items()
+            if k not in ignored
+        },
         "credentials": [[name in os.environ for name in each_run], os.listdir(os.environ["CLOUDSDK_CONFIG"])],
         "temporary": [tempfile.gettempdir() == os.environ["TMPDIR"], __file__.startswith(tempfile.gettempdir())],
         "signals": [str(signal.getsignal(number)) for number in sorted(signal.valid_signals())],

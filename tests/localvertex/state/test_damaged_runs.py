@@ -42,7 +42,7 @@ def test_unreadable_records_are_listed_reported_and_cleaned(
     for name in ("torn", "poor", "odd"):
         one_line(command("show", name), 2, "is not the record of a run")
         one_line(command("logs", name), 2, "is not the record of a run")
-        assert command("clean", name).returncode == 0
+        assert command("clean", name, "--yes").returncode == 0
         assert not (tmp_path / "runs" / name).exists()
     assert command("show", "latest").returncode == 0
 

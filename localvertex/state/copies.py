@@ -1,0 +1,66 @@
+"""Copies of files and folders; the original is never moved or changed."""
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+
+def copy(source: Path, target: Path, *, link_below: Path | None = None) -> None:
+    """Copy a file or a folder to a path that does not exist yet.
+
+    A link that leads out of the folder is followed, one within it stays a link.
+
+    Args:
+        source: The file or the folder.
+        target: The path of the copy, in an existing folder.
+        link_below: Files below this folder are hard-linked, where the file system allows it. No other file is.
+
+    Raises:
+        OSError: Something cannot be read or written, or is neither a file nor a folder; the copy is incomplete.
+        ValueError: The target is inside the source.
+    """
+    origin = source.resolve(strict=True)
+    if target.parent.resolve().is_relative_to(origin):
+        raise ValueError(f"{source} contains {target.parent}")
+    _Copy(origin, target, link_below.resolve() if link_below else None).add(origin, target, (origin,))
+
+
+class _Copy:
+    """One call of `copy`."""
+
+    def __init__(self, origin: Path, target: Path, link_below: Path | None) -> None:
+        self._origin, self._target, self._link_below = origin, target, link_below
+
+    def add(self, source: Path, target: Path, parents: tuple[Path, ...]) -> None:
+        """Copy a resolved file or folder; `parents` are the folders that contain it, as they were reached."""
+        mode = source.stat().st_mode
+        if stat.S_ISDIR(mode):
+            # With the mode of a new folder: a copy without write permission could not be filled or removed.
+            target.mkdir()
+            for entry in sorted(source.iterdir()):
+                self._add_entry(entry, target / entry.name, parents)
+        elif stat.S_ISREG(mode):
+            self._add_file(source, target)
+        else:
+            raise shutil.SpecialFileError(f"{source} is neither a file nor a folder")
+
+    def _add_entry(self, entry: Path, target: Path, parents: tuple[Path, ...]) -> None:
+        real = Path(os.path.realpath(entry))
+        if entry.is_symlink() and real.is_relative_to(self._origin):
+            inside = self._target / real.relative_to(self._origin)
+            target.symlink_to(os.path.relpath(inside, target.parent))
+        elif entry.is_symlink() and (real in parents or not real.exists()):
+            target.symlink_to(entry.readlink())
+        else:
+            self.add(real, target, (*parents, real))
+
+    def _add_file(self, source: Path, target: Path) -> None:
+        if self._link_below and source.is_relative_to(self._link_below):
+            try:
+                return os.link(source, target)
+            except OSError:
+                pass  # Another file system, too many links, or the file of another user.
+        shutil.copy2(source, target)
+        target.chmod(target.stat().st_mode | stat.S_IWUSR)
+        return None
