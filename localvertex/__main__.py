@@ -70,6 +70,13 @@ def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
         "--parameter-file", metavar="F", type=Path, help="JSON or YAML object of values; --parameter overrides it"
     )
     values.add_argument(
+        "--input-artifact",
+        metavar="NAME=URI",
+        action="append",
+        default=[],
+        help="file or folder of this machine for an input artifact of the pipeline; repeatable",
+    )
+    values.add_argument(
         "--project", metavar="P", default="local-project", help="project id for placeholders (%(default)s)"
     )
     values.add_argument("--region", metavar="R", default="us-central1", help="region for placeholders (%(default)s)")

@@ -9,7 +9,7 @@ from typing import Any
 from localvertex import custom_jobs
 from localvertex.custom_jobs.faults import faults
 from localvertex.engine import Options, open_pipeline, resume, run
-from localvertex.runner import container_images
+from localvertex.runner import container_images, input_artifacts
 from localvertex.show import summary
 from localvertex.show.display import Display, Lines
 from localvertex.state import record
@@ -64,13 +64,14 @@ def _start_run(options: argparse.Namespace, run_options: Options) -> dict[str, A
     file = open_pipeline(options.file, run_options.command_prefixes)
     declared = file.pipeline.root.input_parameters
     values = parameters.given(declared, options.parameter, options.parameter_file)
-    return run(file, parameters=values, options=run_options, display=display())
+    artifacts = input_artifacts.from_options(options.input_artifact)
+    return run(file, parameters=values, artifacts=artifacts, options=run_options, display=display())
 
 
 def _resume_run(options: argparse.Namespace, run_options: Options) -> dict[str, Any]:
     """Resume an earlier run and return the record; what it computes was fixed when it was started."""
     fixed = {"FILE": options.file, "--parameter": options.parameter, "--parameter-file": options.parameter_file}
-    fixed |= {"--run-id": options.run_id}
+    fixed |= {"--input-artifact": options.input_artifact, "--run-id": options.run_id}
     if given := [name for name, value in fixed.items() if value]:
         raise UserError(f"--resume uses the values that the run was started with; leave out {' and '.join(given)}")
     return resume(options.resume, options=run_options, display=display())

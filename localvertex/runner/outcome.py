@@ -66,7 +66,7 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
         TaskFailed: It failed, or an output is missing.
         Cancelled: The run was stopped.
     """
-    parent = f"projects/{context.project}/locations/{context.region}/metadataStores/default"
+    parent = executor_files.artifact_parent(context.project, context.region)
     executor_input = executor_files.prepare(task.component, task.inputs, task.folder, parent)
     runner = executors.find(executor)
     if runner is None:

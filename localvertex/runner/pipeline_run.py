@@ -28,7 +28,7 @@ class PipelineRun:
     def __init__(
         self,
         file: PipelineFile,
-        values: dict[str, Any],
+        inputs: Values,
         job: dict[str, str],
         *,
         options: Options,
@@ -36,15 +36,15 @@ class PipelineRun:
         earlier: dict[str, Any] | None = None,
         hold: IO[str] | None = None,
     ) -> None:
-        self._file, self._values, self._display, self._earlier = file, values, display, earlier or {}
+        self._file, self._inputs, self._display, self._earlier = file, inputs, display, earlier or {}
         self._signals: list[int] = []
         self._is_changed = False
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
         self._processes = Processes(grace_seconds=options.grace_seconds)
         self._context = self._new_context(job, options)
-        self._root = _root_task(file, {k: v for k, v in values.items() if v is not None}, self.run_dir)
+        self._root = _root_task(file, inputs, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
-        self._fail_fast = options.fail_fast or bool(self._earlier.get("fail_fast"))
+        self._fail_fast = options.fail_fast or file.pipeline.job.fail_fast or bool(self._earlier.get("fail_fast"))
         self._scheduler = Scheduler(
             file.pipeline,
             self._context,
@@ -87,7 +87,7 @@ class PipelineRun:
 
     def execute(self) -> dict[str, Any]:
         """Run to the end, write run.json and run.html, and return the record."""
-        for text in platforms.harmless(self._file.pipeline.platforms):
+        for text in [*platforms.harmless(self._file.pipeline.platforms), *self._file.pipeline.job.without_effect]:
             self._context.warnings.add(text)
         self._display.started(self.run_dir, self._root)
         try:
@@ -128,7 +128,8 @@ class PipelineRun:
             "schedule_time": self._context.job["pipeline_job_schedule_time_utc"],
             "fail_fast": self._fail_fast,
             "resume_times": self._resume_times,
-            "parameters": self._values,
+            "parameters": self._inputs.parameters,
+            "input_artifacts": self._inputs.artifacts,
             "stopped_by_signal": self._signals[0] if self._signals else None,
             "warnings": list(self._context.warnings.texts),
             **failure.of_run(self._root),
@@ -154,9 +155,10 @@ class PipelineRun:
                 signal.signal(number, handler)
 
 
-def _root_task(file: PipelineFile, values: dict[str, Any], run_dir: Path) -> Task:
-    """Return the root as a task, whose inputs are the pipeline's parameters."""
+def _root_task(file: PipelineFile, inputs: Values, run_dir: Path) -> Task:
+    """Return the root as a task, whose inputs are those of the pipeline."""
     component = file.pipeline.root
     spec = TaskSpec(name="root", component="root")
-    inputs = Values(parameters=values)
+    parameters = {name: value for name, value in inputs.parameters.items() if value is not None}
+    inputs = Values(parameters=parameters, artifacts=inputs.artifacts)
     return Task(spec=spec, component=component, name="root", path=(), folder=run_dir, inputs=inputs)

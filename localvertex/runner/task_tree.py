@@ -5,7 +5,7 @@ from typing import Any
 
 from compiled.spec import Dag, Iterator, OutputSource, Pipeline, TaskSpec
 from localvertex.runner.task_inputs import InputError, complete_inputs
-from localvertex.state.task import State, Task, Values
+from localvertex.state.task import Task, Values
 from localvertex.values.placeholders import Scope, Unresolvable, as_text, resolve_structure
 from userinput.errors import UserError
 from userinput.parameters import ParameterType

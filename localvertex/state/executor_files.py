@@ -45,7 +45,17 @@ def prepare(component: Component, inputs: Values, folder: Path, artifact_parent:
 
 def _new_artifact(kind: dict[str, str], path: Path, parent: str) -> Artifact:
     """Return an artifact that does not exist yet; its name is its identity, as in Vertex ML Metadata."""
-    return {"name": f"{parent}/artifacts/{uuid4().int >> 66}", "type": kind, "uri": str(path), "metadata": {}}
+    return {"name": artifact_name(parent, uuid4().int >> 66), "type": kind, "uri": str(path), "metadata": {}}
+
+
+def artifact_parent(project: str, region: str) -> str:
+    """Return the resource name that names of artifacts start with."""
+    return f"projects/{project}/locations/{region}/metadataStores/default"
+
+
+def artifact_name(parent: str, number: int) -> str:
+    """Return the resource name of an artifact of Vertex ML Metadata."""
+    return f"{parent}/artifacts/{number}"
 
 
 def _remove(path: Path) -> None:

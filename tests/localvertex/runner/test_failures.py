@@ -115,5 +115,5 @@ def test_kfp_local_calls_these_runs_failed_too(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     local.init(local.SubprocessRunner(use_venv=False), pipeline_root=str(tmp_path / "kfp"), raise_on_error=True)
-    with pytest.raises(Exception, match="finished with status .*FAILURE"):
+    with pytest.raises(Exception, match=r"finished with status .*FAILURE"):
         pipeline(folder="")
