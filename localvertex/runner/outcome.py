@@ -84,4 +84,5 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
         report_custom_job=lambda status: setattr(task, "custom_job", status.as_json()),
     )
     runner.execute(attempt)
-    return executor_files.read_outputs(task.component, executor_input)
+    warn = context.warnings.add
+    return executor_files.read_outputs(task.component, executor_input, lambda text: warn(f"{task.label}: {text}"))

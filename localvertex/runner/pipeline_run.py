@@ -20,6 +20,8 @@ from localvertex.show.display import Display
 from localvertex.state import record, run_folder
 from localvertex.state.finished_steps import FinishedSteps
 from localvertex.state.task import Task, Values
+from userinput import doubles
+from userinput.parameters import convert
 
 
 class PipelineRun:
@@ -36,13 +38,14 @@ class PipelineRun:
         earlier: dict[str, Any] | None = None,
         hold: IO[str] | None = None,
     ) -> None:
-        self._file, self._inputs, self._display, self._earlier = file, inputs, display, earlier or {}
+        self._file, self._display, self._earlier = file, display, earlier or {}
+        self._inputs, self._notes = inputs_of(file, inputs), notes(file, inputs)
         self._signals: list[int] = []
         self._is_changed = False
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
         self._processes = Processes(grace_seconds=options.grace_seconds)
         self._context = self._new_context(job, options)
-        self._root = _root_task(file, inputs, self.run_dir)
+        self._root = _root_task(file, self._inputs, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
         self._fail_fast = options.fail_fast or file.pipeline.job.fail_fast or bool(self._earlier.get("fail_fast"))
         self._scheduler = Scheduler(
@@ -87,7 +90,7 @@ class PipelineRun:
 
     def execute(self) -> dict[str, Any]:
         """Run to the end, write run.json and run.html, and return the record."""
-        for text in [*platforms.harmless(self._file.pipeline.platforms), *self._file.pipeline.job.without_effect]:
+        for text in self._notes:
             self._context.warnings.add(text)
         self._display.started(self.run_dir, self._root)
         try:
@@ -153,6 +156,20 @@ class PipelineRun:
         finally:
             for number, handler in previous.items():
                 signal.signal(number, handler)
+
+
+def inputs_of(file: PipelineFile, given: Values) -> Values:
+    """Return the inputs of the pipeline with the numbers that its steps see."""
+    declared = file.pipeline.root.input_parameters
+    parameters = {name: convert(value, declared[name].type) for name, value in given.parameters.items()}
+    return Values(parameters=parameters, artifacts=given.artifacts)
+
+
+def notes(file: PipelineFile, inputs: Values) -> list[str]:
+    """Return what differs from the service and is known before the run, one warning each."""
+    rounded = [doubles.warning(f"parameter {name!r}", value) for name, value in inputs.parameters.items()]
+    settings = [*platforms.harmless(file.pipeline.platforms), *file.pipeline.job.without_effect]
+    return [*settings, *filter(None, rounded)]
 
 
 def _root_task(file: PipelineFile, inputs: Values, run_dir: Path) -> Task:
