@@ -7,9 +7,9 @@ from typing import Any
 from compiled.fields import Fields
 
 _OUTPUT_ONLY = (
-    "name", "createTime", "startTime", "endTime", "updateTime", "state", "jobDetail", "error", "scheduleName",
-    "templateMetadata", "satisfiesPzs", "satisfiesPzi",
-)  # fmt: skip
+    *("name", "createTime", "startTime", "endTime", "updateTime", "state", "jobDetail", "error"),
+    *("scheduleName", "templateMetadata", "satisfiesPzs", "satisfiesPzi"),
+)
 """Fields that the service sets."""
 
 _DESCRIPTIVE = ("displayName", "labels", "templateUri", "preflightValidations")
