@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from userinput import cli
+from userinput.errors import UserError
 
 _DESCRIPTION = """\
 Run a compiled Kubeflow pipeline file (the one that you upload to Vertex AI) on this machine: Python steps become
@@ -43,6 +44,7 @@ def _parser() -> cli.Parser:
             command.add_argument("run", metavar="RUN", help="run id, a unique prefix of it, or 'latest'")
         if name == "logs":
             command.add_argument("task", metavar="TASK", nargs="?", help="task name or path, or a unique part of it")
+            command.add_argument("--follow", "-f", action="store_true", help="print what is added until the run ends")
         if name == "clean":
             command.add_argument("runs", metavar="RUN", nargs="*", help="runs to remove (default: all finished runs)")
             command.add_argument("--cache", action="store_true", help="also remove the step cache and the environments")
@@ -191,9 +193,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _command(options: argparse.Namespace) -> int:
     # Imported late, so that `--help` stays quick.
-    from localvertex import commands
-    from localvertex.errors import Refused
-
+    try:
+        from localvertex import commands
+        from localvertex.errors import Refused
+    except ModuleNotFoundError as error:
+        # The base install is what `accelerators` needs.
+        raise UserError(f"localvertex needs {error.name}: pip install 'vertex-gpu-training[localvertex]'") from None
     try:
         code: int = commands.COMMANDS[options.command](options)
     except Refused as error:

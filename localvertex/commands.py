@@ -10,7 +10,7 @@ from localvertex import custom_jobs
 from localvertex.custom_jobs.faults import faults
 from localvertex.engine import Options, open_pipeline, resume, run
 from localvertex.runner import container_images, input_artifacts
-from localvertex.show import summary
+from localvertex.show import follow, summary
 from localvertex.show.display import Display, Lines
 from localvertex.state import record
 from localvertex.state.runs import Found, find, find_all, find_readable, find_task
@@ -108,6 +108,9 @@ def _show_command(options: argparse.Namespace) -> int:
 
 def _logs_command(options: argparse.Namespace) -> int:
     """Run `logs`: print the log of one task, or of all tasks that have one."""
+    if options.follow:
+        follow.follow(options.work_dir, options.run, options.task, lambda text: print(text, end="", flush=True))
+        return 0
     found = find_readable(options.work_dir, options.run)
     tasks = [find_task(found, options.task)] if options.task else [t for t in found.content["tasks"] if t["log"]]
     for task in tasks:
