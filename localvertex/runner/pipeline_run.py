@@ -39,7 +39,7 @@ class PipelineRun:
         hold: IO[str] | None = None,
     ) -> None:
         self._file, self._display, self._earlier = file, display, earlier or {}
-        self._inputs, self._notes = inputs_of(file, inputs), notes(file, inputs)
+        self._inputs, self._notes = _inputs_of(file, inputs), _notes_of(file, inputs)
         self._signals: list[int] = []
         self._is_changed = False
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
@@ -158,14 +158,14 @@ class PipelineRun:
                 signal.signal(number, handler)
 
 
-def inputs_of(file: PipelineFile, given: Values) -> Values:
+def _inputs_of(file: PipelineFile, given: Values) -> Values:
     """Return the inputs of the pipeline with the numbers that its steps see."""
     declared = file.pipeline.root.input_parameters
     parameters = {name: convert(value, declared[name].type) for name, value in given.parameters.items()}
     return Values(parameters=parameters, artifacts=given.artifacts)
 
 
-def notes(file: PipelineFile, inputs: Values) -> list[str]:
+def _notes_of(file: PipelineFile, inputs: Values) -> list[str]:
     """Return what differs from the service and is known before the run, one warning each."""
     rounded = [doubles.warning(f"parameter {name!r}", value) for name, value in inputs.parameters.items()]
     settings = [*platforms.harmless(file.pipeline.platforms), *file.pipeline.job.without_effect]

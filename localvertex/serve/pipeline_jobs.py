@@ -76,7 +76,7 @@ class PipelineJobs:
         with self._store.lock:
             job_id = job_id or run_folder.new_run_id(pipeline_name(spec), self._work_dir)
             self._check_id(location, job_id)
-            check_runtime_config(body)
+            _check_runtime_config(body)
             options = engine.Options(
                 work_dir=self._work_dir,
                 run_id=job_id,
@@ -87,7 +87,7 @@ class PipelineJobs:
             job = _new_resource(location.child(COLLECTION, job_id), body, schedule_name)
             self._store.write(COLLECTION, job_id, job)
             try:
-                run = prepared(body, options)
+                run = _prepared(body, options)
             except ApiError:
                 self._store.remove(COLLECTION, job_id)
                 raise
@@ -186,7 +186,7 @@ def _new_resource(name: str, body: dict[str, Any], schedule_name: str) -> dict[s
     return job | ({"scheduleName": schedule_name} if schedule_name else {}) | given
 
 
-def prepared(body: dict[str, Any], options: engine.Options) -> PipelineRun:
+def _prepared(body: dict[str, Any], options: engine.Options) -> PipelineRun:
     """Prepare a run of a PipelineJob, whose settings are read like those of a PipelineJob file.
 
     Raises:
@@ -194,7 +194,7 @@ def prepared(body: dict[str, Any], options: engine.Options) -> PipelineRun:
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pipeline.json"
-        path.write_text(json.dumps({name: body[name] for name in INPUT_FIELDS if name in body}))
+        path.write_text(json.dumps({name: body[name] for name in _INPUT_FIELDS if name in body}))
         try:
             return engine.prepare(path, options=options)
         except UserError as error:
@@ -202,7 +202,7 @@ def prepared(body: dict[str, Any], options: engine.Options) -> PipelineRun:
             raise invalid(reasons.replace(f"{path}: ", "")) from None
 
 
-def check_runtime_config(body: dict[str, Any]) -> None:
+def _check_runtime_config(body: dict[str, Any]) -> None:
     """Refuse settings that a PipelineJob file may have, but a request may not.
 
     Raises:
