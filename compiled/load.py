@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from compiled.reader import read_pipeline
 from compiled.spec import Pipeline
@@ -31,7 +32,7 @@ def load(path: Path) -> PipelineFile:
     if not path.is_file() and not path.is_dir():
         raise UserError(f"{path} is not a regular file")
     data, name = reading.read_bytes(path), reading.shown(path)
-    documents = reading.parse_all(data, name, only_json_values=True)
+    documents = _documents(data, name, path.suffix)
     if not documents or len(documents) > 2:
         raise UserError(
             f"{name}: expected one pipeline spec (and at most one platform spec), found {len(documents)} documents"
@@ -44,3 +45,13 @@ def load(path: Path) -> PipelineFile:
     if pipeline.problems:
         raise UserError(f"{name}: {pipeline.problems[0]}")
     return PipelineFile(path=path.resolve(), sha256=hashlib.sha256(data).hexdigest(), pipeline=pipeline)
+
+
+def _documents(data: bytes, name: str, suffix: str) -> list[Any]:
+    """Return the documents of the file; of another kind of file say what it is not, rather than what YAML expects."""
+    try:
+        return reading.parse_all(data, name, only_json_values=True)
+    except UserError:
+        if suffix in (".json", ".yaml", ".yml"):
+            raise
+    raise UserError(f"{name} is not a compiled pipeline; give the .json or .yaml file that kfp's compiler wrote")

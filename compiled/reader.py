@@ -1,10 +1,13 @@
 """From a decoded compiled file to `spec.Pipeline`: the pipeline and its components."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from compiled.executors import read_executor, read_schema
 from compiled.fields import Fields
+from compiled.job import JobSettings, read_job
+from compiled.older import with_named_outputs
 from compiled.spec import ArtifactSpec, Component, Dag, OutputSource, Pipeline
 from compiled.tasks import read_task
 from userinput.parameters import ParameterSpec, ParameterType, restore_integers
@@ -34,6 +37,7 @@ def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None 
         components={key: _read_component(key, inner) for key, inner in fields.objects("components")},
         root=_read_component("root", fields.required_object("root")),
         executors=_read_executors(fields.object("deploymentSpec"), unsupported),
+        job=read_job(document, fields.problems) if "pipelineSpec" in document else JobSettings(),
         platforms=platforms or {},
         unsupported=tuple(unsupported),
         problems=fields.problems,
@@ -42,7 +46,8 @@ def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None 
     fields.take("sdkVersion", str, "")
     for group in (info, fields):
         group.done()
-    return pipeline
+    components = with_named_outputs({**pipeline.components, "": pipeline.root}, fields.problems)
+    return replace(pipeline, root=components.pop(""), components=components)
 
 
 def _spec_fields(document: Mapping[str, Any]) -> Fields:

@@ -6,6 +6,7 @@ No two of them are compared; without `eq` they add 3 instead of 4 ms to the star
 from dataclasses import dataclass, field
 from typing import Any
 
+from compiled.job import JobSettings
 from userinput.parameters import ParameterSpec
 
 
@@ -179,6 +180,8 @@ class Pipeline:
     root: Component
     components: dict[str, Component]
     executors: dict[str, Container | Importer]
+    job: JobSettings
+    """What the PipelineJob around the pipeline says about its run."""
     platforms: dict[str, Any]
     """The second YAML document, empty when there is none."""
     unsupported: tuple[str, ...]

@@ -131,7 +131,8 @@ def _read_parameter_source(fields: Fields) -> ParameterSource:
         output = fields.required_object("taskOutputParameter")
         source = ParameterSource(
             producer=output.required("producerTask", str),
-            output=output.required("outputParameterKey", str),
+            # Empty: the only one, see `older`.
+            output=output.take("outputParameterKey", str, ""),
             selector=selector,
             path=fields.path,
         )

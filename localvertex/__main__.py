@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from userinput import cli
+from userinput.errors import UserError
 
 _DESCRIPTION = """\
 Run a compiled Kubeflow pipeline file (the one that you upload to Vertex AI) on this machine: Python steps become
@@ -43,6 +44,7 @@ def _parser() -> cli.Parser:
             command.add_argument("run", metavar="RUN", help="run id, a unique prefix of it, or 'latest'")
         if name == "logs":
             command.add_argument("task", metavar="TASK", nargs="?", help="task name or path, or a unique part of it")
+            command.add_argument("--follow", "-f", action="store_true", help="print what is added until the run ends")
         if name == "clean":
             _add_clean(command)
     return top
@@ -75,6 +77,13 @@ def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     )
     values.add_argument(
         "--parameter-file", metavar="F", type=Path, help="JSON or YAML object of values; --parameter overrides it"
+    )
+    values.add_argument(
+        "--input-artifact",
+        metavar="NAME=URI",
+        action="append",
+        default=[],
+        help="file or folder of this machine for an input artifact of the pipeline; repeatable",
     )
     values.add_argument(
         "--project", metavar="P", default="local-project", help="project id for placeholders (%(default)s)"
@@ -207,9 +216,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _command(options: argparse.Namespace) -> int:
     # Imported late, so that `--help` stays quick.
-    from localvertex import commands
-    from localvertex.errors import Refused
-
+    try:
+        from localvertex import commands
+        from localvertex.errors import Refused
+    except ModuleNotFoundError as error:
+        # The base install is what `accelerators` needs.
+        raise UserError(f"localvertex needs {error.name}: pip install 'vertex-gpu-training[localvertex]'") from None
     try:
         code: int = commands.COMMANDS[options.command](options)
     except Refused as error:

@@ -10,8 +10,8 @@ from typing import Any
 from localvertex import custom_jobs
 from localvertex.custom_jobs.faults import faults
 from localvertex.engine import Options, open_pipeline, resume, run
-from localvertex.runner import container_images
-from localvertex.show import summary
+from localvertex.runner import container_images, input_artifacts
+from localvertex.show import follow, summary
 from localvertex.show.display import Display, Lines
 from localvertex.state import record, removal
 from localvertex.state.runs import Found, find, find_all, find_readable, find_task
@@ -69,13 +69,14 @@ def _start_run(options: argparse.Namespace, run_options: Options) -> dict[str, A
     )
     declared = file.pipeline.root.input_parameters
     values = parameters.given(declared, options.parameter, options.parameter_file)
-    return run(file, parameters=values, options=run_options, display=display())
+    artifacts = input_artifacts.from_options(options.input_artifact)
+    return run(file, parameters=values, artifacts=artifacts, options=run_options, display=display())
 
 
 def _resume_run(options: argparse.Namespace, run_options: Options) -> dict[str, Any]:
     """Resume an earlier run and return the record; what it computes was fixed when it was started."""
     fixed = {"FILE": options.file, "--parameter": options.parameter, "--parameter-file": options.parameter_file}
-    fixed |= {"--run-id": options.run_id}
+    fixed |= {"--input-artifact": options.input_artifact, "--run-id": options.run_id}
     if given := [name for name, value in fixed.items() if value]:
         raise UserError(f"--resume uses the values that the run was started with; leave out {' and '.join(given)}")
     return resume(options.resume, options=run_options, display=display())
@@ -112,6 +113,9 @@ def _show_command(options: argparse.Namespace) -> int:
 
 def _logs_command(options: argparse.Namespace) -> int:
     """Run `logs`: print the log of one task, or of all tasks that have one."""
+    if options.follow:
+        follow.follow(options.work_dir, options.run, options.task, lambda text: print(text, end="", flush=True))
+        return 0
     found = find_readable(options.work_dir, options.run)
     tasks = [find_task(found, options.task)] if options.task else [t for t in found.content["tasks"] if t["log"]]
     for task in tasks:

@@ -21,17 +21,18 @@ from compiled.load import PipelineFile, load
 from localvertex.credentials import buckets
 from localvertex.credentials.secrets import MASK
 from localvertex.errors import Refused
-from localvertex.runner import container_images
+from localvertex.runner import container_images, input_artifacts
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
 from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.runner.refusals import reachable, refusals
 from localvertex.show.display import Display
 from localvertex.state import record, run_folder
+from localvertex.state.executor_files import artifact_parent
 from localvertex.state.run_folder import check_run_id, new_run_id
 from localvertex.state.runs import find_readable
-from localvertex.state.task import State
+from localvertex.state.task import State, Values
 from userinput.errors import UserError
-from userinput.parameters import complete
+from userinput.parameters import complete, typed
 
 __all__ = ["Options", "PipelineRun", "open_pipeline", "prepare", "resume", "run"]
 
@@ -46,6 +47,11 @@ def open_pipeline(
         Refused: It uses features that cannot run locally; all of them are named.
     """
     file = load(path)
+    job = file.pipeline.job
+    try:
+        typed(file.pipeline.root.input_parameters, job.parameters)
+    except UserError as error:
+        raise UserError(f"{path}: runtimeConfig: {error}") from None
     if command_prefixes:
         file = replace(file, pipeline=container_images.apply(file.pipeline, command_prefixes))
     reasons = refusals(file.pipeline, allow_cloud_launchers=allow_cloud_launchers)
@@ -58,21 +64,30 @@ def run(
     file: PipelineFile | Path | str,
     *,
     parameters: Mapping[str, Any] | None = None,
+    artifacts: input_artifacts.Given | None = None,
     options: Options | None = None,
     display: Display | None = None,
 ) -> dict[str, Any]:
     """Run a pipeline and return its record, the content of run.json.
 
+    Args:
+        file: The compiled file; in a PipelineJob, its runtimeConfig has values for what is not given here.
+        parameters: Values of parameters by name.
+        artifacts: Files and folders of this machine by the name of an input artifact of the pipeline.
+        options: How it is run.
+        display: Receives the changes of the run.
+
     Raises:
         UserError: The input is invalid; nothing has run and nothing was written.
     """
-    return prepare(file, parameters=parameters, options=options, display=display).execute()
+    return prepare(file, parameters=parameters, artifacts=artifacts, options=options, display=display).execute()
 
 
 def prepare(
     file: PipelineFile | Path | str,
     *,
     parameters: Mapping[str, Any] | None = None,
+    artifacts: input_artifacts.Given | None = None,
     options: Options | None = None,
     display: Display | None = None,
 ) -> PipelineRun:
@@ -83,15 +98,17 @@ def prepare(
     """
     options = options or Options()
     file = file if isinstance(file, PipelineFile) else _opened(Path(file), options)
-    values = complete(file.pipeline.root.input_parameters, parameters or {})
+    values = complete(file.pipeline.root.input_parameters, {**file.pipeline.job.parameters, **(parameters or {})})
     _check_addresses(file, values, options)
+    parent = artifact_parent(options.project, options.region)
+    given = input_artifacts.resolve(file.pipeline, artifacts or {}, parent)
     work_dir = options.work_dir.absolute()
     run_id = (
         new_run_id(file.pipeline.name, work_dir) if options.run_id is None else check_run_id(options.run_id, work_dir)
     )
-    return PipelineRun(
-        file, values, new_job_fields(run_id, work_dir, options), options=options, display=display or Display()
-    )
+    job = new_job_fields(run_id, work_dir, options) | file.pipeline.job.placeholders
+    inputs = Values(parameters=values, artifacts=given)
+    return PipelineRun(file, inputs, job, options=options, display=display or Display())
 
 
 def resume(name: str, *, options: Options | None = None, display: Display | None = None) -> dict[str, Any]:
@@ -124,8 +141,8 @@ def _prepare_resume(name: str, *, options: Options | None = None, display: Displ
         _check_addresses(file, content["parameters"], options)
         return PipelineRun(
             file,
-            content["parameters"],
-            earlier_job_fields(content),
+            Values(parameters=content["parameters"], artifacts=content.get("input_artifacts", {})),
+            earlier_job_fields(content) | file.pipeline.job.placeholders,
             options=options,
             display=display or Display(),
             earlier=content,

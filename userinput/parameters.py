@@ -11,12 +11,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from userinput.doubles import MAX_EXACT, as_doubles
 from userinput.errors import UserError
 from userinput.reading import parse_json, read_all, shown
 from userinput.spelling import did_you_mean, quoted
-
-_MAX_EXACT = 2**53
-"""Larger doubles are not exact integers any more."""
 
 
 class ParameterType(StrEnum):
@@ -126,7 +124,7 @@ def complete(declared: Declared, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def restore_integers(value: Any) -> Any:
     """Return the value with the integral floats in it turned back into integers, at any depth."""
-    if isinstance(value, float) and value.is_integer() and abs(value) <= _MAX_EXACT:
+    if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_EXACT:
         return int(value)
     if isinstance(value, list):
         return [restore_integers(item) for item in value]
@@ -138,14 +136,27 @@ def restore_integers(value: Any) -> Any:
 def convert(value: Any, kind: ParameterType) -> Any:
     """Return a value passed between steps, converted to its type; text that is a number is read as one.
 
+    Integers beyond 2**53 are rounded as on Vertex AI.
+
     Raises:
         ValueError: The value is not of the type; the message shows what was found.
     """
+    exact = _exact(value, kind)
+    try:
+        doubles = as_doubles(exact)
+    except OverflowError:
+        raise ValueError(f"found {quoted(value)}, which is too large for a double") from None
+    return int(doubles) if kind is ParameterType.NUMBER_INTEGER and doubles is not None else doubles
+
+
+def _exact(value: Any, kind: ParameterType) -> Any:
     if value is None or kind in (ParameterType.TASK_FINAL_STATUS, ParameterType.TASK_CONFIG):
         return value
     if kind in (ParameterType.NUMBER_INTEGER, ParameterType.NUMBER_DOUBLE):
         return _number(value, kind)
     expected = _PYTHON_TYPES[kind]
+    if value in ([], {}) and expected in (list, dict):
+        return expected()  # kfp compiles an empty default of either kind for both types
     # A Dict parameter may be given a list and the other way round: kfp maps several Python types to STRUCT.
     if not isinstance(value, expected) and {type(value), expected} != {list, dict}:
         raise ValueError(f"found {quoted(value)}")
@@ -159,13 +170,21 @@ def _number(value: Any, kind: ParameterType) -> int | float:
             number = json.loads(value)
         except ValueError:
             raise ValueError(f"found {quoted(value)}") from None
-    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
+    is_number = isinstance(number, int | float) and not isinstance(number, bool)
+    if not is_number or (isinstance(number, float) and not math.isfinite(number)):
         raise ValueError(f"found {quoted(value)}")
     if kind is ParameterType.NUMBER_DOUBLE:
-        return float(number)
+        return _float(number, value)
     if int(number) != number:
         raise ValueError(f"found {quoted(value)}")
     return int(number)
+
+
+def _float(number: int | float, found: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        raise ValueError(f"found {quoted(found)}, which is too large for a double") from None
 
 
 def _declaration(name: str, declared: Declared) -> ParameterSpec:
@@ -201,7 +220,8 @@ def _default(name: str, spec: ParameterSpec) -> Any:
 def _typed(name: str, value: Any, spec: ParameterSpec) -> Any:
     # Between steps text may stand for a number and an object for a list; a user means neither.
     is_number = spec.type in (ParameterType.NUMBER_INTEGER, ParameterType.NUMBER_DOUBLE)
-    if not isinstance(value, (int, float) if is_number else _PYTHON_TYPES.get(spec.type, object)):
+    is_empty = value in ([], {}) and spec.type in (ParameterType.LIST, ParameterType.STRUCT)
+    if not is_empty and not isinstance(value, (int, float) if is_number else _PYTHON_TYPES.get(spec.type, object)):
         raise _wrong_type(name, value, spec)
     return _converted(name, value, spec)
 
@@ -209,7 +229,8 @@ def _typed(name: str, value: Any, spec: ParameterSpec) -> Any:
 def _converted(name: str, value: Any, spec: ParameterSpec) -> Any:
     try:
         json.dumps(value)  # a caller's value may be anything
-        result = convert(value, spec.type)
+        convert(value, spec.type)
+        result = _exact(value, spec.type)
     except (TypeError, ValueError):
         raise _wrong_type(name, value, spec) from None
     if spec.literals and result not in spec.literals:

@@ -10,10 +10,25 @@ from localvertex.executors.attempt import Attempt
 from localvertex.values.placeholders import Unresolvable, resolve_json_template, resolve_structure
 from userinput.parameters import restore_integers
 
+_OPTIONS = ("type", "project", "location", "payload", "gcp_resources", "executor_input", "parent_model_name")
+"""Options of the launchers that run here; the first letters of each are enough."""
+
 
 def launcher_options(arguments: list[str]) -> dict[str, str]:
-    """Return the `--name value` pairs of a Google Cloud launcher, placeholders unresolved."""
-    return {name.removeprefix("--"): value for name, value in pairwise(arguments) if name.startswith("--")}
+    """Return the options of a Google Cloud launcher by their full names, placeholders unresolved.
+
+    The launchers read them with argparse: a name may be abbreviated, and `--name=value` is one word.
+    """
+    words = [(word, word.removeprefix("--").partition("=")) for word in arguments if word.startswith("--")]
+    joined = {_full_name(name): value for _, (name, separator, value) in words if separator}
+    apart = {_full_name(word.removeprefix("--")): value for word, value in pairwise(arguments) if word.startswith("--")}
+    return {name: value for name, value in apart.items() if "=" not in name} | joined
+
+
+def _full_name(name: str) -> str:
+    """Return the option that a name abbreviates; a name that no option starts with as it is."""
+    found = [each for each in _OPTIONS if each.startswith(name)]
+    return found[0] if len(found) == 1 and name else name
 
 
 def target(options: dict[str, str], attempt: Attempt) -> tuple[str, str]:

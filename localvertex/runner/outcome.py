@@ -86,7 +86,7 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
         TaskFailed: It failed, or an output is missing.
         Cancelled: The run was stopped.
     """
-    parent = f"projects/{context.project}/locations/{context.region}/metadataStores/default"
+    parent = executor_files.artifact_parent(context.project, context.region)
     executor_input = executor_files.prepare(task.component, task.inputs, task.folder, parent)
     runner = executors.find(executor)
     if runner is None:
@@ -111,4 +111,5 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
         finally:
             logs = [path for path in task.folder.glob("*") if path.suffix == ".log" or path.name == executor_files.LOG]
             context.credentials.secrets.remove_from(logs)
-        return executor_files.read_outputs(task.component, executor_input)
+        warn = context.warnings.add
+        return executor_files.read_outputs(task.component, executor_input, lambda text: warn(f"{task.label}: {text}"))

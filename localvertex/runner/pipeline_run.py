@@ -22,6 +22,8 @@ from localvertex.show.display import Display
 from localvertex.state import record, run_folder
 from localvertex.state.finished_steps import FinishedSteps
 from localvertex.state.task import Task, Values
+from userinput import doubles
+from userinput.parameters import convert
 
 
 class PipelineRun:
@@ -30,7 +32,7 @@ class PipelineRun:
     def __init__(
         self,
         file: PipelineFile,
-        values: dict[str, Any],
+        inputs: Values,
         job: dict[str, str],
         *,
         options: Options,
@@ -38,18 +40,19 @@ class PipelineRun:
         earlier: dict[str, Any] | None = None,
         hold: IO[str] | None = None,
     ) -> None:
-        self._file, self._values, self._display, self._earlier = file, values, display, earlier or {}
+        self._file, self._display, self._earlier = file, display, earlier or {}
+        self._inputs, self._notes = _inputs_of(file, inputs), _notes_of(file, inputs)
         self._signals: list[int] = []
         self._is_changed = False
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
         self._processes = Processes(grace_seconds=options.grace_seconds)
         self._credentials = UserCredentials() if options.with_credentials else NoCredentials()
         constants = [each.constant for task in _tasks_of_file(file) for each in task.parameters.values()]
-        self._credentials.secrets.learn_declared([values, constants])
+        self._credentials.secrets.learn_declared([dict(inputs.parameters), constants])
         self._context = self._new_context(job, options)
-        self._root = _root_task(file, {k: v for k, v in values.items() if v is not None}, self.run_dir)
+        self._root = _root_task(file, self._inputs, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
-        self._fail_fast = options.fail_fast or bool(self._earlier.get("fail_fast"))
+        self._fail_fast = options.fail_fast or file.pipeline.job.fail_fast or bool(self._earlier.get("fail_fast"))
         self._scheduler = Scheduler(
             file.pipeline,
             self._context,
@@ -96,7 +99,7 @@ class PipelineRun:
         """Run to the end, write run.json and run.html, and return the record."""
         if self._context.allow_cloud_launchers:
             self._context.warnings.add(cloud_launchers.announcement(self._file.pipeline, self._context.project))
-        for text in platforms.harmless(self._file.pipeline.platforms):
+        for text in self._notes:
             self._context.warnings.add(text)
         self._display.started(self.run_dir, self._root)
         try:
@@ -144,7 +147,8 @@ class PipelineRun:
             "schedule_time": self._context.job["pipeline_job_schedule_time_utc"],
             "fail_fast": self._fail_fast,
             "resume_times": self._resume_times,
-            "parameters": self._values,
+            "parameters": self._inputs.parameters,
+            "input_artifacts": self._inputs.artifacts,
             "stopped_by_signal": self._signals[0] if self._signals else None,
             "warnings": list(self._context.warnings.texts),
             **failure.of_run(self._root),
@@ -176,9 +180,24 @@ def _tasks_of_file(file: PipelineFile) -> list[TaskSpec]:
     return [task for dag in dags if dag for task in dag.tasks.values()]
 
 
-def _root_task(file: PipelineFile, values: dict[str, Any], run_dir: Path) -> Task:
-    """Return the root as a task, whose inputs are the pipeline's parameters."""
+def _inputs_of(file: PipelineFile, given: Values) -> Values:
+    """Return the inputs of the pipeline with the numbers that its steps see."""
+    declared = file.pipeline.root.input_parameters
+    parameters = {name: convert(value, declared[name].type) for name, value in given.parameters.items()}
+    return Values(parameters=parameters, artifacts=given.artifacts)
+
+
+def _notes_of(file: PipelineFile, inputs: Values) -> list[str]:
+    """Return what differs from the service and is known before the run, one warning each."""
+    rounded = [doubles.warning(f"parameter {name!r}", value) for name, value in inputs.parameters.items()]
+    settings = [*platforms.harmless(file.pipeline.platforms), *file.pipeline.job.without_effect]
+    return [*settings, *filter(None, rounded)]
+
+
+def _root_task(file: PipelineFile, inputs: Values, run_dir: Path) -> Task:
+    """Return the root as a task, whose inputs are those of the pipeline."""
     component = file.pipeline.root
     spec = TaskSpec(name="root", component="root")
-    inputs = Values(parameters=values)
+    parameters = {name: value for name, value in inputs.parameters.items() if value is not None}
+    inputs = Values(parameters=parameters, artifacts=inputs.artifacts)
     return Task(spec=spec, component=component, name="root", path=(), folder=run_dir, inputs=inputs)

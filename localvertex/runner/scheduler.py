@@ -11,7 +11,7 @@ from localvertex.executors.context import Context
 from localvertex.processes import logs
 from localvertex.runner.outcome import Outcome, run_attempt
 from localvertex.runner.task_inputs import InputError, complete_inputs, explanations, resolve_inputs
-from localvertex.runner.task_tree import collect_dag, collect_loop, iterations, tasks_of, tolerated
+from localvertex.runner.task_tree import collect_dag, collect_loop, iterations, tasks_of
 from localvertex.state import executor_files
 from localvertex.state.finished_steps import FinishedSteps
 from localvertex.state.task import State, Task, Values
@@ -216,8 +216,7 @@ class Scheduler:
 
     def close(self, task: Task) -> None:
         """Finish a dag or loop whose tasks are all final."""
-        # Fail fast tolerates no failure: otherwise the tasks that did not start would be missing silently.
-        states = {child.state for child in task.children.values() if self._fail_fast or not tolerated(child, task)}
+        states = {child.state for child in task.children.values()}
         if State.CANCELLED in states:
             return self.finish(task, State.CANCELLED, note="the run was stopped")
         if State.FAILED in states:

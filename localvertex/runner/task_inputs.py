@@ -133,7 +133,10 @@ def explanations(task: Task, siblings: dict[str, Task]) -> dict[str, str]:
 
 
 def _final_status(task: Task, resource_name: str) -> dict[str, Any]:
-    """Return the PipelineTaskFinalStatus of a task, in the JSON form that kfp's executor reads."""
+    """Return the PipelineTaskFinalStatus of a task, in the JSON form that kfp's executor reads.
+
+    The error is absent when the state is SUCCEEDED.
+    """
     failed = [each for each in task.walk() if each.state is State.FAILED and each.error]
     # The deepest failure has the real text; a dag's own only names its children.
     message = next((failure.sentence(each) for each in failed if each.is_step), task.error)
@@ -143,4 +146,5 @@ def _final_status(task: Task, resource_name: str) -> dict[str, Any]:
         "pipelineTaskName": task.spec.name,
     }
     # Code 9 is FAILED_PRECONDITION, which the service reports for a failed user container.
-    return status | ({"error": {"code": 9, "message": message}} if message else {})
+    has_error = bool(message) and not task.state.has_outputs
+    return status | ({"error": {"code": 9, "message": message}} if has_error else {})

@@ -5,7 +5,7 @@ from typing import Any
 
 from compiled.spec import Dag, Iterator, OutputSource, Pipeline, TaskSpec
 from localvertex.runner.task_inputs import InputError, complete_inputs
-from localvertex.state.task import State, Task, Values
+from localvertex.state.task import Task, Values
 from localvertex.values.placeholders import Scope, Unresolvable, as_text, resolve_structure
 from userinput.errors import UserError
 from userinput.parameters import ParameterType
@@ -137,21 +137,4 @@ def collect_loop(loop: Task) -> Values:
             name: [artifact for each in iterations for artifact in each.outputs.artifacts.get(name, [])]
             for name in dag.artifacts
         },
-    )
-
-
-def tolerated(child: Task, parent: Task) -> bool:
-    """Return whether a later task makes up for a task's failure, because it ignores upstream failures and succeeded.
-
-    An exit task has the same trigger rule, but reports a failure rather than making up for it. It follows an
-    `exit-handler-N` dag, or takes the final status.
-    """
-    if child.state is not State.FAILED or child.name.startswith("exit-handler-"):
-        return False
-    return any(
-        child.name in task.spec.dependencies
-        and task.spec.runs_after_failure
-        and task.state.has_outputs
-        and not any(source.final_status_of for source in task.spec.parameters.values())
-        for task in parent.children.values()
     )

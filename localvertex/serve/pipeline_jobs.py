@@ -35,6 +35,8 @@ _INPUT_FIELDS = (
     "templateUri",
     "pscInterfaceConfig",
     "preflightValidations",
+    "originalPipelineJobId",
+    "pipelineTaskRerunConfigs",
 )
 """Fields that a user may set; the service sets the others."""
 
@@ -74,19 +76,18 @@ class PipelineJobs:
         with self._store.lock:
             job_id = job_id or run_folder.new_run_id(pipeline_name(spec), self._work_dir)
             self._check_id(location, job_id)
-            parameters = _parameters_of(body)
+            _check_runtime_config(body)
             options = engine.Options(
                 work_dir=self._work_dir,
                 run_id=job_id,
                 project=location.project,
                 region=location.region,
-                fail_fast=_fails_fast(body),
                 schedule_time=schedule_time,
             )
             job = _new_resource(location.child(COLLECTION, job_id), body, schedule_name)
             self._store.write(COLLECTION, job_id, job)
             try:
-                run = _prepared(spec, parameters, options)
+                run = _prepared(body, options)
             except ApiError:
                 self._store.remove(COLLECTION, job_id)
                 raise
@@ -185,40 +186,33 @@ def _new_resource(name: str, body: dict[str, Any], schedule_name: str) -> dict[s
     return job | ({"scheduleName": schedule_name} if schedule_name else {}) | given
 
 
-def _prepared(spec: dict[str, Any], parameters: dict[str, Any], options: engine.Options) -> PipelineRun:
-    """Prepare a run.
+def _prepared(body: dict[str, Any], options: engine.Options) -> PipelineRun:
+    """Prepare a run of a PipelineJob, whose settings are read like those of a PipelineJob file.
 
     Raises:
         ApiError: The pipeline cannot run here, or its parameters are wrong.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pipeline.json"
-        path.write_text(json.dumps(spec))
+        path.write_text(json.dumps({name: body[name] for name in _INPUT_FIELDS if name in body}))
         try:
-            return engine.prepare(path, parameters=parameters, options=options)
+            return engine.prepare(path, options=options)
         except UserError as error:
             reasons = "; ".join(error.reasons) if isinstance(error, Refused) else str(error)
             raise invalid(reasons.replace(f"{path}: ", "")) from None
 
 
-def _parameters_of(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of the pipeline's parameters.
+def _check_runtime_config(body: dict[str, Any]) -> None:
+    """Refuse settings that a PipelineJob file may have, but a request may not.
 
     Raises:
-        ApiError: They are given in a form that cannot run here.
+        ApiError: There is such a setting.
     """
     config = body.get("runtimeConfig", {})
     if config.get("parameters"):
         raise invalid("runtimeConfig.parameters belongs to schema version 2.0.0; use parameterValues")
     if config.get("inputArtifacts"):
         raise invalid("runtimeConfig.inputArtifacts is not supported locally; pass the artifact with an importer")
-    values: dict[str, Any] = config.get("parameterValues", {})
-    return values
-
-
-def _fails_fast(body: dict[str, Any]) -> bool:
-    """Return whether a failed step prevents further steps; by default the service continues."""
-    return bool(body.get("runtimeConfig", {}).get("failurePolicy") == "PIPELINE_FAILURE_POLICY_FAIL_FAST")
 
 
 def _remove_run(run_dir: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,11 +12,15 @@ from localvertex.errors import TaskFailed
 from localvertex.state import copies
 from localvertex.state.task import Artifact, Values
 from localvertex.values.placeholders import Unresolvable, local_path
+from userinput import doubles
 from userinput.errors import UserError
 from userinput.parameters import ParameterType, convert
 from userinput.reading import parse_json
 
 INPUT, OUTPUT, LOG = "executor_input.json", "executor_output.json", "log.txt"
+
+_RESOURCES = "gcp_resources"
+"""Output parameter in which Google's launchers name what they have created."""
 
 
 def prepare(component: Component, inputs: Values, folder: Path, artifact_parent: str) -> dict[str, Any]:
@@ -56,7 +61,17 @@ def add_typed_values(executor_input: dict[str, Any]) -> None:
 
 def _new_artifact(kind: dict[str, str], path: Path, parent: str) -> Artifact:
     """Return an artifact that does not exist yet; its name is its identity, as in Vertex ML Metadata."""
-    return {"name": f"{parent}/artifacts/{uuid4().int >> 66}", "type": kind, "uri": str(path), "metadata": {}}
+    return {"name": artifact_name(parent, uuid4().int >> 66), "type": kind, "uri": str(path), "metadata": {}}
+
+
+def artifact_parent(project: str, region: str) -> str:
+    """Return the resource name that names of artifacts start with."""
+    return f"projects/{project}/locations/{region}/metadataStores/default"
+
+
+def artifact_name(parent: str, number: int) -> str:
+    """Return the resource name of an artifact of Vertex ML Metadata."""
+    return f"{parent}/artifacts/{number}"
 
 
 def remove(path: Path) -> None:
@@ -67,8 +82,8 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def read_outputs(component: Component, executor_input: dict[str, Any]) -> Values:
-    """Return the outputs of a step that has succeeded.
+def read_outputs(component: Component, executor_input: dict[str, Any], warn: Callable[[str], None]) -> Values:
+    """Return the outputs of a step that has succeeded; `warn` receives what differs from what it wrote.
 
     Raises:
         TaskFailed: An output is missing or of the wrong type, or the file is broken.
@@ -80,11 +95,14 @@ def read_outputs(component: Component, executor_input: dict[str, Any]) -> Values
         # As in the service, a file at the parameter's own path takes precedence over the executor output.
         value = _read_parameter_file(path, name, declared.type) if path.is_file() else written[0].get(name)
         if value is None:
-            if declared.is_optional:
+            # Many launchers of Google never write the resources that they declare, and the service accepts that.
+            if declared.is_optional or name == _RESOURCES:
                 continue
             raise TaskFailed(f"the step ended without its declared output parameter {name!r}")
         try:
             values.parameters[name] = convert(value, declared.type)
+            if text := doubles.warning(f"output parameter {name!r}", value):
+                warn(text)
         except ValueError as error:
             raise TaskFailed(f"output parameter {name!r}: expected {declared.type}, {error}") from None
     for name in component.output_artifacts:

@@ -175,11 +175,11 @@ def allowed() -> None:
 def test_the_first_line_names_account_project_and_operations(
     compiled: Compile, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The operations are replaced on the disk by programs that do nothing, in a package of the same name."""
+    """The operations are replaced on the disk by programs that only fail, in a package of the same name."""
     folder = tmp_path / "google_cloud_pipeline_components" / "container" / "v1" / "endpoint" / "create_endpoint"
     folder.mkdir(parents=True)
     marker = tmp_path / "started"
-    (folder / "launcher.py").write_text(f"open({str(marker)!r}, 'w').close()\n")
+    (folder / "launcher.py").write_text(f"open({str(marker)!r}, 'w').close(); raise SystemExit(1)\n")
     for each in (folder, *list(folder.parents)[:4]):
         (each / "__init__.py").touch()
     compiled(allowed, "allowed.json")

@@ -146,19 +146,6 @@ def test_the_exit_task_gets_the_state_of_a_success(execute: Execute, task: FindT
     assert task(record, "report")["outputs"]["parameters"]["Output"] == '["SUCCEEDED", "exit-handler-1", null, null]'
 
 
-@dsl.pipeline(name="tolerates")
-def tolerates() -> None:
-    failed = fail(text="never mind")
-    echo(text="cleaning up").after(failed).ignore_upstream_failure()
-
-
-def test_a_task_that_ignores_upstream_failure_runs_and_saves_the_run(execute: Execute, task: FindTask) -> None:
-    record = execute(tolerates)
-    assert task(record, "fail")["state"] == "FAILED"
-    assert task(record, "echo")["state"] == "SUCCEEDED"
-    assert record["state"] == "SUCCEEDED"
-
-
 @dsl.component(**STEP)
 def succeed_on_attempt(wanted: int, counter: str) -> int:
     with open(counter, "a") as file:
@@ -266,6 +253,6 @@ def test_after_a_failure_the_independent_steps_run_or_with_fail_fast_do_not(
     inside = {name: task(record, f"exit-handler-1/{name}")["state"] for name in ("echo", "fail", "echo-2", "echo-3")}
     wanted = "NOT_TRIGGERED" if fail_fast else "SUCCEEDED"
     assert inside == {"echo": "SUCCEEDED", "fail": "FAILED", "echo-2": "SUCCEEDED", "echo-3": wanted}
-    # Exit tasks run in any case; a run in which steps were left out has failed.
+    # Exit tasks run in any case.
     assert task(record, "report")["state"] == "SUCCEEDED"
-    assert record["state"] == ("FAILED" if fail_fast else "SUCCEEDED")
+    assert record["state"] == "FAILED"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from google.api_core import exceptions
 
 from tests.support.server import Server, wait_until
@@ -26,6 +27,24 @@ def test_a_job_is_submitted_watched_and_its_results_are_read(server: Server, new
     # The command line sees the same run.
     record = json.loads((server.work_dir / "first-job" / "run.json").read_text())
     assert (record["state"], record["outputs"]["parameters"]) == ("SUCCEEDED", {"Output": 8})
+
+
+def test_the_settings_of_a_job_are_those_of_a_job_file(server: Server, small_pipeline: Path) -> None:
+    name = "projects/p/locations/l/persistentResources/pool"
+    config = {
+        "gcsOutputDirectory": "gs://bucket/root",
+        "failurePolicy": "PIPELINE_FAILURE_POLICY_FAIL_FAST",
+        "defaultRuntime": {"persistentResourceRuntimeDetail": {"persistentResourceName": name}},
+    }
+    body = {"pipelineSpec": json.loads(small_pipeline.read_text()), "runtimeConfig": config}
+    url = f"{server.url}/v1beta1/projects/local-project/locations/us-central1/pipelineJobs?pipelineJobId=settings"
+    requests.post(url, json=body, timeout=60).raise_for_status()
+    path = server.work_dir / "settings" / "run.json"
+    wait_until(lambda: json.loads(path.read_text())["state"] == "SUCCEEDED")
+    record = json.loads(path.read_text())
+    assert record["fail_fast"]
+    assert [text for text in record["warnings"] if "gs://bucket/root" in text]
+    assert [text for text in record["warnings"] if "persistentResources/pool does not exist here" in text]
 
 
 def test_a_running_job_is_cancelled_and_deleted(server: Server, new_job: Any, sdk: Any) -> None:

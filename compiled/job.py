@@ -1,0 +1,116 @@
+"""The message around a compiled pipeline, a PipelineJob: what it says about the run of the pipeline."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compiled.fields import Fields
+
+_OUTPUT_ONLY = (
+    *("name", "createTime", "startTime", "endTime", "updateTime", "state", "jobDetail", "error"),
+    *("scheduleName", "templateMetadata", "satisfiesPzs", "satisfiesPzi"),
+)
+"""Fields that the service sets."""
+
+_DESCRIPTIVE = ("displayName", "labels", "templateUri", "preflightValidations")
+"""Fields that change nothing about what a run computes."""
+
+_CLOUD_ONLY = ("reservedIpRanges", "pscInterfaceConfig")
+"""Fields for Google's network and machines."""
+
+_RERUN = ("originalPipelineJobId", "pipelineTaskRerunConfigs")
+_FAIL_FAST = "PIPELINE_FAILURE_POLICY_FAIL_FAST"
+_POLICIES = ("", "PIPELINE_FAILURE_POLICY_UNSPECIFIED", "PIPELINE_FAILURE_POLICY_FAIL_SLOW", _FAIL_FAST)
+_VALUE_KINDS = {"intValue": int, "doubleValue": float, "stringValue": str}
+"""Kinds of Value, in which kfp 1.8 writes the defaults of a pipeline's parameters."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class JobSettings:
+    """What a PipelineJob says about its run; a file with the pipeline alone says nothing."""
+
+    parameters: dict[str, Any] = field(default_factory=dict)
+    """Values of the pipeline's parameters."""
+    input_artifacts: tuple[str, ...] = ()
+    """Names of the inputs that are given as ids of Vertex ML Metadata."""
+    fail_fast: bool = False
+    placeholders: dict[str, str] = field(default_factory=dict)
+    """Values of job-wide placeholders, e.g. `pipeline_service_account`."""
+    without_effect: tuple[str, ...] = ()
+    """Settings that only Google's machines can follow, one sentence each."""
+
+
+def read_job(document: Mapping[str, Any], problems: list[str]) -> JobSettings:
+    """Return the settings of a PipelineJob; note the fields that are unknown or cannot be followed.
+
+    Args:
+        document: The decoded file, with `pipelineSpec`.
+        problems: Receives what is wrong, one line each.
+    """
+    fields = Fields(document, "", problems)
+    for name in ("pipelineSpec", *_OUTPUT_ONLY, *_DESCRIPTIVE):
+        fields.any(name)
+    for name in _RERUN:
+        if fields.any(name):
+            fields.note("a rerun of a job of the service cannot run locally; --resume RUN resumes a local run", name)
+    ignored = [f"{name} has no effect here" for name in _CLOUD_ONLY if fields.any(name)]
+    encryption, config = fields.object("encryptionSpec"), fields.object("runtimeConfig")
+    placeholders = {
+        "pipeline_service_account": fields.take("serviceAccount", str, ""),
+        "pipeline_network": fields.take("network", str, ""),
+        "pipeline_encryption_key_name": encryption.take("kmsKeyName", str, ""),
+        "pipeline_persistent_resource_id": _persistent_resource(config.object("defaultRuntime"), ignored),
+    }
+    if root := config.take("gcsOutputDirectory", str, ""):
+        ignored.append(f"runtimeConfig.gcsOutputDirectory {root}: outputs go to the work directory instead")
+    job = JobSettings(
+        parameters=_parameters(config),
+        input_artifacts=tuple(config.take("inputArtifacts", dict, {})),
+        fail_fast=_failure_policy(config) == _FAIL_FAST,
+        placeholders={name: value for name, value in placeholders.items() if value},
+        without_effect=tuple(ignored),
+    )
+    for group in (encryption, config, fields):
+        group.done()
+    return job
+
+
+def _failure_policy(config: Fields) -> str:
+    policy = config.take("failurePolicy", str, "")
+    if policy not in _POLICIES:
+        config.note(f"{policy!r} is not one of {', '.join(_POLICIES[1:])}", "failurePolicy")
+    return policy
+
+
+def _persistent_resource(fields: Fields, ignored: list[str]) -> str:
+    """Return the id of the persistent resource that tasks run on by default, empty for none."""
+    detail = fields.object("persistentResourceRuntimeDetail")
+    name = detail.take("persistentResourceName", str, "")
+    for setting in ("taskResourceUnavailableWaitTimeMs", "taskResourceUnavailableTimeoutBehavior"):
+        detail.any(setting)
+    for group in (detail, fields):
+        group.done()
+    if name:
+        ignored.append(f"runtimeConfig.defaultRuntime: {name} does not exist here; steps run on this machine")
+    return name.rpartition("/")[2]
+
+
+def _parameters(config: Fields) -> dict[str, Any]:
+    """Return the values of `parameterValues`, and those of `parameters` as kfp 1.8 writes them."""
+    older = {name: _older_value(inner) for name, inner in config.objects("parameters")}
+    values = config.take("parameterValues", dict, {})
+    for name in older.keys() & values.keys():
+        config.note(f"{name!r} is in 'parameters' and in 'parameterValues'; expected it in one of them")
+    return {**older, **values}
+
+
+def _older_value(fields: Fields) -> Any:
+    """Return the value of a Value message; JSON has its 64-bit integers as text."""
+    kinds = [kind for kind in _VALUE_KINDS if fields.has(kind)]
+    value = fields.any(kinds[0]) if len(kinds) == 1 else None
+    fields.done()
+    try:
+        return _VALUE_KINDS[kinds[0]](value)
+    except (IndexError, TypeError, ValueError):
+        fields.note(f"expected one value under {', '.join(_VALUE_KINDS)}")
+        return None
