@@ -55,7 +55,7 @@ def main() -> None:
                     data, options.model, options.global_batch_size, options.seconds, 1, *flags, "--xla=off"
                 )
                 rates[count].append(steps * options.global_batch_size)
-    print(f"{options.model}, global batch {options.global_batch_size}, medians of {options.repeats} turns; {kind}")
+    print(f"{options.model}, global batch {options.global_batch_size}, medians of {options.repeats} rounds; {kind}")
     medians = {count: statistics.median(found) for count, found in rates.items()}
     for count, rate in medians.items():
         unit = "devices" if count > 1 else "device"

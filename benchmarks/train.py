@@ -175,7 +175,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.only in ("", "two-workers") and importlib.util.find_spec("tf_keras") is None:
         parser.error("tf-keras is missing: python -m pip install --no-deps tf-keras==2.21.0, or give --only")
-    print(f"steps/s, medians of {options.repeats} turns{'':<10} {'fit':>8} {'trainer':>8}", flush=True)
+    print(f"steps/s, medians of {options.repeats} rounds{'':<10} {'fit':>8} {'trainer':>8}", flush=True)
     reached = []
     with tempfile.TemporaryDirectory() as folder:
         for name, case in _CASES.items():

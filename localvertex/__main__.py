@@ -21,7 +21,7 @@ examples:
   python -m localvertex logs latest train
   python -m localvertex serve --port 8700
 
-exit codes: 0 succeeded, 1 the run failed, 2 invalid input, 130 stopped by Ctrl-C, 143 stopped by SIGTERM
+exit codes: 0 success, 1 the run failed, 2 invalid input, 130 stopped by Ctrl-C, 143 stopped by SIGTERM
 """
 
 

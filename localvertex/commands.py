@@ -133,7 +133,7 @@ def _logs_command(options: argparse.Namespace) -> int:
 def _clean_command(options: argparse.Namespace) -> int:
     """Run `clean`: remove runs, after a question, unless something still refers to them."""
     if not (options.yes or options.dry_run or sys.stdin.isatty()):
-        raise UserError("clean asks before it removes; add --yes where nobody can answer, or --dry-run to see the list")
+        raise UserError("clean asks for confirmation and found no terminal; add --yes to remove, or --dry-run to list")
     every = find_all(options.work_dir)
     named = {each.run_dir: each for each in (find(options.work_dir, name) for name in options.runs)}
     # A damaged record may belong to another program; only its name says that it is meant.

@@ -76,7 +76,7 @@ class TrainConfig:
     augment: str = _hyperparameter(
         "shift",
         "Random changes to training images: none, shift (by up to an eighth of the edge), flip-and-shift (also mirrored"
-        " left to right half of the time), crop-and-flip (a random crop of 8 % to 100 % of the image, resized, and"
+        " left to right half of the time), crop-and-flip (a random crop of 8% to 100% of the image, resized, and"
         " mirrored).",
         choices=("none", "shift", "flip-and-shift", "crop-and-flip"),
     )
@@ -128,7 +128,7 @@ def from_dict(fields: dict[str, Any]) -> TrainConfig:
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Give `parser` one flag per field; the field's metadata has its help text."""
-    group = parser.add_argument_group("what is trained (a change to any of these makes it another run)")
+    group = parser.add_argument_group("what is trained (changing any of these makes it a different run)")
     for field in dataclasses.fields(TrainConfig):
         choices = field.metadata["choices"]
         group.add_argument(

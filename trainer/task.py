@@ -164,8 +164,8 @@ def _add_batch_size(made: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="B",
-        help="multiply B by the number of devices of all machines to get global_batch_size; with another number of"
-        " devices it is another run",
+        help="multiply B by the number of devices of all machines to get global_batch_size; a different number"
+        " of devices means a different run",
     )
     group.add_argument(
         "--scale-learning-rate", action="store_true", help="multiply learning_rate by the number of devices, too"
@@ -178,14 +178,14 @@ def _add_checkpoints(group: argparse._ArgumentGroup) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="save every N steps; 0: not by steps [%(default)s]",
+        help="save every N steps; 0: off [%(default)s]",
     )
     group.add_argument(
         "--checkpoint-every-seconds",
         type=_seconds_or_auto,
         default=None,
         metavar="T",
-        help="save T seconds after the last save; 0: not by time [auto: sqrt(2 C M), where C is how long a"
+        help="save T seconds after the last save; 0: off [auto: sqrt(2 C M), where C is how long a"
         f" save pauses training and M={SECONDS_BETWEEN_FAILURES:g} s is the mean time between failures]",
     )
     group.add_argument(

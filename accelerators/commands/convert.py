@@ -19,7 +19,7 @@ AI Platform Training was shut down on 2025-01-31. Convert a config.yaml, a comma
 (`gcloud ai-platform jobs submit training` or `gcloud ml-engine ...`), or both into a Vertex AI CustomJob.
 The job is printed as YAML on stdout, and a report of what was changed or dropped, and why, on stderr."""
 _EPILOGUE = """\
-exit codes: 0 converted, 1 converted but with decisions left to you (marked "decide"), 2 invalid input
+exit codes: 0 success, 1 converted, but with decisions left to you (marked "decide"), 2 invalid input
 
 examples:
   python -m accelerators convert config.yaml > job.yaml

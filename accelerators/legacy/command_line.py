@@ -84,7 +84,7 @@ def _words(words: list[str], report: Report) -> list[str]:
             raise LegacyInputError([f"the command line cannot be split into words: {error}"]) from None
         for index, word in enumerate(words):
             if word in _SHELL_ENDS:
-                report.add("dropped", " ".join(words[index:])[:60], "another part of the shell line")
+                report.add("dropped", " ".join(words[index:])[:60], "not part of the gcloud command")
                 words = words[:index]
                 break
     return [word for word in words if word not in ("\\", "\n", "^")]

@@ -15,8 +15,8 @@ _MAX_JOB_RETRIES = 3
 _MAX_PREEMPTIONS = 6
 """Restarts of a Spot job."""
 
-_PERMANENT = {2: "wrong input", 126: "the program cannot be executed", 127: "the program is not found"}
-"""Exit codes that no restart fixes: this project's code for wrong input, and a shell's for a missing program."""
+_PERMANENT = {2: "invalid input", 126: "the program cannot be executed", 127: "the program is not found"}
+"""Exit codes that no restart fixes: this project's code for invalid input, and a shell's for a missing program."""
 
 _TRANSIENT = {134, 139}
 """SIGABRT and SIGSEGV are named by the service's page; any other death by signal is treated the same."""

@@ -124,8 +124,8 @@ class CheckpointWriter:
             return None
         self._log_event(
             "notice",
-            message=f"the checkpoint of step {self._pending.step} could not be saved ({error}); the last one is of step"
-            f" {self.saved_step}",
+            message=f"the checkpoint of step {self._pending.step} could not be saved ({error}); the last one is from"
+            f" step {self.saved_step}",
         )
         return error
 

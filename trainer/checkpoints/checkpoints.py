@@ -127,9 +127,9 @@ def load(directory: str, step: int) -> Checkpoint:
         expected = manifest["files"][VARIABLES_FILE]
         data = storage.read_bytes(storage.join(folder, VARIABLES_FILE))
         if len(data) != expected["bytes"]:
-            raise TornCheckpoint(f"{VARIABLES_FILE} has {len(data)} bytes, the manifest has {expected['bytes']}")
+            raise TornCheckpoint(f"{VARIABLES_FILE} has {len(data)} bytes, the manifest lists {expected['bytes']}")
         if hashlib.sha256(data).hexdigest() != expected["sha256"]:
-            raise TornCheckpoint(f"{VARIABLES_FILE} does not have the manifest's checksum")
+            raise TornCheckpoint(f"{VARIABLES_FILE} does not match the manifest's checksum")
         arrays, batch_digests = _unpack(data)
         return Checkpoint(
             step=manifest["step"],

@@ -220,7 +220,7 @@ def _refuse_infinite(steps: Steps, step: int, learner: Learner, writer: Checkpoi
         raise TrainingError(
             f"the loss is {steps.losses[bad[0]]} in step {step + 1 + bad[0]} (of steps {step + 1} to"
             f" {step + len(steps.losses)}); lower the learning rate (now {learner.config.learning_rate:g}) or check the"
-            f" data; the last checkpoint is of step {writer.saved_step}"
+            f" data; the last checkpoint is from step {writer.saved_step}"
         )
 
 

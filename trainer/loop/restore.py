@@ -63,7 +63,7 @@ def _refuse_unshared(directory: str) -> None:
             return
         time.sleep(1.0)
     raise UserError(
-        f"{directory!r} does not have the file that the chief wrote, so it is another folder; give all workers one"
+        f"{directory!r} does not have the file that the chief wrote, so it is a different folder; give all workers one"
         " shared --checkpoint-directory"
     )
 

@@ -83,7 +83,7 @@ def test_what_is_added_is_printed_at_once_and_once(
         while "first: ä\n" not in lines:
             lines.append(output.readline())
             assert lines[0] == "==> talk (log.txt) <==\n"
-        # The run goes on, and so does the command.
+        # The run continues, and so does the command.
         assert following.poll() is None
     (tmp_path / "go").touch()
     text = "".join(lines) + output.read()

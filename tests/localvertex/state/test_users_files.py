@@ -265,7 +265,7 @@ def test_clean_never_deletes_what_localvertex_did_not_make(execute: Execute, com
     (work_dir / "first" / "plots").mkdir()
     (work_dir / "first" / "plots" / "loss.png").write_text("mine")
     (work_dir / "other").mkdir()
-    (work_dir / "other" / "run.json").write_text('{"tool": "of somebody else"}')
+    (work_dir / "other" / "run.json").write_text('{"tool": "another"}')
     (work_dir / "other" / "weights").write_text("mine")
     done = command("clean", "--yes")
     assert "removed the run runs/first, but not notes.txt, plots in it" in done.stdout

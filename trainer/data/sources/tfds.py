@@ -88,7 +88,8 @@ def _prepared_builder(name: str) -> Any:
     except Exception as error:
         raise UserError(
             f"tfds:{name} is not prepared under {os.path.dirname(str(builder.data_dir))} and cannot be downloaded"
-            f" ({_first_line(error)}); prepare it where there is a network (`tfds build {name}`) and set TFDS_DATA_DIR"
+            f" ({_first_line(error)}); prepare it on a machine with network access (`tfds build {name}`) and set"
+            " TFDS_DATA_DIR"
         ) from error
     return builder
 
