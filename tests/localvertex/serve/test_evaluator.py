@@ -11,8 +11,8 @@ from tests.support.server import Server
 
 pytestmark = pytest.mark.slow
 
-STEPS_PER_EPOCH, EPOCHS = 7, 6
-"""300 images, 224 of them for training, 32 per step."""
+STEPS_PER_EPOCH, EPOCHS = 7, 150
+"""300 images, 224 of them for training, 32 per step; some ten seconds, in which the evaluator sees checkpoints."""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_an_evaluator_beside_the_training_evaluates_its_checkpoints(
         "replica_count": 1,
         "container_spec": {"image_uri": "gcr.io/x/trainer:1", "command": ["python", "-m", "trainer.task"]},
     }
-    pool["container_spec"]["args"] = [*args, "--checkpoint-every-steps=5"]
+    pool["container_spec"]["args"] = [*args, "--checkpoint-every-steps=35"]
     # The position in this list decides the role; unlike Google's pipeline launcher, the service keeps empty pools.
     job = sdk(server).CustomJob(
         display_name="evaluated",
