@@ -51,11 +51,14 @@ def test_a_worker_that_fails_is_restarted_alone(
 def test_a_worker_that_fails_restarts_all_replicas_if_the_job_asks_for_it(
     message: Messages, run: Run, starts: Starts
 ) -> None:
-    chief = COUNT + "time.sleep(60) if count == 1 else None"
-    worker = COUNT + "wait(lambda: starts('workerpool0-0') == count); sys.exit(134) if count == 1 else time.sleep(60)"
+    # No replica ends before all three have noted this start: one stopped before that would be a start behind.
+    replicas = "('workerpool0-0', 'workerpool1-0', 'workerpool1-1')"
+    all_noted = f"wait(lambda: all(starts(name) >= count for name in {replicas}))"
+    chief = COUNT + all_noted + "; time.sleep(60) if count == 1 else None"
+    worker = COUNT + all_noted + "; sys.exit(134) if count == 1 else time.sleep(60)"
     outcome = run(message((chief, 1), (worker, 2), restart_job_on_worker_restart=True))
     assert outcome.state is JobState.SUCCEEDED
-    assert starts()["workerpool0-0"] == 2
+    assert starts() == {"workerpool0-0": 2, "workerpool1-0": 2, "workerpool1-1": 2}
 
 
 def test_restarts_end_after_five_per_replica_in_each_of_four_attempts(
