@@ -107,11 +107,13 @@ def test_processes_that_ignore_sigterm_are_killed_after_the_grace_time(running: 
 
 def test_a_second_ctrl_c_does_not_wait_for_the_grace_time(running: StartRun) -> None:
     process, children = running("--grace", "300", stubborn=True)
-    process.send_signal(signal.SIGINT)
-    # Two signals that arrive together count as one; a user is slower.
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    # Signals that arrive before the first is handled count as one, however slow the machine is.
+    for _ in range(100):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        if process.poll() is not None:
+            break
+    process.communicate(timeout=1)
     assert have_ended(children)
 
 
