@@ -136,7 +136,8 @@ def test_the_trainer_saves_on_a_maintenance_notice_and_continues(train: Train) -
 def test_a_preempted_machine_is_noticed_and_loses_no_step(train: Train) -> None:
     trained = train([1], ("preempt all at step 30 grace 60s",))
     events = trained.events()
-    assert any("notice from the metadata server: preempted (TRUE)" in event.get("message", "") for event in events)
+    # The notice and SIGTERM come at the same time; a process that sees SIGTERM first saves and ends without the notice.
+    assert any("preempted (TRUE)" in text or "SIGTERM" in text for text in (each.get("message", "") for each in events))
     starts = [n for n, event in enumerate(events) if event["event"] == "start"]
     assert len(starts) == 2
     last = max(event["last_step"] for event in events[: starts[1]] if event["event"] == "steps")
