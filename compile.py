@@ -1,7 +1,6 @@
 """`python compile.py`: check the machines, then write build/image_training.json and .yaml."""
 
 import argparse
-import dataclasses
 import json
 import pathlib
 import sys
@@ -13,9 +12,9 @@ from google.protobuf import json_format
 from kfp import compiler
 
 from pipelines.image_training import image_training
-from pipelines.settings import Settings
+from pipelines.settings import Settings, add_machines, machines_from
 from training_job.container_image import PLACEHOLDER_IMAGE
-from training_job.machines import Machines, check
+from training_job.machines import check
 from userinput import cli
 from userinput.errors import UserError
 from userinput.files import write_all
@@ -36,15 +35,7 @@ def _parser() -> cli.Parser:
     )
     machines = parser.add_argument_group("machines (defaults of the pipeline's parameters)")
     machines.add_argument("--region", default=default.region, help="check the machines for this region (%(default)s)")
-    for field in dataclasses.fields(Machines):
-        value = getattr(default.machines, field.name)
-        machines.add_argument(
-            f"--{field.name.replace('_', '-')}",
-            type=type(value),
-            default=value,
-            metavar=type(value).__name__.upper(),
-            help=f"{field.metadata['help']} (%(default)s)",
-        )
+    add_machines(machines)
     other = parser.add_argument_group("other")
     other.add_argument(
         "--notify",
@@ -59,12 +50,11 @@ def _parser() -> cli.Parser:
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    machines = Machines(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Machines)})
     return Settings(
         image=options.image,
         serving_image=options.serving_image,
         region=options.region,
-        machines=machines,
+        machines=machines_from(options),
         recipients=None if options.notify is None else tuple(options.notify),
     )
 

@@ -1,5 +1,6 @@
 """The settings of compilation; everything else is a parameter of the run."""
 
+import argparse
 import dataclasses
 import re
 
@@ -38,3 +39,35 @@ class Settings:
         for recipient in self.recipients or ():
             if not re.fullmatch(r"[^@\s]+@[^@\s]+", recipient):
                 raise UserError(f"--notify {recipient!r} is not an e-mail address; expected e.g. team@example.com")
+
+
+def add_machines(group: argparse._ArgumentGroup) -> None:
+    """Add a flag for each field of the machines."""
+    for field in dataclasses.fields(Machines):
+        value = getattr(_DEFAULT_MACHINES, field.name)
+        group.add_argument(
+            f"--{field.name.replace('_', '-')}",
+            type=type(value),
+            default=value,
+            metavar=type(value).__name__.upper(),
+            help=f"{field.metadata['help']} (%(default)s)",
+        )
+
+
+def machines_from(options: argparse.Namespace) -> Machines:
+    """Return the machines from the options.
+
+    Raises:
+        UserError: A value is wrong on any machine.
+    """
+    return Machines(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Machines)})
+
+
+def flags_of(machines: Machines) -> list[str]:
+    """Return the flags for the machines, without those that have their defaults."""
+    values = {field.name: getattr(machines, field.name) for field in dataclasses.fields(Machines)}
+    return [
+        f"--{name.replace('_', '-')}={value}"
+        for name, value in values.items()
+        if value != getattr(_DEFAULT_MACHINES, name)
+    ]

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -43,6 +44,16 @@ def repository() -> pathlib.Path:
 def python() -> str:
     """The interpreter of the environment under test."""
     return sys.executable
+
+
+@pytest.fixture(scope="session")
+def gcloud_folder(repository: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A folder for PATH with the fake gcloud."""
+    gcloud = tmp_path_factory.mktemp("bin") / "gcloud"
+    program = repository / "tests" / "support" / "gcloud.py"
+    gcloud.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -S {shlex.quote(str(program))} "$@"\n')
+    gcloud.chmod(0o755)
+    return gcloud.parent
 
 
 @pytest.fixture

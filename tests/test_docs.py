@@ -65,7 +65,15 @@ def test_the_command_of_the_data_page(python: str, repository: pathlib.Path, tmp
     assert (tmp_path / "dataset" / "dataset_info.json").exists()
 
 
-def test_the_commands_of_the_cloud_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_the_commands_of_the_cloud_page(
+    python: str,
+    repository: pathlib.Path,
+    tmp_path: pathlib.Path,
+    gcloud_folder: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", f"{gcloud_folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("GCLOUD_STATE", str(tmp_path / "gcloud.json"))
     up, submit, prepare, custom_job, down = commands(repository / "docs" / "cloud.md")
     assert all("--dry-run" in line for line in (up, submit, custom_job, down))
     digest = "sha256:" + "b" * 64

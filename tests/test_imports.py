@@ -10,7 +10,7 @@ import pytest
 
 MAY_IMPORT = {
     "compile": {"pipelines", "training_job", "accelerators", "userinput"},
-    "cloud": {"userinput"},
+    "cloud": {"pipelines", "userinput"},
     "pipelines": {"components", "training_job", "compiled", "accelerators", "userinput"},
     "components": {"training_job", "trainer"},
     "training_job": {"trainer", "accelerators", "userinput"},

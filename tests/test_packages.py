@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cloud import image_files
+from pipelines.project.container_image import image_files
 
 
 @pytest.fixture(scope="module")

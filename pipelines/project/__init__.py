@@ -1,0 +1,1 @@
+"""What the pipeline needs in a cloud project: `cloud.py up` makes and marks it, `down` removes what is marked."""

@@ -1,0 +1,132 @@
+"""Running gcloud: commands that only read, and commands that change something, with one-line errors."""
+
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+_ROOT = Path(__file__).resolve().parents[2]
+_SHOWN = 600
+"""Characters of a message of gcloud."""
+_MISSING = re.compile(
+    r"^ERROR: \(gcloud[\w.-]*\) (NOT_FOUND: |gs://\S+ not found: 404|Image not found\.)", re.MULTILINE
+)
+"""What gcloud 528 prints if the resource of a `describe` does not exist; any other failure proves nothing."""
+_DENIED = re.compile(r"PERMISSION_DENIED|does not have permission")
+
+
+class CloudError(Exception):
+    """A command failed, or an existing resource is not as expected; the message is one line."""
+
+
+class AccessDenied(CloudError):
+    """The user may not read a resource, which may also not exist."""
+
+
+class Gcloud:
+    """Runs commands, and prints those that change something."""
+
+    def __init__(self, *, dry_run: bool) -> None:
+        """Run the commands that change something, or only print them."""
+        self.dry_run = dry_run
+
+    def read(self, *words: str) -> dict[str, Any] | None:
+        """Return the JSON object that a command prints; None if the resource does not exist.
+
+        Raises:
+            AccessDenied: The user may not read the resource.
+            CloudError: The command failed for another reason, or printed something else.
+        """
+        done = _run([*words, "--format=json"], stdout=subprocess.PIPE)
+        if done.returncode and _MISSING.search(done.stderr):
+            return None
+        found = _parsed(words, done)
+        if isinstance(found, dict):
+            return found
+        raise _unexpected(words, "an object", done.stdout)
+
+    def read_list(self, *words: str) -> list[Any]:
+        """Return the JSON list that a command prints.
+
+        Raises:
+            CloudError: The command failed, or printed something else.
+        """
+        done = _run([*words, "--format=json"], stdout=subprocess.PIPE)
+        found = _parsed(words, done)
+        if isinstance(found, list):
+            return found
+        raise _unexpected(words, "a list", done.stdout)
+
+    def change(self, *words: str) -> None:
+        """Print a command and, except in a dry run, run it.
+
+        Raises:
+            CloudError: The command failed.
+        """
+        print(shlex.join(words), flush=True)
+        if not self.dry_run and (done := _run(words)).returncode:
+            raise _failed(words, done.stderr)
+
+
+class EmptyProject(Gcloud):
+    """Prints the commands for a project in which nothing exists, without running gcloud."""
+
+    def __init__(self) -> None:
+        """Run nothing."""
+        super().__init__(dry_run=True)
+
+    def read(self, *words: str) -> dict[str, Any] | None:
+        """Return None: the resource does not exist."""
+        return None
+
+    def read_list(self, *words: str) -> list[Any]:
+        """Return an empty list."""
+        return []
+
+
+def field(found: object, name: str, of: str) -> str:
+    """Return a text field of what gcloud printed about a resource.
+
+    Raises:
+        CloudError: There is no such text.
+    """
+    value = found.get(name) if isinstance(found, dict) else None
+    if isinstance(value, str) and value:
+        return value
+    raise CloudError(f"gcloud shows no {name} of {of}; update gcloud: gcloud components update")
+
+
+def _run(words: Sequence[str], stdout: int | None = None) -> subprocess.CompletedProcess[str]:
+    # Without a terminal gcloud asks nothing: its questions go to stderr, which is not shown.
+    streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": stdout, "stderr": subprocess.PIPE}
+    try:
+        return subprocess.run(words, **streams, encoding="utf-8", errors="replace", cwd=_ROOT, check=False)
+    except FileNotFoundError:
+        raise CloudError(f"{words[0]} is not installed; see https://cloud.google.com/sdk/docs/install") from None
+    except OSError as error:
+        raise CloudError(f"{words[0]} cannot be run: {error.strerror}; install it again") from None
+
+
+def _parsed(words: Sequence[str], done: subprocess.CompletedProcess[str]) -> Any:
+    if done.returncode:
+        raise _failed(words, done.stderr)
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        raise _unexpected(words, "JSON", done.stdout) from None
+
+
+def _failed(words: Sequence[str], stderr: str) -> CloudError:
+    kind = AccessDenied if _DENIED.search(stderr) else CloudError
+    return kind(f"{_line(stderr) or 'the command gave no reason'} (from: {shlex.join(words)})")
+
+
+def _unexpected(words: Sequence[str], expected: str, found: str) -> CloudError:
+    return CloudError(f"expected {expected}, found {_line(found)[:80]!r}; run it yourself: {shlex.join(words)}")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:_SHOWN]

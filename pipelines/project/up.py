@@ -1,0 +1,84 @@
+"""`python cloud.py up`: creates what is missing, each with its mark, builds the image and compiles the pipeline."""
+
+import shlex
+import sys
+from typing import Any
+
+from accelerators import load_catalogue
+from accelerators.commands.options import known_region
+from pipelines.project import container_image, roles
+from pipelines.project.gcloud import CloudError, Gcloud, field
+from pipelines.project.resources import (
+    ForeignBucket,
+    Names,
+    Resource,
+    account,
+    bucket,
+    find_bucket,
+    is_marked,
+    repository,
+)
+from pipelines.settings import flags_of
+from training_job.container_image import PLACEHOLDER_IMAGE
+from training_job.machines import Machines, check
+
+_APIS = ("aiplatform", "artifactregistry", "cloudbuild", "iam", "storage")
+
+
+def up(gcloud: Gcloud, names: Names, machines: Machines) -> None:
+    """Create what is missing, build the container image, and compile the pipeline for it.
+
+    Raises:
+        UserError: The region is unknown, or does not offer the machines.
+        CloudError: A command failed, or the bucket cannot be used.
+    """
+    known_region(load_catalogue(), names.region)
+    check(machines, image=PLACEHOLDER_IMAGE, region=names.region)
+    found = _usable_bucket(gcloud, names)
+    _enable_apis(gcloud, names)
+    _ensure(gcloud, bucket(names), found)
+    for resource in (repository(names), account(names)):
+        _ensure(gcloud, resource, resource.find(gcloud))
+    for on in (roles.on_project, roles.on_bucket, roles.on_repository, roles.on_account):
+        _give_roles(gcloud, names, on(names))
+    image = container_image.build(gcloud, names)
+    compile_flags = ("--image", image, "--region", names.region, *flags_of(machines))
+    gcloud.change(sys.executable, "compile.py", *compile_flags)
+    flags = f"--project={names.project} --region={names.region} --pipeline-root={names.bucket}/pipelines"
+    print(f"Ready. Next:\n  python -m pipelines submit {flags} --service-account={names.account}")
+
+
+def _usable_bucket(gcloud: Gcloud, names: Names) -> dict[str, Any] | None:
+    """Return what gcloud shows of the bucket; None if it does not exist."""
+    try:
+        found = find_bucket(gcloud, names)
+    except ForeignBucket as error:
+        raise CloudError(f"{error}; give another --name") from None
+    if found is not None and (location := field(found, "location", names.bucket)).lower() != names.region:
+        # Every read of a job would cross regions.
+        raise CloudError(f"{names.bucket} is in {location}, not in {names.region}; give another --name or --region")
+    return found
+
+
+def _enable_apis(gcloud: Gcloud, names: Names) -> None:
+    listed = gcloud.read_list("gcloud", "services", "list", "--enabled", names.in_project)
+    enabled = {field(each.get("config"), "name", "an enabled API") for each in listed if isinstance(each, dict)}
+    missing = [name for api in _APIS if (name := f"{api}.googleapis.com") not in enabled]
+    if missing:
+        gcloud.change("gcloud", "services", "enable", *missing, names.in_project)
+
+
+def _ensure(gcloud: Gcloud, resource: Resource, found: dict[str, Any] | None) -> None:
+    if found is None:
+        for command in resource.create:
+            gcloud.change(*command)
+    elif not is_marked(found):
+        print(f"note: {resource.title} exists without the mark of `cloud.py up`, so `down` keeps it.")
+        print(f"  If an earlier `up` made it, mark it: {shlex.join(resource.adopt)}", flush=True)
+
+
+def _give_roles(gcloud: Gcloud, names: Names, grant: roles.Grant) -> None:
+    held = grant.held(gcloud, names)
+    for role in grant.roles:
+        if role not in held:
+            gcloud.change(*grant.change("add", role, names))
