@@ -4,7 +4,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from pipelines.vertex import CallFailed
+from pipelines.calls import CallFailed
 from userinput import cli
 
 _DESCRIPTION = "Submit and schedule compiled pipelines on Vertex AI (see docs/cloud.md)."

@@ -1,4 +1,4 @@
-"""Calls to Vertex AI: project, region and endpoint, credentials, and one-line errors.
+"""Clients of Vertex AI: project, region and endpoint, credentials and messages; `calls` explains their errors.
 
 The clients are google-cloud-aiplatform's generated ones, imported when a call is made (docs/decisions/0070-submit.md).
 """
@@ -9,8 +9,6 @@ import logging
 import os
 import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,11 +23,8 @@ _LOCAL_PROJECT = "local-project"
 _PROJECT_ID = re.compile(r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 """6 to 30 characters; old projects of an organisation have its domain as a prefix."""
 
-_LOG_IN = "gcloud auth application-default login"
-
-
-class CallFailed(Exception):
-    """The service refused a call or could not be reached; the message is one line that begins with the cause."""
+LOG_IN = "gcloud auth application-default login"
+"""The command that gives programs the user's credentials."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,7 +52,7 @@ class Location:
         try:
             urlsplit(self.url).port  # noqa: B018 - reading it validates it
         except ValueError as error:
-            raise UserError(f"--endpoint is {self.endpoint!r}; {_line(error)}") from None
+            raise UserError(f"--endpoint is {self.endpoint!r}; {one_line(error)}") from None
         if self.endpoint and not self.is_local and not re.fullmatch(r"https://[a-z0-9.-]+\.googleapis\.com", self.url):
             raise UserError(
                 f"--endpoint is {self.endpoint!r}; expected localvertex serve, e.g. http://127.0.0.1:8700, "
@@ -79,6 +74,19 @@ class Location:
     def parent(self) -> str:
         """Resource name of the parent of jobs and schedules."""
         return f"projects/{self.project}/locations/{self.region}"
+
+    @property
+    def custom_jobs_page(self) -> str:
+        """URL of the page that lists the custom jobs."""
+        console = "https://console.cloud.google.com/vertex-ai/training/custom-jobs"
+        return f"{self.url}/" if self.is_local else f"{console}?project={self.project}"
+
+    def run_page(self, job_id: str) -> str:
+        """Return the URL of the page that shows a pipeline job."""
+        if self.is_local:
+            return f"{self.url}/"
+        base = f"https://console.cloud.google.com/vertex-ai/locations/{self.region}/pipelines/runs"
+        return f"{base}/{job_id}?project={self.project}"
 
 
 def add_location(parser: argparse.ArgumentParser) -> None:
@@ -135,69 +143,12 @@ def _credentials(location: Location) -> Any:
     try:
         found, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
     except exceptions.DefaultCredentialsError as error:
-        raise UserError(f"no credentials for Google Cloud: run `{_LOG_IN}` ({_line(error)})") from None
+        raise UserError(f"no credentials for Google Cloud: run `{LOG_IN}` ({one_line(error)})") from None
     return found
 
 
-@contextmanager
-def calls(location: Location) -> Iterator[None]:
-    """Turn errors of calls into one line.
-
-    Raises:
-        CallFailed: The message has the cause, then what to do, then the service's message.
-    """
-    import requests
-    from google.api_core import exceptions as api
-    from google.auth import exceptions as auth
-
-    try:
-        yield
-    except api.RetryError as error:
-        raise CallFailed(_explained(error.cause or error, location)) from None
-    except (api.GoogleAPICallError, auth.GoogleAuthError, requests.exceptions.RequestException) as error:
-        raise CallFailed(_explained(error, location)) from None
-
-
-def _explained(error: BaseException, location: Location) -> str:
-    from google.api_core import exceptions as api
-    from google.auth import exceptions as auth
-
-    if isinstance(error, auth.RefreshError):
-        return f"the credentials are no longer valid: run `{_LOG_IN}` again ({_line(error)})"
-    if isinstance(error, auth.GoogleAuthError) and not isinstance(error, auth.TransportError):
-        return f"the credentials were not accepted: run `{_LOG_IN}` ({_line(error)})"
-    if not isinstance(error, api.GoogleAPICallError):
-        return f"cannot reach {location.url}: {_reason(error)}; is the network up{_server_hint(location)}?"
-    # The REST transport puts method and address before the service's message.
-    text = _line(re.sub(r"^[A-Z]+ https?://\S+: ", "", str(error.message)))
-    if isinstance(error, api.Unauthorized):
-        return f"the credentials were not accepted: run `{_LOG_IN}` ({text})"
-    if (isinstance(error, api.Forbidden) and "has not been used" in text) or "SERVICE_DISABLED" in text:
-        enable = f"gcloud services enable aiplatform.googleapis.com --project={location.project}"
-        return f"the Vertex AI API is not enabled in {location.project}: run `{enable}` ({text})"
-    if isinstance(error, api.Forbidden):
-        return f"permission denied in {location.project}: {text}; docs/cloud.md lists the required roles"
-    if isinstance(error, api.TooManyRequests):
-        advice = "request more under IAM & Admin > Quotas, or use another region"
-        return f"quota exceeded in {location.region}: {text}; {advice}"
-    if isinstance(error, api.ServerError):
-        return f"{location.url} is temporarily unavailable ({error.code}): {text}; try again later"
-    if isinstance(error, api.NotFound):
-        return f"not found: {text}"
-    return f"refused ({error.code}): {text}"
-
-
-def _reason(error: BaseException) -> str:
-    """Return the innermost reason of nested HTTP errors, e.g. Connection refused."""
-    inner = getattr(error.args[0], "reason", error) if error.args else error
-    return _line(inner).rpartition(": ")[2].rstrip("'\")")
-
-
-def _server_hint(location: Location) -> str:
-    return ", and is `python -m localvertex serve` running" if location.is_local else ""
-
-
-def _line(text: object) -> str:
+def one_line(text: object) -> str:
+    """Return a text on one line, shortened."""
     return " ".join(str(text).split())[:600]
 
 
@@ -218,5 +169,5 @@ def message(name: str, body: dict[str, Any]) -> Any:
     try:
         json_format.ParseDict(body, parsed)
     except (json_format.ParseError, ValueError, TypeError) as error:
-        raise UserError(f"not a valid {name}: {_line(error)}") from None
+        raise UserError(f"not a valid {name}: {one_line(error)}") from None
     return kind(parsed)

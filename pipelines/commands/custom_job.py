@@ -12,10 +12,11 @@ from typing import Any
 
 from accelerators.pipeline.graph import Graph
 from compiled.reader import read_pipeline
+from pipelines.calls import calls, created_name
 from pipelines.commands.submit import add_job, add_parameters, settings_from
 from pipelines.jobs.pipeline_job import DEFAULT_FILE, JobSettings, check, declared_parameters, pipeline_job, read_spec
 from pipelines.jobs.watch import log_command
-from pipelines.vertex import Location, add_location, calls, client, location_from, message
+from pipelines.vertex import Location, add_location, client, location_from, message
 from training_job.plan import TrainingPlan
 from userinput.errors import UserError
 from userinput.parameters import given, typed
@@ -152,15 +153,17 @@ def _submit(job: dict[str, Any], location: Location) -> None:
         CallFailed: The service refused the job or could not be reached.
     """
     request = message("CustomJob", job)
-    with calls(location):
+    lost = f"{job['displayName']} may be running: look at {location.custom_jobs_page} before you submit again"
+    with calls(location, if_lost=lost):
         created = client(location, "JobServiceClient").create_custom_job(
             parent=location.parent, custom_job=request, timeout=120
         )
-    print(f"submitted {created.name}")
+    name = created_name(created, location, if_lost=lost)
+    print(f"submitted {name}")
     if not location.is_local:
-        number, base = created.name.rpartition("/")[2], "https://console.cloud.google.com/vertex-ai/locations"
+        number, base = name.rpartition("/")[2], "https://console.cloud.google.com/vertex-ai/locations"
         print(
             f"{base}/{location.region}/training/{number}?project={location.project}",
-            log_command(location, created.name),
+            log_command(location, name),
             sep="\n",
         )

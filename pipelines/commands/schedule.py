@@ -3,10 +3,11 @@
 import argparse
 from datetime import UTC, datetime
 
+from pipelines.calls import calls
 from pipelines.schedules import calls as schedule_calls
 from pipelines.schedules.file import DEFAULT_FILE, Schedule, read_schedules
 from pipelines.schedules.plan import Change, plan, prune
-from pipelines.vertex import Location, add_location, calls, location_from
+from pipelines.vertex import Location, add_location, location_from
 
 _VERBS = {
     "plan": "show what apply would do",

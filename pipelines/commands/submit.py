@@ -5,6 +5,7 @@ import json
 import sys
 from typing import Any, TextIO
 
+from pipelines.calls import calls, created_name
 from pipelines.jobs.machines import plan_lines
 from pipelines.jobs.pipeline_job import (
     DEFAULT_FILE,
@@ -16,7 +17,7 @@ from pipelines.jobs.pipeline_job import (
     read_spec,
 )
 from pipelines.jobs.watch import watch
-from pipelines.vertex import Location, add_location, calls, client, location_from, message
+from pipelines.vertex import Location, add_location, client, location_from, message
 from userinput.errors import UserError
 from userinput.parameters import given
 
@@ -93,15 +94,18 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(job, indent=2, ensure_ascii=False))
         return 0
     request = message("PipelineJob", job)
-    with calls(location):
+    page = location.run_page(identifier)
+    lost = f"{identifier} may be running: look at {page} before you submit again"
+    with calls(location, if_lost=lost):
         jobs = client(location, "PipelineServiceClient")
         created = jobs.create_pipeline_job(
             parent=location.parent, pipeline_job=request, pipeline_job_id=identifier, timeout=_CREATE_TIMEOUT_SECONDS
         )
-    print(f"submitted {created.name}", flush=True)
+    name = created_name(created, location, if_lost=lost)
+    print(f"submitted {name}", flush=True)
     if not location.is_local:
-        print(_console_link(location, identifier), flush=True)
-    return _watch(location, created.name) if options.wait else 0
+        print(page, flush=True)
+    return _watch(location, name) if options.wait else 0
 
 
 def _report(job: dict[str, Any], location: Location, options: argparse.Namespace, *, to: TextIO) -> None:
@@ -128,9 +132,3 @@ def _watch(location: Location, name: str) -> int:
     except KeyboardInterrupt:
         print(f"stopped watching; the pipeline is still running: {name}", file=sys.stderr)
         raise
-
-
-def _console_link(location: Location, identifier: str) -> str:
-    """Return the URL of the run in the console."""
-    base = f"https://console.cloud.google.com/vertex-ai/locations/{location.region}/pipelines/runs"
-    return f"{base}/{identifier}?project={location.project}"

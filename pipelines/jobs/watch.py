@@ -5,8 +5,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from pipelines.calls import CallFailed, calls
 from pipelines.jobs.step_names import step_names
-from pipelines.vertex import CallFailed, Location, calls, client
+from pipelines.vertex import Location, client
 
 _POLL_SECONDS = 5.0
 _LOCAL_POLL_SECONDS = 0.5

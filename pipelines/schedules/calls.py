@@ -5,9 +5,10 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from pipelines.calls import calls, created_name
 from pipelines.jobs.pipeline_job import job_id
 from pipelines.schedules.plan import Change
-from pipelines.vertex import Location, calls, client, message
+from pipelines.vertex import Location, client, message
 from userinput.errors import UserError
 
 
@@ -50,25 +51,28 @@ def apply(changes: Iterable[Change]) -> None:
     """
     created: dict[tuple[Location, str], str] = {}
     for change in changes:
-        with calls(change.location):
-            _apply(change, created)
+        lost = f"{change.verb} {change.name} may be done: `schedule apply` looks first and continues"
+        with calls(change.location, if_lost=lost):
+            _apply(change, created, if_lost=lost)
         print(f"{change.verb} {change.name}", flush=True)
 
 
-def _apply(change: Change, created: dict[tuple[Location, str], str]) -> None:
+def _apply(change: Change, created: dict[tuple[Location, str], str], *, if_lost: str) -> None:
     schedules = client(change.location, "ScheduleServiceClient")
     key = (change.location, change.name)
     resource = change.resource or created.get(key, "")
     match change.verb:
         case "create":
             body = message("Schedule", change.body)
-            created[key] = schedules.create_schedule(parent=change.location.parent, schedule=body).name
+            made = schedules.create_schedule(parent=change.location.parent, schedule=body)
+            created[key] = created_name(made, change.location, if_lost=if_lost)
         case "update" | "end":
             from google.protobuf.field_mask_pb2 import FieldMask
 
             body = message("Schedule", {**change.body, "name": resource})
             paths = [re.sub(r"([A-Z])", lambda found: f"_{found[1].lower()}", key) for key in change.mask]
-            schedules.update_schedule(schedule=body, update_mask=FieldMask(paths=paths))
+            updated = schedules.update_schedule(schedule=body, update_mask=FieldMask(paths=paths))
+            created_name(updated, change.location, if_lost=if_lost)
         case "pause":
             schedules.pause_schedule(name=resource)
         case "resume":
@@ -90,13 +94,15 @@ def run_now(location: Location, schedule: dict[str, Any]) -> str:
         CallFailed: The service refused the call or could not be reached.
     """
     job = schedule["createPipelineJobRequest"]["pipelineJob"]
-    with calls(location):
+    identifier = job_id(job["pipelineSpec"])
+    lost = f"{identifier} may be running: look at {location.run_page(identifier)} before you start it again"
+    with calls(location, if_lost=lost):
         created = client(location, "PipelineServiceClient").create_pipeline_job(
             parent=location.parent,
             pipeline_job=message("PipelineJob", job),
-            pipeline_job_id=job_id(job["pipelineSpec"]),
+            pipeline_job_id=identifier,
         )
-    return str(created.name)
+    return created_name(created, location, if_lost=lost)
 
 
 def _number(schedule: dict[str, Any]) -> str:

@@ -92,6 +92,19 @@ def test_a_dataset_that_the_job_cannot_read_is_refused_and_a_local_path_works_fr
     assert f"--dataset={tmp_path / 'here'}" in args
 
 
+@pytest.mark.parametrize("answer", [(500, {"error": "boom"}), (200, {"status": "ok"})])
+def test_a_lost_answer_names_the_job_that_may_be_running(
+    pipelines: Any, service: Any, compiled: Path, answer: Any
+) -> None:
+    url = service(lambda method, path: answer)
+    words = ("custom-job", compiled / "image_training.json", "--dataset", compiled / "dataset", "--endpoint", url)
+    done = pipelines(*words, "--pipeline-root", "gs://my-bucket/pipelines")
+    assert done.returncode == 1
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith(f"error: {url} answered with ")
+    assert line.endswith(f" may be running: look at {url}/ before you submit again")
+
+
 def test_a_file_without_the_step_plan_is_refused(pipelines: Any, divide_file: Path) -> None:
     root = ("--pipeline-root", "gs://my-bucket/x", "--project", "my-project")
     done = pipelines("custom-job", divide_file, "--dataset", "d", *root, "-p", "n=1", "--dry-run")

@@ -259,6 +259,43 @@ def test_a_refusal_of_the_service_is_one_line_with_the_cause_first(
     assert line.startswith(f"error: {message}")
 
 
+LOST = [(500, {"error": "boom"}), (200, {"status": "ok"})]
+"""Answers to a create that do not prove whether it was carried out."""
+
+
+@pytest.mark.parametrize("answer", LOST)
+def test_a_lost_answer_to_apply_is_no_success(pipelines: Any, service: Any, write: Any, answer: Any) -> None:
+    write({})
+    url = service(lambda method, path: (200, {}) if method == "GET" else answer)
+    done = pipelines("schedule", "apply", "--endpoint", url)
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert line.endswith("; create nightly may be done: `schedule apply` looks first and continues")
+
+
+@pytest.mark.parametrize("answer", LOST)
+def test_a_lost_answer_to_run_now_names_the_job_that_may_be_running(
+    pipelines: Any, service: Any, server: Server, write: Any, schedule: Any, answer: Any
+) -> None:
+    write({})
+    schedule("apply")
+    (existing,) = server.schedules()
+    sent: list[str] = []
+
+    def reply(method: str, path: str) -> tuple[int, dict[str, Any]]:
+        if method == "GET":
+            return 200, {"schedules": [existing]}
+        sent.append(path.partition("pipelineJobId=")[2].partition("&")[0])
+        return answer
+
+    url = service(reply)
+    done = pipelines("schedule", "run-now", "nightly", "--endpoint", url)
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert line.endswith(f"; {sent[0]} may be running: look at {url}/ before you start it again")
+    assert sent[0].startswith("divide-")
+
+
 def test_a_refused_create_changes_nothing(
     pipelines: Any, service: Any, server: Server, write: Any, schedule: Any
 ) -> None:

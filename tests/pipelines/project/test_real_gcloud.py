@@ -1,0 +1,127 @@
+"""The real gcloud, without credentials and with loopback as all of Google: the facts that the fake gcloud imitates."""
+
+import http.server
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pipelines.project.gcloud import AccessDenied, Gcloud
+from pipelines.project.resources import ForeignBucket, Names, account, bucket, find_bucket, is_marked, repository
+from tests.pipelines.project.conftest import Script
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed"),
+]
+APIS = ("STORAGE", "IAM", "ARTIFACTREGISTRY", "CLOUDRESOURCEMANAGER", "SERVICEUSAGE", "CLOUDBUILD")
+MARK = {"created-by": "image-training-cloud-py"}
+ACCOUNT = "image-training@my-project.iam.gserviceaccount.com"
+
+
+def answer(path: str) -> tuple[int, dict[str, Any]]:
+    """Return what Google's APIs answer to a GET: of the names, only those with image-training exist."""
+    missing = 404, {"error": {"code": 404, "message": "no such thing", "status": "NOT_FOUND"}}
+    if "/b/my-project-denied1" in path:
+        return 403, {"error": {"code": 403, "message": "me does not have storage.buckets.get access"}}
+    if "denied1" in path:
+        return 403, {"error": {"code": 403, "message": "denied (or it may not exist)", "status": "PERMISSION_DENIED"}}
+    if "/b/my-project-shared1" in path:
+        return 200, {"name": "my-project-shared1", "projectNumber": "222", "location": "US-CENTRAL1"}
+    if "/b/my-project-image-training" in path:
+        return 200, {"name": "my-project-image-training", "projectNumber": "111", "labels": MARK, "location": "US"}
+    if "repositories/image-training" in path:
+        return 200, {"name": path.partition("/v1/")[2].partition("?")[0], "format": "DOCKER", "labels": MARK}
+    if f"serviceAccounts/{ACCOUNT}" in path:
+        return 200, {"email": ACCOUNT, "projectId": "my-project", "description": "(created-by=image-training-cloud-py)"}
+    if path.partition("?")[0].endswith("/projects/my-project"):
+        return 200, {"projectId": "my-project", "projectNumber": "111", "lifecycleState": "ACTIVE"}
+    return missing
+
+
+@pytest.fixture
+def google(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Point gcloud to a server on loopback, without a configuration or credentials."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def reply(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            code, body = answer(self.path) if self.command == "GET" else (400, {"error": {"message": "not here"}})
+            data = json.dumps(body).encode()
+            self.send_response(code)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = reply
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    for api in APIS:
+        monkeypatch.setenv(
+            f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api}", f"{url}/storage/v1/" if api == "STORAGE" else f"{url}/"
+        )
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path / "gcloud"))
+    monkeypatch.setenv("CLOUDSDK_AUTH_DISABLE_CREDENTIALS", "true")
+    monkeypatch.setenv("CLOUDSDK_CORE_DISABLE_USAGE_REPORTING", "true")
+    monkeypatch.setenv("CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK", "true")
+    yield
+    server.shutdown()
+    server.server_close()
+
+
+def names(name: str) -> Names:
+    return Names(project="my-project", region="us-central1", name=name)
+
+
+@pytest.mark.usefixtures("google")
+def test_what_exists_what_is_missing_and_what_is_foreign() -> None:
+    gcloud = Gcloud(dry_run=True)
+    ours, gone, denied = names("image-training"), names("nothing1"), names("denied1")
+    found = find_bucket(gcloud, ours)
+    assert found is not None
+    assert (found["location"], is_marked(found)) == ("US", True)
+    assert is_marked(repository(ours).find(gcloud))
+    assert is_marked(account(ours).find(gcloud))
+    assert find_bucket(gcloud, gone) is None
+    assert repository(gone).find(gcloud) is None
+    assert account(gone).find(gcloud) is None
+    for each in (repository(denied), account(denied), bucket(denied)):
+        with pytest.raises(AccessDenied):
+            each.find(gcloud)
+    with pytest.raises(ForeignBucket, match="in another project, or you may not read it"):
+        find_bucket(gcloud, denied)
+    with pytest.raises(ForeignBucket, match="in another project, not in my-project"):
+        find_bucket(gcloud, names("shared1"))
+
+
+@pytest.mark.usefixtures("google")
+def test_gcloud_knows_every_flag(cloud: Script, world: Any, state_after_up: str, repository: pathlib.Path) -> None:
+    world.file.write_text(state_after_up)
+    shown = cloud("up", "--dry-run").stdout + cloud("down", "--dry-run", "--with-bucket").stdout
+    commands = [shlex.split(line) for line in shown.splitlines() if line.startswith("gcloud ")]
+    ours = names("image-training")
+    commands += [list(each.adopt) for each in (bucket(ours), account(ours))]
+    assert len(commands) >= 15
+    for words in commands:
+        # A build would upload the checkout.
+        if words[1] == "builds":
+            continue
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=repository, env=dict(os.environ)
+        )
+        # gcloud ends with 2 if it does not know a command or a flag.
+        assert done.returncode in (0, 1), done.stderr
+        assert "unrecognized" not in done.stderr
