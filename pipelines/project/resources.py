@@ -137,8 +137,7 @@ def find_bucket(gcloud: Gcloud, names: Names) -> dict[str, Any] | None:
     except AccessDenied as error:
         raise ForeignBucket(f"{names.bucket} is in another project, or you may not read it: {error}") from None
     # Names of buckets are global, so the name does not prove the project.
-    if found is not None and field(found, "projectNumber", names.bucket) != field(
-        project, "projectNumber", names.project
-    ):
+    number = field(project, "projectNumber", names.project) if found is not None else ""
+    if found is not None and field(found, "projectNumber", names.bucket) != number:
         raise ForeignBucket(f"{names.bucket} is in another project, not in {names.project}")
     return found

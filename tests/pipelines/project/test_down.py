@@ -198,6 +198,20 @@ def test_only_the_roles_of_the_account_are_removed(cloud: Script, world: World, 
     assert world.things["policies"]["project my-project"] == [*others[:2], others[2] | {"members": [gone]}]
 
 
+def test_a_role_with_a_condition_is_another_role(
+    cloud: Script, world: World, made: dict[str, Any], build_folder: Any
+) -> None:
+    binding = made["policies"]["project my-project"][0] | {"condition": {"title": "until June", "expression": "true"}}
+    world.add_policy("project my-project", [binding])
+    done = cloud("down", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "on my-project" not in done.stdout
+    assert cloud("up").returncode == 0
+    policy = world.things["policies"]["project my-project"]
+    assert policy[0] == binding
+    assert [each["role"] for each in policy[1:]] == ["roles/aiplatform.user", "roles/logging.logWriter"]
+
+
 def test_what_an_earlier_version_made_is_removed_after_the_shown_commands(
     cloud: Script, world: World, made: dict[str, Any], variables: dict[str, str], build_folder: Any
 ) -> None:
