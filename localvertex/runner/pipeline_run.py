@@ -113,7 +113,7 @@ class PipelineRun:
             record.write(self.run_dir, content, is_final=True)
             self._hold.close()
             self._display.ended(content)
-        report.write(self.run_dir, content)
+        report.write(self.run_dir, content, self._file.pipeline)
         # The page also contains pages that steps wrote.
         self._credentials.secrets.remove_from([self.run_dir / report.FILE])
         return content

@@ -1,4 +1,4 @@
-"""The read-only pages in a browser: an index of everything the server has, and the pages of the runs."""
+"""The read-only pages in a browser: an index of everything the server has, and the pages of runs and models."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,26 +12,38 @@ from starlette.routing import Route
 from localvertex.serve import custom_jobs
 from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.store import Store
-from localvertex.serve.models import Models
+from localvertex.serve.models import Models, ModelVersions
 from localvertex.serve.schedules import schedules
 from localvertex.show import report
-from localvertex.state import runs
+from localvertex.show.html import templates
+from localvertex.state import registry, runs
+from userinput.errors import UserError
+from userinput.reading import parse_json
 
-_TEMPLATE = "index.html.j2"
+_INDEX, _MODEL = "index.html.j2", "model.html.j2"
 
 _MAX_ROWS = 200
 """The newest rows of each table are shown."""
 
 _MAX_FILE_BYTES = 64 << 20
 
-_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
+_NAVIGATION = "<!--navigation-->"
+"""Where the page of a run gets the links of the server; in a file on its own they would lead nowhere."""
+
+_LINKS = '<nav><a href="/">All runs</a><a href="/#models">Models</a></nav>'
+
+_COMMON = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
+
+_HEADERS = {"Content-Security-Policy": f"{templates.policy()}; frame-ancestors 'none'", **_COMMON}
+"""No script but the one of the pages, by its hash, and no external content: runs embed what components have written."""
+
+_SANDBOX = {
+    "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:",
+    **_COMMON,
 }
-"""No scripts and no external content, because pages of runs embed what components have written."""
+"""For the pages that components have written: no scripts at all, and an origin of their own."""
+
+_MODEL_FILE = "model.json"
 
 
 class Pages:
@@ -45,6 +57,8 @@ class Pages:
         """The routes of the pages."""
         return [
             Route("/", _served(lambda _: self.index())),
+            # The folders of the work directory, so that links between files work here, too.
+            Route("/runs/models/{id:id}/{version:int}/", _served(lambda request: self.model(**request.path_params))),
             Route("/runs/{id:id}/{path:path}", _served(lambda request: self.file(**request.path_params))),
         ]
 
@@ -52,8 +66,8 @@ class Pages:
         """Render runs, custom jobs, models and schedules with their states."""
         # The registry belongs to the work directory, so every location shows all of it.
         anywhere = Call(version="v1", location=Location(project="local-project", region="us-central1"))
-        page = report.render(
-            _TEMPLATE,
+        page = templates.render(
+            _INDEX,
             work_dir=self._work_dir,
             runs=[(each.run_dir.name, each.content) for each in runs.find_all(self._work_dir)[:_MAX_ROWS]],
             custom_jobs=self._newest(custom_jobs.COLLECTION),
@@ -63,7 +77,7 @@ class Pages:
         return HTMLResponse(page, headers=_HEADERS)
 
     def file(self, id: str, path: str) -> Response:
-        """Return a file of a run: its page as HTML, everything else as plain text that no browser renders."""
+        """Return a file of a run: its page with links, pages of steps without scripts, everything else as plain text."""
         folder = (self._work_dir / id).resolve()
         found = (folder / path).resolve()
         is_run = folder.parent == self._work_dir.resolve() and (folder / report.FILE).is_file()
@@ -75,8 +89,38 @@ class Pages:
             return Response(
                 f"{found} is larger than {_MAX_FILE_BYTES} bytes; open the file itself", 413, _HEADERS, "text/plain"
             )
-        kind = "text/html" if found == folder / report.FILE else "text/plain"
-        return Response(found.read_bytes(), headers=_HEADERS, media_type=kind)
+        if found == folder / report.FILE:
+            page = found.read_text(errors="replace").replace(_NAVIGATION, _LINKS, 1)
+            return HTMLResponse(page, headers=_HEADERS)
+        if found.suffix == ".html":
+            return Response(found.read_bytes(), headers=_SANDBOX, media_type="text/html")
+        return Response(found.read_bytes(), headers=_HEADERS, media_type="text/plain")
+
+    def model(self, id: str, version: int) -> Response:
+        """Render a version of a model, with its files and a link to the run that made it."""
+        folder = self._work_dir / "models" / id / str(version)
+        try:
+            content = parse_json((folder / _MODEL_FILE).read_text(), _MODEL_FILE)
+        except (OSError, UserError, UnicodeDecodeError):
+            return Response(f"no readable version {version} of the model {id}", 404, _HEADERS, "text/plain")
+        every = sorted(each for each in folder.rglob("*") if each.is_file())
+        sizes = [(str(each.relative_to(folder)), each.stat().st_size) for each in every[:_MAX_ROWS]]
+        page = templates.render(
+            _MODEL,
+            model=content,
+            folder=folder,
+            aliases=sorted(alias for alias, each in ModelVersions(folder.parent).aliases.items() if each == str(version)),
+            run=self._run_of(str(content.get(registry.SOURCE, ""))),
+            sizes=sizes,
+            num_more=len(every) - len(sizes),
+        )
+        return HTMLResponse(page, headers=_HEADERS)
+
+    def _run_of(self, uri: str) -> str:
+        """Return the run whose folder contains a path, empty when it has no page."""
+        path = Path(uri)
+        name = path.relative_to(self._work_dir).parts[0] if path.is_relative_to(self._work_dir) else ""
+        return name if name and (self._work_dir / name / report.FILE).is_file() else ""
 
     def _newest(self, collection: str) -> list[dict[str, Any]]:
         found = sorted(self._store.all(collection), key=lambda each: str(each.get("createTime")), reverse=True)

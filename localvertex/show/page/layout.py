@@ -1,0 +1,184 @@
+"""A layered drawing of one dag: boxes in rows, each below those that it needs, and the lines between them.
+
+The rows follow Sugiyama's method: layers, then an order with few crossings, then positions. A line that passes a row
+gets a place of its own in it, so that it never runs through a box.
+"""
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+
+ROW_GAP = 26.0
+_GAP, _LINE_GAP = 16.0, 8.0
+_MAX_ROW_WIDTH = 800.0
+_NUM_SWEEPS = 8
+
+Size = tuple[float, float]
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """Positions in pixels, from the top left corner."""
+
+    places: dict[str, Point]
+    """The top left corner of each box."""
+    lines: list[list[Point]]
+    """The corners of each line, from the box that is needed down to the one that needs it."""
+    size: Size
+
+
+_Item = tuple[str, str, int]
+"""A box ("", name, row), or the place of a line (source, target, row) in a row that it passes."""
+
+
+def arrange(sizes: Mapping[str, Size], needs: Mapping[str, set[str]]) -> Drawing:
+    """Arrange the boxes of a dag.
+
+    Args:
+        sizes: Name -> width and height in pixels.
+        needs: Name -> the names of those that must end before; an acyclic graph.
+    """
+    edges = _reduced(needs)
+    rows = _rows(sizes, edges)
+    layers, neighbours = _layers(rows, edges)
+    _order(layers, neighbours)
+    centres = _centres(layers, neighbours, {name: width for name, (width, _) in sizes.items()})
+    return _drawn(sizes, layers, edges, centres, rows)
+
+
+def _reduced(needs: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """Return the edges without those that follow from others, each name after those that it needs."""
+    before: dict[str, set[str]] = {}
+    edges = {}
+    for name in TopologicalSorter(needs).static_order():
+        direct = needs[name]
+        before[name] = direct.union(*(before[each] for each in direct))
+        edges[name] = {each for each in direct if not any(each in before[other] for other in direct)}
+    return edges
+
+
+def _rows(sizes: Mapping[str, Size], edges: dict[str, set[str]]) -> dict[str, int]:
+    """Return the row of each box: below all that it needs, and not in a row that is full."""
+    rows: dict[str, int] = {}
+    widths: list[float] = []
+    for name, direct in edges.items():
+        width, row = sizes[name][0] + _GAP, max((rows[each] + 1 for each in direct), default=0)
+        while row < len(widths) and widths[row] + width > _MAX_ROW_WIDTH:
+            row += 1
+        if row == len(widths):
+            widths.append(0.0)
+        widths[row] += width
+        rows[name] = row
+    return rows
+
+
+def _layers(
+    rows: dict[str, int], edges: dict[str, set[str]]
+) -> tuple[list[list[_Item]], dict[_Item, tuple[list[_Item], list[_Item]]]]:
+    """Return the items of each row, and the items above and below each."""
+    layers: list[list[_Item]] = [[] for _ in range(max(rows.values(), default=-1) + 1)]
+    neighbours: dict[_Item, tuple[list[_Item], list[_Item]]] = {}
+    for name, row in rows.items():
+        layers[row].append(("", name, row))
+        neighbours["", name, row] = ([], [])
+    for target, direct in edges.items():
+        for source in sorted(direct):
+            upper: _Item = ("", source, rows[source])
+            for row in range(rows[source] + 1, rows[target] + 1):
+                lower: _Item = ("", target, row) if row == rows[target] else (source, target, row)
+                if lower[0]:
+                    layers[row].append(lower)
+                    neighbours[lower] = ([], [])
+                neighbours[upper][1].append(lower)
+                neighbours[lower][0].append(upper)
+                upper = lower
+    return layers, neighbours
+
+
+def _order(layers: list[list[_Item]], neighbours: dict[_Item, tuple[list[_Item], list[_Item]]]) -> None:
+    """Sort each row by the mean place of the neighbours above, then below, and so on."""
+    place = {item: float(index) for layer in layers for index, item in enumerate(layer)}
+    for sweep in range(_NUM_SWEEPS):
+        side = sweep % 2
+        for layer in layers if side == 0 else reversed(layers):
+            means = {item: _mean([place[each] for each in neighbours[item][side]], place[item]) for item in layer}
+            layer.sort(key=means.__getitem__)
+            place |= {item: float(index) for index, item in enumerate(layer)}
+
+
+def _centres(
+    layers: list[list[_Item]], neighbours: dict[_Item, tuple[list[_Item], list[_Item]]], widths: dict[str, float]
+) -> dict[_Item, float]:
+    """Return the horizontal centre of each item: near its neighbours, in the order of the row, without overlap."""
+    apart = [[_distance(left, right, widths) for left, right in itertools.pairwise(layer)] for layer in layers]
+    packed = [list(itertools.accumulate(distances, initial=0.0)) for distances in apart]
+    widest = max((row[-1] for row in packed), default=0.0)
+    centres = {
+        item: x + (widest - row[-1]) / 2
+        for layer, row in zip(layers, packed, strict=True)
+        for item, x in zip(layer, row, strict=True)
+    }
+    for sweep in range(_NUM_SWEEPS):
+        side = sweep % 2
+        rows = list(zip(layers, apart, packed, strict=True))
+        for layer, distances, row in rows if side == 0 else reversed(rows):
+            wanted = [_mean([centres[each] for each in neighbours[item][side]], centres[item]) for item in layer]
+            room = widest - row[-1]
+            # The limits of two neighbours have their distance, too: no row becomes wider than the widest.
+            kept = [min(max(x, least), least + room) for x, least in zip(_spread(wanted, distances), row, strict=True)]
+            centres |= dict(zip(layer, kept, strict=True))
+    return centres
+
+
+def _spread(wanted: list[float], distances: list[float]) -> list[float]:
+    """Return positions near the wanted ones, each at its distance from the one before."""
+    rightwards, leftwards = wanted[:], wanted[:]
+    for index, distance in enumerate(distances, 1):
+        rightwards[index] = max(wanted[index], rightwards[index - 1] + distance)
+    for index in reversed(range(len(distances))):
+        leftwards[index] = min(wanted[index], leftwards[index + 1] - distances[index])
+    # Both keep the distances, and so does their mean.
+    return [(a + b) / 2 for a, b in zip(rightwards, leftwards, strict=True)]
+
+
+def _distance(left: _Item, right: _Item, widths: dict[str, float]) -> float:
+    """Return the least distance between the centres of two items."""
+    half = sum(widths[item[1]] / 2 for item in (left, right) if not item[0])
+    return half + (_LINE_GAP if left[0] and right[0] else _GAP)
+
+
+def _mean(values: list[float], default: float) -> float:
+    return sum(values) / len(values) if values else default
+
+
+def _drawn(
+    sizes: Mapping[str, Size],
+    layers: list[list[_Item]],
+    edges: dict[str, set[str]],
+    centres: dict[_Item, float],
+    rows: dict[str, int],
+) -> Drawing:
+    """Return the drawing with its left edge at zero."""
+    halves = {item: 0.0 if item[0] else sizes[item[1]][0] / 2 for item in centres}
+    left = min((centres[item] - halves[item] for item in centres), default=0.0)
+    width = max((centres[item] + halves[item] for item in centres), default=0.0) - left
+    tops, bottoms, top = [], [], 0.0
+    for layer in layers:
+        tops.append(top)
+        bottoms.append(top + max((sizes[name][1] for source, name, _ in layer if not source), default=0.0))
+        top = bottoms[-1] + ROW_GAP
+    x = {item: centre - left for item, centre in centres.items()}
+    lines = []
+    for target, direct in edges.items():
+        for source in sorted(direct):
+            first, last = rows[source], rows[target]
+            start = x["", source, first]
+            line = [(start, tops[first] + sizes[source][1]), (start, bottoms[first])]
+            for row in range(first + 1, last):
+                middle = x[source, target, row]
+                line += [(middle, tops[row]), (middle, bottoms[row])]
+            lines.append([*line, (x["", target, last], tops[last])])
+    places = {name: (x["", name, row] - sizes[name][0] / 2, tops[row]) for name, row in rows.items()}
+    return Drawing(places=places, lines=lines, size=(width, bottoms[-1] if bottoms else 0.0))
