@@ -77,13 +77,17 @@ class Pages:
         return HTMLResponse(page, headers=_HEADERS)
 
     def file(self, id: str, path: str) -> Response:
-        """Return a file of a run: its page with links, pages of steps without scripts, everything else as plain text."""
+        """Return a file of a run: its page with links, pages of steps without scripts, all others as plain text."""
         folder = (self._work_dir / id).resolve()
         found = (folder / path).resolve()
         is_run = folder.parent == self._work_dir.resolve() and (folder / report.FILE).is_file()
         is_hidden = any(part.startswith(".") for part in Path(path).parts)
         # Links are resolved first, because the location of the file itself decides.
-        if not is_run or is_hidden or not found.is_relative_to(folder) or not found.is_file():
+        is_inside = is_run and not is_hidden and found != folder and found.is_relative_to(folder)
+        if is_inside and found.is_dir():
+            names = sorted(f"{each.name}/" if each.is_dir() else each.name for each in found.iterdir())
+            return Response("\n".join(names), headers=_HEADERS, media_type="text/plain")
+        if not is_inside or not found.is_file():
             return Response(f"the run {id} has no file {path[:300]!r}", 404, _HEADERS, "text/plain")
         if found.stat().st_size > _MAX_FILE_BYTES:
             return Response(
@@ -109,7 +113,9 @@ class Pages:
             _MODEL,
             model=content,
             folder=folder,
-            aliases=sorted(alias for alias, each in ModelVersions(folder.parent).aliases.items() if each == str(version)),
+            aliases=sorted(
+                alias for alias, each in ModelVersions(folder.parent).aliases.items() if each == str(version)
+            ),
             run=self._run_of(str(content.get(registry.SOURCE, ""))),
             sizes=sizes,
             num_more=len(every) - len(sizes),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-_MEANING = {
+MEANING = {
     "productive": "training steps whose result is kept",
     "lost": "steps trained twice, and steps interrupted by a failure",
     "saving": "writing checkpoints",
@@ -43,7 +43,7 @@ def _section(title: str, folder: str, job: dict[str, Any]) -> dict[str, Any]:
         "marks": [[time, text, round(time / total * 100, 2)] for time, text in goodput["marks"]],
         "legend": [
             {"kind": kind, "meaning": meaning, "seconds": seconds.get(kind, 0.0)}
-            for kind, meaning in _MEANING.items()
+            for kind, meaning in MEANING.items()
             if kind in used or seconds.get(kind)
         ],
     }

@@ -19,6 +19,9 @@ from userinput.reading import parse_json
 
 INPUT, OUTPUT, LOG = "executor_input.json", "executor_output.json", "log.txt"
 
+_ENDINGS = {"system.HTML": ".html", "system.Markdown": ".md"}
+"""Endings of files of these types, by which a browser or an editor knows them."""
+
 _RESOURCES = "gcp_resources"
 """Output parameter in which Google's launchers name what they have created."""
 
@@ -29,8 +32,11 @@ def prepare(component: Component, inputs: Values, folder: Path, artifact_parent:
     Files of an earlier attempt are removed. `artifact_parent` is the resource name that artifact names start with.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for name in [*component.output_artifacts, *component.output_parameters, OUTPUT]:
-        remove(folder / name)
+    artifacts = {
+        name: folder / (name + _ENDINGS.get(each.schema_title, "")) for name, each in component.output_artifacts.items()
+    }
+    for path in [*artifacts.values(), *(folder / name for name in [*component.output_parameters, OUTPUT])]:
+        remove(path)
     executor_input = {
         "inputs": {
             "parameterValues": inputs.parameters,
@@ -39,7 +45,7 @@ def prepare(component: Component, inputs: Values, folder: Path, artifact_parent:
         "outputs": {
             "parameters": {name: {"outputFile": str(folder / name)} for name in component.output_parameters},
             "artifacts": {
-                name: {"artifacts": [_new_artifact(artifact.type, folder / name, artifact_parent)]}
+                name: {"artifacts": [_new_artifact(artifact.type, artifacts[name], artifact_parent)]}
                 for name, artifact in component.output_artifacts.items()
             },
             "outputFile": str(folder / OUTPUT),

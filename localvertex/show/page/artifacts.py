@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
-from localvertex.show.page import classification
 from localvertex.show.html.templates import visible
+from localvertex.show.page import classification
 from localvertex.state.task import Artifact
 from localvertex.values.placeholders import Unresolvable, local_path
 

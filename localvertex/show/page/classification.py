@@ -1,5 +1,6 @@
 """ClassificationMetrics: the confusion matrix as a table, and the ROC as the points of a curve."""
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +59,7 @@ def roc(value: Any) -> Roc | None:
     if not 1 < len(points) <= _MAX_POINTS or not all(0 <= number <= 1 for point in points for number in point):
         return None
     points.sort()
-    area = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in zip(points, points[1:], strict=False))
+    area = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in itertools.pairwise(points))
     text = " ".join(f"{200 * x:.1f},{200 - 200 * y:.1f}" for x, y in points)
     return Roc(points=text, num_points=len(points), area=area)
 

@@ -35,17 +35,16 @@ _Path = tuple[str, ...]
 class Box:
     """One box of the drawing; a group contains others."""
 
-    title: str
-    name: str
+    title: str = ""
+    name: str = ""
     """The whole title."""
-    kind: str
-    """`step`, `group`, `if` or `for each`."""
-    state: str
-    label: str
+    kind: str = ""
+    """`step`, `group`, `if` or `for each`; empty for the drawing itself."""
+    state: str = ""
+    label: str = ""
     """State, number of iterations and duration as text."""
-    target: str
+    target: str = ""
     """Id of the part of the page about this task; empty if it has none."""
-    is_exit: bool = False
     x: float = 0.0
     y: float = 0.0
     width: float = 0.0
@@ -67,10 +66,7 @@ def draw(pipeline: Pipeline, tasks: list[dict[str, Any]], shown: set[int]) -> Bo
     depth = next((depth for depth in (50, 4, 3, 2, 1) if root and _size(root, pipeline, depth) <= _MAX_BOXES), 0)
     if root is None or not root.tasks or not depth:
         return None
-    return _Drawer(pipeline, tasks, shown).group(Box(**_NOTHING), root, (), depth, State.PENDING)
-
-
-_NOTHING: dict[str, str] = dict.fromkeys(("title", "name", "kind", "state", "label", "target"), "")
+    return _Drawer(pipeline, tasks, shown).group(Box(), root, (), depth, State.PENDING)
 
 
 def _size(dag: Dag, pipeline: Pipeline, depth: int) -> int:
@@ -123,7 +119,9 @@ class _Drawer:
         dag = self._pipeline.components[task.component].dag
         title = task.display_name or task.name
         kind = "for each" if task.iterator else "if" if dag and task.condition else "group" if dag else "step"
-        label = _label(state, states, sum(each["seconds"] for each in found), is_started=_is_started(found))
+        label = _label(state, states, found)
+        if task.runs_after_failure:
+            label += ", also after a failure"
         box = Box(
             title=_short(title),
             name=title,
@@ -131,7 +129,6 @@ class _Drawer:
             state=state,
             label=label,
             target=self._targets.get(path, ""),
-            is_exit=task.runs_after_failure,
             width=_width(_short(title), label, "" if kind == "step" else kind),
         )
         return self.group(box, dag, path, depth - 1, state) if dag and depth > 1 else box
@@ -147,16 +144,11 @@ def _paths(tasks: list[dict[str, Any]]) -> Iterator[tuple[_Path, dict[str, Any]]
         yield known[task["path"]], task
 
 
-def _is_started(tasks: list[dict[str, Any]]) -> bool:
-    return any(task["start_time"] for task in tasks)
-
-
-def _label(state: State, states: Counter[State], seconds: float, *, is_started: bool) -> str:
+def _label(state: State, states: Counter[State], tasks: list[dict[str, Any]]) -> str:
     """Describe the state of a task, or of all tasks that it became in a loop."""
-    total = states.total()
-    if total > 1:
-        return f"{states[state]:,} of {total:,} {state}"
-    return f"{state} {seconds:.1f} s" if is_started else str(state)
+    if len(tasks) > 1:
+        return f"{states[state]:,} of {len(tasks):,} {state}"
+    return f"{state} {tasks[0]['seconds']:.1f} s" if tasks and tasks[0]["start_time"] else str(state)
 
 
 def _short(title: str) -> str:

@@ -127,7 +127,9 @@ class _Builder:
             outputs=self._artifacts.outputs(task["outputs"]["artifacts"], task["title"]) if is_step else [],
             rows=rows,
             more=more,
-            is_open=bool(rows) and (task["state"] == State.FAILED or len(rows) <= _MAX_OPEN) and not self._is_good(task),
+            is_open=bool(rows)
+            and (task["state"] == State.FAILED or len(rows) <= _MAX_OPEN)
+            and not self._is_good(task),
         )
 
     def _is_good(self, task: dict[str, Any]) -> bool:
