@@ -69,7 +69,10 @@ class Pages:
         page = templates.render(
             _INDEX,
             work_dir=self._work_dir,
-            runs=[(each.run_dir.name, each.content) for each in runs.find_all(self._work_dir)[:_MAX_ROWS]],
+            runs=[
+                (each.run_dir.name, each.content, (each.run_dir / report.FILE).is_file())
+                for each in runs.find_all(self._work_dir)[:_MAX_ROWS]
+            ],
             custom_jobs=self._newest(custom_jobs.COLLECTION),
             schedules=self._newest(schedules.COLLECTION),
             models=self._models.list_all(anywhere)["models"],
@@ -106,12 +109,15 @@ class Pages:
         try:
             content = parse_json((folder / _MODEL_FILE).read_text(), _MODEL_FILE)
         except (OSError, UserError, UnicodeDecodeError):
+            content = None
+        if not isinstance(content, dict):
             return Response(f"no readable version {version} of the model {id}", 404, _HEADERS, "text/plain")
         every = sorted(each for each in folder.rglob("*") if each.is_file())
         sizes = [(str(each.relative_to(folder)), each.stat().st_size) for each in every[:_MAX_ROWS]]
         page = templates.render(
             _MODEL,
             model=content,
+            version=version,
             folder=folder,
             aliases=sorted(
                 alias for alias, each in ModelVersions(folder.parent).aliases.items() if each == str(version)

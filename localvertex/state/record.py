@@ -99,7 +99,7 @@ def summary(root: Task, run_dir: Path) -> dict[str, Any]:
     }
 
 
-def artifacts_of_type(tasks: list[dict[str, Any]], *titles: str) -> list[tuple[str, str, dict[str, Any]]]:
+def _artifacts_of_type(tasks: list[dict[str, Any]], *titles: str) -> list[tuple[str, str, dict[str, Any]]]:
     """Return the output artifacts of steps with these schema titles, as task path, output name and artifact."""
     return [
         (task["path"], name, artifact)
@@ -115,7 +115,7 @@ def metrics(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the scalar metrics of all system.Metrics artifacts."""
     return [
         {"task": path, "artifact": name, "name": key, "value": value}
-        for path, name, artifact in artifacts_of_type(tasks, "system.Metrics")
+        for path, name, artifact in _artifacts_of_type(tasks, "system.Metrics")
         for key, value in artifact.get("metadata", {}).items()
         if isinstance(value, int | float | str)
     ]
@@ -123,7 +123,7 @@ def metrics(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def models(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the models that steps wrote, and registered ones with their resource name."""
-    found = artifacts_of_type(tasks, "system.Model", "google.VertexModel")
+    found = _artifacts_of_type(tasks, "system.Model", "google.VertexModel")
     return [
         {
             "task": path,

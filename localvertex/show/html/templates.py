@@ -57,7 +57,7 @@ def shown(value: Any) -> str:
     return text if left <= 0 else f"{text[:_MAX_CHARACTERS]} ... and {left:,} more characters"
 
 
-def file_link(path: str) -> str:
+def _file_link(path: str) -> str:
     """Return a link to a file in the folder of the page; its name may look like an address."""
     return quote(f"./{path}", errors="replace")
 
@@ -75,7 +75,7 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"wrapped": wrapped, "shown": shown, "file": file_link}
+    environment.filters |= {"wrapped": wrapped, "shown": shown, "file": _file_link}
     environment.globals["policy"] = policy()
     return environment
 

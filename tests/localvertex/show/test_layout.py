@@ -28,7 +28,7 @@ def crosses(start: Point, end: Point, place: Point, size: Size) -> bool:
     return not is_beside and not is_over
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(dags())
 def test_any_dag_is_drawn_without_overlap(dag: tuple[dict[str, Size], dict[str, set[str]]]) -> None:
     sizes, needs = dag
