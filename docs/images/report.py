@@ -11,7 +11,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-WIDTH_PIXELS, HEIGHT_PIXELS = 1120, 1080
+WIDTH_PIXELS, HEIGHT_PIXELS = 1180, 1270
 RUN_ID = "demo"
 
 

@@ -11,7 +11,7 @@ from graphlib import TopologicalSorter
 
 ROW_GAP = 26.0
 _GAP, _LINE_GAP = 16.0, 8.0
-_MAX_ROW_WIDTH = 800.0
+_MAX_ROW_WIDTH = 860.0
 _NUM_SWEEPS = 8
 
 Size = tuple[float, float]

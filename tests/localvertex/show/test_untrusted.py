@@ -153,3 +153,16 @@ def test_markdown_is_rendered_without_its_tags_images_and_other_addresses(page: 
     assert "[file](../../secret.txt)" in page.text
     assert page.attributes("img") == []
     assert "<img src=https://tracker.example/y.png>" in page.text
+
+
+def test_files_of_pages_and_markdown_have_the_endings_that_programs_know(run_dir: Path) -> None:
+    record = json.loads((run_dir / "run.json").read_text())
+    (outputs,) = [task["outputs"]["artifacts"] for task in record["tasks"] if task["path"] == "emit"]
+    files = {name: Path(outputs[name][0]["uri"]) for name in ("page", "markdown", "metrics")}
+    assert {name: file.name for name, file in files.items()} == {
+        "page": "page.html",
+        "markdown": "markdown.md",
+        "metrics": "metrics",
+    }
+    assert files["page"].read_text().startswith("<h1>Of the step</h1>")
+    assert not files["page"].with_suffix("").exists()
