@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kfp import dsl
 
-from localvertex.show.display import replica_state
+from localvertex.show.terminal.live import replica_state
 from tests.support.runs import STEP, Compile
 
 
