@@ -61,7 +61,7 @@ def show(content: dict[str, Any]) -> None:
         )
     for model in content["models"]:
         out.print(f"  model: {_location_of_model(content, model)}", markup=False)
-    if content.get("error"):
+    if content.get("failed_task") or (content.get("error") and not _was_killed(content)):
         _show_failures(content, run_dir, out)
     for text in content.get("unused_faults", []):
         out.print(Text(between_words(text, width), style="yellow"))
@@ -88,10 +88,17 @@ def _ending(content: dict[str, Any]) -> str:
     if num_resumes := len(content.get("resume_times", [])):
         resumed = "once" if num_resumes == 1 else f"{num_resumes} times"
         text += f", {content['seconds']:.1f} s after its first start, resumed {resumed}"
-    elif content.get("end_time"):
+    elif _was_killed(content):
+        text += ", the process that ran it was killed"
+    else:
         text += f" after {content['seconds']:.1f} s"
     stopped_by = content.get("stopped_by_signal")
     return text + (f", stopped by {_STOPPED_BY.get(stopped_by, f'signal {stopped_by}')}" if stopped_by else "")
+
+
+def _was_killed(content: dict[str, Any]) -> bool:
+    """Return whether the run never came to its end."""
+    return State(content["state"]).is_final and not content.get("end_time")
 
 
 def _location_of_model(content: dict[str, Any], model: dict[str, Any]) -> str:
@@ -119,7 +126,7 @@ def _lines_of_steps(content: dict[str, Any], width: int | None) -> list[Text]:
 
 def _note(task: dict[str, Any], content: dict[str, Any]) -> str:
     """Return why a step has its state."""
-    if State(content["state"]).is_final and task["state"] == State.RUNNING:
+    if _was_killed(content) and task["state"] == State.RUNNING:
         return "when the run was killed"
     if task.get("restored"):
         return "before the run was resumed"

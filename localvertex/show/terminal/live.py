@@ -122,7 +122,8 @@ class Steps:
         for number, (task, head) in enumerate(zip(shown, aligned(heads, width=width, right=2), strict=True)):
             block = [*head, *self._below(task)]
             if len(self.lines) + len(block) + 2 > height:
-                self.lines.append(Text(f"{len(shown) - number} more steps are RUNNING", style="dim"))
+                left = f"{len(shown) - number}{' more' if number else ''} steps"
+                self.lines.append(Text(left, style="dim"))
                 break
             self.lines += block
         waiting = [task.title for task in steps if task not in shown]
