@@ -51,7 +51,7 @@ def nothing_new(content: dict[str, Any]) -> NothingNew | None:
     best = max(same, key=lambda each: (bool(each["models"]), bool(each["metrics"]), each["create_time"]), default=None)
     if best is None:
         return NothingNew(identity=identity, work_dir=work_dir)
-    paths = [path for model in best["models"] if (path := model_path(work_dir, model))]
+    paths = [path for model in best["models"] if (path := _model_path(work_dir, model))]
     return NothingNew(
         identity=identity,
         work_dir=work_dir,
@@ -87,7 +87,7 @@ def registry_folder(work_dir: Path, model: dict[str, Any]) -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def model_path(work_dir: Path, model: dict[str, Any]) -> Path | None:
+def _model_path(work_dir: Path, model: dict[str, Any]) -> Path | None:
     """Return where the files of a model of a record are on this machine; None when they are not."""
     folder = registry_folder(work_dir, model)
     path = folder / "model" if folder and (folder / "model").exists() else folder or Path(model["uri"])
