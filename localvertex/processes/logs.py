@@ -61,8 +61,15 @@ def tail(log: Path, num_lines: int) -> list[str]:
 
 
 def last_line(log: Path) -> str:
-    """Return the last line that the program itself wrote; empty when there is none."""
-    return next(map(shortened, reversed(_own_lines(log))), "")
+    """Return the last line that the program itself wrote; empty when there is none, or when it reports an error.
+
+    The error of a step is reported once, when the step has failed.
+    """
+    lines = _own_lines(log)
+    start = _last_traceback(lines)
+    if start is not None and _last_exception(lines) in (None, len(lines) - 1):
+        lines = lines[:start]
+    return shortened(lines[-1]) if lines and not _ERROR.fullmatch(lines[-1]) else ""
 
 
 def _own_lines(log: Path) -> list[str]:
@@ -108,9 +115,14 @@ def _exit_text(code: int) -> str:
         return f"exit code {code}"
 
 
+def _last_traceback(lines: list[str]) -> int | None:
+    """Return the index of the line that begins the last traceback."""
+    return max((number for number, line in enumerate(lines) if line == _TRACEBACK), default=None)
+
+
 def _last_exception(lines: list[str]) -> int | None:
     """Return the index of the line that ends the last traceback: the first one that is not indented."""
-    start = max((number for number, line in enumerate(lines) if line == _TRACEBACK), default=None)
+    start = _last_traceback(lines)
     if start is None:
         return None
     end = next((number for number in range(start + 1, len(lines)) if not lines[number].startswith(" ")), None)

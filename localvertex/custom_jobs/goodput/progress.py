@@ -37,7 +37,8 @@ class Progress:
 
 def _seconds_left(event: Event, first: Event, *, num_left: int) -> float | None:
     """Return the seconds for the steps that are left; None when they cannot be known."""
-    num_since, seconds = number(event, "last_step") - number(first, "last_step"), event["time"] - first["time"]
+    num_since = number(event, "last_step") - number(first, "last_step")
+    seconds: float = event["time"] - first["time"]
     if num_since <= 0:
         num_since = number(event, "last_step") - number(event, "first_step") + 1
         seconds = _finite(event, "seconds") or 0.0

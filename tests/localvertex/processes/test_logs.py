@@ -78,6 +78,22 @@ def test_everything_else_is(line: str, tmp_path: Path) -> None:
     assert logs.last_line(path) == line
 
 
+@pytest.mark.parametrize(
+    ("log", "news"),
+    [
+        (f"step 3\n{TRACEBACK}ValueError: no images\n", "step 3"),
+        (f"step 3\n{TRACEBACK}", "step 3"),
+        (TRACEBACK, ""),
+        (f"{TRACEBACK}ValueError: handled\nstep 4\n", "step 4"),
+        ("step 3\nerror: no images\n", ""),
+    ],
+)
+def test_the_error_of_a_step_that_is_failing_is_not_news(log: str, news: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text(log)
+    assert logs.last_line(path) == news
+
+
 def test_without_a_log_there_is_no_news(tmp_path: Path) -> None:
     assert logs.last_line(tmp_path / "absent") == ""
     assert logs.failure_text(1, tmp_path / "absent") == "exit code 1, and its log is empty"

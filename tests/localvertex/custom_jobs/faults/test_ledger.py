@@ -24,11 +24,11 @@ def check(fails: bool) -> bool:
 
 
 @dsl.pipeline(name="faulty")
-def faulty(pools: list, fails: bool = False, twice: bool = False) -> None:
+def faulty(pools: list, base: str = "", fails: bool = False, twice: bool = False) -> None:
     checked = check(fails=fails)
-    first = CustomTrainingJobOp(display_name="a", worker_pool_specs=pools).after(checked)
+    first = CustomTrainingJobOp(display_name="a", worker_pool_specs=pools, base_output_directory=base).after(checked)
     with dsl.If(twice == True):  # noqa: E712
-        CustomTrainingJobOp(display_name="b", worker_pool_specs=pools).after(first)
+        CustomTrainingJobOp(display_name="b", worker_pool_specs=pools, base_output_directory=base).after(first)
 
 
 @pytest.fixture
@@ -67,10 +67,19 @@ def test_a_job_that_ends_first_or_fails(run: Any) -> None:
     ]
 
 
+TRAIN_ONCE = """
+import json, os, pathlib, sys, time
+log = pathlib.Path(os.environ["AIP_CHECKPOINT_DIR"]) / "events" / "workerpool0-0.jsonl"
+if not log.exists():
+    log.parent.mkdir(parents=True)
+    log.write_text(json.dumps({"time": time.time(), "event": "steps", "last_step": 1, "num_steps": 2}) + chr(10))
+    time.sleep(600)
+"""
+
+
 def test_a_fault_that_happened_in_one_of_two_jobs_is_not_reported(run: Any, tmp_path: Path) -> None:
-    once = tmp_path / "once"
-    code = f"import pathlib, time; p = pathlib.Path({str(once)!r}); p.exists() or (p.touch(), time.sleep(600))"
-    assert run(code, "--fault", "SIGKILL workerpool0-0 at 1s", "-p", "twice=true") == []
+    words = ["--fault", "SIGKILL workerpool0-0 at step 1", "-p", "twice=true", "-p", f"base={tmp_path / 'out'}"]
+    assert run(TRAIN_ONCE, *words) == []
 
 
 def test_random_faults_without_a_job(run: Any) -> None:
