@@ -135,7 +135,8 @@ def _note(task: dict[str, Any], content: dict[str, Any]) -> str:
 
 def _show_failures(content: dict[str, Any], run_dir: Path, out: Console) -> None:
     """Print the error of each failed step; of the first one also the end of its log, and the path of the log."""
-    out.print(Text(f"failed: {content['error']}", style="bold red"))
+    width = out.width if out.is_terminal else None
+    out.print(Text(between_words(f"failed: {content['error']}", width), style="bold red"))
     log, lines = failure.log_of(content, run_dir)
     for line in lines:
         out.print(f"  | {line}", markup=False)
@@ -147,6 +148,6 @@ def _show_failures(content: dict[str, Any], run_dir: Path, out: Console) -> None
         if task["kind"] == "step" and task["state"] == State.FAILED and task["path"] != content.get("failed_task")
     ]
     for task in others[:_MAX_FAILURES]:
-        out.print(Text(f"failed: {task['title']}: {task['error']}", style="bold red"))
+        out.print(Text(between_words(f"failed: {task['title']}: {task['error']}", width), style="bold red"))
     if len(others) > _MAX_FAILURES:
         out.print(f"{len(others) - _MAX_FAILURES} more steps failed", markup=False)

@@ -22,7 +22,8 @@ def aligned(rows: Sequence[Row], *, width: int | None, right: int = -1) -> list[
     widths = [max(cell_len(row[column].plain) for row in rows) for column in range(len(rows[0]))] if rows else []
     if widths and width is not None:
         # One long name does not move the other cells out of sight.
-        widths[0] = max(1, min(widths[0], width - sum(each + len(_GAP) for each in widths[1:])))
+        room = width - sum(each + len(_GAP) for each in widths[1:])
+        widths[0] = max((size for row in rows if (size := cell_len(row[0].plain)) <= room), default=0)
     lines = []
     for row in rows:
         above = [row[0]] if cell_len(row[0].plain) > widths[0] else []

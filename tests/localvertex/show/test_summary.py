@@ -70,7 +70,7 @@ def test_each_error_is_said_once(compiled: Compile, tmp_path: Path, has_terminal
         output = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True).stdout
     for title, reason in (("fail", "images"), ("other", "labels")):
         assert output.count(f"no {reason} found") == 1
-        assert f"failed: {title}: exit code 1: ValueError: no {reason} found" in output
+        assert f"failed: {title}: exit code 1: ValueError: no {reason} found" in " ".join(output.split())
     assert output.count("log: ") == 1
     assert len(re.findall("^r: FAILED after [0-9.]+ s\r*$", output, re.MULTILINE)) == 1
     assert len(re.findall("^resume: ", output, re.MULTILINE)) == 1
