@@ -92,6 +92,8 @@ def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     _add_execution(run.add_argument_group("execution"))
     _add_credentials(run.add_argument_group("Google Cloud (docs/localvertex.md)"))
     _add_custom_jobs(run)
+    # The command that resumes a run repeats what is not a default.
+    run.set_defaults(parser=run)
 
 
 def _add_execution(group: "argparse._ArgumentGroup") -> None:

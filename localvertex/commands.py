@@ -13,6 +13,7 @@ from localvertex.engine import Options, open_pipeline, resume, run
 from localvertex.runner import container_images, input_artifacts
 from localvertex.show import follow, summary
 from localvertex.show.display import Display, Lines
+from localvertex.show.terminal import resume_command, run_list
 from localvertex.state import record, removal
 from localvertex.state.runs import Found, find, find_all, find_readable, find_task
 from localvertex.state.task import State
@@ -44,6 +45,8 @@ def _run_command(options: argparse.Namespace) -> int:
     execute = _resume_run if options.resume else _start_run
     content = execute(options, Options(**values))
     summary.show(content)
+    if content["state"] != State.SUCCEEDED:
+        print(resume_command.sentence(content, options, options.parser))
     if content["stopped_by_signal"]:
         return 128 + int(content["stopped_by_signal"])
     return 0 if content["state"] == State.SUCCEEDED else 1
@@ -79,15 +82,19 @@ def _resume_run(options: argparse.Namespace, run_options: Options) -> dict[str, 
     fixed |= {"--input-artifact": options.input_artifact, "--run-id": options.run_id}
     if given := [name for name, value in fixed.items() if value]:
         raise UserError(f"--resume uses the values that the run was started with; leave out {' and '.join(given)}")
+    found = find_readable(options.work_dir, options.resume)
+    if found.content["state"] == State.SUCCEEDED:
+        print(f"{found.run_dir.name} has already succeeded; nothing was run")
+        return found.content | {"unused_faults": run_options.custom_jobs.new_ledger().unused}
     return resume(options.resume, options=run_options, display=display())
 
 
 def display() -> Display:
-    """Return a live table on a terminal, plain lines elsewhere."""
+    """Return the live view on a terminal, plain lines elsewhere."""
     if not sys.stdout.isatty():
         # One write for text and line end: several threads print, and an unbuffered print makes two writes.
         return Lines(lambda text: print(text + "\n", end="", flush=True))
-    from localvertex.show.display import Live
+    from localvertex.show.terminal.live import Live
 
     return Live()
 
@@ -98,7 +105,7 @@ def _list_command(options: argparse.Namespace) -> int:
     if not runs:
         print(f"no runs in {str(options.work_dir)!r}")
     else:
-        summary.table_of_runs([each.content for each in runs if not each.problem])
+        run_list.show([each.content for each in runs if not each.problem])
         for each in runs:
             if each.problem:
                 print(f"{each.run_dir.name}  UNREADABLE: {each.problem}")

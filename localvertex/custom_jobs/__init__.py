@@ -7,6 +7,7 @@ Replicas become processes with the environment that the service gives them, rest
 """
 
 from localvertex.custom_jobs.faults.faults import Fault
+from localvertex.custom_jobs.faults.ledger import FaultLedger
 from localvertex.custom_jobs.job import CustomJob, Pool, Replica, read
 from localvertex.custom_jobs.restart_rules import RestartRule
 from localvertex.custom_jobs.run import run
@@ -15,6 +16,7 @@ from localvertex.custom_jobs.status import JobState, Options, Outcome, ReplicaSt
 __all__ = [
     "CustomJob",
     "Fault",
+    "FaultLedger",
     "JobState",
     "Options",
     "Outcome",

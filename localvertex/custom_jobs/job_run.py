@@ -13,6 +13,7 @@ from typing import Any
 
 from localvertex.custom_jobs.faults.faults import Fault
 from localvertex.custom_jobs.faults.injector import FaultClock, FaultInjector
+from localvertex.custom_jobs.faults.ledger import FaultLedger
 from localvertex.custom_jobs.goodput.event_files import EventFiles
 from localvertex.custom_jobs.goodput.goodput import Mark, goodput
 from localvertex.custom_jobs.job import CustomJob
@@ -39,18 +40,17 @@ class JobRun:
         *,
         events: EventFiles,
         faults: tuple[Fault, ...],
+        ledger: FaultLedger,
         restarts: Restarts,
         folder: Path,
         observe: Callable[[Status], None],
-        warn: Callable[[str], None],
         report: Callable[[str], None],
         cancel: threading.Event,
     ) -> None:
         self._job, self._replicas, self._events, self._restarts = job, replicas, events, restarts
-        self._log_file, self._observe, self._warn, self._report = folder / _LOG, observe, warn, report
+        self._log_file, self._observe, self._report = folder / _LOG, observe, report
         self._cancel = cancel
-        self._clock = FaultClock(faults, events)
-        self._injector = FaultInjector(self._clock, replicas, self._announce)
+        self._injector = FaultInjector(FaultClock(faults, events), replicas, ledger, self._announce)
         self._exits: SimpleQueue[Exit] = SimpleQueue()
         self._state = JobState.PENDING
         self._num_restarts = 0
@@ -78,8 +78,6 @@ class JobRun:
             # No process may be left, even after a defect in this loop.
             for each in self._replicas:
                 each.stop()
-        for fault in self._clock.never_due:
-            self._warn(f"fault {fault} did not happen: the job ended first")
         if self._outcome is None:
             raise RuntimeError("the job has ended without an outcome")
         return self._outcome
@@ -145,12 +143,13 @@ class JobRun:
     def _follow_up(self, replica: ReplicaProcess, decision: Decision, *, reason: str) -> None:
         """Apply the decision about a replica that failed."""
         self._log(f"{replica.name}: {decision.reason}")
-        self._report(f"{replica.name}: {f'{reason}; ' if reason else ''}{decision.reason}")
         if decision.verdict is Verdict.FAIL:
+            # Reported once, as the job's error.
             reasons = [text for text in ("" if decision.is_permanent else decision.reason, reason) if text]
             error = f"{replica.name}: {'; '.join(reasons)}"
             self._end(JobState.FAILED, error, exit_code=replica.exit_code, is_permanent=decision.is_permanent)
             return
+        self._report(f"{replica.name}: {f'{reason}; ' if reason else ''}{decision.reason}")
         self._num_restarts += 1
         if decision.verdict is Verdict.RESTART_JOB:
             # At once, because the others' work would be lost anyway, and one of them may be frozen.

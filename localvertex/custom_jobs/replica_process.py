@@ -3,9 +3,10 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from localvertex.custom_jobs.goodput.progress import Progress
 from localvertex.custom_jobs.job import Replica
 from localvertex.custom_jobs.status import ReplicaStatus
 from localvertex.processes import logs
@@ -71,20 +72,15 @@ class ReplicaProcess:
         """Whether its last process exited with 0."""
         return self.exit_code == 0
 
-    def status(self, progress: tuple[int, int]) -> ReplicaStatus:
-        """Return its public status.
-
-        Args:
-            progress: The last step that it has trained, and the number of steps of the whole run.
-        """
+    def status(self, progress: Progress) -> ReplicaStatus:
+        """Return its public status, given how far its training is."""
         ended = [span.exit_code for span in self.spans if span.exit_code is not None]
         return ReplicaStatus(
             name=self.name,
             is_running=self.is_running,
             num_starts=self.num_starts,
             exit_code=ended[-1] if ended else None,
-            step=progress[0],
-            num_steps=progress[1],
+            **asdict(progress),
         )
 
     def start(self, on_exit: Callable[[Exit], None]) -> None:

@@ -18,6 +18,7 @@ from localvertex.custom_jobs.environment import (
 )
 from localvertex.custom_jobs.faults import faults
 from localvertex.custom_jobs.faults.faults import Fault
+from localvertex.custom_jobs.faults.ledger import FaultLedger
 from localvertex.custom_jobs.goodput.event_files import EventFiles
 from localvertex.custom_jobs.gpus import gpu_environments
 from localvertex.custom_jobs.job import CustomJob
@@ -44,6 +45,7 @@ def run(
     report: Callable[[str], None] = lambda _: None,
     cancel: threading.Event | None = None,
     options: Options | None = None,
+    ledger: FaultLedger | None = None,
 ) -> Outcome:
     """Run a job to its end.
 
@@ -57,11 +59,12 @@ def run(
         report: Called with each fault and restart, as a line of text.
         cancel: Cancels the job once another thread sets it.
         options: Restart rule and faults.
+        ledger: Notes which faults happen.
 
     Raises:
         TaskFailed: The job could not be started.
     """
-    options = options or Options()
+    options, ledger = options or Options(), ledger or FaultLedger()
     job = replace(job, base_output_directory=workspace.localised(job.base_output_directory))
     planned = _planned_faults(job, options, warn)
     _make_output_directory(job.base_output_directory)
@@ -73,15 +76,16 @@ def run(
             credentials = NoCredentials()
             servers.callback(credentials.close)
         replicas = _replicas_of(job, workspace, processes, credentials, servers, warn)
+        ledger.plan(planned)
         outcome = JobRun(
             job,
             replicas,
             events=EventFiles(job.base_output_directory, [each.name for each in replicas]),
             faults=planned,
+            ledger=ledger,
             restarts=Restarts(scheduling=job.scheduling, rule=options.restart_rule),
             folder=workspace.folder,
             observe=observe,
-            warn=warn,
             report=report,
             cancel=cancel or threading.Event(),
         ).execute()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.custom_jobs.faults.faults import Fault
+from localvertex.custom_jobs.faults.ledger import FaultLedger
 from localvertex.custom_jobs.restart_rules import RestartRule
 from localvertex.errors import TaskFailed
 
@@ -29,6 +30,10 @@ class Options:
     faults: tuple[Fault, ...] = ()
     random_faults_seed: int | None = None
     """Adds random faults, the same for the same seed and replicas."""
+
+    def new_ledger(self) -> FaultLedger:
+        """Return a ledger in which no fault of these options has happened yet."""
+        return FaultLedger(self.faults, has_random=self.random_faults_seed is not None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +75,12 @@ class ReplicaStatus:
     """The last step in its events; 0 when it writes none."""
     num_steps: int = 0
     """Steps of the whole run."""
+    loss: float | None = None
+    """Of its last graph call, like the two below; None when it logs none."""
+    accuracy: float | None = None
+    images_per_second: float | None = None
+    seconds_left: float | None = None
+    """An estimate of the time to its last step."""
 
 
 @dataclass(frozen=True, kw_only=True)

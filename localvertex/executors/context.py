@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localvertex.credentials.isolation import Credentials
-from localvertex.custom_jobs import Options as CustomJobOptions
+from localvertex.custom_jobs import FaultLedger, Options as CustomJobOptions
 from localvertex.processes.forked_steps import ForkServers
 from localvertex.processes.processes import Processes
 from localvertex.state import record
@@ -52,6 +52,7 @@ class Context:
     """Shows the user an event within a step."""
     use_cache: bool
     custom_jobs: CustomJobOptions
+    fault_ledger: FaultLedger = field(default_factory=FaultLedger)
     command_prefixes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Commands in place of container images, by image."""
 

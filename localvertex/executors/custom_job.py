@@ -85,6 +85,7 @@ def run(job: custom_jobs.CustomJob, attempt: Attempt, project: str) -> custom_jo
         report=lambda text: context.report(f"{name}: {text}"),
         cancel=context.processes.stopped,
         options=context.custom_jobs,
+        ledger=context.fault_ledger,
     )
 
 

@@ -1,9 +1,15 @@
 """Logs: one file per task with its attempts in order; replicas of custom jobs have their own."""
 
 import re
+import signal
 from pathlib import Path
 
 _MAX_LINE = 500
+
+_SIGNAL_BASE = 128
+"""A process that a signal ended has this plus the signal's number as its exit code."""
+
+_TRACEBACK = "Traceback (most recent call last):"
 
 _EXECUTOR = "[KFP Executor "
 """Prefix of the lines that kfp itself writes."""
@@ -12,6 +18,32 @@ _EXECUTOR_INPUT = re.compile(
     r"^\[KFP Executor [^\]\n]*\]: Got executor_input:\n\{\n.*?^\}$\n?", re.MULTILINE | re.DOTALL
 )
 """What kfp's executor prints before a step starts: its whole input, which is also in executor_input.json."""
+
+
+_DATE = r"(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: )?"
+_SOURCE = r"(?:\d{4} \d\d:\d\d:[\d.]+ +\d+)? [\w./-]+:\d+\] "
+"""TensorFlow's C++ code begins a line with date, level and source file, in either of two orders."""
+
+_NOISE = re.compile(
+    "WARNING: All log messages before absl::InitializeLog"
+    "|To enable the following instructions: .* rebuild TensorFlow"
+    "|Skipping registering GPU devices"
+    f"|{_DATE}[IW]{_SOURCE}"
+    f"|{_DATE}E{_SOURCE}.*(?:Unable to register|already registered|cuInit|kernel version|oneDNN)"
+)
+"""What TensorFlow prints when it starts, on machines with and without a GPU. It is never a step's own text."""
+
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:: .*)?")
+"""The line of a traceback that names the exception."""
+
+_ERROR = re.compile(
+    r"(?:[^\s:]+: )?(?:fatal )?error: .+"
+    r"|Fatal Python error: .+"
+    r"|F\d{4} \d\d:\d\d:.+\] .+"
+    r"|\S+: (?:line )?(?:\d+: )?.*(?:not found|No such file or directory|Permission denied)",
+    re.IGNORECASE,
+)
+"""Errors of programs as one line: of this project and of most others, of Python, C++ and a shell."""
 
 
 def tail(log: Path, num_lines: int) -> list[str]:
@@ -29,10 +61,23 @@ def tail(log: Path, num_lines: int) -> list[str]:
 
 
 def last_line(log: Path) -> str:
-    """Return the last line that the program itself wrote, its error if it failed; empty when there is none."""
+    """Return the last line that the program itself wrote; empty when there is none, or when it reports an error.
+
+    The error of a step is reported once, when the step has failed.
+    """
+    lines = _own_lines(log)
+    start = _last_traceback(lines)
+    if start is not None and _last_exception(lines) in (None, len(lines) - 1):
+        lines = lines[:start]
+    return shortened(lines[-1]) if lines and not _ERROR.fullmatch(lines[-1]) else ""
+
+
+def _own_lines(log: Path) -> list[str]:
+    """Return the last lines of a log that the program itself wrote, without kfp's and TensorFlow's."""
     lines = tail(log, 100) if log.is_file() else []
-    own = (line.strip()[:_MAX_LINE] for line in reversed(lines) if not line.startswith(_EXECUTOR))
-    return next(filter(None, own), "")
+    return [
+        line.rstrip() for line in lines if line.strip() and not line.startswith(_EXECUTOR) and not _NOISE.match(line)
+    ]
 
 
 def add(log: Path, text: str) -> None:
@@ -42,6 +87,43 @@ def add(log: Path, text: str) -> None:
 
 
 def failure_text(code: int, log: Path) -> str:
-    """Describe a failed process by its exit code and the last line of its log."""
-    line = last_line(log)
-    return f"exit code {code}: {line}" if line else f"exit code {code}, and its log is empty"
+    """Describe a failed process by its exit code, and by what its log says of the reason.
+
+    Only an exception or an error at the end of the log counts as the reason. Anything else is quoted as what it is.
+    """
+    text, lines = _exit_text(code), _own_lines(log)
+    if not lines:
+        return f"{text}, and its log {'contains no reason' if log.is_file() and tail(log, 1) else 'is empty'}"
+    number = _last_exception(lines)
+    if code <= _SIGNAL_BASE and (number == len(lines) - 1 or _ERROR.fullmatch(lines[-1])):
+        return f"{text}: {shortened(lines[-1])}"
+    if number is not None:
+        return f"{text}; last exception in its log: {shortened(lines[number])}"
+    return f"{text}; last line of its log: {shortened(lines[-1])}"
+
+
+def shortened(line: str) -> str:
+    """Return a line of a log as messages quote it."""
+    return line.strip()[:_MAX_LINE]
+
+
+def _exit_text(code: int) -> str:
+    """Return the exit code, with the signal that it stands for."""
+    try:
+        return f"exit code {code} ({signal.Signals(code - _SIGNAL_BASE).name})"
+    except ValueError:
+        return f"exit code {code}"
+
+
+def _last_traceback(lines: list[str]) -> int | None:
+    """Return the index of the line that begins the last traceback."""
+    return max((number for number, line in enumerate(lines) if line == _TRACEBACK), default=None)
+
+
+def _last_exception(lines: list[str]) -> int | None:
+    """Return the index of the line that ends the last traceback: the first one that is not indented."""
+    start = _last_traceback(lines)
+    if start is None:
+        return None
+    end = next((number for number in range(start + 1, len(lines)) if not lines[number].startswith(" ")), None)
+    return end if end is not None and _EXCEPTION.fullmatch(lines[end]) else None

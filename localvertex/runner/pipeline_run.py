@@ -83,6 +83,7 @@ class PipelineRun:
             report=self._display.reported,
             use_cache=options.use_cache,
             custom_jobs=options.custom_jobs,
+            fault_ledger=options.custom_jobs.new_ledger(),
             command_prefixes=options.command_prefixes,
         )
 
@@ -151,6 +152,7 @@ class PipelineRun:
             "input_artifacts": self._inputs.artifacts,
             "stopped_by_signal": self._signals[0] if self._signals else None,
             "warnings": list(self._context.warnings.texts),
+            "unused_faults": self._context.fault_ledger.unused,
             **failure.of_run(self._root),
             **record.summary(self._root, self.run_dir),
         }

@@ -25,12 +25,22 @@ def sentence(task: Task) -> str:
 
 
 def log_of(content: dict[str, Any], run_dir: Path) -> tuple[Path | None, list[str]]:
-    """Return the log of a record's failed task and its last lines; None and no lines when there is no log."""
-    task = next((each for each in content["tasks"] if each["path"] == content["failed_task"]), None)
+    """Return the log of a record's failed task and its last lines; None and no lines when there is no log.
+
+    The line that the error quotes is left out.
+    """
+    task = next((each for each in content["tasks"] if each["path"] == content.get("failed_task")), None)
     if task is None or not task["log"]:
         return None, []
     log = run_dir / task["log"]
     # The log of a custom job only names its replica; the replica's own log has the error.
     replicas = [each for each in sorted(log.parent.glob("workerpool*.log")) if each.stat().st_size]
-    log = replicas[0] if replicas else log
-    return (log, logs.tail(log, _NUM_LOG_LINES)) if log.is_file() else (None, [])
+    error = task.get("error") or ""
+    log = next((each for each in replicas if error.startswith(f"{each.stem}: ")), [*replicas, log][0])
+    return (log, _without_quoted(logs.tail(log, _NUM_LOG_LINES), error)) if log.is_file() else (None, [])
+
+
+def _without_quoted(lines: list[str], error: str) -> list[str]:
+    """Return the lines without the last one that is the end of the error."""
+    quoted = [number for number, line in enumerate(lines) if line.strip() and error.endswith(logs.shortened(line))]
+    return [line for number, line in enumerate(lines) if number != max(quoted, default=None)]

@@ -84,8 +84,10 @@ def test_a_failed_run_shows_the_end_of_the_log_and_its_path(
     compiled(failing)
     done = command("run", "pipeline.json", "--run-id", "failed")
     assert done.returncode == 1
-    assert "failed: measure: exit code 1: ValueError: the text is empty; give --parameter name=..." in done.stdout
-    assert "  | ValueError: the text is empty; give --parameter name=..." in done.stdout
+    error = "failed: measure: exit code 1: ValueError: the text is empty; give --parameter name=..."
+    assert error in done.stdout.splitlines()
+    assert (done.stdout + done.stderr).count("the text is empty") == 2, "in the error and in the quoted source line"
+    assert "  | Traceback (most recent call last):" in done.stdout
     assert f"log: {tmp_path}/runs/failed/measure/log.txt" in done.stdout
     assert "finished with status" not in done.stdout
     assert len([line for line in done.stdout.splitlines() if line.startswith("  | ")]) <= 20

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from localvertex.custom_jobs.faults.faults import ALL, Action, Fault
+from localvertex.custom_jobs.faults.ledger import FaultLedger
 from localvertex.custom_jobs.goodput.event_files import EventFiles
 from localvertex.custom_jobs.job import PRIMARY
 from localvertex.custom_jobs.replica_process import ReplicaProcess
@@ -35,21 +36,16 @@ class FaultClock:
                 due.append(fault)
         return due
 
-    @property
-    def never_due(self) -> list[Fault]:
-        """The faults that have not happened, except repeated ones."""
-        return [fault for fault in self._pending if fault.every_seconds is None]
-
     def _is_due(self, fault: Fault, seconds: float) -> bool:
         if fault.at_seconds is not None:
             return seconds >= fault.at_seconds
         # Parameter servers and evaluators train no steps; the primary's count for them.
-        step, num_steps = self._events.progress(PRIMARY if fault.target == ALL else fault.target)
-        if num_steps == 0:
-            step, num_steps = self._events.progress(PRIMARY)
+        progress = self._events.progress(PRIMARY if fault.target == ALL else fault.target)
+        if progress.num_steps == 0:
+            progress = self._events.progress(PRIMARY)
         if fault.at_step is not None:
-            return step >= fault.at_step
-        return num_steps > 0 and step * 100 >= (fault.at_percent or 0) * num_steps
+            return progress.step >= fault.at_step
+        return progress.num_steps > 0 and progress.step * 100 >= (fault.at_percent or 0) * progress.num_steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +67,10 @@ class _Departure:
 class FaultInjector:
     """Carries out the faults of one job: signals, notices of the metadata server, lost machines."""
 
-    def __init__(self, clock: FaultClock, replicas: list[ReplicaProcess], report: Callable[[str], None]) -> None:
-        self._clock, self._replicas, self._report = clock, replicas, report
+    def __init__(
+        self, clock: FaultClock, replicas: list[ReplicaProcess], ledger: FaultLedger, report: Callable[[str], None]
+    ) -> None:
+        self._clock, self._replicas, self._ledger, self._report = clock, replicas, ledger, report
         self._start = time.monotonic()
         self._departures: list[_Departure] = []
 
@@ -110,7 +108,9 @@ class FaultInjector:
         targets = [each for each in self._replicas if fault.target in (ALL, each.name) and each.is_running]
         self._report(f"fault: {fault}" if targets else f"fault: {fault}: no process is running there")
         if not targets:
+            self._ledger.miss(fault)
             return
+        self._ledger.inject(fault)
         for each in targets:
             self._notify(each, fault.action)
         if fault.action not in (Action.SIGKILL, Action.SIGSTOP):

@@ -2,9 +2,8 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
-Event = dict[str, Any]
+from localvertex.custom_jobs.goodput.progress import Event, Progress
 
 
 class EventFiles:
@@ -17,7 +16,8 @@ class EventFiles:
         # An earlier job may have left events, which do not belong to this job.
         self._offsets = {name: _size(file) for name, file in self._files.items()}
         self._events: dict[str, list[Event]] = {name: [] for name in names}
-        self._progress = dict.fromkeys(names, (0, 0))
+        self._progress = dict.fromkeys(names, Progress())
+        self._first_steps: dict[str, Event] = {}
 
     def poll(self) -> bool:
         """Read new events; return whether any replica has trained further."""
@@ -27,8 +27,10 @@ class EventFiles:
                 continue
             for event in self._new(name, file):
                 self._events[name].append(event)
+                if event["event"] == "start":
+                    self._first_steps.pop(name, None)
                 if event["event"] == "steps":
-                    self._progress[name] = (number(event, "last_step"), number(event, "num_steps"))
+                    self._progress[name] = Progress.after(event, self._first_steps.setdefault(name, event))
                     has_trained = True
         return has_trained
 
@@ -36,8 +38,8 @@ class EventFiles:
         """Return all events of a replica, in the order of its file."""
         return self._events[name]
 
-    def progress(self, name: str) -> tuple[int, int]:
-        """Return a replica's last trained step and the number of steps of the whole run; 0, 0 when unknown."""
+    def progress(self, name: str) -> Progress:
+        """Return how far a replica's training is."""
         return self._progress[name]
 
     def _new(self, name: str, file: Path) -> list[Event]:
@@ -61,12 +63,6 @@ def _read(line: bytes) -> Event | None:
         return None
     is_event = isinstance(event, dict) and isinstance(event.get("time"), int | float) and "event" in event
     return event if is_event else None
-
-
-def number(event: Event, field: str) -> int:
-    """Return a whole number of an event; 0 when it is missing or not a number."""
-    value = event.get(field)
-    return int(value) if isinstance(value, int | float) else 0
 
 
 def _size(file: Path) -> int:

@@ -4,7 +4,8 @@ import math
 from statistics import fmean
 from typing import Any
 
-from localvertex.custom_jobs.goodput.event_files import Event, EventFiles
+from localvertex.custom_jobs.goodput.event_files import EventFiles
+from localvertex.custom_jobs.goodput.progress import Event
 from localvertex.custom_jobs.goodput.timeline import Kind, Timeline, coarsened, timeline
 from localvertex.custom_jobs.replica_process import ReplicaProcess
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from localvertex.custom_jobs.goodput.event_files import Event, number
+from localvertex.custom_jobs.goodput.progress import Event, number
 from localvertex.custom_jobs.replica_process import Span
 
 

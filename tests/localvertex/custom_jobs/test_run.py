@@ -67,7 +67,7 @@ def test_restarts_end_after_five_per_replica_in_each_of_four_attempts(
     outcome = run(message((COUNT + "time.sleep(60)", 1), (COUNT + "sys.exit('broken')", 1)))
     assert outcome.state is JobState.FAILED
     assert starts() == {"workerpool0-0": 4, "workerpool1-0": 24}
-    assert outcome.error.endswith("exit code 1: broken")
+    assert outcome.error.endswith("exit code 1; last line of its log: broken")
     assert outcome.exit_code == 1
 
 
@@ -143,5 +143,5 @@ def test_restarts_are_reported_as_they_happen(message: Messages, run: Run, log: 
     )
     reported: list[str] = []
     run(message((program, 1)), report=reported.append)
-    assert reported == ["workerpool0-0: exit code 1: no data; restart 1 of 5"]
+    assert reported == ["workerpool0-0: exit code 1; last line of its log: no data; restart 1 of 5"]
     assert "exit code 0" in log()

@@ -222,7 +222,10 @@ def test_a_command_fails_with_its_code_and_a_step_is_ended_at_its_timeout(
     platform = {"platforms": {"kubernetes": {"deploymentSpec": deployment}}}
     (tmp_path / "late.yaml").write_text(f"---\n{json.dumps(spec)}\n---\n{json.dumps(platform)}\n")
     record = execute(tmp_path / "late.yaml")
-    assert (task(record, "fail")["exit_code"], task(record, "fail")["error"]) == (3, "exit code 3: last words")
+    assert (task(record, "fail")["exit_code"], task(record, "fail")["error"]) == (
+        3,
+        "exit code 3; last line of its log: last words",
+    )
     errors = {task(record, name)["error"] for name in ("wait", "python-wait")}
     assert errors == {"took longer than its timeout of 1 s"}
     assert task(record, "python-wait")["attempts"] == 2

@@ -108,11 +108,11 @@ def test_exit_codes_decide_between_restart_and_end(
     assert (found["state"], found["exit_code"], len(counter.read_text())) == (state, exit_code, num_starts)
 
 
-def test_the_error_of_a_failed_job_is_the_last_line_of_its_replica(execute: Execute) -> None:
+def test_the_error_of_a_failed_job_quotes_the_last_line_of_its_replica(execute: Execute) -> None:
     record = execute(job, {"pools": [pool("import sys; sys.exit('no images in gs://b/x')")]})
     assert record["error"] == (
         "custom-training-job: workerpool0-0: 5 restarts in each of 4 attempts are used up; "
-        "exit code 1: no images in gs://b/x"
+        "exit code 1; last line of its log: no images in gs://b/x"
     )
 
 

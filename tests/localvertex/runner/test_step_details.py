@@ -110,7 +110,7 @@ def test_the_shown_end_of_a_log_omits_the_dump_of_the_inputs(
 ) -> None:
     record = execute(dumps)
     assert "Got executor_input" in log_text(record, task(record, "quit-silently"))
-    assert record["error"] == "quit-silently: exit code 3, and its log is empty"
+    assert record["error"] == "quit-silently: exit code 3, and its log contains no reason"
     page = (Path(record["work_dir"]) / record["run_id"] / "run.html").read_text()
     done = command("run", compiled(dumps))
     for text in (page, done.stdout):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from localvertex.custom_jobs.goodput.event_files import EventFiles
+from localvertex.custom_jobs.goodput.progress import Progress
 
 NAME = "workerpool0-0"
 
@@ -30,12 +31,12 @@ def add(file: Path, text: str) -> None:
 
 def test_steps_are_followed_as_they_are_written(file: Path, tmp_path: Path) -> None:
     events = EventFiles(str(tmp_path), [NAME])
-    assert events.progress(NAME) == (0, 0)
+    assert events.progress(NAME) == Progress()
     add(file, line(event="start") + line(event="steps", last_step=5, num_steps=20)[:-4])
     assert not events.poll()
     add(file, line(event="steps", last_step=5, num_steps=20)[-4:])
     assert events.poll()
-    assert events.progress(NAME) == (5, 20)
+    assert (events.progress(NAME).step, events.progress(NAME).num_steps) == (5, 20)
     assert not events.poll()
     assert [event["event"] for event in events.of(NAME)] == ["start", "steps"]
 
@@ -61,4 +62,34 @@ def test_lines_that_are_not_events_are_ignored(file: Path, tmp_path: Path, junk:
 def test_without_files_there_are_no_events(base: str) -> None:
     events = EventFiles(base, [NAME])
     assert not events.poll()
-    assert events.progress(NAME) == (0, 0)
+    assert events.progress(NAME) == Progress()
+
+
+def test_the_progress_has_the_figures_of_the_last_steps_and_the_time_left(file: Path, tmp_path: Path) -> None:
+    events = EventFiles(str(tmp_path), [NAME])
+    figures = {"num_steps": 50, "loss": 0.5, "accuracy": 0.75, "images_per_second": 64.0, "seconds": 6.0}
+    add(file, line(event="start") + line(event="steps", time=10.0, first_step=1, last_step=2, **figures))
+    events.poll()
+    assert events.progress(NAME) == Progress(
+        step=2, num_steps=50, loss=0.5, accuracy=0.75, images_per_second=64.0, seconds_left=144.0
+    ), "at first by the seconds of the call itself"
+    add(file, line(event="steps", time=30.0, first_step=3, last_step=10, **figures))
+    events.poll()
+    assert events.progress(NAME).seconds_left == 100.0, "then by the clock, with what happened between the calls"
+    # A process that restarts first compiles again, and that is no part of its pace.
+    add(file, line(event="start", time=900.0) + line(event="steps", time=910.0, first_step=6, last_step=7, **figures))
+    add(file, line(event="steps", time=913.0, first_step=8, last_step=10, **figures))
+    events.poll()
+    assert events.progress(NAME).seconds_left == 40.0
+
+
+@pytest.mark.parametrize("junk", ["x", None, True, float("nan"), float("inf"), [1], {}, -5])
+def test_figures_that_are_not_numbers_are_left_out(file: Path, tmp_path: Path, junk: Any) -> None:
+    events = EventFiles(str(tmp_path), [NAME])
+    names = ("first_step", "last_step", "num_steps", "loss", "accuracy", "images_per_second", "seconds")
+    for broken in names:
+        add(file, line(event="steps", **(dict.fromkeys(names, 3) | {broken: junk})))
+    events.poll()
+    figures = events.progress(NAME)
+    assert json.loads(json.dumps(vars(figures), allow_nan=False)) == vars(figures)
+    assert figures.seconds_left is None or figures.seconds_left >= 0

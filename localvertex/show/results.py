@@ -1,0 +1,94 @@
+"""What a run computed, in words for the terminal and the page: its main metric, its models, or that nothing was new."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localvertex.state import runs
+
+_NOTHING_NEW, _IDENTITY = "has_nothing_new", "run_id"
+"""Outputs of a step that finds out that the same run already ran, and the identity by which it does."""
+
+_PREFERRED = "accuracy"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NothingNew:
+    """A run that computed nothing, because an earlier one had the same identity."""
+
+    identity: str
+    work_dir: Path
+    earlier_run: str = ""
+    """Its run id; empty when its record is no longer in the work directory."""
+    metric: str = ""
+    model: str = ""
+    """Path of its model on this machine."""
+
+    @property
+    def sentence(self) -> str:
+        """Return all of it as one sentence."""
+        if not self.earlier_run:
+            return f"nothing new: run {self.identity} is already finished; {self.work_dir} has no record of it"
+        known = [f"same as run {self.earlier_run}", self.metric, f"model {self.model}" if self.model else "no model"]
+        return f"nothing new: {', '.join(filter(None, known))}"
+
+
+def nothing_new(content: dict[str, Any]) -> NothingNew | None:
+    """Return what the run repeats; None when it computed something."""
+    step = next((task for task in content["tasks"] if has_nothing_new(task)), None)
+    if step is None:
+        return None
+    identity, work_dir = str(step["outputs"]["parameters"].get(_IDENTITY, "")), Path(content["work_dir"])
+    same = [
+        each.content
+        for each in runs.find_all(work_dir)
+        if not each.problem
+        and each.content["pipeline_name"] == content["pipeline_name"]
+        and each.content["create_time"] < content["create_time"]
+        and any(_computed(task, step["path"], identity) for task in each.content["tasks"])
+    ]
+    # The newest one with a result: an earlier one may have failed half-way.
+    best = max(same, key=lambda each: (bool(each["models"]), bool(each["metrics"]), each["create_time"]), default=None)
+    if best is None:
+        return NothingNew(identity=identity, work_dir=work_dir)
+    paths = [path for model in best["models"] if (path := _model_path(work_dir, model))]
+    return NothingNew(
+        identity=identity,
+        work_dir=work_dir,
+        earlier_run=best["run_id"],
+        metric=main_metric(best),
+        model=str(paths[-1]) if paths else "",
+    )
+
+
+def has_nothing_new(task: dict[str, Any]) -> bool:
+    """Return whether a task of a record found that the same run already ran."""
+    return task["outputs"]["parameters"].get(_NOTHING_NEW) is True
+
+
+def _computed(task: dict[str, Any], path: str, identity: str) -> bool:
+    values = task["outputs"]["parameters"]
+    return task["path"] == path and values.get(_IDENTITY) == identity and values.get(_NOTHING_NEW) is False
+
+
+def main_metric(content: dict[str, Any]) -> str:
+    """Return the accuracy of a run, otherwise its first metric, e.g. `accuracy 0.99`; empty when it has none."""
+    numbers = [each for each in content["metrics"] if isinstance(each["value"], int | float)]
+    chosen = next((each for each in numbers if _PREFERRED in each["name"].lower()), next(iter(numbers), None))
+    return f"{chosen['name']} {chosen['value']:.6g}" if chosen else ""
+
+
+def registry_folder(work_dir: Path, model: dict[str, Any]) -> Path | None:
+    """Return the folder in the local registry of a model of a record; None when it is not there."""
+    if not model["resource_name"]:
+        return None
+    model_id, _, version = model["resource_name"].rpartition("/")[2].partition("@")
+    folder = work_dir / "models" / model_id / version
+    return folder if folder.is_dir() else None
+
+
+def _model_path(work_dir: Path, model: dict[str, Any]) -> Path | None:
+    """Return where the files of a model of a record are on this machine; None when they are not."""
+    folder = registry_folder(work_dir, model)
+    path = folder / "model" if folder and (folder / "model").exists() else folder or Path(model["uri"])
+    return path if path.is_absolute() and path.exists() else None

@@ -1,0 +1,97 @@
+"""What a run computed, and a run that found nothing new."""
+
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from google_cloud_pipeline_components.types.artifact_types import UnmanagedContainerModel
+from google_cloud_pipeline_components.v1.model import ModelUploadOp
+from kfp import dsl
+
+from localvertex.show import results
+from tests.support.runs import STEP, Command, Compile
+
+
+@dsl.component(**STEP)
+def plan(folder: str, label: str) -> NamedTuple("Plan", [("run_id", str), ("has_nothing_new", bool)]):  # type: ignore[valid-type]
+    import os
+    from collections import namedtuple
+
+    is_done = os.path.exists(f"{folder}/{label}.done")
+    return namedtuple("Plan", ["run_id", "has_nothing_new"])(f"identity-{label}", is_done)
+
+
+@dsl.component(**STEP)
+def train(folder: str, label: str, fails: bool, metrics: dsl.Output[dsl.Metrics], model: dsl.Output[dsl.Model]) -> str:
+    import pathlib
+
+    if fails:
+        raise ValueError("no images")
+    metrics.log_metric("accuracy", 0.875)
+    pathlib.Path(model.path).write_text("weights")
+    pathlib.Path(f"{folder}/{label}.done").touch()
+    return model.path
+
+
+@dsl.pipeline(name="trains-once")
+def trains_once(folder: str, label: str = "a", fails: bool = False, registers: bool = False) -> None:
+    planned = plan(folder=folder, label=label).set_caching_options(False)
+    with dsl.If(planned.outputs["has_nothing_new"] == False):  # noqa: E712
+        trained = train(folder=folder, label=label, fails=fails).set_caching_options(False)
+        with dsl.If(registers == True):  # noqa: E712
+            found = dsl.importer(
+                artifact_uri=trained.outputs["Output"],
+                artifact_class=UnmanagedContainerModel,
+                metadata={"containerSpec": {"imageUri": "x"}},
+            )
+            ModelUploadOp(display_name="m", unmanaged_container_model=found.output)
+
+
+@pytest.fixture
+def run(compiled: Compile, command: Command, tmp_path: Path) -> Any:
+    file = compiled(trains_once)
+
+    def run_(run_id: str, *parameters: str) -> list[str]:
+        words = [word for each in (f"folder={tmp_path}", *parameters) for word in ("-p", each)]
+        return command("run", file, "--run-id", run_id, *words).stdout.splitlines()
+
+    return run_
+
+
+def test_nothing_new_names_the_run_its_accuracy_and_its_model(run: Any, command: Command, tmp_path: Path) -> None:
+    first = run("first")
+    assert not any(line.startswith("nothing new") for line in first)
+    said = f"nothing new: same as run first, accuracy 0.875, model {tmp_path}/runs/first/condition-1/train/model"
+    for name in ("second", "third"):
+        assert run(name).count(said) == 1
+    assert command("show", "third").stdout.splitlines().count(said) == 1
+    assert re.search(r"^third +SUCCEEDED +[0-9.]+ +nothing new ", command("list").stdout, re.MULTILINE)
+    assert not any(line.startswith("nothing new") for line in run("other", "label=b"))
+
+    (tmp_path / "runs" / "first" / "condition-1" / "train" / "model").unlink()
+    assert "nothing new: same as run first, accuracy 0.875, no model" in run("fourth")
+    assert command("clean", "first", "--yes").returncode == 0
+    said = f"nothing new: run identity-a is already finished; {tmp_path}/runs has no record of it"
+    assert run("fifth").count(said) == 1
+
+
+def test_the_model_is_the_one_in_the_registry_and_the_run_the_one_that_made_it(run: Any, tmp_path: Path) -> None:
+    assert any("FAILED" in line for line in run("broken", "fails=true"))
+    run("first", "registers=true")
+    said = f"nothing new: same as run first, accuracy 0.875, model {tmp_path}/runs/models/m/1/model"
+    assert run("second").count(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("metrics", "expected"),
+    [
+        ({}, ""),
+        ({"note": "good"}, ""),
+        ({"loss": 0.5, "f1": 0.25}, "loss 0.5"),
+        ({"loss": 0.5, "val_accuracy": 0.123456789, "accuracy_top5": 1}, "val_accuracy 0.123457"),
+    ],
+)
+def test_the_main_metric_is_the_accuracy_or_else_the_first(metrics: dict[str, Any], expected: str) -> None:
+    entries = [{"task": "t", "artifact": "m", "name": name, "value": value} for name, value in metrics.items()]
+    assert results.main_metric({"metrics": entries}) == expected
