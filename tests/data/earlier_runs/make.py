@@ -135,6 +135,7 @@ def main() -> None:
             text = text.replace(word, sign)
         path.write_text(re.sub(r"/tmp/localvertex-\w+", "@TEMPORARY@", text))
     shutil.rmtree(folder / "compiled")
+    shutil.rmtree(folder / "made" / ".localvertex")
     os.unlink(folder / "made" / "steps.txt")
 
 
