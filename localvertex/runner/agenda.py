@@ -12,7 +12,7 @@ _Heap = list[tuple[tuple[int, ...], int, Task]]
 
 
 class Agenda:
-    """The tasks that may have to be started or closed, in the order of the tree. Used by the scheduler's thread only."""
+    """The tasks that may have to be started or closed, in the order of the tree. Used by one thread."""
 
     def __init__(self) -> None:
         self._number = count()

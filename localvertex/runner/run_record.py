@@ -43,7 +43,13 @@ class RunRecord:
         secrets: Secrets,
         finished: FinishedSteps,
     ) -> None:
-        self._root, self._run_dir, self._fields, self._secrets, self._finished = root, run_dir, fields, secrets, finished
+        self._root, self._run_dir, self._fields, self._secrets, self._finished = (
+            root,
+            run_dir,
+            fields,
+            secrets,
+            finished,
+        )
         self._written: dict[str, Any] = {}
         """The fields of the run as readers know them."""
         self._is_changed = self._has_new_fields = self._has_failed = False
@@ -59,6 +65,9 @@ class RunRecord:
         Raises:
             OSError: They cannot be written.
         """
+        for partial in folder.glob(".run.*.partial"):
+            # Of a process that was killed while it wrote: this one holds the lock of the run.
+            partial.unlink()
         self._journal = Journal(folder, self._finished.num_resumes)
         self._write_snapshot(folder)
         self._remove_journals(folder, kept=self._journal.position.file)

@@ -31,6 +31,7 @@ from tests.e2e.random_pipelines import IMAGE, random_pipeline
 
 _FINISHED = ("SUCCEEDED", "SKIPPED")
 _MAX_KILLS = 3
+_AT_THE_END = "after the end of the run, before its page"
 
 
 class Reports(Display):
@@ -60,6 +61,8 @@ class KilledRun:
         self._draw = random.Random(seed)
         self._file = folder / "pipeline.json"
         self._mark = uuid4().hex
+        self._finished = set[str]()
+        self._is_killed_at_end = False
         self._reports = folder / "reports.txt"
         self._run_dir = folder / "runs" / "killed"
 
@@ -131,7 +134,9 @@ class KilledRun:
                 break
             time.sleep(0.002)
         if os.WIFSIGNALED(status):
-            self._figures[f"kills: {self._phase(is_resume)}"] += 1
+            phase = self._phase(is_resume)
+            self._figures[f"kills: {phase}"] += 1
+            self._is_killed_at_end |= phase == _AT_THE_END
             return True
         code = os.waitstatus_to_exitcode(status)
         assert code == 0, (code, (self._folder / "killed.log").read_text()[-2000:])
@@ -164,12 +169,12 @@ class KilledRun:
         content = record.read(self._run_dir)
         steps = [each["state"] for each in content["tasks"] if each["kind"] == "step"]
         if content["state"] == State.SUCCEEDED or (content["state"] == State.FAILED and content["end_time"]):
-            return "after the end of the run"
+            return _AT_THE_END
         if content[record.UNRESTORED]:
             return "resumed, before all finished steps were restored"
         when = "resumed, " if is_resume else ""
         if "RUNNING" in steps:
-            return f"{when}while {min(steps.count('RUNNING'), 2)}{' or more' if steps.count('RUNNING') > 1 else ''} steps ran"
+            return f"{when}while steps ran"
         return f"{when}before the first step" if not {*_FINISHED} & {*steps} else f"{when}between steps"
 
     def _starts(self) -> list[str]:
@@ -182,17 +187,15 @@ class KilledRun:
         """Check that no finished step was started again in the last session, unless a step before it was."""
         starts = self._starts()
         upstream = _upstream_of(load(self._file).pipeline)
-        before = _last_states(self._reports)
-        finished = getattr(self, "_finished", set())
         for index in range(known, len(starts)):
             step = starts[index]
-            if step in finished:
+            if step in self._finished:
                 first = max(number for number in range(known) if starts[number] == step)
                 again = {each for each in starts[first:index] if each != step and upstream(step, each)}
                 assert again, f"{step} had finished and was started again"
                 self._figures["steps after a repeated step"] += 1
         self._figures["steps started"] += len(starts) - known
-        self._finished = {path for path, state in before.items() if state in _FINISHED}
+        self._finished = {path for path, state in _last_states(self._reports).items() if state in _FINISHED}
         self._figures["steps restored"] += len(self._finished & set(starts[:known]))
 
     def _wait_for_processes(self) -> None:
@@ -210,7 +213,8 @@ class KilledRun:
         assert _results(found) == _results(expected)
         finished = {each["path"] for each in found["tasks"] if each["kind"] == "step" and each["state"] in _FINISHED}
         assert finished <= set(self._starts()), "a step succeeded without a start"
-        assert not [*self._run_dir.glob("journal*"), *self._run_dir.glob(".*.partial")]
+        left = [*self._run_dir.glob("journal*"), *self._run_dir.glob(".run.*.partial")]
+        assert not left or self._is_killed_at_end, left
         assert json.loads((self._run_dir / record.FILE).read_text()) == found
 
 
@@ -258,7 +262,9 @@ def _processes_of(mark: str) -> list[int]:
     for folder in Path("/proc").iterdir():
         try:
             if folder.name.isdigit() and mark.encode() in (folder / "environ").read_bytes():
-                found += [int(folder.name)] if (folder / "stat").read_text().rpartition(")")[2].split()[0] != "Z" else []
+                found += (
+                    [int(folder.name)] if (folder / "stat").read_text().rpartition(")")[2].split()[0] != "Z" else []
+                )
         except OSError:
             continue
     return found

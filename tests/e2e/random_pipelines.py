@@ -24,7 +24,7 @@ _REPLICA = "import os, sys; open(sys.argv[1], 'a').write(os.getcwd() + chr(10))"
 
 
 @dsl.container_component
-def shell(log: str, number: int, item: int, fails: int, seconds: float, value: OutputPath(int)):  # type: ignore[valid-type]
+def shell(log: str, number: int, item: int, fails: int, seconds: float, value: OutputPath(int)) -> dsl.ContainerSpec:
     return dsl.ContainerSpec(
         image=IMAGE, command=["sh", "-c", _SHELL], args=["sh", log, number, item, fails, seconds, value]
     )
@@ -69,12 +69,14 @@ class _Builder:
         self._draw, self._log = draw, log
         self._components = draw.choice([[shell], [shell, python]])
 
-    def step(self, number: Any, item: Any = 0, fails: int = 0, component: Any = None) -> Any:
+    def step(self, number: Any, item: Any = 0, fails: int = 0, component: Any = None, after: Any = None) -> Any:
         """Add a step and return its output."""
         component = component or self._draw.choice(self._components)
         seconds = self._draw.choice([0.0, 0.0, 0.02, 0.1])
         task = component(log=self._log, number=number, item=item, fails=fails, seconds=seconds)
         task.set_caching_options(False)
+        if after is not None:
+            task.after(after)
         if fails:
             task.set_retry(num_retries=self._draw.randint(1, 2), backoff_duration="0s")
         return task.outputs["value" if component is shell else "Output"]
@@ -120,12 +122,11 @@ class _Builder:
         return dsl.OneOf(first, second)
 
     def job(self, source: Any) -> Any:
-        """Add a custom job after a step."""
+        """Add a custom job and a step after it."""
         container = {"image_uri": "gcr.io/x/y:1", "command": ["python", "-c", _REPLICA], "args": [self._log]}
         pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}
         task = CustomTrainingJobOp(display_name="job", worker_pool_specs=[pool])
-        task.after(source.producer_task if hasattr(source, "producer_task") else [])
-        return source
+        return self.step(source, after=task)
 
 
 def random_pipeline(seed: int) -> Any:

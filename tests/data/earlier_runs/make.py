@@ -1,4 +1,4 @@
-"""Make the runs of this folder: `python tests/data/earlier_runs/make.py FOLDER`, with the localvertex that is installed.
+"""Make the runs of this folder with the installed localvertex: `python tests/data/earlier_runs/make.py FOLDER`.
 
 They were made by commit 3ada6d4, the last one without a journal, and must stay as they are: later versions show, resume
 and clean them. Paths of the machine are replaced by words with `@`.
