@@ -21,9 +21,9 @@ from uuid import uuid4
 
 from kfp import compiler
 
-import localvertex
 from compiled.load import load
 from compiled.spec import Component, Pipeline
+from localvertex import engine
 from localvertex.show.display import Display
 from localvertex.state import record
 from localvertex.state.task import State, Task
@@ -31,6 +31,7 @@ from tests.e2e.random_pipelines import IMAGE, random_pipeline
 
 _FINISHED = ("SUCCEEDED", "SKIPPED")
 _MAX_KILLS = 3
+_POLL_SECONDS = 0.005
 _AT_THE_END = "after the end of the run, before its page"
 
 
@@ -98,7 +99,7 @@ class KilledRun:
             os.dup2(output, 2)
             os.environ["RUN_MARK"] = self._mark
             display = Reports(reports, **({"kill_at": None, "kills_before": False} | kill))
-            options = localvertex.Options(
+            options = engine.Options(
                 work_dir=self._folder / "runs",
                 run_id=None if resumes else run_id,
                 use_cache=False,
@@ -108,10 +109,10 @@ class KilledRun:
                 command_prefixes={IMAGE: ("env",)},
             )
             if resumes:
-                content = localvertex.resume(run_id, options=options, display=display)
+                content = engine.resume(run_id, options=options, display=display)
             else:
                 values = {"log": str(self._folder / f"{run_id}-starts.txt"), "number": self._seed % 1000}
-                content = localvertex.run(self._file, parameters=values, options=options, display=display)
+                content = engine.run(self._file, parameters=values, options=options, display=display)
             code = 0 if content["state"] in ("SUCCEEDED", "FAILED") else 71
         finally:
             os._exit(code)
@@ -132,7 +133,7 @@ class KilledRun:
             self._check_record()
             if pid:
                 break
-            time.sleep(0.002)
+            time.sleep(_POLL_SECONDS)
         if os.WIFSIGNALED(status):
             phase = self._phase(is_resume)
             self._figures[f"kills: {phase}"] += 1
