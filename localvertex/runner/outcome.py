@@ -1,5 +1,6 @@
 """One attempt at one step, from its inputs to its outcome; each attempt runs in its own thread."""
 
+import json
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -127,4 +128,15 @@ def execute(
             logs = [path for path in task.folder.glob("*") if path.suffix == ".log" or path.name == executor_files.LOG]
             context.credentials.secrets.remove_from(logs)
         warn = context.warnings.add
-        return executor_files.read_outputs(task.component, executor_input, lambda text: warn(f"{task.label}: {text}"))
+        values = executor_files.read_outputs(task.component, executor_input, lambda text: warn(f"{task.label}: {text}"))
+        return _without_link(values, attempt)
+
+
+def _without_link(values: Values, attempt: Attempt) -> Values:
+    """Return outputs with the paths that remain in place of those through the link of the attempt."""
+    link, work_dir = (json.dumps(str(each))[1:-1] for each in (attempt.link, attempt.context.work_dir))
+    text = json.dumps([values.parameters, values.artifacts])
+    if link not in text:
+        return values
+    parameters, artifacts = json.loads(text.replace(link, work_dir))
+    return Values(parameters=parameters, artifacts=artifacts)
