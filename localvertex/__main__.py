@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from localvertex.errors import RecordNotWritten
 from userinput import cli
 from userinput.errors import UserError
 
@@ -213,7 +214,7 @@ def _add_work_dir(command: "argparse.ArgumentParser | argparse._ArgumentGroup") 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code."""
     options = _parser().parse_args(arguments)
-    return cli.run(lambda: _command(options))
+    return cli.run(lambda: _command(options), failures=(RecordNotWritten,))
 
 
 def _command(options: argparse.Namespace) -> int:

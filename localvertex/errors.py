@@ -1,4 +1,4 @@
-"""The ways in which a run ends early: its pipeline is refused, a task fails, or the run is stopped."""
+"""The ways in which a run ends early: it is refused, a task fails, it is stopped, or its record cannot be written."""
 
 from userinput.errors import UserError
 
@@ -27,3 +27,7 @@ class TaskFailed(Exception):
 
 class Cancelled(Exception):
     """The run was stopped while this task was running."""
+
+
+class RecordNotWritten(Exception):
+    """The record of a run cannot be written, so that the run had to stop; it can be resumed."""

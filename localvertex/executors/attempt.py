@@ -1,12 +1,14 @@
 """One attempt at one step, as an executor receives it."""
 
 import os
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from compiled.payload import PLACEHOLDER
 from compiled.spec import Component, Container, Importer
 from localvertex.custom_jobs import Status
 from localvertex.errors import TaskFailed
@@ -15,6 +17,9 @@ from localvertex.processes import own_packages
 from localvertex.processes.processes import Process
 from localvertex.values.arguments import expand_arguments, present_inputs
 from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
+
+_PLAIN_PATH = re.compile(r"[\w/.,:@%+=-]*", re.ASCII)
+"""Paths that mean themselves in every shell."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +69,25 @@ class Attempt:
             return resolve_text(template, self.scope)
         except Unresolvable as error:
             raise TaskFailed(str(error), is_retryable=False) from None
+
+    def resolve_word(self, template: str) -> str:
+        """Return a word of a command with its placeholders replaced.
+
+        Paths within a longer text are mostly in the script of a shell. As on Vertex AI they have no character there
+        that a shell would take for something else: an unusual work directory is replaced by a link to it.
+        """
+        text, work_dir = self.resolve(template), str(self.context.work_dir)
+        is_whole = template.count("{{$") == 1 and PLACEHOLDER.fullmatch(template)
+        if is_whole or _PLAIN_PATH.fullmatch(work_dir) or work_dir not in text:
+            return text
+        if not self.link.is_symlink():
+            self.link.symlink_to(self.context.work_dir)
+        return text.replace(work_dir, str(self.link))
+
+    @property
+    def link(self) -> Path:
+        """Return the link to the work directory that `resolve_word` makes if it needs one."""
+        return self.temporary / "work"
 
     def run(self, command: list[str], env: dict[str, str]) -> int:
         """Run a command in the task's folder and return its exit code.

@@ -10,9 +10,17 @@ Exits with the command's code, or 128 + signal as a container does. Standard lib
 import ctypes
 import os
 import select
-import signal
 import sys
 import time
+
+TYPE_CHECKING = False
+"""As in `typing`, which takes longer to import than this whole program."""
+
+if TYPE_CHECKING:
+    import signal
+else:
+    # Importing `signal`, whose names are enumerations, takes as long as the start of the interpreter.
+    import _signal as signal
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36

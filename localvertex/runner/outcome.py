@@ -1,9 +1,12 @@
 """One attempt at one step, from its inputs to its outcome; each attempt runs in its own thread."""
 
+import json
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from compiled.spec import Container, Importer
 from localvertex import executors
@@ -28,7 +31,18 @@ class Outcome:
     is_retryable: bool = False
 
 
-def run_attempt(task: Task, executor: Container | Importer, context: Context) -> Outcome:
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """A new status of the custom job of an attempt."""
+
+    task: Task
+    custom_job: dict[str, Any]
+
+
+Observe = Callable[[Progress], None]
+
+
+def run_attempt(task: Task, executor: Container | Importer, context: Context, observe: Observe) -> Outcome:
     """Run a step, or take its outputs from the cache. Never raises: every failure becomes the outcome."""
     exit_codes: list[int] = []
     try:
@@ -37,7 +51,7 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context) ->
         cached = step_cache.look_up(context.work_dir, key) if key else None
         if cached is not None:
             return Outcome(task=task, state=State.SKIPPED, outputs=cached)
-        outputs = execute(task, executor, context, exit_codes)
+        outputs = execute(task, executor, context, exit_codes, observe)
         if key:
             step_cache.keep(context.work_dir, key, outputs, f"{context.run_id}/{task.label}")
         return Outcome(
@@ -79,7 +93,9 @@ def _cache_key(task: Task, executor: Container | Importer, context: Context) -> 
     return step_cache.key_of(context.pipeline_name, task.component, executor, task.inputs, task.spec.cache_key)
 
 
-def execute(task: Task, executor: Container | Importer, context: Context, exit_codes: list[int]) -> Values:
+def execute(
+    task: Task, executor: Container | Importer, context: Context, exit_codes: list[int], observe: Observe
+) -> Values:
     """Run the step and read its outputs.
 
     Raises:
@@ -104,7 +120,7 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
             log=task.folder / executor_files.LOG,
             context=context,
             report_exit=exit_codes.append,
-            report_custom_job=lambda status: setattr(task, "custom_job", status.as_json()),
+            report_custom_job=lambda status: observe(Progress(task=task, custom_job=status.as_json())),
         )
         try:
             runner.execute(attempt)
@@ -112,4 +128,15 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
             logs = [path for path in task.folder.glob("*") if path.suffix == ".log" or path.name == executor_files.LOG]
             context.credentials.secrets.remove_from(logs)
         warn = context.warnings.add
-        return executor_files.read_outputs(task.component, executor_input, lambda text: warn(f"{task.label}: {text}"))
+        values = executor_files.read_outputs(task.component, executor_input, lambda text: warn(f"{task.label}: {text}"))
+        return _without_link(values, attempt)
+
+
+def _without_link(values: Values, attempt: Attempt) -> Values:
+    """Return outputs with the paths that remain in place of those through the link of the attempt."""
+    link, work_dir = (json.dumps(str(each))[1:-1] for each in (attempt.link, attempt.context.work_dir))
+    text = json.dumps([values.parameters, values.artifacts])
+    if link not in text:
+        return values
+    parameters, artifacts = json.loads(text.replace(link, work_dir))
+    return Values(parameters=parameters, artifacts=artifacts)

@@ -4,7 +4,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +15,7 @@ from localvertex.credentials.isolation import NoCredentials, UserCredentials
 from localvertex.executors.context import Context, Warnings
 from localvertex.processes.processes import Processes
 from localvertex.runner.options import Options
+from localvertex.runner.run_record import RunRecord, written_to
 from localvertex.runner.scheduler import Scheduler
 from localvertex.show import failure, report
 from localvertex.show.display import Display
@@ -43,7 +43,6 @@ class PipelineRun:
         self._file, self._display, self._earlier = file, display, earlier or {}
         self._inputs, self._notes = _inputs_of(file, inputs), _notes_of(file, inputs)
         self._signals: list[int] = []
-        self._is_changed = False
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
         self._processes = Processes(grace_seconds=options.grace_seconds)
         self._credentials = UserCredentials() if options.with_credentials else NoCredentials()
@@ -53,6 +52,7 @@ class PipelineRun:
         self._root = _root_task(file, self._inputs, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
         self._fail_fast = options.fail_fast or file.pipeline.job.fail_fast or bool(self._earlier.get("fail_fast"))
+        finished = FinishedSteps(self._earlier, self.run_dir)
         self._scheduler = Scheduler(
             file.pipeline,
             self._context,
@@ -60,12 +60,14 @@ class PipelineRun:
             max_backoff_seconds=options.max_backoff_seconds,
             fail_fast=self._fail_fast,
             on_change=self._changed,
-            on_settled=self._write_changes,
-            finished=FinishedSteps(self._earlier.get("tasks", []), self.run_dir),
+            on_progress=lambda task: self._record.changed(task),
+            on_settled=lambda: self._record.settled(),
+            finished=finished,
         )
         self._resume_times = [*self._earlier.get("resume_times", []), *([record.now()] if earlier else [])]
-        write = partial(record.write, content=self._content())
-        self._hold = hold or run_folder.create(self.run_dir, file, write)
+        secrets = self._credentials.secrets
+        self._record = RunRecord(self._root, self.run_dir, fields=self._fields, secrets=secrets, finished=finished)
+        self._hold = hold or run_folder.create(self.run_dir, file, self._record.begin)
         self._processes.hold = self._hold.fileno()
 
     def _new_context(self, job: dict[str, str], options: Options) -> Context:
@@ -97,42 +99,45 @@ class PipelineRun:
         self._scheduler.stop(at_once=at_once)
 
     def execute(self) -> dict[str, Any]:
-        """Run to the end, write run.json and run.html, and return the record."""
+        """Run to the end, write run.json and run.html, and return the record.
+
+        Raises:
+            RecordNotWritten: The disk is full, for example; the run was stopped and can be resumed.
+        """
         if self._context.allow_cloud_launchers:
             self._context.warnings.add(cloud_launchers.announcement(self._file.pipeline, self._context.project))
         for text in self._notes:
             self._context.warnings.add(text)
         self._display.started(self.run_dir, self._root)
         try:
+            if self._earlier:
+                with written_to(self.run_dir):
+                    self._record.begin(self.run_dir)
             with self._stopped_by_signals():
                 self._scheduler.run(self._root)
         finally:
             self._processes.stop()
             self._context.fork_servers.close()
             self._credentials.close()
-            content = self._content()
-            record.write(self.run_dir, content, is_final=True)
-            self._hold.close()
-            self._display.ended(content)
-        report.write(self.run_dir, content, self._file.pipeline)
-        # The page also contains pages that steps wrote.
-        self._credentials.secrets.remove_from([self.run_dir / report.FILE])
+            content = self._record.content()
+            try:
+                self._record.end(content)
+            finally:
+                self._hold.close()
+                self._display.ended(content)
+        with written_to(self.run_dir):
+            report.write(self.run_dir, content, self._file.pipeline)
+            # The page also contains pages that steps wrote.
+            self._credentials.secrets.remove_from([self.run_dir / report.FILE])
         return content
 
     def _changed(self, task: Task) -> None:
-        self._is_changed = True
+        # What was shown must not be lost, however this process ends.
+        self._record.changed(task)
         self._display.changed(task)
 
-    def _write_changes(self) -> None:
-        if self._is_changed:
-            self._is_changed = False
-            record.write(self.run_dir, self._content())
-
-    def _content(self) -> dict[str, Any]:
-        content: dict[str, Any] = self._credentials.secrets.removed(self._whole_content())
-        return content
-
-    def _whole_content(self) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
+        """Return the fields of the record that are not about single tasks."""
         return {
             "format": record.FORMAT,
             "run_id": self.run_id,
@@ -154,7 +159,7 @@ class PipelineRun:
             "warnings": list(self._context.warnings.texts),
             "unused_faults": self._context.fault_ledger.unused,
             **failure.of_run(self._root),
-            **record.summary(self._root, self.run_dir),
+            **record.of_root(self._root),
         }
 
     @contextmanager

@@ -9,7 +9,8 @@ from queue import Empty, SimpleQueue
 from compiled.spec import Container, Importer, Pipeline
 from localvertex.executors.context import Context
 from localvertex.processes import logs
-from localvertex.runner.outcome import Outcome, run_attempt
+from localvertex.runner.agenda import Agenda
+from localvertex.runner.outcome import Outcome, Progress, run_attempt
 from localvertex.runner.task_inputs import InputError, complete_inputs, explanations, resolve_inputs
 from localvertex.runner.task_tree import collect_dag, collect_loop, iterations, tasks_of
 from localvertex.state import executor_files
@@ -38,7 +39,8 @@ class Scheduler:
         max_backoff_seconds: float,
         fail_fast: bool,
         on_change: Callable[[Task], None],
-        on_settled: Callable[[], None],
+        on_progress: Callable[[Task], None],
+        on_settled: Callable[[], float | None],
         finished: FinishedSteps,
     ) -> None:
         self._pipeline = pipeline
@@ -46,10 +48,12 @@ class Scheduler:
         self._max_parallel = max_parallel
         self._max_backoff_seconds = max_backoff_seconds
         self._fail_fast, self._first_failed = fail_fast, ""
-        self._on_change, self._on_settled = on_change, on_settled
+        self._on_change, self._on_progress, self._on_settled = on_change, on_progress, on_settled
+        """`on_settled` returns after how many seconds it wants to be called again, at the latest."""
+        self._agenda = Agenda()
         self._finished = finished
         # SimpleQueue: `put` may be called from a signal handler.
-        self._events: SimpleQueue[Outcome | Stop] = SimpleQueue()
+        self._events: SimpleQueue[Outcome | Progress | Stop] = SimpleQueue()
         self._num_running = 0
         self._starting: list[Task] = []
         self._is_stopping = False
@@ -66,26 +70,36 @@ class Scheduler:
         """
         self.open(root)
         while True:
-            self.settle_children(root)
+            self.settle()
             # The record shows what has ended before anything that depends on it starts.
-            self._on_settled()
+            record_seconds = self._on_settled()
             self.launch()
             if root.state.is_final:
                 return
-            wait_seconds = self.seconds_to_next_retry(root)
-            if wait_seconds is None and self._num_running == 0:
+            retry_seconds = None if self._is_stopping else self._agenda.seconds_to_next_retry()
+            if retry_seconds is None and self._num_running == 0:
                 raise RuntimeError("no task can continue; the check before the run should have refused this pipeline")
-            for event in self.events(wait_seconds):
-                if isinstance(event, Stop):
-                    self._is_stopping = True
-                    self._context.processes.stop(at_once=event.at_once)
-                else:
-                    self._num_running -= 1
-                    self.accept(event)
+            waits = [seconds for seconds in (record_seconds, retry_seconds) if seconds is not None]
+            for event in self.events(min(waits, default=None)):
+                self.handle(event, root)
 
-    def events(self, wait_seconds: float | None) -> list[Outcome | Stop]:
+    def handle(self, event: Outcome | Progress | Stop, root: Task) -> None:
+        """Handle an event."""
+        if isinstance(event, Progress):
+            event.task.custom_job = event.custom_job
+            self._on_progress(event.task)
+        elif isinstance(event, Outcome):
+            self._num_running -= 1
+            self.accept(event)
+        else:
+            self._is_stopping = True
+            self._context.processes.stop(at_once=event.at_once)
+            for task in root.walk():
+                self._agenda.consider(task)
+
+    def events(self, wait_seconds: float | None) -> list[Outcome | Progress | Stop]:
         """Return all pending events; wait for the first one, `wait_seconds` at most."""
-        found: list[Outcome | Stop] = []
+        found: list[Outcome | Progress | Stop] = []
         try:
             found.append(self._events.get(timeout=wait_seconds))
             while True:
@@ -93,28 +107,23 @@ class Scheduler:
         except Empty:
             return found
 
-    def seconds_to_next_retry(self, root: Task) -> float | None:
-        """Return the seconds until the next retry is due, None when no retry is pending."""
-        due = [task.retry_at for task in root.walk() if task.retry_at is not None]
-        return max(0.0, min(due) - time.monotonic()) if due and not self._is_stopping else None
+    def settle(self) -> None:
+        """Advance all tasks as far as possible without waiting."""
+        while True:
+            if task := self._agenda.next_closable():
+                self.close(task)
+            elif task := self._agenda.next_candidate():
+                self.settle_pending(task)
+            elif self._num_running < self._max_parallel and (task := self._agenda.next_ready()):
+                self.settle_pending(task, has_slot=True)
+            else:
+                return
 
-    def settle_children(self, parent: Task) -> None:
-        """Advance the tasks of an open dag or loop as far as possible, and close it when all are final."""
-        for child in parent.children.values():
-            if child.state is State.PENDING and _has_room(parent):
-                self.settle_pending(child, parent)
-            if child.state is State.RUNNING and not child.is_step:
-                self.settle_children(child)
-        if all(child.state.is_final for child in parent.children.values()):
-            self.close(parent)
-
-    def settle_pending(self, task: Task, parent: Task) -> None:
-        """Start a task, or finish it when it will not run."""
-        siblings, upstream = parent.children, task.upstream
+    def settle_pending(self, task: Task, *, has_slot: bool = False) -> None:
+        """Start a task, or finish it when it will not run; steps start only with one of the slots."""
+        siblings, upstream = task.parent.children if task.parent else {}, task.upstream
         if self._is_stopping:
             return self.finish(task, State.CANCELLED, note="the run was stopped")
-        if not all(each.state.is_final for each in upstream) or self.waits_for_retry(task):
-            return None
         if self._first_failed and task.attempts == 0 and not task.runs_after_failure:
             return self.finish(
                 task, State.NOT_TRIGGERED, note=f"not started after {self._first_failed} failed (fail fast)"
@@ -123,17 +132,18 @@ class Scheduler:
         if blocked and not task.spec.runs_after_failure:
             reasons = ", ".join(f"{each.name} is {each.state}" for each in blocked)
             return self.finish(task, State.NOT_TRIGGERED, note=reasons)
-        if task.is_step and self._num_running >= self._max_parallel:
+        if task.is_step and not has_slot:
+            return self._agenda.wait_for_slot(task)
+        if task.iteration is not None and not self._agenda.takes_room(task):
             return None
         if task.attempts == 0 and not self.take_inputs(task, siblings):
             return None
         if not task.is_step:
             return self.open(task)
-        return self._on_change(task) if self._finished.restore(task, upstream) else self.start(task)
-
-    def waits_for_retry(self, task: Task) -> bool:
-        """Return whether the next attempt is not due yet."""
-        return task.retry_at is not None and time.monotonic() < task.retry_at
+        if not self._finished.restore(task, upstream):
+            return self.start(task)
+        self._agenda.finished(task)
+        return self._on_change(task)
 
     def take_inputs(self, task: Task, siblings: dict[str, Task]) -> bool:
         """Resolve inputs and condition; return false when that finished the task."""
@@ -171,6 +181,7 @@ class Scheduler:
                 return self.finish(task, State.FAILED, error=str(error))
         elif task.component.dag is not None:
             task.children = tasks_of(task, task.component.dag, self._pipeline)
+        self._agenda.opened(task)
         return self._on_change(task)
 
     def start(self, task: Task) -> None:
@@ -180,11 +191,11 @@ class Scheduler:
         task.started_at = task.started_at or time.time()
         try:
             task.folder.mkdir(parents=True, exist_ok=True)
+            task.log = task.folder / executor_files.LOG
+            if task.attempts > 1:
+                logs.add(task.log, f"--- attempt {task.attempts} of {task.spec.retry.max_retries + 1} ---")
         except OSError as error:
-            return self.finish(task, State.FAILED, error=f"cannot create its folder: {error.strerror}")
-        task.log = task.folder / executor_files.LOG
-        if task.attempts > 1:
-            logs.add(task.log, f"--- attempt {task.attempts} of {task.spec.retry.max_retries + 1} ---")
+            return self.finish(task, State.FAILED, error=f"cannot write to its folder: {error.strerror}")
         self._num_running += 1
         self._starting.append(task)
         return self._on_change(task)
@@ -199,7 +210,7 @@ class Scheduler:
 
     def run_attempt(self, task: Task, executor: Container | Importer) -> None:
         """Run one attempt at a step; called in its own thread."""
-        self._events.put(run_attempt(task, executor, self._context))
+        self._events.put(run_attempt(task, executor, self._context, self._events.put))
 
     def accept(self, outcome: Outcome) -> None:
         """Process the outcome of an attempt: the task's final state, or its next attempt."""
@@ -212,6 +223,7 @@ class Scheduler:
         delay = policy.delay_seconds(task.attempts, longest_seconds=self._max_backoff_seconds)
         task.state, task.error, task.retry_at = State.PENDING, outcome.error, time.monotonic() + delay
         task.note = f"attempt {task.attempts} of {policy.max_retries + 1} failed, retry in {delay:g} s"
+        self._agenda.wait_for_retry(task)
         return self._on_change(task)
 
     def close(self, task: Task) -> None:
@@ -227,13 +239,9 @@ class Scheduler:
 
     def finish(self, task: Task, state: State, *, error: str = "", note: str = "") -> None:
         """Move a task to a final state and report the change."""
-        if state is State.FAILED and self._fail_fast:
-            self._first_failed = self._first_failed or task.label
+        if state is State.FAILED and self._fail_fast and not self._first_failed:
+            self._first_failed = task.label
+            self._agenda.reconsider_all()
         task.finish(state, error=error, note=note)
+        self._agenda.finished(task)
         self._on_change(task)
-
-
-def _has_room(parent: Task) -> bool:
-    """Return whether another child may start: a loop may limit its parallel iterations."""
-    limit = parent.spec.iterator.max_parallel if parent.is_loop and parent.spec.iterator else 0
-    return not limit or sum(each.state is State.RUNNING for each in parent.children.values()) < limit

@@ -51,10 +51,26 @@ def iterations(loop: Task, scope: Scope) -> dict[str, Task]:
             folder=loop.folder / str(index),
             parent=loop,
             iteration=index,
-            inputs=complete_inputs(values, loop.component, scope, {}),
+            inputs=values,
         )
-        for index, values in enumerate(_loop_items(loop, scope))
+        for index, values in enumerate(_complete_items(loop, scope))
     }
+
+
+def _complete_items(loop: Task, scope: Scope) -> list[Values]:
+    """Return the complete inputs of each iteration; what all iterations share is completed only once."""
+    items = _loop_items(loop, scope)
+    if not items or loop.spec.iterator is None:
+        return []
+    name = loop.spec.iterator.item_input
+    shared = complete_inputs(loop.inputs, loop.component, scope, {}).parameters
+    complete = []
+    for each in items:
+        given = {key: value for key, value in each.parameters.items() if key == name}
+        own = complete_inputs(Values(parameters=given), loop.component, scope, {}).parameters
+        parameters = shared | {key: value for key, value in own.items() if key == name}
+        complete.append(Values(parameters=parameters, artifacts=each.artifacts))
+    return complete
 
 
 def _loop_items(loop: Task, scope: Scope) -> list[Values]:

@@ -30,7 +30,9 @@ def pipeline_job(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
     job |= {
         key: content[field] for key, field in (("startTime", "start_time"), ("endTime", "end_time")) if content[field]
     }
-    job |= {"updateTime": content["end_time"] or record.timestamp((run_dir / record.FILE).stat().st_mtime)}
+    # Runs of an earlier version do not have the field update_time.
+    changed = content.get("update_time") or record.timestamp((run_dir / record.FILE).stat().st_mtime)
+    job |= {"updateTime": content["end_time"] or changed}
     if state == State.FAILED:
         job |= {"error": rpc_error(Status.FAILED_PRECONDITION, text or "the run failed")}
     parent = job["name"].rpartition("/pipelineJobs/")[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex import engine
-from localvertex.errors import Refused
+from localvertex.errors import RecordNotWritten, Refused
 from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.serve.api import messages
 from localvertex.serve.api.call import Call, Location
@@ -17,7 +17,7 @@ from localvertex.serve.api.listing import page
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
 from localvertex.serve.pipeline_job_view import FILTER_FIELDS, pipeline_job, pipeline_name, searchable
-from localvertex.state import record, removal, run_folder
+from localvertex.state import journal, record, removal, run_folder
 from localvertex.state.runs import find_all
 from userinput.errors import UserError
 
@@ -110,6 +110,8 @@ class PipelineJobs:
             content = run.execute()
             reason = f", {content['error']}" if content["error"] else ""
             self._log(f"pipelineJobs/{job_id}: {content['state']}{reason}")
+        except RecordNotWritten as error:
+            self._log(f"pipelineJobs/{job_id}: {error}")
         except Exception as error:  # the server keeps running, and run.json shows that the run no longer does
             self._log(f"pipelineJobs/{job_id}: internal error in localvertex: {type(error).__name__}: {error}")
         finally:
@@ -221,4 +223,5 @@ def _remove_run(run_dir: Path) -> None:
     removed = removal.plan(run_dir.parent, [each for each in every if each.run_dir == run_dir], every).removed
     for each in removed:
         removal.remove(each)
-    (run_dir / record.FILE).unlink(missing_ok=True)
+    for path in (run_dir / record.FILE, *run_dir.glob(journal.PATTERN)):
+        path.unlink(missing_ok=True)

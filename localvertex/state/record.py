@@ -1,4 +1,7 @@
-"""`run.json`: the record of a run, replaced as a whole at every change (format in docs/localvertex.md)."""
+"""The record of a run: `run.json`, a snapshot that is replaced as a whole, with the changes of the journal since then.
+
+The format is in docs/localvertex.md, that of the journal in docs/journal.md.
+"""
 
 import fcntl
 import json
@@ -7,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from localvertex.state import journal
 from localvertex.state.task import State, Task, Values
 from userinput import files
 
@@ -16,6 +20,9 @@ PRIVATE = ".localvertex"
 """Folder of the work directory for caches and environments."""
 
 FORMAT = 1
+
+UNRESTORED = "unrestored"
+"""The field with the finished steps that a resumed run has not reached again."""
 
 _FIELDS: dict[str, type | tuple[type, ...]] = {
     "run_id": str,
@@ -48,7 +55,7 @@ def seconds_of(text: str | None) -> float | None:
     return datetime.fromisoformat(text).timestamp() if text else None
 
 
-def _of_task(task: Task, run_dir: Path) -> dict[str, Any]:
+def of_task(task: Task, run_dir: Path) -> dict[str, Any]:
     """Return the entry of one task; `log` is relative to the run's folder."""
     if task.final_entry is not None:
         return task.final_entry
@@ -67,11 +74,12 @@ def _of_task(task: Task, run_dir: Path) -> dict[str, Any]:
         "exit_code": task.exit_code,
         "cache_hit": task.state is State.SKIPPED,
         "restored": task.is_restored,
+        "num_resumes": task.num_resumes if task.is_step else None,
         "log": str(task.log.relative_to(run_dir)) if task.log is not None and task.log.exists() else None,
         "custom_job": task.custom_job,
         "error": task.error or None,
         "note": task.note or None,
-        "inputs": of_values(task.inputs),
+        "inputs": of_values(_inputs(task)),
         "outputs": of_values(task.outputs),
     }
     if task.state.is_final:
@@ -79,24 +87,33 @@ def _of_task(task: Task, run_dir: Path) -> dict[str, Any]:
     return entry
 
 
+def _inputs(task: Task) -> Values:
+    """Return the inputs of a task, of an iteration without the list of all items, which would be in each of them."""
+    iterator = task.spec.iterator if task.iteration is not None else None
+    items = iterator.input_parameter if iterator else None
+    parameters = {name: value for name, value in task.inputs.parameters.items() if name != items}
+    return Values(parameters=parameters, artifacts=task.inputs.artifacts)
+
+
 def of_values(values: Values) -> dict[str, Any]:
     """Return parameters and artifacts, artifacts with type, URI and metadata."""
     return {"parameters": values.parameters, "artifacts": values.artifacts}
 
 
-def summary(root: Task, run_dir: Path) -> dict[str, Any]:
-    """Return the part of the record that changes: state, times, tasks, results."""
-    tasks = [_of_task(task, run_dir) for task in root.walk()[1:]]
+def of_root(root: Task) -> dict[str, Any]:
+    """Return the fields of the run itself that change: state, times, outputs."""
     return {
         "state": str(root.state),
         "start_time": timestamp(root.started_at),
         "end_time": timestamp(root.ended_at),
         "seconds": round(root.seconds, 3),
         "outputs": of_values(root.outputs),
-        "metrics": metrics(tasks),
-        "models": models(tasks),
-        "tasks": tasks,
     }
+
+
+def of_tasks(tasks: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the entries of all tasks, and the results in them."""
+    return {"metrics": metrics(tasks), "models": models(tasks), "tasks": tasks}
 
 
 def _artifacts_of_type(tasks: list[dict[str, Any]], *titles: str) -> list[tuple[str, str, dict[str, Any]]]:
@@ -135,9 +152,18 @@ def models(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def write(run_dir: Path, content: dict[str, Any], *, is_final: bool = False) -> None:
-    """Replace run.json by one rename; indent it only at the end: the plain form is written twenty times as fast."""
-    files.write_text(run_dir / FILE, json.dumps(content, indent=1 if is_final else None, default=str))
+def write(run_dir: Path, content: dict[str, Any], *, position: journal.Position | None = None) -> None:
+    """Replace run.json by one rename.
+
+    Args:
+        run_dir: The folder of the run.
+        content: The record.
+        position: The end of what it contains of the journal; None: it is complete, and there is no journal any more.
+    """
+    # Indented only at the end: the plain form is written twenty times as fast.
+    indent = None if position else 1
+    named = content | ({"journal": position.as_json()} if position else {})
+    files.write_text(run_dir / FILE, json.dumps(named, indent=indent, default=str))
 
 
 def read(run_dir: Path) -> dict[str, Any]:
@@ -147,7 +173,37 @@ def read(run_dir: Path) -> dict[str, Any]:
         OSError: There is no readable record.
         ValueError: The record is damaged.
     """
-    content = json.loads((run_dir / FILE).read_text())
+    content = _present(run_dir)
+    if not State(content["state"]).is_final and not is_running(run_dir):
+        # It may have ended after it was read.
+        content = _present(run_dir)
+    if not State(content["state"]).is_final and not is_running(run_dir):
+        content |= {"state": str(State.FAILED), "error": content.get("error") or "the process that ran it was killed"}
+    return content
+
+
+def _present(run_dir: Path) -> dict[str, Any]:
+    """Return the snapshot with the changes since then."""
+    text = ""
+    while True:
+        last, text = text, (run_dir / FILE).read_text()
+        content = _checked(json.loads(text))
+        value = content.pop("journal", None)
+        if value is None:
+            return content
+        position = journal.Position.of_snapshot(value)
+        try:
+            changes = journal.read(run_dir, position)
+        except FileNotFoundError:
+            # When the run ends or is resumed, a new snapshot replaces this journal.
+            if text == last:
+                raise ValueError(f"{position.file} is missing") from None
+            continue
+        return _checked(_replayed(content, changes)) if changes else content
+
+
+def _checked(content: Any) -> dict[str, Any]:
+    """Return a record, or raise ValueError when it is not one."""
     if not isinstance(content, dict):
         raise ValueError(f"expected an object, found {type(content).__name__}")
     for name, kind in _FIELDS.items():
@@ -155,9 +211,37 @@ def read(run_dir: Path) -> dict[str, Any]:
             raise ValueError(f"the field {name!r} is missing or of the wrong type")
     if content["state"] not in set(State):
         raise ValueError(f"unknown state {content['state']!r}")
-    if content["state"] in (State.RUNNING, State.PENDING) and not is_running(run_dir):
-        content |= {"state": str(State.FAILED), "error": content.get("error") or "the process that ran it was killed"}
     return content
+
+
+def _replayed(content: dict[str, Any], changes: list[journal.Change]) -> dict[str, Any]:
+    """Return a snapshot with these changes applied, in their order."""
+    entries = {entry["path"]: entry for entry in content["tasks"]}
+    waiting = {entry["path"]: entry for entry in content.get(UNRESTORED, [])}
+    for change in changes:
+        content |= change.get("run", {})
+        if entry := change.get("task"):
+            entries[entry["path"]] = entry
+            if entry["start_time"]:
+                waiting.pop(entry["path"], None)
+    now = content["update_time"] = changes[-1]["time"]
+    tasks = _in_order(entries)
+    for each in [content, *tasks]:
+        if not State(each["state"]).is_final and each["start_time"]:
+            each["seconds"] = round((seconds_of(now) or 0.0) - (seconds_of(each["start_time"]) or 0.0), 3)
+    return content | of_tasks(tasks) | {UNRESTORED: [*waiting.values()]}
+
+
+def _in_order(entries: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the entries of all tasks, parents before children, siblings in the order in which they were added."""
+    children: dict[str, list[dict[str, Any]]] = {}
+    for path, entry in entries.items():
+        children.setdefault(path.rpartition("/")[0], []).append(entry)
+    found, left = [], children.get("", [])[::-1]
+    while left:
+        found.append(left.pop())
+        left += children.get(found[-1]["path"], [])[::-1]
+    return found
 
 
 def is_running(run_dir: Path) -> bool:

@@ -66,6 +66,8 @@ class Task:
     inputs: Values = field(default_factory=Values)
     outputs: Values = field(default_factory=Values)
     children: dict[str, "Task"] = field(default_factory=dict)
+    position: tuple[int, ...] = ()
+    """Indexes among the children of each level: its place in the tree, parents first."""
     attempts: int = 0
     retry_at: float | None = None
     """Monotonic time of the next attempt while one is pending."""
@@ -78,6 +80,8 @@ class Task:
     """`{{$.pipeline_task_uuid}}`."""
     is_restored: bool = False
     """Whether it had finished before the run was resumed."""
+    num_resumes: int = 0
+    """How often the run had been resumed when this step ran."""
     custom_job: dict[str, Any] | None = None
     """Status of the step's custom job; the step's own thread replaces it as a whole."""
     final_entry: dict[str, Any] | None = None

@@ -15,6 +15,7 @@ from kfp import dsl
 from kfp.dsl import Dataset, Input, Output, PipelineTaskFinalStatus
 
 import localvertex
+from localvertex.state.record import read as read_record
 from tests.support.runs import STEP, Command, Compile, Execute, FindTask
 
 
@@ -221,7 +222,7 @@ def test_fifty_runs_killed_at_random_times_leave_no_processes_and_are_finished(
         time.sleep(moments.uniform(0, 0.8))
         runner.kill()
         runner.communicate()
-        before = json.loads(record_file.read_text())
+        before = read_record(record_file.parent)
         done = {
             each["path"]: each for each in before["tasks"] if each["kind"] == "step" and each["state"] == "SUCCEEDED"
         }
