@@ -3,7 +3,7 @@
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +44,7 @@ def run(
     report: Callable[[str], None] = lambda _: None,
     cancel: threading.Event | None = None,
     options: Options | None = None,
+    gpus: Sequence[str] | None = None,
 ) -> Outcome:
     """Run a job to its end.
 
@@ -57,6 +58,7 @@ def run(
         report: Called with each fault and restart, as a line of text.
         cancel: Cancels the job once another thread sets it.
         options: Restart rule and faults.
+        gpus: The GPUs of this machine for the job; None: all that are visible.
 
     Raises:
         TaskFailed: The job could not be started.
@@ -72,7 +74,7 @@ def run(
         if credentials is None:
             credentials = NoCredentials()
             servers.callback(credentials.close)
-        replicas = _replicas_of(job, workspace, processes, credentials, servers, warn)
+        replicas = _replicas_of(job, workspace, processes, credentials, servers, warn, gpus)
         outcome = JobRun(
             job,
             replicas,
@@ -96,10 +98,11 @@ def _replicas_of(
     credentials: Credentials,
     servers: ExitStack,
     warn: Callable[[str], None],
+    visible: Sequence[str] | None,
 ) -> list[ReplicaProcess]:
     """Build the replicas that run here, without starting them; their metadata servers close with `servers`."""
     job_id = uuid4().hex
-    gpus = gpu_environments(job, warn)
+    gpus = gpu_environments(job, warn, visible)
     replicas = []
     # Released before the first process starts, so that it can bind its port.
     with held_addresses(job) as addresses:

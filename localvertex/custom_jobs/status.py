@@ -1,6 +1,6 @@
 """A custom job as its caller sees it: where and how it runs, its progress, how it ended."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,10 @@ class ReplicaStatus:
     """The last step in its events; 0 when it writes none."""
     num_steps: int = 0
     """Steps of the whole run."""
+
+    def renamed(self, name: str) -> "ReplicaStatus":
+        """Return the same status under another name."""
+        return replace(self, name=name)
 
 
 @dataclass(frozen=True, kw_only=True)

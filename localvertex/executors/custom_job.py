@@ -2,14 +2,20 @@
 
 import json
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, ClassVar
 
 from compiled.spec import Container, Importer
 from localvertex import custom_jobs
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.launcher import launcher_options, launcher_payload, missing_options, target, without_empty
+from localvertex.executors.launcher import (
+    launcher_options,
+    launcher_payload,
+    missing_options,
+    target,
+    without_empty,
+    write_resource,
+)
 from localvertex.processes import logs
 
 _MODULE = "google_cloud_pipeline_components.container.v1.custom_job.launcher"
@@ -42,7 +48,7 @@ class CustomJobExecutor:
         payload = launcher_payload(options["payload"], attempt)
         if _PREVIEW_MODULE in attempt.container.command:
             payload = _with_numbers(payload)
-        payload = _as_launched(payload)
+        payload = as_launched(payload)
         project, location = target(options, attempt)
         custom_job = custom_jobs.read(
             payload,
@@ -52,7 +58,7 @@ class CustomJobExecutor:
             command_prefixes=attempt.context.command_prefixes,
         )
         name = f"projects/{project}/locations/{location}/customJobs/{attempt.scope.task['pipeline_task_uuid']}"
-        self.write_resources(attempt, options, name, location)
+        write_resource(attempt, options, "CustomJob", name, location)
         logs.add(attempt.log, f"custom job {custom_job.display_name!r} as {name}")
         outcome = run(custom_job, attempt, project)
         if outcome.state is custom_jobs.JobState.CANCELLED:
@@ -60,16 +66,6 @@ class CustomJobExecutor:
         if outcome.state is custom_jobs.JobState.FAILED:
             raise TaskFailed(outcome.error, exit_code=outcome.exit_code, is_retryable=not outcome.is_permanent)
         attempt.report_exit(0)
-
-    @staticmethod
-    def write_resources(attempt: Attempt, options: dict[str, str], name: str, location: str) -> None:
-        """Write the GcpResources message as JSON to the path that the launcher would use."""
-        resource: dict[str, Any] = {
-            "resourceType": "CustomJob",
-            "resourceUri": f"https://{location}-aiplatform.googleapis.com/v1/{name}",
-        }
-        path = Path(attempt.resolve(options["gcp_resources"]))
-        path.write_text(json.dumps({"resources": [resource]}, indent=2))
 
 
 def run(job: custom_jobs.CustomJob, attempt: Attempt, project: str) -> custom_jobs.Outcome:
@@ -106,7 +102,7 @@ def _with_numbers(payload: dict[str, Any]) -> dict[str, Any]:
     return payload | {"job_spec": spec | {"worker_pool_specs": [pool, *pools[1:]]}}
 
 
-def _as_launched(payload: dict[str, Any]) -> dict[str, Any]:
+def as_launched(payload: dict[str, Any]) -> dict[str, Any]:
     """Return the payload as Google's launcher sends it (custom_job/remote_runner.py of GCPC 2.22).
 
     Raises:

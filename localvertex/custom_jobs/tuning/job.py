@@ -1,0 +1,116 @@
+"""A hyperparameter tuning job: its study, its number of trials, and the custom job that each trial runs."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from localvertex.custom_jobs.job import CustomJob, TrialVariables, read
+from localvertex.custom_jobs.tuning.message import Message
+from localvertex.custom_jobs.tuning.study import Study, read_study
+from localvertex.custom_jobs.tuning.suggestions import Point, argument
+from localvertex.errors import TaskFailed
+from userinput.errors import UserError
+
+METRIC_FILE = "output.metrics"
+"""In the folder of a trial; the name is that of cloudml-hypertune's default path."""
+
+_FIELDS = (
+    "display_name",
+    "study_spec",
+    "max_trial_count",
+    "parallel_trial_count",
+    "max_failed_trial_count",
+    "trial_job_spec",
+    "encryption_spec",
+    "labels",
+)
+
+_EXIT_USER_ERROR = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningJob:
+    """A HyperparameterTuningJob message that has been checked."""
+
+    display_name: str
+    study: Study
+    max_trials: int
+    parallel_trials: int
+    max_failed_trials: int
+    """0: the job decides, see `TuningRun`."""
+    custom_job: CustomJob
+    """What each trial runs, without its parameters."""
+    digest: str
+    """Of all that decides what trial 1, trial 2 and so on compute."""
+
+    def trial_job(self, trial_id: str, point: Point, folder: Path) -> CustomJob:
+        """Return the custom job of a trial, as the service builds it.
+
+        Each container gets the parameters as arguments, and the output goes to `<base output directory>/<trial id>`
+        (CustomJobSpec.base_output_directory in the API reference).
+        """
+        words = tuple(f"--{name}={argument(value)}" for name, value in point.items())
+        base = self.custom_job.base_output_directory
+        base = f"{base.rstrip('/')}/{trial_id}" if base else ""
+        spec = deepcopy(self.custom_job.spec)
+        for pool in spec.get("worker_pool_specs", []):
+            for name in {"container_spec", "python_package_spec"} & set(pool):
+                pool[name]["args"] = [*pool[name].get("args", ()), *words]
+        if base:
+            spec["base_output_directory"] = {"output_uri_prefix": base}
+        pools = tuple(replace(pool, command=(*pool.command, *words)) for pool in self.custom_job.pools)
+        trial = TrialVariables(id=trial_id, metric_file=folder / METRIC_FILE)
+        return replace(self.custom_job, pools=pools, base_output_directory=base, spec=spec, trial=trial)
+
+
+def read_tuning_job(
+    message: dict[str, Any],
+    *,
+    region: str,
+    warn: Callable[[str], None],
+    command_prefixes: Mapping[str, tuple[str, ...]] | None = None,
+) -> TuningJob:
+    """Check a HyperparameterTuningJob message as Google's launcher sends it, and build the job.
+
+    Args:
+        message: Fields in snake_case.
+        region: The region in which it would run.
+        warn: Called with each difference from the service.
+        command_prefixes: Command prefix to use instead of a container image, by image URI.
+
+    Raises:
+        TaskFailed: The service would refuse the message, or part of it does not run here.
+    """
+    try:
+        fields = Message(message, "HyperparameterTuningJob", _FIELDS)
+        counts = [fields.whole(name) for name in ("max_trial_count", "parallel_trial_count", "max_failed_trial_count")]
+        for name, count in zip(("max_trial_count", "parallel_trial_count"), counts, strict=False):
+            if count < 1:
+                raise UserError(f"{name}: expected at least 1, found {count}")
+        if counts[2] < 0:
+            raise UserError(f"max_failed_trial_count: expected 0 or more, found {counts[2]}")
+        study = read_study(fields.value("study_spec", {}))
+    except UserError as error:
+        text = f"Vertex AI would refuse this tuning job: {error}"
+        raise TaskFailed(text, exit_code=_EXIT_USER_ERROR, is_retryable=False) from None
+    custom_job = read(
+        {"display_name": message.get("display_name", ""), "job_spec": message.get("trial_job_spec", {})},
+        region=region,
+        warn=warn,
+        through_launcher=True,
+        command_prefixes=command_prefixes,
+    )
+    content = {name: message.get(name) for name in ("study_spec", "trial_job_spec")}
+    return TuningJob(
+        display_name=str(message.get("display_name", "")),
+        study=study,
+        max_trials=counts[0],
+        parallel_trials=counts[1],
+        max_failed_trials=counts[2],
+        custom_job=custom_job,
+        digest=hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest(),
+    )
