@@ -6,7 +6,7 @@ One loop in the caller's thread makes all decisions; a thread per trial only run
 import json
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -26,7 +26,7 @@ from userinput import files
 FILE = "hyperparameter_tuning_job.json"
 """In the job's folder: its state and its trials, as the API names them."""
 
-TRIALS = "trials"
+_TRIALS = "trials"
 """The folder with one folder per trial."""
 
 _POLL_SECONDS = 0.1
@@ -45,7 +45,7 @@ class _Running:
     metrics: MetricFile
     gpus: list[str] | None
     thread: threading.Thread | None = None
-    status: Status = Status()
+    status: Status = field(default_factory=Status)
     outcome: Outcome | TaskFailed | None = None
 
 
@@ -112,9 +112,9 @@ class TuningRun:
 
     def _forget_other_job(self) -> None:
         """Remove the trials of an earlier attempt, unless they belong to the same job."""
-        path = self._folder / TRIALS / "digest"
+        path = self._folder / _TRIALS / "digest"
         if not path.is_file() or path.read_text() != self._job.digest:
-            executor_files.remove(self._folder / TRIALS)
+            executor_files.remove(self._folder / _TRIALS)
             path.parent.mkdir(parents=True)
             files.write_text(path, self._job.digest)
 
@@ -134,7 +134,7 @@ class TuningRun:
     def _waiting(self) -> Iterator[_Running]:
         """Yield the trials that have to run; those that an earlier attempt has finished are only noted."""
         for number, point in enumerate(islice(suggestions(self._job.study), self._job.max_trials), start=1):
-            folder = self._folder / TRIALS / str(number)
+            folder = self._folder / _TRIALS / str(number)
             name = self._name.replace("/hyperparameterTuningJobs/", "/customJobs/")
             trial = Trial(id=str(number), point=point, custom_job=f"{name}{number:04d}")
             self._trials.append(trial)

@@ -48,7 +48,7 @@ def _every_value(parameter: Parameter) -> Sequence[Value]:
 
 
 def _random_point(parameters: Sequence[Parameter], number: int) -> Point:
-    chosen = random.Random(f"{SEED}/{number}")
+    chosen = random.Random(f"{SEED}/{number}")  # noqa: S311
     point: Point = {}
     waiting = list(parameters)
     while waiting:

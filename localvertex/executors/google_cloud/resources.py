@@ -1,9 +1,9 @@
 """The `gcp_resources` that steps pass on: JSON in a string, which names what a launcher has created."""
 
+from localvertex.errors import TaskFailed
 from userinput.errors import UserError
 from userinput.reading import parse_json
 from userinput.spelling import quoted
-from localvertex.errors import TaskFailed
 
 
 def single_resource(text: str) -> dict[str, str]:
