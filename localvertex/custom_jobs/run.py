@@ -87,7 +87,7 @@ def run(
             report=report,
             cancel=cancel or threading.Event(),
         ).execute()
-        credentials.secrets.remove_from(workspace.folder.glob("*.log"))
+        credentials.secrets.remove_from([*workspace.folder.glob("*.log"), *workspace.folder.glob("log.txt")])
         return replace(outcome, error=credentials.secrets.removed(outcome.error))
 
 

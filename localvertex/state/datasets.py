@@ -33,3 +33,17 @@ def find(work_dir: Path, name: str) -> Path:
     if not isinstance(content[name], str) or not (work_dir / content[name]).exists():
         raise UserError(f"{manifest}: the path {quoted(content[name], 200)} of {name} does not exist")
     return (work_dir / str(content[name])).resolve()
+
+
+def text_of(work_dir: Path) -> str:
+    """Return the file as text, with its paths made absolute if it can be read; empty when there is none."""
+    manifest = work_dir / FILE
+    if not manifest.is_file():
+        return ""
+    text = manifest.read_text(errors="replace")
+    try:
+        content = read(manifest)
+    except UserError:
+        return text
+    paths = content.values() if isinstance(content, dict) else []
+    return text + json.dumps([str((work_dir / each).resolve()) for each in paths if isinstance(each, str)])

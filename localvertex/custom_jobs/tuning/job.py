@@ -87,7 +87,7 @@ def read_tuning_job(
     """
     try:
         fields = Message(message, "HyperparameterTuningJob", _FIELDS)
-        counts = [fields.whole(name) for name in ("max_trial_count", "parallel_trial_count", "max_failed_trial_count")]
+        counts = [fields.int32(name) for name in ("max_trial_count", "parallel_trial_count", "max_failed_trial_count")]
         for name, count in zip(("max_trial_count", "parallel_trial_count"), counts, strict=False):
             if count < 1:
                 raise UserError(f"{name}: expected at least 1, found {count}")

@@ -49,12 +49,16 @@ class Message:
         """Return a finite number, 0 by default, as a missing field of a message is."""
         return checked_number(self._fields.get(field, 0), self.name_of(field))
 
-    def whole(self, field: str) -> int:
+    def int32(self, field: str) -> int:
         """Return an integer, 0 by default."""
         value = self._fields.get(field, 0)
         if not isinstance(value, int) or isinstance(value, bool):
             raise UserError(f"{self.name_of(field)}: expected an integer, found {quoted(value)}")
         return value
+
+    def int64(self, field: str) -> int:
+        """Return an integer that may be text, 0 by default."""
+        return checked_int64(self._fields.get(field, 0), self.name_of(field))
 
     def enumeration(self, field: str, kind: type[Enumeration]) -> Enumeration:
         """Return a member of an enumeration, that of number 0 by default."""
@@ -71,6 +75,19 @@ class Message:
         if not isinstance(value, list):
             raise UserError(f"{self.name_of(field)}: expected a list, found {quoted(value)}")
         return value
+
+
+def checked_int64(value: Any, path: str) -> int:
+    """Return an integer; `serialize_parameters` of Google's components writes those of 64 bits as text.
+
+    Raises:
+        UserError: It is not one.
+    """
+    if isinstance(value, str) and value.removeprefix("-").isdecimal():
+        return int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise UserError(f"{path}: expected an integer, found {quoted(value)}")
+    return value
 
 
 def checked_number(value: Any, path: str) -> float:

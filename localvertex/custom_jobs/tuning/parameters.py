@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any
 
-from localvertex.custom_jobs.tuning.message import Message, checked_number
+from localvertex.custom_jobs.tuning.message import Message, checked_int64, checked_number
 from userinput.errors import UserError
 from userinput.spelling import listed, quoted
 
@@ -121,7 +121,7 @@ def read_parameter(value: Any, path: str) -> Parameter:
 
 def _feasible_space(space: Message, kind: Kind) -> dict[str, Any]:
     if kind in (Kind.DOUBLE, Kind.INTEGER):
-        read = space.number if kind is Kind.DOUBLE else space.whole
+        read = space.number if kind is Kind.DOUBLE else space.int64
         minimum, maximum = read("min_value"), read("max_value")
         if minimum > maximum:
             raise UserError(f"{space.path}: min_value {minimum:g} is above max_value {maximum:g}")
@@ -139,7 +139,8 @@ def _feasible_space(space: Message, kind: Kind) -> dict[str, Any]:
 
 def _values(values: list[Any], kind: Kind, path: str) -> tuple[Value, ...]:
     if kind is not Kind.CATEGORICAL:
-        return tuple(checked_number(each, path) for each in values)
+        checked = checked_int64 if kind is Kind.INTEGER else checked_number
+        return tuple(checked(each, path) for each in values)
     for each in values:
         if not isinstance(each, str):
             raise UserError(f"{path}: expected a string, found {quoted(each)}")

@@ -232,7 +232,7 @@ class TuningRun:
             fails, rule = not any(each.has_succeeded for each in self._trials), "a trial failed before any succeeded"
         if fails:
             permanent = outcome.is_permanent
-            text = f"{rule}: trial {trial.id}: {outcome.error}"
+            text = f"{rule}: trial {trial.id}: {outcome.error}; its logs are in {_TRIALS}/{trial.id}"
             raise TaskFailed(text, exit_code=outcome.exit_code, is_retryable=not permanent)
 
     def _end(self, state: JobState) -> None:

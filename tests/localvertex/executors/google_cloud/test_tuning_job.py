@@ -225,6 +225,17 @@ report("accuracy", int(given["units"]), 1)
     assert [each["state"] for each in trials_of(work_dir, "stopped")] == ["SUCCEEDED"] * 4
 
 
+def test_no_file_of_a_trial_contains_a_secret(execute: Execute, work_dir: Path, tmp_path: Path) -> None:
+    given = pool("print('no', os.environ['DB_PASSWORD']); sys.exit(2)", tmp_path)
+    given["container_spec"]["env"].append({"name": "DB_PASSWORD", "value": "planted-secret"})
+    record = execute(tune, {"pools": [given], "parameters": [KIND]}, run_id="secret")
+    assert "no (secret removed)" in record["error"]
+    written = [path for path in (work_dir / "secret" / STEP).rglob("*") if path.is_file()]
+    assert len(written) > 5
+    found = [path.name for path in written if "planted-secret" in path.read_text()]
+    assert found == ["executor_input.json"]
+
+
 def test_replicas_of_a_trial_restart_by_the_rules_of_custom_jobs(execute: Execute, tmp_path: Path) -> None:
     code = "(sys.exit(134) if (folder / f'start-{trial}').read_text().count('\\n') < 3 else report('accuracy', 1, 1))"
     record = execute(tune, {"pools": [pool(code, tmp_path)], "parameters": [KIND], "metrics": [ACCURACY]})

@@ -7,7 +7,7 @@ import pytest
 from google_cloud_pipeline_components.v1.dataset import GetVertexDatasetOp
 from kfp import dsl
 
-from tests.support.runs import STEP, Execute, FindTask
+from tests.support.runs import STEP, Command, Execute, FindTask
 
 NAME = "projects/p/locations/us-central1/datasets/123"
 
@@ -59,3 +59,16 @@ def test_a_dataset_that_is_not_there_fails_the_step_in_one_line(
     assert record["state"] == "FAILED"
     assert error in record["error"]
     assert "\n" not in record["error"]
+
+
+def test_clean_keeps_a_run_whose_files_a_dataset_names(
+    execute: Execute, command: Command, work_dir: Path, tmp_path: Path
+) -> None:
+    work_dir.mkdir()
+    (work_dir / "datasets.json").write_text(json.dumps({NAME: "kept/data"}))
+    for run_id in ("kept", "gone"):
+        execute(dataset, {"name": NAME}, run_id=run_id)
+    done = command("clean", "--yes")
+    assert "datasets.json refers to its files" in done.stdout + done.stderr
+    assert (work_dir / "kept" / "run.json").exists()
+    assert not (work_dir / "gone").exists()
