@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from localvertex.custom_jobs.job import CustomJob, TrialVariables, read
+from localvertex.custom_jobs.job import CustomJob, TrialVariables
 from localvertex.custom_jobs.tuning.message import Message
 from localvertex.custom_jobs.tuning.study import Study, read_study
 from localvertex.custom_jobs.tuning.suggestions import Point, argument
@@ -31,6 +31,9 @@ _FIELDS = (
 
 _EXIT_USER_ERROR = 2
 
+ReadJob = Callable[[dict[str, Any]], CustomJob]
+"""Checks a CustomJob message and builds the job, or raises TaskFailed."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TuningJob:
@@ -47,40 +50,32 @@ class TuningJob:
     digest: str
     """Of all that decides what trial 1, trial 2 and so on compute."""
 
+    read_job: ReadJob
+    """Builds a custom job from its message."""
+
     def trial_job(self, trial_id: str, point: Point, folder: Path) -> CustomJob:
         """Return the custom job of a trial, as the service builds it.
 
         Each container gets the parameters as arguments, and the output goes to `<base output directory>/<trial id>`
         (CustomJobSpec.base_output_directory in the API reference).
         """
-        words = tuple(f"--{name}={argument(value)}" for name, value in point.items())
-        base = self.custom_job.base_output_directory
-        base = f"{base.rstrip('/')}/{trial_id}" if base else ""
+        words = [f"--{name}={argument(value)}" for name, value in point.items()]
         spec = deepcopy(self.custom_job.spec)
         for pool in spec.get("worker_pool_specs", []):
             for name in {"container_spec", "python_package_spec"} & set(pool):
                 pool[name]["args"] = [*pool[name].get("args", ()), *words]
-        if base:
-            spec["base_output_directory"] = {"output_uri_prefix": base}
-        pools = tuple(replace(pool, command=(*pool.command, *words)) for pool in self.custom_job.pools)
-        trial = TrialVariables(id=trial_id, metric_file=folder / METRIC_FILE)
-        return replace(self.custom_job, pools=pools, base_output_directory=base, spec=spec, trial=trial)
+        if base := self.custom_job.base_output_directory:
+            spec["base_output_directory"] = {"output_uri_prefix": f"{base.rstrip('/')}/{trial_id}"}
+        job = self.read_job({"display_name": self.display_name, "job_spec": spec})
+        return replace(job, trial=TrialVariables(id=trial_id, metric_file=folder / METRIC_FILE))
 
 
-def read_tuning_job(
-    message: dict[str, Any],
-    *,
-    region: str,
-    warn: Callable[[str], None],
-    command_prefixes: Mapping[str, tuple[str, ...]] | None = None,
-) -> TuningJob:
+def read_tuning_job(message: dict[str, Any], read_job: ReadJob) -> TuningJob:
     """Check a HyperparameterTuningJob message as Google's launcher sends it, and build the job.
 
     Args:
         message: Fields in snake_case.
-        region: The region in which it would run.
-        warn: Called with each difference from the service.
-        command_prefixes: Command prefix to use instead of a container image, by image URI.
+        read_job: Checks a CustomJob message and builds the job.
 
     Raises:
         TaskFailed: The service would refuse the message, or part of it does not run here.
@@ -97,20 +92,16 @@ def read_tuning_job(
     except UserError as error:
         text = f"Vertex AI would refuse this tuning job: {error}"
         raise TaskFailed(text, exit_code=_EXIT_USER_ERROR, is_retryable=False) from None
-    custom_job = read(
-        {"display_name": message.get("display_name", ""), "job_spec": message.get("trial_job_spec", {})},
-        region=region,
-        warn=warn,
-        through_launcher=True,
-        command_prefixes=command_prefixes,
-    )
+    name = str(message.get("display_name", ""))
+    custom_job = read_job({"display_name": name, "job_spec": message.get("trial_job_spec", {})})
     content = {name: message.get(name) for name in ("study_spec", "trial_job_spec")}
     return TuningJob(
-        display_name=str(message.get("display_name", "")),
+        display_name=name,
         study=study,
         max_trials=counts[0],
         parallel_trials=counts[1],
         max_failed_trials=counts[2],
         custom_job=custom_job,
+        read_job=read_job,
         digest=hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest(),
     )

@@ -6,19 +6,16 @@ One loop in the caller's thread makes all decisions; a thread per trial only run
 import json
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from localvertex.custom_jobs.gpus import num_gpus_of, visible_gpus
-from localvertex.custom_jobs.job import CustomJob
 from localvertex.custom_jobs.status import JobState, Outcome, Status
 from localvertex.custom_jobs.tuning.job import METRIC_FILE, TuningJob
-from localvertex.custom_jobs.tuning.measurements import MetricFile
 from localvertex.custom_jobs.tuning.suggestions import suggestions
 from localvertex.custom_jobs.tuning.trial import Trial
+from localvertex.custom_jobs.tuning.trial_run import RunJob, TrialRun, gpu_slots
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.state import executor_files
 from userinput import files
@@ -31,22 +28,6 @@ _TRIALS = "trials"
 
 _POLL_SECONDS = 0.1
 """How often the metric files are read. The end of a trial wakes the loop at once."""
-
-RunJob = Callable[[CustomJob, Path, list[str] | None, threading.Event, Callable[[Status], None]], Outcome]
-"""Runs the custom job of a trial: the job, its folder, its GPUs, what cancels it, and what receives its status."""
-
-
-@dataclass(kw_only=True, eq=False)
-class _Running:
-    """A trial that runs."""
-
-    trial: Trial
-    folder: Path
-    metrics: MetricFile
-    gpus: list[str] | None
-    thread: threading.Thread | None = None
-    status: Status = field(default_factory=Status)
-    outcome: Outcome | TaskFailed | None = None
 
 
 class TuningRun:
@@ -78,10 +59,10 @@ class TuningRun:
         """
         self._job, self._name, self._folder, self._run_job = job, name, folder, run_job
         self._stopped, self._observe, self._warn, self._report = stopped, observe, warn, report
-        self._ended: SimpleQueue[_Running] = SimpleQueue()
+        self._ended: SimpleQueue[TrialRun] = SimpleQueue()
         self._cancel = threading.Event()
         self._trials: list[Trial] = []
-        self._running: list[_Running] = []
+        self._running: list[TrialRun] = []
         self._num_failed = 0
         self._shown: Status | None = None
 
@@ -93,7 +74,7 @@ class TuningRun:
             Cancelled: The run was stopped.
         """
         self._forget_other_job()
-        slots = self._slots()
+        slots = gpu_slots(self._job, self._warn)
         waiting = self._waiting()
         state = JobState.FAILED
         try:
@@ -118,20 +99,7 @@ class TuningRun:
             path.parent.mkdir(parents=True)
             files.write_text(path, self._job.digest)
 
-    def _slots(self) -> list[list[str] | None]:
-        """Return one entry for each trial that may run at a time: its GPUs, None for all."""
-        wanted, gpus, parallel = num_gpus_of(self._job.custom_job), visible_gpus(), self._job.parallel_trials
-        if not wanted or not gpus:
-            return [None] * parallel
-        possible = max(1, min(parallel, len(gpus) // wanted))
-        if possible < parallel:
-            self._warn(
-                f"each trial requests {wanted} GPU{'' if wanted == 1 else 's'}, and this machine has {len(gpus)}: "
-                f"{possible} of the {parallel} parallel trials run at a time"
-            )
-        return [gpus[each * wanted : (each + 1) * wanted] for each in range(possible)]
-
-    def _waiting(self) -> Iterator[_Running]:
+    def _waiting(self) -> Iterator[TrialRun]:
         """Yield the trials that have to run; those that an earlier attempt has finished are only noted."""
         for number, point in enumerate(islice(suggestions(self._job.study), self._job.max_trials), start=1):
             folder = self._folder / _TRIALS / str(number)
@@ -141,9 +109,9 @@ class TuningRun:
             if trial.restore(folder):
                 self._report(f"{trial.sentence} (finished before)")
                 continue
-            yield _Running(trial=trial, folder=folder, metrics=MetricFile(path=folder / METRIC_FILE), gpus=None)
+            yield TrialRun(trial=trial, folder=folder, cancel=self._cancel)
 
-    def _fill(self, slots: list[list[str] | None], waiting: Iterator[_Running]) -> None:
+    def _fill(self, slots: list[list[str] | None], waiting: Iterator[TrialRun]) -> None:
         """Start trials while there are slots."""
         while slots and (running := next(waiting, None)):
             running.gpus = slots.pop(0)
@@ -156,18 +124,15 @@ class TuningRun:
             running.thread.start()
             self._write(JobState.RUNNING)
 
-    def _run(self, running: _Running) -> None:
+    def _run(self, running: TrialRun) -> None:
         """Run the job of a trial; called in its own thread."""
-        trial = running.trial
-
-        def observe(status: Status) -> None:
-            running.status = status
-
         try:
-            job = self._job.trial_job(trial.id, trial.point, running.folder)
-            running.outcome = self._run_job(job, running.folder, running.gpus, self._cancel, observe)
+            job = self._job.trial_job(running.id, running.trial.point, running.folder)
+            running.outcome = self._run_job(job, running)
         except TaskFailed as error:
             running.outcome = error
+        except Cancelled:
+            running.outcome = None
         except Exception as error:  # a defect of localvertex must end the job, not hang it
             running.outcome = TaskFailed(f"localvertex failed: {type(error).__name__}: {error}", is_retryable=False)
         finally:
@@ -176,7 +141,7 @@ class TuningRun:
     def _follow(self, slots: list[list[str] | None]) -> None:
         """Wait for the end of a trial, and read the metrics of all."""
         try:
-            ended: _Running | None = self._ended.get(timeout=_POLL_SECONDS)
+            ended: TrialRun | None = self._ended.get(timeout=_POLL_SECONDS)
         except Empty:
             ended = None
         if self._stopped.is_set():
@@ -189,7 +154,7 @@ class TuningRun:
             self._accept(ended)
         self._show(JobState.RUNNING)
 
-    def _accept(self, ended: _Running) -> None:
+    def _accept(self, ended: TrialRun) -> None:
         """Note how a trial ended.
 
         Raises:

@@ -1,18 +1,14 @@
 """HyperparameterTuningJobRunOp: a local tuning job, whose trials are local custom jobs."""
 
-import threading
-from collections.abc import Callable
-from pathlib import Path
 from typing import ClassVar
 
 from compiled.spec import Container, Importer
-from localvertex import custom_jobs
 from localvertex.custom_jobs.tuning.job import TuningJob, read_tuning_job
 from localvertex.custom_jobs.tuning.run import TuningRun
 from localvertex.custom_jobs.tuning.study import Algorithm
 from localvertex.custom_jobs.tuning.suggestions import SEED
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.custom_job import as_launched
+from localvertex.executors.custom_job import read, run
 from localvertex.executors.launcher import (
     launcher_options,
     launcher_payload,
@@ -68,7 +64,7 @@ class TuningJobExecutor:
             job,
             name=name,
             folder=attempt.folder,
-            run_job=_runner(attempt, project, report),
+            run_job=lambda job, trial: run(job, attempt, project, trial),
             stopped=context.processes.stopped,
             observe=attempt.report_custom_job,
             warn=lambda text: context.warnings.add(f"{attempt.label}: {text}"),
@@ -78,39 +74,7 @@ class TuningJobExecutor:
 
 
 def _read(attempt: Attempt, template: str, location: str) -> TuningJob:
-    payload = without_empty(launcher_payload(template, attempt))
-    launched = as_launched({"job_spec": launcher_payload(template, attempt).get("trial_job_spec")})
-    return read_tuning_job(
-        payload | {"trial_job_spec": launched.get("job_spec", {})},
-        region=location,
-        warn=attempt.context.warnings.add,
-        command_prefixes=attempt.context.command_prefixes,
-    )
-
-
-def _runner(attempt: Attempt, project: str, report: Callable[[str], None]) -> Callable[..., custom_jobs.Outcome]:
-    """Return what runs the custom job of a trial."""
-    context = attempt.context
-
-    def run(
-        job: custom_jobs.CustomJob,
-        folder: Path,
-        gpus: list[str] | None,
-        cancel: threading.Event,
-        observe: Callable[[custom_jobs.Status], None],
-    ) -> custom_jobs.Outcome:
-        trial_id = job.trial.id if job.trial else ""
-        return custom_jobs.run(
-            job,
-            workspace=custom_jobs.Workspace(folder=folder, private_dir=context.private_dir, project=project),
-            processes=context.processes,
-            credentials=context.credentials,
-            observe=observe,
-            warn=context.warnings.add,
-            report=lambda text: report(f"trial {trial_id}: {text}"),
-            cancel=cancel,
-            options=context.custom_jobs,
-            gpus=gpus,
-        )
-
-    return run
+    payload = launcher_payload(template, attempt)
+    # The pools of a trial are checked before the empty ones are dropped.
+    message = without_empty(payload) | {"trial_job_spec": payload.get("trial_job_spec", {})}
+    return read_tuning_job(message, lambda job: read(job, attempt, location))

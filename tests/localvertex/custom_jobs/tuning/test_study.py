@@ -79,21 +79,16 @@ def test_random_integers_reach_both_ends_on_every_scale() -> None:
 
 
 def test_whole_numbers_are_written_without_a_point() -> None:
-    assert [argument(each) for each in (16, 32.0, 0.5, "a b", 1e-7, 1e300)] == [
-        "16",
-        "32",
-        "0.5",
-        "a b",
-        "1e-07",
-        "1e+300",
-    ]
+    values = {16: "16", 32.0: "32", 0.5: "0.5", "a b": "a b", 1e-7: "1e-07", 1e300: "1e+300"}
+    assert {value: argument(value) for value in values} == values
 
 
 def test_the_message_of_the_client_library_is_read() -> None:
     from google.cloud.aiplatform import hyperparameter_tuning as hpt
     from google_cloud_pipeline_components.v1 import hyperparameter_tuning_job
 
-    depth = hpt.IntegerParameterSpec(min=1, max=2, scale="linear", parent_values=["tree"])
+    leaves = hpt.DiscreteParameterSpec([2, 4], scale="linear", parent_values=[2])
+    depth = hpt.IntegerParameterSpec(1, 2, "linear", {"leaves": leaves}, parent_values=["tree"])
     specs = {
         "model": hpt.CategoricalParameterSpec(["tree", "net"], conditional_parameter_spec={"depth": depth}),
         "rate": hpt.DoubleParameterSpec(min=0.1, max=1, scale="log"),
@@ -106,7 +101,13 @@ def test_the_message_of_the_client_library_is_read() -> None:
         }
     )
     assert [(each.name, each.goal.name) for each in found.metrics] == [("loss", "MINIMIZE"), ("accuracy", "MAXIMIZE")]
-    assert [each.name for top in found.parameters for each in top.walk()] == ["model", "depth", "rate", "size"]
+    assert [each.name for top in found.parameters for each in top.walk()] == [
+        "model",
+        "depth",
+        "leaves",
+        "rate",
+        "size",
+    ]
 
 
 INVALID: list[tuple[dict[str, Any], str]] = [
