@@ -14,20 +14,15 @@ from localvertex.custom_jobs.tuning.study import Study, read_study
 from localvertex.custom_jobs.tuning.suggestions import Point, argument
 from localvertex.errors import TaskFailed
 from userinput.errors import UserError
+from userinput.spelling import quoted
 
 METRIC_FILE = "output.metrics"
 """In the folder of a trial; the name is that of cloudml-hypertune's default path."""
 
-_FIELDS = (
-    "display_name",
-    "study_spec",
-    "max_trial_count",
-    "parallel_trial_count",
-    "max_failed_trial_count",
-    "trial_job_spec",
-    "encryption_spec",
-    "labels",
-)
+COUNTS = {"max_trial_count": 1, "parallel_trial_count": 1, "max_failed_trial_count": 0}
+"""The numbers of trials, and the least that each may be."""
+
+_FIELDS = ("display_name", "study_spec", "trial_job_spec", "encryption_spec", "labels", *COUNTS)
 
 _EXIT_USER_ERROR = 2
 
@@ -70,6 +65,21 @@ class TuningJob:
         return replace(job, trial=TrialVariables(id=trial_id, metric_file=folder / METRIC_FILE))
 
 
+def read_counts(message: dict[str, Any]) -> list[int]:
+    """Return the numbers of trials: at most, in parallel, and of failures.
+
+    Raises:
+        UserError: One is not possible.
+    """
+    counts = []
+    for name, least in COUNTS.items():
+        count = message.get(name, 0)
+        if not isinstance(count, int) or isinstance(count, bool) or count < least:
+            raise UserError(f"{name}: expected an integer of at least {least}, found {quoted(count)}")
+        counts.append(count)
+    return counts
+
+
 def read_tuning_job(message: dict[str, Any], read_job: ReadJob) -> TuningJob:
     """Check a HyperparameterTuningJob message as Google's launcher sends it, and build the job.
 
@@ -82,12 +92,7 @@ def read_tuning_job(message: dict[str, Any], read_job: ReadJob) -> TuningJob:
     """
     try:
         fields = Message(message, "HyperparameterTuningJob", _FIELDS)
-        counts = [fields.int32(name) for name in ("max_trial_count", "parallel_trial_count", "max_failed_trial_count")]
-        for name, count in zip(("max_trial_count", "parallel_trial_count"), counts, strict=False):
-            if count < 1:
-                raise UserError(f"{name}: expected at least 1, found {count}")
-        if counts[2] < 0:
-            raise UserError(f"max_failed_trial_count: expected 0 or more, found {counts[2]}")
+        counts = read_counts(message)
         study = read_study(fields.value("study_spec", {}))
     except UserError as error:
         text = f"Vertex AI would refuse this tuning job: {error}"

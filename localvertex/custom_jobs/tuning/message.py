@@ -49,13 +49,6 @@ class Message:
         """Return a finite number, 0 by default, as a missing field of a message is."""
         return checked_number(self._fields.get(field, 0), self.name_of(field))
 
-    def int32(self, field: str) -> int:
-        """Return an integer, 0 by default."""
-        value = self._fields.get(field, 0)
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise UserError(f"{self.name_of(field)}: expected an integer, found {quoted(value)}")
-        return value
-
     def int64(self, field: str) -> int:
         """Return an integer that may be text, 0 by default."""
         return checked_int64(self._fields.get(field, 0), self.name_of(field))

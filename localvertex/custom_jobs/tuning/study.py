@@ -74,7 +74,7 @@ def read_study(value: Any) -> Study:
     for name, group in (("metrics", metrics), ("parameters", parameters)):
         names = [each.name for each in group]
         if not names:
-            raise UserError(f"study_spec.{name} is empty")
+            raise UserError(f"study_spec.{name}: the list is empty")
         if repeated := next((each for each in names if names.count(each) > 1), ""):
             raise UserError(f"study_spec.{name}: {repeated!r} is there twice")
     _check_unique(parameters)

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kfp import dsl
 
 import localvertex
-from tests.support.runs import Compile, Execute, FindTask
+from tests.support.runs import STEP, Compile, Execute, FindTask
 from tests.support.tuning import ACCURACY, KIND, RATE, UNITS, pool, tune
 
-STEP = "hyperparameter-tuning-job"
+NAME = "hyperparameter-tuning-job"
 
 PAIRS = """
 (folder / f"running-{trial}").touch()
@@ -28,7 +29,7 @@ report("accuracy", value - 0.05, 3)
 
 
 def trials_of(work_dir: Path, run_id: str) -> list[dict[str, Any]]:
-    content = json.loads((work_dir / run_id / STEP / "hyperparameter_tuning_job.json").read_text())
+    content = json.loads((work_dir / run_id / NAME / "hyperparameter_tuning_job.json").read_text())
     trials: list[dict[str, Any]] = content["trials"]
     return trials
 
@@ -59,7 +60,7 @@ def test_six_trials_of_a_grid_run_two_at_a_time_and_the_best_measurement_counts(
     assert [trial["finalMeasurement"]["stepCount"] for trial in trials] == ["2"] * 6
     values = [trial["finalMeasurement"]["metrics"][0]["value"] for trial in trials]
     assert values == [pytest.approx(units / 10 + (kind == "b") + 0.05) for units, kind in points]
-    resource = json.loads(task(record, STEP)["outputs"]["parameters"]["gcp_resources"])["resources"][0]
+    resource = json.loads(task(record, NAME)["outputs"]["parameters"]["gcp_resources"])["resources"][0]
     assert resource["resourceType"] == "HyperparameterTuningJob"
     prefix = "https://europe-west4-aiplatform.googleapis.com/v1/projects/p/locations/europe-west4/"
     assert resource["resourceUri"].startswith(f"{prefix}hyperparameterTuningJobs/")
@@ -80,7 +81,7 @@ def test_a_trial_has_its_own_output_directory_number_and_log(execute: Execute, w
         spec = json.loads(cluster["job"])
         assert spec["base_output_directory"] == {"output_uri_prefix": f"{tmp_path}/out/{trial}"}
         assert spec["worker_pool_specs"][0]["container_spec"]["args"] == [f"--kind={'ab'[trial - 1]}"]
-        folder = work_dir / "own" / STEP / "trials" / str(trial)
+        folder = work_dir / "own" / NAME / "trials" / str(trial)
         assert (folder / "workerpool0-0.log").read_text() == f"trial {trial}\n"
         assert json.loads((folder / "trial.json").read_text())["state"] == "SUCCEEDED"
 
@@ -121,7 +122,7 @@ report("accuracy", 1, 1)
 @pytest.mark.parametrize(
     ("failures", "state", "error"),
     [
-        (2, "FAILED", f"{STEP}: 2 failed trials (max_failed_trial_count): trial 3: "),
+        (2, "FAILED", f"{NAME}: 2 failed trials (max_failed_trial_count): trial 3: "),
         (3, "SUCCEEDED", None),
         (0, "SUCCEEDED", None),
     ],
@@ -144,7 +145,7 @@ def test_a_failure_before_any_success_fails_the_job_and_stops_what_runs(
     code = "wait_for(folder / 'start-2'); sys.exit(2) if trial == '1' else time.sleep(600)"
     given = {"pools": [pool(code, tmp_path)], "parameters": [UNITS]}
     record = execute(tune, given, run_id="first")
-    assert record["error"].startswith(f"{STEP}: a trial failed before any succeeded: trial 1: ")
+    assert record["error"].startswith(f"{NAME}: a trial failed before any succeeded: trial 1: ")
     assert [each["state"] for each in trials_of(work_dir, "first")] == ["INFEASIBLE", "STOPPING"]
     assert sorted(starts(tmp_path)) == [1, 2]
 
@@ -162,24 +163,59 @@ def test_a_trial_without_a_measurement_is_infeasible_and_says_what_it_reported(
     assert len([text for text in record["warnings"] if "the study's metrics are accuracy" in text]) == 2
 
 
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    ({"parameters": [RATE]}, "parameter parameters[0]", "GRID_SEARCH takes no double_value_spec (rate)"),
+    ({"parameters": [KIND, KIND]}, "parameter parameters", "'kind' is there twice"),
+    ({"metrics": []}, "parameter metrics", "the list is empty"),
+    ({"algorithm": "SIMPLE"}, "parameter algorithm", "expected ALGORITHM_UNSPECIFIED, GRID_SEARCH or RANDOM_SEARCH"),
+    ({"trials": 0}, "parameter trials", "expected an integer of at least 1, found 0"),
+    ({"pools": [pool("", "x", machine_type="n1-standard-5")]}, "parameter pools[0].machine_spec", "n1-standard-5"),
+    (
+        {"pools": [pool("", "x", accelerator_type="NVIDIA_H100_80GB", accelerator_count=1)]},
+        "parameter pools[0].machine_spec",
+        "NVIDIA_H100_80GB",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "path", "message"), REFUSED)
+def test_a_job_that_the_service_refuses_is_refused_before_the_start(
+    execute: Execute, work_dir: Path, change: dict[str, Any], path: str, message: str
+) -> None:
+    with pytest.raises(localvertex.UserError) as caught:
+        execute(tune, {"pools": [pool("", "x")], "parameters": [KIND], **change})
+    assert len(caught.value.reasons) == 1
+    assert caught.value.reasons[0].startswith(path)
+    assert message in caught.value.reasons[0]
+    assert not work_dir.exists()
+
+
+@dsl.component(**STEP)
+def hand_on(given: list) -> list:
+    return given
+
+
+@dsl.pipeline(name="later")
+def later(pools: list, parameters: list) -> None:
+    tune(pools=hand_on(given=pools).output, parameters=hand_on(given=parameters).output)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"parameters": [RATE]}, "GRID_SEARCH takes no double_value_spec (rate)"),
-        ({"metrics": []}, "study_spec.metrics is empty"),
-        ({"trials": 0}, "max_trial_count: expected at least 1, found 0"),
         ({"pools": [pool("", "x", machine_type="n1-standard-5")]}, "n1-standard-5"),
-        ({"pools": [pool("", "x", accelerator_type="NVIDIA_H100_80GB", accelerator_count=1)]}, "NVIDIA_H100_80GB"),
+        ({"pools": [{}, pool("", "x")]}, "worker_pool_specs: an empty pool precedes a filled one"),
     ],
 )
-def test_a_job_that_the_service_refuses_starts_no_trial(
-    execute: Execute, work_dir: Path, change: dict[str, Any], message: str
+def test_a_job_that_only_the_run_knows_is_refused_before_its_first_trial(
+    execute: Execute, task: FindTask, work_dir: Path, change: dict[str, Any], message: str
 ) -> None:
-    record = execute(tune, {"pools": [pool("", "x")], "parameters": [KIND], **change}, run_id="refused")
+    record = execute(later, {"pools": [pool("", "x")], "parameters": [KIND], **change}, run_id="later")
     assert record["state"] == "FAILED"
-    assert "Vertex AI would refuse this" in record["error"]
     assert message in record["error"]
-    assert not (work_dir / "refused" / STEP / "trials").exists()
+    assert task(record, f"tune/{NAME}")["attempts"] == 1
+    assert not list((work_dir / "later").rglob("trials"))
 
 
 def test_parallel_trials_share_no_gpu(execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +266,7 @@ def test_no_file_of_a_trial_contains_a_secret(execute: Execute, work_dir: Path, 
     given["container_spec"]["env"].append({"name": "DB_PASSWORD", "value": "planted-secret"})
     record = execute(tune, {"pools": [given], "parameters": [KIND]}, run_id="secret")
     assert "no (secret removed)" in record["error"]
-    written = [path for path in (work_dir / "secret" / STEP).rglob("*") if path.is_file()]
+    written = [path for path in (work_dir / "secret" / NAME).rglob("*") if path.is_file()]
     assert len(written) > 5
     found = [path.name for path in written if "planted-secret" in path.read_text()]
     assert found == ["executor_input.json"]
