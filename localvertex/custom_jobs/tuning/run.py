@@ -62,6 +62,7 @@ class TuningRun:
         self._ended: SimpleQueue[TrialRun] = SimpleQueue()
         self._cancel = threading.Event()
         self._trials: list[Trial] = []
+        self._started: list[TrialRun] = []
         self._running: list[TrialRun] = []
         self._num_failed = 0
         self._shown: Status | None = None
@@ -120,6 +121,7 @@ class TuningRun:
             (running.folder / METRIC_FILE).unlink(missing_ok=True)
             running.trial.start()
             running.thread = threading.Thread(target=self._run, args=(running,), daemon=True)
+            self._started.append(running)
             self._running.append(running)
             running.thread.start()
             self._write(JobState.RUNNING)
@@ -212,17 +214,17 @@ class TuningRun:
         self._show(state)
 
     def _show(self, state: JobState) -> None:
-        """Pass on the replicas of the running trials, if anything has changed."""
+        """Pass on the replicas of the running trials, if anything has changed; their names lead to their logs."""
         running = [(each.trial.id, each.status) for each in self._running]
         status = Status(
             state=state,
             replicas=tuple(
-                replica.renamed(f"trial {trial_id} {replica.name}")
+                replica.renamed(f"{_TRIALS}/{trial_id}/{replica.name}")
                 for trial_id, found in running
                 for replica in found.replicas
             ),
-            num_restarts=sum(found.num_restarts for _, found in running),
-            num_preemptions=sum(found.num_preemptions for _, found in running),
+            num_restarts=sum(each.status.num_restarts for each in self._started),
+            num_preemptions=sum(each.status.num_preemptions for each in self._started),
         )
         if status != self._shown:
             self._shown = status

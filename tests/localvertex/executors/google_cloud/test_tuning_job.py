@@ -272,8 +272,11 @@ def test_no_file_of_a_trial_contains_a_secret(execute: Execute, work_dir: Path, 
     assert found == ["executor_input.json"]
 
 
-def test_replicas_of_a_trial_restart_by_the_rules_of_custom_jobs(execute: Execute, tmp_path: Path) -> None:
+def test_replicas_of_a_trial_restart_by_the_rules_of_custom_jobs(
+    execute: Execute, task: FindTask, tmp_path: Path
+) -> None:
     code = "(sys.exit(134) if (folder / f'start-{trial}').read_text().count('\\n') < 3 else report('accuracy', 1, 1))"
     record = execute(tune, {"pools": [pool(code, tmp_path)], "parameters": [KIND], "metrics": [ACCURACY]})
     assert record["state"] == "SUCCEEDED", record["error"]
     assert {trial: len(each) for trial, each in starts(tmp_path).items()} == {1: 3, 2: 3}
+    assert task(record, NAME)["custom_job"]["num_restarts"] == 4
