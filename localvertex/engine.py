@@ -21,7 +21,7 @@ from compiled.load import PipelineFile, load
 from localvertex.credentials import buckets
 from localvertex.credentials.secrets import MASK
 from localvertex.errors import Refused
-from localvertex.runner import container_images, input_artifacts
+from localvertex.runner import container_images, input_artifacts, literal_studies
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
 from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.runner.refusals import reachable, refusals
@@ -158,10 +158,12 @@ def _opened(path: Path, options: Options) -> PipelineFile:
 
 
 def _check_addresses(file: PipelineFile, values: Mapping[str, Any], options: Options) -> None:
-    """Refuse inputs in Cloud Storage for a run without credentials."""
+    """Refuse inputs in Cloud Storage for a run without credentials, and tuning jobs that the service refuses."""
     pipeline = file.pipeline
     components = reachable(pipeline, [])
-    if not options.with_credentials and (reasons := buckets.refusals(pipeline, values, components)):
+    reasons = [] if options.with_credentials else buckets.refusals(pipeline, values, components)
+    reasons += literal_studies.refusals(pipeline, values, region=options.region)
+    if reasons:
         raise Refused(reasons)
 
 

@@ -19,7 +19,10 @@ from localvertex.custom_jobs.job import ROLES, CustomJob, Replica
 _OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
 """Sub-folders of base_output_directory (CustomJobSpec reference)."""
 
-_SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", *_OUTPUT_FOLDERS)
+_TRIAL_ID, _METRIC_FILE = "CLOUD_ML_TRIAL_ID", "CLOUD_ML_HP_METRIC_FILE"
+"""The variables that Google's cloudml-hypertune reads (hypertune.py of 0.1.0.dev6)."""
+
+_SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", _TRIAL_ID, _METRIC_FILE, *_OUTPUT_FOLDERS)
 """Set by the service or not at all, so these are dropped from the user's own environment."""
 
 _PORTS = range(20_000, 32_000)
@@ -63,6 +66,8 @@ def service_environment(
     base = job.base_output_directory.rstrip("/")
     if base:
         env |= {name: f"{base}/{folder}/" for name, folder in _OUTPUT_FOLDERS.items()}
+    if job.trial:
+        env |= {_TRIAL_ID: job.trial.id, _METRIC_FILE: str(job.trial.metric_file)}
     return env
 
 
@@ -74,16 +79,13 @@ def _cluster_spec(job: CustomJob, replica: Replica, addresses: dict[str, str]) -
     return {
         "cluster": cluster,
         "environment": "cloud",
-        "task": {"type": f"workerpool{replica.pool.number}", "index": replica.index},
+        "task": {"type": f"workerpool{replica.pool.number}", "index": replica.index, **_trial_of(job)},
         "job": json.dumps(job.spec),
     }
 
 
 def _tf_config(job: CustomJob, replica: Replica, addresses: dict[str, str], job_id: str) -> dict[str, Any] | None:
-    """Return TF_CONFIG: pools under TensorFlow's names, without evaluators; None for a job of one replica.
-
-    `task.trial` is set for hyperparameter tuning only.
-    """
+    """Return TF_CONFIG: pools under TensorFlow's names, without evaluators; None for a job of one replica."""
     if len(job.replicas) == 1:
         return None
     cluster: dict[str, list[str]] = {}
@@ -93,9 +95,14 @@ def _tf_config(job: CustomJob, replica: Replica, addresses: dict[str, str], job_
     return {
         "cluster": cluster,
         "environment": "cloud",
-        "task": {"type": ROLES[replica.pool.number], "index": replica.index, "cloud": job_id},
+        "task": {"type": ROLES[replica.pool.number], "index": replica.index, "cloud": job_id, **_trial_of(job)},
         "job": json.dumps(job.spec),
     }
+
+
+def _trial_of(job: CustomJob) -> dict[str, str]:
+    """Return the `trial` field of a task, which is set for hyperparameter tuning only."""
+    return {"trial": job.trial.id} if job.trial else {}
 
 
 def metadata_environment(address: str) -> dict[str, str]:

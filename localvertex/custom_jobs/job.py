@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from accelerators import Finding, check_custom_job, custom_job_fields
@@ -88,6 +89,15 @@ class Scheduling:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrialVariables:
+    """What the replicas of a tuning job's trial find in their environment, besides that of any custom job."""
+
+    id: str
+    metric_file: Path
+    """Where they report their metrics."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CustomJob:
     """A CustomJob message that has been checked."""
 
@@ -97,6 +107,8 @@ class CustomJob:
     base_output_directory: str = ""
     spec: dict[str, Any] = field(default_factory=dict)
     """The CustomJobSpec in the API's snake_case, as replicas receive it."""
+    trial: TrialVariables | None = None
+    """Set for the trial of a hyperparameter tuning job."""
 
     @property
     def replicas(self) -> tuple[Replica, ...]:

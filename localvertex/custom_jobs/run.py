@@ -3,7 +3,7 @@
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -46,6 +46,7 @@ def run(
     cancel: threading.Event | None = None,
     options: Options | None = None,
     ledger: FaultLedger | None = None,
+    gpus: Sequence[str] | None = None,
 ) -> Outcome:
     """Run a job to its end.
 
@@ -60,6 +61,7 @@ def run(
         cancel: Cancels the job once another thread sets it.
         options: Restart rule and faults.
         ledger: Notes which faults happen.
+        gpus: The GPUs of this machine for the job; None: all that are visible.
 
     Raises:
         TaskFailed: The job could not be started.
@@ -75,7 +77,7 @@ def run(
         if credentials is None:
             credentials = NoCredentials()
             servers.callback(credentials.close)
-        replicas = _replicas_of(job, workspace, processes, credentials, servers, warn)
+        replicas = _replicas_of(job, workspace, processes, credentials, servers, warn, gpus)
         ledger.plan(planned)
         outcome = JobRun(
             job,
@@ -89,7 +91,7 @@ def run(
             report=report,
             cancel=cancel or threading.Event(),
         ).execute()
-        credentials.secrets.remove_from(workspace.folder.glob("*.log"))
+        credentials.secrets.remove_from([*workspace.folder.glob("*.log"), *workspace.folder.glob("log.txt")])
         return replace(outcome, error=credentials.secrets.removed(outcome.error))
 
 
@@ -100,10 +102,11 @@ def _replicas_of(
     credentials: Credentials,
     servers: ExitStack,
     warn: Callable[[str], None],
+    visible: Sequence[str] | None,
 ) -> list[ReplicaProcess]:
     """Build the replicas that run here, without starting them; their metadata servers close with `servers`."""
     job_id = uuid4().hex
-    gpus = gpu_environments(job, warn)
+    gpus = gpu_environments(job, warn, visible)
     replicas = []
     # Released before the first process starts, so that it can bind its port.
     with held_addresses(job) as addresses:

@@ -1,6 +1,6 @@
 """A custom job as its caller sees it: where and how it runs, its progress, how it ended."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,10 @@ class ReplicaStatus:
     images_per_second: float | None = None
     seconds_left: float | None = None
     """An estimate of the time to its last step."""
+
+    def renamed(self, name: str) -> "ReplicaStatus":
+        """Return the same status under another name."""
+        return replace(self, name=name)
 
 
 @dataclass(frozen=True, kw_only=True)

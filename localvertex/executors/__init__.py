@@ -6,6 +6,12 @@ from compiled.spec import Container, Importer
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.container_command import ContainerCommandExecutor
 from localvertex.executors.custom_job import CustomJobExecutor
+from localvertex.executors.google_cloud.model_delete import ModelDeleteExecutor
+from localvertex.executors.google_cloud.model_get import ModelGetExecutor
+from localvertex.executors.google_cloud.tuning_job import TuningJobExecutor
+from localvertex.executors.google_cloud.tuning_trials import TuningTrialsExecutor
+from localvertex.executors.google_cloud.vertex_dataset import VertexDatasetExecutor
+from localvertex.executors.google_cloud.wait_resources import WaitResourcesExecutor
 from localvertex.executors.importer import ImporterExecutor
 from localvertex.executors.model_upload import ModelUploadExecutor
 from localvertex.executors.notification_email import NotificationEmailExecutor
@@ -39,7 +45,13 @@ class Executor(Protocol):
 _EXECUTORS: tuple[Executor, ...] = (
     ImporterExecutor(),
     CustomJobExecutor(),
+    TuningJobExecutor(),
+    TuningTrialsExecutor(),
     ModelUploadExecutor(),
+    ModelGetExecutor(),
+    ModelDeleteExecutor(),
+    VertexDatasetExecutor(),
+    WaitResourcesExecutor(),
     NotificationEmailExecutor(),
     PythonStepExecutor(),
     ContainerCommandExecutor(),

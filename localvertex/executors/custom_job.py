@@ -2,14 +2,21 @@
 
 import json
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, ClassVar
 
 from compiled.spec import Container, Importer
 from localvertex import custom_jobs
+from localvertex.custom_jobs.tuning.trial_run import TrialRun
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.launcher import launcher_options, launcher_payload, missing_options, target, without_empty
+from localvertex.executors.launcher import (
+    launcher_options,
+    launcher_payload,
+    missing_options,
+    target,
+    without_empty,
+    write_resource,
+)
 from localvertex.processes import logs
 
 _MODULE = "google_cloud_pipeline_components.container.v1.custom_job.launcher"
@@ -42,17 +49,10 @@ class CustomJobExecutor:
         payload = launcher_payload(options["payload"], attempt)
         if _PREVIEW_MODULE in attempt.container.command:
             payload = _with_numbers(payload)
-        payload = _as_launched(payload)
         project, location = target(options, attempt)
-        custom_job = custom_jobs.read(
-            payload,
-            region=location,
-            warn=warnings.add,
-            through_launcher=True,
-            command_prefixes=attempt.context.command_prefixes,
-        )
+        custom_job = read(payload, attempt, location)
         name = f"projects/{project}/locations/{location}/customJobs/{attempt.scope.task['pipeline_task_uuid']}"
-        self.write_resources(attempt, options, name, location)
+        write_resource(attempt, options, "CustomJob", name, location)
         logs.add(attempt.log, f"custom job {custom_job.display_name!r} as {name}")
         outcome = run(custom_job, attempt, project)
         if outcome.state is custom_jobs.JobState.CANCELLED:
@@ -61,31 +61,40 @@ class CustomJobExecutor:
             raise TaskFailed(outcome.error, exit_code=outcome.exit_code, is_retryable=not outcome.is_permanent)
         attempt.report_exit(0)
 
-    @staticmethod
-    def write_resources(attempt: Attempt, options: dict[str, str], name: str, location: str) -> None:
-        """Write the GcpResources message as JSON to the path that the launcher would use."""
-        resource: dict[str, Any] = {
-            "resourceType": "CustomJob",
-            "resourceUri": f"https://{location}-aiplatform.googleapis.com/v1/{name}",
-        }
-        path = Path(attempt.resolve(options["gcp_resources"]))
-        path.write_text(json.dumps({"resources": [resource]}, indent=2))
+
+def read(payload: dict[str, Any], attempt: Attempt, location: str) -> custom_jobs.CustomJob:
+    """Check a CustomJob message of a launcher, and build the job.
+
+    Raises:
+        TaskFailed: It cannot run.
+    """
+    return custom_jobs.read(
+        _as_launched(payload),
+        region=location,
+        warn=attempt.context.warnings.add,
+        through_launcher=True,
+        command_prefixes=attempt.context.command_prefixes,
+    )
 
 
-def run(job: custom_jobs.CustomJob, attempt: Attempt, project: str) -> custom_jobs.Outcome:
-    """Run a job in the task's folder and report its events under the task's name."""
+def run(
+    job: custom_jobs.CustomJob, attempt: Attempt, project: str, trial: TrialRun | None = None
+) -> custom_jobs.Outcome:
+    """Run a job in the task's folder, or that of a trial, and report its events under the task's name."""
     context, name = attempt.context, attempt.scope.task["pipeline_task_name"]
+    folder = trial.folder if trial else attempt.folder
     return custom_jobs.run(
         job,
-        workspace=custom_jobs.Workspace(folder=attempt.folder, private_dir=context.private_dir, project=project),
+        workspace=custom_jobs.Workspace(folder=folder, private_dir=context.private_dir, project=project),
         processes=context.processes,
         credentials=context.credentials,
-        observe=attempt.report_custom_job,
+        observe=trial.observe if trial else attempt.report_custom_job,
         warn=context.warnings.add,
-        report=lambda text: context.report(f"{name}: {text}"),
-        cancel=context.processes.stopped,
+        report=lambda text: context.report(f"{name}: {f'trial {trial.id}: ' if trial else ''}{text}"),
+        cancel=trial.cancel if trial else context.processes.stopped,
         options=context.custom_jobs,
         ledger=context.fault_ledger,
+        gpus=trial.gpus if trial else None,
     )
 
 

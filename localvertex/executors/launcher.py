@@ -2,6 +2,7 @@
 
 import json
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from compiled.spec import Container, Importer
@@ -10,7 +11,17 @@ from localvertex.executors.attempt import Attempt
 from localvertex.values.placeholders import Unresolvable, resolve_json_template, resolve_structure
 from userinput.parameters import restore_integers
 
-_OPTIONS = ("type", "project", "location", "payload", "gcp_resources", "executor_input", "parent_model_name")
+_OPTIONS = (
+    "type",
+    "project",
+    "location",
+    "payload",
+    "gcp_resources",
+    "executor_input",
+    "parent_model_name",
+    "model_name",
+    "dataset_resource_name",
+)
 """Options of the launchers that run here; the first letters of each are enough."""
 
 
@@ -35,6 +46,18 @@ def target(options: dict[str, str], attempt: Attempt) -> tuple[str, str]:
     """Return the project and the location of a launcher's resource, by default those of the run."""
     project = attempt.resolve(options.get("project", "")) or attempt.context.project
     return project, attempt.resolve(options.get("location", "")) or attempt.context.region
+
+
+def vertex_uri(name: str, location: str) -> str:
+    """Return the address that a resource has on Vertex AI."""
+    return f"https://{location}-aiplatform.googleapis.com/v1/{name}"
+
+
+def write_resource(attempt: Attempt, options: dict[str, str], kind: str, name: str, location: str) -> None:
+    """Write the GcpResources message of one resource to the path that the launcher would use."""
+    resource = {"resourceType": kind, "resourceUri": vertex_uri(name, location)}
+    path = Path(attempt.resolve(options["gcp_resources"]))
+    path.write_text(json.dumps({"resources": [resource]}, indent=2))
 
 
 def missing_options(executor: Container | Importer, *names: str) -> list[str]:

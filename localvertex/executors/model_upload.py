@@ -1,16 +1,23 @@
 """ModelUploadOp: add a version to the local model registry instead of Vertex AI's."""
 
-import json
 import re
-from pathlib import Path
 from typing import Any, ClassVar
 
 from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.launcher import launcher_options, launcher_payload, missing_options, target, without_empty
+from localvertex.executors.launcher import (
+    launcher_options,
+    launcher_payload,
+    missing_options,
+    target,
+    vertex_uri,
+    without_empty,
+    write_resource,
+)
 from localvertex.processes import logs
 from localvertex.state import executor_files, registry
+from localvertex.state.model_versions import ModelVersions, check_alias
 
 _MODULE = "google_cloud_pipeline_components.container.v1.model.upload_model.launcher"
 
@@ -42,8 +49,13 @@ class ModelUploadExecutor:
             text = "the model has no serving container; Vertex AI cannot serve it"
             attempt.context.warnings.add(f"{attempt.label}: {text}")
         parent = attempt.resolve(options.get("parent_model_name", ""))
+        aliases = model.pop("version_aliases", [])
         try:
+            for alias in aliases:
+                check_alias(str(alias))
             version = registry.add(attempt.context.work_dir, without_empty(model), parent)
+            if aliases:
+                ModelVersions(version.folder.parent).merge(str(version.number), aliases)
         except (ValueError, OSError) as error:
             raise TaskFailed(f"cannot register the model: {error}", is_retryable=False) from None
         if version.uncopied:
@@ -52,12 +64,10 @@ class ModelUploadExecutor:
                 "files where they are, without a copy of its own"
             )
         name = f"projects/{project}/locations/{location}/models/{version.model_id}@{version.number}"
-        prefix = f"https://{location}-aiplatform.googleapis.com/v1/"
-        resource = {"resourceType": "UploadModel", "resourceUri": f"{prefix}{name}"}
-        Path(attempt.resolve(options["gcp_resources"])).write_text(json.dumps({"resources": [resource]}, indent=2))
+        write_resource(attempt, options, "UploadModel", name, location)
         planned = attempt.executor_input["outputs"]["artifacts"].get("model")
         if planned:
-            artifact = planned["artifacts"][0] | {"uri": f"{prefix}{name}", "metadata": {"resourceName": name}}
+            artifact = planned["artifacts"][0] | {"uri": vertex_uri(name, location), "metadata": {"resourceName": name}}
             executor_files.write_output(attempt.executor_input, {"model": artifact})
         logs.add(attempt.log, f"registered {version.folder}")
         attempt.report_exit(0)

@@ -3,10 +3,6 @@
 The registry belongs to the work directory, not to a project or region, so every location shows all of it.
 """
 
-import json
-import re
-import shutil
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -17,20 +13,12 @@ from localvertex.serve.api.listing import page
 from localvertex.serve.api.operations import TYPES, Operations
 from localvertex.serve.api.store import ID, Store
 from localvertex.state import registry
-from userinput import files
+from localvertex.state.model_versions import DEFAULT, ModelVersions, check_alias
 from userinput.spelling import camel, snake
 
 _COLLECTION = "models"
 
 _CHANGEABLE = ("displayName", "description", "versionDescription", "labels")
-
-_DEFAULT = "default"
-
-_ALIASES = "aliases.json"
-"""A file next to the versions, with the version number of each alias."""
-
-_ALIAS = re.compile(r"-?[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
-"""The API's rule, by which a number is never an alias. A leading '-' removes the alias."""
 
 _OWN_FIELDS = ("model_id", "version", "create_time", registry.SOURCE)
 """Fields of the registry that the Model message does not have."""
@@ -52,10 +40,12 @@ class Models:
         aliases = content.pop("version_aliases", [])
         with self._store.lock:
             model_id = self._parent_id(call, parent) if parent else self._new_id(call, body.get("model_id", ""))
-            for alias in aliases:
-                ModelVersions.check_alias(alias)
             try:
+                for alias in aliases:
+                    check_alias(alias)
                 version = registry.add_version(self._work_dir, model_id, content)
+            except ValueError as error:
+                raise invalid(str(error)) from None
             except OSError as error:
                 raise invalid(f"model.artifactUri: its files cannot be copied into the registry: {error}") from None
             self._versions(model_id).merge(str(version.number), aliases)
@@ -66,21 +56,21 @@ class Models:
     def get(self, call: Call) -> dict[str, Any]:
         """Return the version with the given number or alias, by default the default version."""
         versions = self._found(call)
-        return versions.view(call, versions.number(call.resource_version or _DEFAULT))
+        return _view(call, versions, _number(versions, call.resource_version or DEFAULT))
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List all models, each in its default version."""
         folder = self._work_dir / _COLLECTION
         ids = [each.name for each in folder.iterdir() if ID.fullmatch(each.name)] if folder.is_dir() else []
-        every = [(versions, versions.number(_DEFAULT)) for each in ids if (versions := self._versions(each)).numbers]
+        every = [(versions, _number(versions, DEFAULT)) for each in ids if (versions := self._versions(each)).numbers]
         fields = messages.field_names(call.version, "Model")
-        return page(call, _COLLECTION, [versions.view(call, number) for versions, number in every], fields=fields)
+        return page(call, _COLLECTION, [_view(call, versions, number) for versions, number in every], fields=fields)
 
     def list_versions(self, call: Call) -> dict[str, Any]:
         """List all versions of a model."""
         versions = self._found(call)
         fields = messages.field_names(call.version, "Model")
-        return page(call, _COLLECTION, [versions.view(call, each) for each in versions.numbers], fields=fields)
+        return page(call, _COLLECTION, [_view(call, versions, each) for each in versions.numbers], fields=fields)
 
     def patch(self, call: Call) -> dict[str, Any]:
         """Change the fields of a version that the mask names."""
@@ -90,41 +80,50 @@ class Models:
             raise invalid(f"updateMask {','.join(named)[:200]!r}: expected some of {', '.join(_CHANGEABLE)}")
         with self._store.lock:
             versions = self._found(call)
-            number = versions.number(call.resource_version or _DEFAULT)
+            number = _number(versions, call.resource_version or DEFAULT)
             versions.change(number, {snake(name): body.get(snake(name)) for name in named})
-        return versions.view(call, number)
+        return _view(call, versions, number)
 
     def merge_version_aliases(self, call: Call) -> dict[str, Any]:
         """Add aliases to a version, or remove those with a leading `-`."""
         with self._store.lock:
             versions = self._found(call)
-            number = versions.number(call.resource_version or _DEFAULT)
+            number = _number(versions, call.resource_version or DEFAULT)
             aliases = call.body.get("versionAliases", call.body.get("version_aliases"))
             if not isinstance(aliases, list) or not all(isinstance(each, str) for each in aliases):
                 raise invalid("versionAliases: expected a list of strings")
-            versions.merge(number, aliases)
-        return versions.view(call, number)
+            try:
+                versions.merge(number, aliases)
+            except ValueError as error:
+                raise invalid(str(error)) from None
+        return _view(call, versions, number)
 
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete a model with all its versions and their copies of files; the files that were uploaded stay."""
         with self._store.lock:
-            shutil.rmtree(self._found(call).folder)
+            try:
+                self._found(call).delete()
+            except ValueError as error:
+                raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         return self._operations.done(call, "DeleteOperationMetadata")
 
     def delete_version(self, call: Call) -> dict[str, Any]:
         """Delete a version that is not the default."""
         with self._store.lock:
             versions = self._found(call)
-            number = versions.number(call.resource_version or _DEFAULT)
-            if number == versions.number(_DEFAULT):
+            number = _number(versions, call.resource_version or DEFAULT)
+            if number == _number(versions, DEFAULT):
                 raise ApiError(Status.FAILED_PRECONDITION, f"version {number} is the default; delete the model instead")
-            versions.remove(number)
+            try:
+                versions.remove(number)
+            except ValueError as error:
+                raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         return self._operations.done(call, "DeleteOperationMetadata")
 
-    def _versions(self, model_id: str) -> "ModelVersions":
-        return ModelVersions(self._work_dir / _COLLECTION / model_id)
+    def _versions(self, model_id: str) -> ModelVersions:
+        return ModelVersions.of(self._work_dir, model_id)
 
-    def _found(self, call: Call) -> "ModelVersions":
+    def _found(self, call: Call) -> ModelVersions:
         versions = self._versions(call.resource_id)
         if not versions.numbers:
             raise not_found(call.location.child(_COLLECTION, call.resource_id))
@@ -145,93 +144,37 @@ class Models:
         return wanted or str(uuid4().int >> 66)
 
 
-class ModelVersions:
-    """A model's folder in the registry: `<version>/model.json` and the aliases."""
+def _number(versions: ModelVersions, name: str) -> str:
+    """Return the version with this number or alias, see `ModelVersions.number`.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    Raises:
+        ApiError: The model has no such version.
+    """
+    try:
+        return versions.number(name)
+    except LookupError:
+        raise not_found(f"version {name!r} of the model {versions.folder.name}") from None
 
-    @property
-    def numbers(self) -> list[str]:
-        """The versions, the oldest first; empty when the model does not exist."""
-        found = self.folder.iterdir() if self.folder.is_dir() else []
-        return sorted((each.name for each in found if each.name.isdigit()), key=int)
 
-    @property
-    def aliases(self) -> dict[str, str]:
-        """The version of each alias. A model has a default as soon as it has a version."""
-        path = self.folder / _ALIASES
-        stored = json.loads(path.read_text()) if path.is_file() else {}
-        return {_DEFAULT: self.numbers[0], **stored}
-
-    def number(self, name: str) -> str:
-        """Return the version with this number or alias.
-
-        Raises:
-            ApiError: The model has no such version.
-        """
-        number = self.aliases.get(name, name)
-        if number not in self.numbers:
-            raise not_found(f"version {name!r} of the model {self.folder.name}")
-        return number
-
-    @staticmethod
-    def check_alias(alias: str) -> None:
-        """Refuse a name that is not an alias.
-
-        Raises:
-            ApiError: The name does not match the API's rule.
-        """
-        if not _ALIAS.fullmatch(alias):
-            raise invalid(f"version alias {alias[:140]!r}: expected lower-case letters, digits and '-', a letter first")
-
-    def merge(self, number: str, aliases: list[str]) -> None:
-        """Move aliases to a version; remove those with a leading '-' from it."""
-        merged = self.aliases
-        for alias in aliases:
-            self.check_alias(alias)
-            if not alias.startswith("-"):
-                merged[alias] = number
-            elif alias == f"-{_DEFAULT}":
-                raise invalid("the alias 'default' cannot be removed, only moved to another version")
-            elif merged.get(alias[1:]) == number:
-                del merged[alias[1:]]
-        _write(self.folder / _ALIASES, merged)
-
-    def change(self, number: str, fields: dict[str, Any]) -> None:
-        """Replace fields of a version; None removes a field."""
-        path = self.folder / number / "model.json"
-        content = json.loads(path.read_text()) | fields
-        _write(path, {key: value for key, value in content.items() if value is not None})
-
-    def remove(self, number: str) -> None:
-        """Delete a version and its aliases."""
-        _write(self.folder / _ALIASES, {alias: each for alias, each in self.aliases.items() if each != number})
-        shutil.rmtree(self.folder / number)
-
-    def view(self, call: Call, number: str) -> dict[str, Any]:
-        """Build the Model resource of a version."""
-        content = json.loads((self.folder / number / "model.json").read_text())
-        message = {key: value for key, value in content.items() if key not in _OWN_FIELDS}
-        try:
-            model = messages.normalised(call.version, "Model", message)
-        except ApiError:
-            # A pipeline may have registered a model that the API would have refused.
-            model = {
-                "displayName": str(content.get("display_name", "")),
-                "artifactUri": str(content.get("artifact_uri", "")),
-            }
-        created = str(content.get("create_time", "")).replace("+00:00", "Z")
-        return model | {
-            "name": call.location.child(_COLLECTION, self.folder.name),
-            "versionId": number,
-            "versionAliases": sorted(alias for alias, each in self.aliases.items() if each == number),
-            "createTime": created,
-            "updateTime": created,
-            "versionCreateTime": created,
-            "versionUpdateTime": created,
+def _view(call: Call, versions: ModelVersions, number: str) -> dict[str, Any]:
+    """Build the Model resource of a version."""
+    content = versions.content(number)
+    message = {key: value for key, value in content.items() if key not in _OWN_FIELDS}
+    try:
+        model = messages.normalised(call.version, "Model", message)
+    except ApiError:
+        # A pipeline may have registered a model that the API would have refused.
+        model = {
+            "displayName": str(content.get("display_name", "")),
+            "artifactUri": str(content.get("artifact_uri", "")),
         }
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    files.write_text(path, json.dumps(content, indent=1))
+    created = str(content.get("create_time", "")).replace("+00:00", "Z")
+    return model | {
+        "name": call.location.child(_COLLECTION, versions.folder.name),
+        "versionId": number,
+        "versionAliases": sorted(alias for alias, each in versions.aliases.items() if each == number),
+        "createTime": created,
+        "updateTime": created,
+        "versionCreateTime": created,
+        "versionUpdateTime": created,
+    }

@@ -18,7 +18,7 @@ from zlib import crc32
 
 from localvertex.state import copies, record, run_folder
 
-_FILES = "model"
+FILES = "model"
 """The copy of the model's file or folder, beside model.json."""
 
 SOURCE = "source_uri"
@@ -62,13 +62,13 @@ def add_version(work_dir: Path, model_id: str, model: dict[str, Any]) -> Version
     staged = Path(tempfile.mkdtemp(prefix=".staged-", dir=folder))
     try:
         source = _local_files(str(model.get("artifact_uri", "")))
-        is_copied = source is not None and _copy_files(source, staged / _FILES, work_dir)
+        is_copied = source is not None and _copy_files(source, staged / FILES, work_dir)
         staged.chmod(0o755)
         while True:
             number = max((int(each.name) for each in folder.iterdir() if each.name.isdigit()), default=0) + 1
             content = {"model_id": model_id, "version": number, **model}
             if is_copied:
-                content |= {"artifact_uri": str(folder / str(number) / _FILES), SOURCE: model["artifact_uri"]}
+                content |= {"artifact_uri": str(folder / str(number) / FILES), SOURCE: model["artifact_uri"]}
             if _commit(staged, folder / str(number), content):
                 uncopied = None if is_copied else source
                 return Version(model_id=model_id, number=number, folder=folder / str(number), uncopied=uncopied)

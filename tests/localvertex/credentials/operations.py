@@ -30,6 +30,9 @@ NAMED = {
     "region": "us-central1",
     "machine_type": "n1-standard-4",
     "accelerator_type": "NVIDIA_TESLA_T4",
+    "study_spec_metrics": [{"metric_id": "loss", "goal": "MINIMIZE"}],
+    "study_spec_parameters": [{"parameter_id": "units", "integer_value_spec": {"min_value": 1, "max_value": 2}}],
+    "base_output_directory": "",
 }
 """By name, so that a job is not refused for its machine before it could do harm."""
 POOL = {

@@ -23,11 +23,10 @@ REFUSED = {
     "v1.endpoint": ["EndpointCreateOp", "EndpointDeleteOp", "ModelDeployOp", "ModelUndeployOp"],
     "v1.bigquery": ["BigqueryQueryJobOp", "BigqueryMLFeatureImportanceJobOp"],
     "v1.batch_predict_job": ["ModelBatchPredictOp"],
-    "v1.model": ["ModelDeleteOp", "ModelExportOp", "ModelGetOp"],
+    "v1.model": ["ModelExportOp"],
     "v1.dataflow": ["DataflowPythonJobOp"],
     "v1.dataproc": ["DataprocPySparkBatchOp"],
     "v1.automl.training_job": ["AutoMLImageTrainingJobRunOp", "AutoMLTabularTrainingJobRunOp"],
-    "v1.wait_gcp_resources": ["WaitGcpResourcesOp"],
     "v1.model_evaluation": ["ModelEvaluationRegressionOp"],
     "v1.forecasting": ["ForecastingValidationOp"],
     "preview.dataflow": ["DataflowFlexTemplateJobOp"],
@@ -47,6 +46,8 @@ def test_an_operation_is_refused_before_anything_is_written(
     step = operation.pipeline_spec.root.dag.tasks
     assert any(f"root.dag.tasks.{each}: " in done.stderr for each in step)
     assert "--with-credentials --allow-cloud-launchers" in done.stderr or "--image" in done.stderr
+    serves = module in ("v1.endpoint", "v1.batch_predict_job")
+    assert ("this version of localvertex does not serve models" in done.stderr) == serves
     assert not (tmp_path / "runs").exists()
 
 

@@ -54,6 +54,20 @@ def test_models_that_pipelines_registered_are_listed(server: Server, sdk: Any) -
     assert (found.name, found.uri, found.version_id) == (version.model_id, "/data/1", "1")
 
 
+def test_deleting_a_model_leaves_what_the_registry_did_not_make(server: Server, sdk: Any) -> None:
+    source = server.work_dir.parent / "mine"
+    source.mkdir()
+    (source / "weights").write_text("mine")
+    for _ in range(2):
+        version = registry.add(server.work_dir, {"display_name": "kept", "artifact_uri": str(source)})
+    (version.folder.parent / "notes.txt").write_text("mine too")
+    (found,) = sdk(server).Model.list(filter='display_name="kept"')
+    found.delete()
+    assert [each.name for each in version.folder.parent.iterdir()] == ["notes.txt"]
+    assert (source / "weights").read_text() == "mine"
+    assert sdk(server).Model.list(filter='display_name="kept"') == []
+
+
 @pytest.mark.parametrize(
     ("body", "code"),
     [

@@ -1,0 +1,60 @@
+"""A trial that runs: its folder, its GPUs, its thread and what it has reported."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from localvertex.custom_jobs.gpus import num_gpus_of, visible_gpus
+from localvertex.custom_jobs.job import CustomJob
+from localvertex.custom_jobs.status import Outcome, Status
+from localvertex.custom_jobs.tuning.job import METRIC_FILE, TuningJob
+from localvertex.custom_jobs.tuning.measurements import MetricFile
+from localvertex.custom_jobs.tuning.trial import Trial
+from localvertex.errors import TaskFailed
+
+
+@dataclass(kw_only=True, eq=False)
+class TrialRun:
+    """A trial that runs, as the code that runs its custom job sees it."""
+
+    trial: Trial
+    folder: Path
+    cancel: threading.Event
+    """Cancels its job once it is set."""
+    gpus: list[str] | None = None
+    """Those of this machine that are for it; None: all."""
+    status: Status = field(default_factory=Status)
+    outcome: Outcome | TaskFailed | None = None
+    thread: threading.Thread | None = None
+    metrics: MetricFile = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.metrics = MetricFile(path=self.folder / METRIC_FILE)
+
+    @property
+    def id(self) -> str:
+        """The number of the trial."""
+        return self.trial.id
+
+    def observe(self, status: Status) -> None:
+        """Take the status of its job."""
+        self.status = status
+
+
+RunJob = Callable[[CustomJob, TrialRun], Outcome]
+"""Runs the custom job of a trial."""
+
+
+def gpu_slots(job: TuningJob, warn: Callable[[str], None]) -> list[list[str] | None]:
+    """Return one entry for each trial that may run at a time: its GPUs, None for all."""
+    wanted, gpus, parallel = num_gpus_of(job.custom_job), visible_gpus(), job.parallel_trials
+    if not wanted or not gpus:
+        return [None] * parallel
+    possible = max(1, min(parallel, len(gpus) // wanted))
+    if possible < parallel:
+        warn(
+            f"each trial requests {wanted} GPU{'' if wanted == 1 else 's'}, and this machine has {len(gpus)}: "
+            f"{possible} of the {parallel} parallel trials run at a time"
+        )
+    return [gpus[each * wanted : (each + 1) * wanted] for each in range(possible)]

@@ -1,0 +1,55 @@
+"""ModelDeleteOp: delete a model with all its versions from the local registry."""
+
+import re
+from typing import ClassVar
+from uuid import uuid4
+
+from compiled.spec import Container, Importer
+from localvertex.errors import TaskFailed
+from localvertex.executors.attempt import Attempt
+from localvertex.executors.launcher import launcher_options, launcher_payload, missing_options, write_resource
+from localvertex.processes import logs
+from localvertex.state.model_versions import ModelVersions
+
+_MODULE = "google_cloud_pipeline_components.container.v1.model.delete_model.launcher"
+
+_NAME = re.compile(r"(?P<name>projects/[^/]+/locations/(?P<location>[^/]+)/models/(?P<id>[A-Za-z0-9_-]+))(?:@[^/@]*)?")
+
+
+class ModelDeleteExecutor:
+    """Deletes what the registry made, and nothing else: the user's files and those of runs stay."""
+
+    name: ClassVar[str] = "model delete"
+
+    def accepts(self, executor: Container | Importer) -> bool:
+        """Accept a container that runs Google's module."""
+        return isinstance(executor, Container) and _MODULE in executor.command
+
+    def refusals(self, executor: Container | Importer) -> list[str]:
+        """Refuse a launcher without its required options."""
+        return missing_options(executor, "payload", "gcp_resources")
+
+    def execute(self, attempt: Attempt) -> None:
+        """Delete the model whatever its version, as the launcher does (delete_model/remote_runner.py of GCPC 2.22)."""
+        options = launcher_options(attempt.arguments())
+        wanted = str(launcher_payload(options["payload"], attempt).get("model", ""))
+        match = _NAME.fullmatch(wanted)
+        if not match:
+            text = f"Invalid model name: {wanted}. Expect: projects/[project_id]/locations/[location]/models/[model_id]"
+            raise TaskFailed(text, is_retryable=False)
+        versions = ModelVersions.of(attempt.context.work_dir, match["id"])
+        numbers = versions.numbers
+        if not numbers:
+            raise TaskFailed(f"NOT_FOUND: the model {match['id']!r} is not in {versions.folder.parent}")
+        try:
+            left = versions.delete()
+        except (ValueError, OSError) as error:
+            raise TaskFailed(f"cannot delete the model {match['id']!r}: {error}", is_retryable=False) from None
+        operation = f"{match['name']}/operations/{uuid4().int >> 66}"
+        write_resource(attempt, options, "VertexLro", operation, match["location"])
+        logs.add(attempt.log, f"deleted the model {match['id']!r} with version {', '.join(numbers)}")
+        if left:
+            attempt.context.warnings.add(
+                f"{attempt.label}: {versions.folder} stays, because the registry did not make {', '.join(left)}"
+            )
+        attempt.report_exit(0)

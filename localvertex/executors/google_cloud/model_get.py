@@ -1,0 +1,57 @@
+"""ModelGetOp: find a model in the local registry."""
+
+import re
+from typing import ClassVar
+
+from compiled.spec import Container, Importer
+from localvertex.errors import TaskFailed
+from localvertex.executors.attempt import Attempt
+from localvertex.executors.launcher import launcher_options, missing_options, target, vertex_uri
+from localvertex.processes import logs
+from localvertex.state import executor_files
+from localvertex.state.model_versions import DEFAULT, ModelVersions
+
+_MODULE = "google_cloud_pipeline_components.container.v1.model.get_model.launcher"
+
+_NAME = re.compile(r"(?P<id>[A-Za-z0-9_-]+)(?:@(?P<version>[A-Za-z0-9_-]+))?")
+
+
+class ModelGetExecutor:
+    """Writes the artifact of the version that `model_name` names: `ID`, `ID@VERSION` or `ID@ALIAS`."""
+
+    name: ClassVar[str] = "model get"
+
+    def accepts(self, executor: Container | Importer) -> bool:
+        """Accept a container that runs Google's module."""
+        return isinstance(executor, Container) and _MODULE in executor.command
+
+    def refusals(self, executor: Container | Importer) -> list[str]:
+        """Refuse a launcher without its required options."""
+        return missing_options(executor, "model_name", "executor_input")
+
+    def execute(self, attempt: Attempt) -> None:
+        """Look the model up, and write the artifact as the launcher does (get_model/remote_runner.py of GCPC 2.22)."""
+        options = launcher_options(attempt.arguments())
+        project, location = target(options, attempt)
+        if location != attempt.context.region:
+            attempt.context.warnings.add(
+                f"{attempt.label}: the model is looked up in {location}, but the pipeline runs in "
+                f"{attempt.context.region}; set the location of ModelGetOp"
+            )
+        wanted = attempt.resolve(options["model_name"])
+        match = _NAME.fullmatch(wanted)
+        if not match:
+            raise TaskFailed(f"model_name {wanted!r}: expected ID, ID@VERSION or ID@ALIAS", is_retryable=False)
+        versions = ModelVersions.of(attempt.context.work_dir, match["id"])
+        try:
+            number = versions.number(match["version"] or DEFAULT)
+        except LookupError as error:
+            raise TaskFailed(f"NOT_FOUND: {error}") from None
+        except ValueError as error:
+            raise TaskFailed(f"cannot read the registry: {error}", is_retryable=False) from None
+        name = f"projects/{project}/locations/{location}/models/{match['id']}@{number}"
+        planned = attempt.executor_input["outputs"]["artifacts"]["model"]["artifacts"][0]
+        artifact = planned | {"uri": vertex_uri(name, location), "metadata": {"resourceName": name}}
+        executor_files.write_output(attempt.executor_input, {"model": artifact})
+        logs.add(attempt.log, f"found {versions.folder / number}")
+        attempt.report_exit(0)

@@ -1,0 +1,83 @@
+"""WaitGcpResourcesOp: wait for what a step has started here."""
+
+from pathlib import Path
+from typing import ClassVar
+
+from compiled.spec import Container, Importer
+from localvertex.errors import TaskFailed
+from localvertex.executors.attempt import Attempt
+from localvertex.executors.google_cloud.resources import single_resource
+from localvertex.executors.launcher import launcher_options, missing_options
+from localvertex.processes import logs
+from localvertex.state import record, step_folders
+from localvertex.state.task import State
+
+_MODULE = "google_cloud_pipeline_components.container.v1.wait_gcp_resources.launcher"
+
+_POLL_SECONDS = 0.2
+
+
+class WaitResourcesExecutor:
+    """Returns when the step that made a resource has ended, at once if that was in this run."""
+
+    name: ClassVar[str] = "wait for resources"
+
+    def accepts(self, executor: Container | Importer) -> bool:
+        """Accept a container that runs Google's module."""
+        return isinstance(executor, Container) and _MODULE in executor.command
+
+    def refusals(self, executor: Container | Importer) -> list[str]:
+        """Refuse a launcher without its required options."""
+        return missing_options(executor, "payload", "gcp_resources")
+
+    def execute(self, attempt: Attempt) -> None:
+        """Wait, and pass the resources on as the launcher does (wait_gcp_resources/remote_runner.py of GCPC 2.22)."""
+        options = launcher_options(attempt.arguments())
+        text = attempt.resolve(options["payload"])
+        resource = single_resource(text)
+        kind, uri = resource["resourceType"], resource["resourceUri"]
+        folders = step_folders.with_resource(attempt.context.work_dir, uri)
+        if not folders:
+            raise TaskFailed(
+                f"{kind} {uri} was not made by a run in {attempt.context.work_dir}; a local run does not ask Google "
+                "Cloud for it",
+                is_retryable=False,
+            )
+        attempt.context.warnings.add(
+            f"{attempt.label}: on Vertex AI, WaitGcpResourcesOp waits only for a DataflowJob and fails for a {kind}"
+        )
+        _wait_for(folders[0], attempt)
+        Path(attempt.resolve(options["gcp_resources"])).write_text(text)
+        logs.add(attempt.log, f"{kind} {uri} has ended")
+        attempt.report_exit(0)
+
+
+def _wait_for(folder: Path, attempt: Attempt) -> None:
+    """Wait until the step in a folder has ended; one of this run has, because its output is known.
+
+    Raises:
+        TaskFailed: It has failed.
+        Cancelled: The run was stopped.
+    """
+    context = attempt.context
+    if folder.is_relative_to(context.run_dir):
+        return
+    run_dir = context.work_dir / folder.relative_to(context.work_dir).parts[0]
+    while (state := _state_of(folder, run_dir)) is None:
+        context.processes.stopped.wait(_POLL_SECONDS)
+        context.processes.check_stopped()
+    if not state.has_outputs:
+        raise TaskFailed(f"the step in {folder} ended in state {state}", is_retryable=False)
+
+
+def _state_of(folder: Path, run_dir: Path) -> State | None:
+    """Return the final state of a step of another run; None while it runs."""
+    is_running = record.is_running(run_dir)
+    try:
+        tasks = record.read(run_dir)["tasks"]
+    except (OSError, ValueError):
+        tasks = []
+    found = [State(each["state"]) for each in tasks if each["log"] and (run_dir / each["log"]).parent == folder]
+    if found and found[0].is_final:
+        return found[0]
+    return None if is_running else State.FAILED
