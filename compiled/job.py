@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compiled.fields import Fields
+from compiled.value import read_value
 
 _OUTPUT_ONLY = (
     *("name", "createTime", "startTime", "endTime", "updateTime", "state", "jobDetail", "error"),
@@ -21,8 +22,6 @@ _CLOUD_ONLY = ("reservedIpRanges", "pscInterfaceConfig")
 _RERUN = ("originalPipelineJobId", "pipelineTaskRerunConfigs")
 _FAIL_FAST = "PIPELINE_FAILURE_POLICY_FAIL_FAST"
 _POLICIES = ("", "PIPELINE_FAILURE_POLICY_UNSPECIFIED", "PIPELINE_FAILURE_POLICY_FAIL_SLOW", _FAIL_FAST)
-_VALUE_KINDS = {"intValue": int, "doubleValue": float, "stringValue": str}
-"""Kinds of Value, in which kfp 1.8 writes the defaults of a pipeline's parameters."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -97,20 +96,8 @@ def _persistent_resource(fields: Fields, ignored: list[str]) -> str:
 
 def _parameters(config: Fields) -> dict[str, Any]:
     """Return the values of `parameterValues`, and those of `parameters` as kfp 1.8 writes them."""
-    older = {name: _older_value(inner) for name, inner in config.objects("parameters")}
+    older = {name: read_value(inner) for name, inner in config.objects("parameters")}
     values = config.take("parameterValues", dict, {})
     for name in older.keys() & values.keys():
         config.note(f"{name!r} is in 'parameters' and in 'parameterValues'; expected it in one of them")
     return {**older, **values}
-
-
-def _older_value(fields: Fields) -> Any:
-    """Return the value of a Value message; JSON has its 64-bit integers as text."""
-    kinds = [kind for kind in _VALUE_KINDS if fields.has(kind)]
-    value = fields.any(kinds[0]) if len(kinds) == 1 else None
-    fields.done()
-    try:
-        return _VALUE_KINDS[kinds[0]](value)
-    except (IndexError, TypeError, ValueError):
-        fields.note(f"expected one value under {', '.join(_VALUE_KINDS)}")
-        return None
