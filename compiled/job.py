@@ -32,6 +32,8 @@ class JobSettings:
     """Values of the pipeline's parameters."""
     input_artifacts: tuple[str, ...] = ()
     """Names of the inputs that are given as ids of Vertex ML Metadata."""
+    output_directory: str = ""
+    """gs:// prefix of the outputs."""
     fail_fast: bool = False
     placeholders: dict[str, str] = field(default_factory=dict)
     """Values of job-wide placeholders, e.g. `pipeline_service_account`."""
@@ -60,11 +62,10 @@ def read_job(document: Mapping[str, Any], problems: list[str]) -> JobSettings:
         "pipeline_encryption_key_name": encryption.take("kmsKeyName", str, ""),
         "pipeline_persistent_resource_id": _persistent_resource(config.object("defaultRuntime"), ignored),
     }
-    if root := config.take("gcsOutputDirectory", str, ""):
-        ignored.append(f"runtimeConfig.gcsOutputDirectory {root}: outputs go to the work directory instead")
     job = JobSettings(
         parameters=_parameters(config),
         input_artifacts=tuple(config.take("inputArtifacts", dict, {})),
+        output_directory=config.take("gcsOutputDirectory", str, "").rstrip("/"),
         fail_fast=_failure_policy(config) == _FAIL_FAST,
         placeholders={name: value for name, value in placeholders.items() if value},
         without_effect=tuple(ignored),

@@ -18,12 +18,11 @@ from typing import Any
 
 from compiled import platforms
 from compiled.load import PipelineFile, load
-from localvertex.credentials import buckets
 from localvertex.credentials.secrets import MASK
 from localvertex.errors import Refused
-from localvertex.runner import container_images, input_artifacts
+from localvertex.runner import addresses, container_images, input_artifacts
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
-from localvertex.runner.pipeline_run import PipelineRun
+from localvertex.runner.pipeline_run import PipelineRun, buckets_of
 from localvertex.runner.refusals import reachable, refusals
 from localvertex.show.display import Display
 from localvertex.state import record, run_folder
@@ -138,7 +137,7 @@ def _prepare_resume(name: str, *, options: Options | None = None, display: Displ
         # Read again: another process may have written to it before the lock was taken.
         content = record.read(run_dir)
         file = _earlier_file(run_dir, content, options)
-        _check_addresses(file, content["parameters"], options)
+        _check_addresses(file, content["parameters"], options, content)
         return PipelineRun(
             file,
             Values(parameters=content["parameters"], artifacts=content.get("input_artifacts", {})),
@@ -157,11 +156,14 @@ def _opened(path: Path, options: Options) -> PipelineFile:
     return open_pipeline(path, options.command_prefixes, allow_cloud_launchers=options.allow_cloud_launchers)
 
 
-def _check_addresses(file: PipelineFile, values: Mapping[str, Any], options: Options) -> None:
-    """Refuse inputs in Cloud Storage for a run without credentials."""
-    pipeline = file.pipeline
-    components = reachable(pipeline, [])
-    if not options.with_credentials and (reasons := buckets.refusals(pipeline, values, components)):
+def _check_addresses(
+    file: PipelineFile, values: Mapping[str, Any], options: Options, earlier: dict[str, Any] | None = None
+) -> None:
+    """Refuse addresses in Cloud Storage that the run cannot reach."""
+    components = reachable(file.pipeline, [])
+    buckets, has_credentials = buckets_of(options, earlier or {}), options.with_credentials
+    reasons = addresses.refusals(file.pipeline, values, components, buckets=buckets, has_credentials=has_credentials)
+    if reasons:
         raise Refused(reasons)
 
 

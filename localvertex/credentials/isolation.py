@@ -7,7 +7,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 
-from localvertex.credentials.buckets import has_emulator, is_loopback
+from localvertex.credentials.emulator import has_emulator, is_loopback
 from localvertex.credentials.secrets import Secrets, looks_like_secret
 from localvertex.processes.metadata_server import MetadataServer
 

@@ -31,6 +31,7 @@ from localvertex.processes.environments import activated
 from localvertex.processes.metadata_server import MetadataServer
 from localvertex.processes.own_packages import variables
 from localvertex.processes.processes import Processes
+from localvertex.values.buckets import Buckets
 
 
 def run(
@@ -121,7 +122,7 @@ def _replicas_of(
             replicas.append(
                 ReplicaProcess(
                     replica=replica,
-                    command=_local_command(replica.pool.command, bin_folder),
+                    command=Buckets(root=workspace.buckets).mounted(_local_command(replica.pool.command, bin_folder)),
                     env=credentials.environment(env, declared=declared) | metadata_environment(metadata.address),
                     folder=workspace.folder,
                     processes=processes,

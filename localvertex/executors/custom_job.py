@@ -77,7 +77,9 @@ def run(job: custom_jobs.CustomJob, attempt: Attempt, project: str) -> custom_jo
     context, name = attempt.context, attempt.scope.task["pipeline_task_name"]
     return custom_jobs.run(
         job,
-        workspace=custom_jobs.Workspace(folder=attempt.folder, private_dir=context.private_dir, project=project),
+        workspace=custom_jobs.Workspace(
+            folder=attempt.folder, private_dir=context.private_dir, project=project, buckets=context.buckets.root
+        ),
         processes=context.processes,
         credentials=context.credentials,
         observe=attempt.report_custom_job,
