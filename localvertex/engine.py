@@ -20,7 +20,7 @@ from compiled import platforms
 from compiled.load import PipelineFile, load
 from localvertex.credentials.secrets import MASK
 from localvertex.errors import Refused
-from localvertex.runner import addresses, container_images, input_artifacts
+from localvertex.runner import addresses, container_images, input_artifacts, literal_jobs
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
 from localvertex.runner.pipeline_run import PipelineRun, buckets_of
 from localvertex.runner.refusals import reachable, refusals
@@ -98,7 +98,7 @@ def prepare(
     options = options or Options()
     file = file if isinstance(file, PipelineFile) else _opened(Path(file), options)
     values = complete(file.pipeline.root.input_parameters, {**file.pipeline.job.parameters, **(parameters or {})})
-    _check_addresses(file, values, options)
+    _check_values(file, values, options)
     parent = artifact_parent(options.project, options.region)
     given = input_artifacts.resolve(file.pipeline, artifacts or {}, parent)
     work_dir = options.work_dir.absolute()
@@ -137,7 +137,7 @@ def _prepare_resume(name: str, *, options: Options | None = None, display: Displ
         # Read again: another process may have written to it before the lock was taken.
         content = record.read(run_dir)
         file = _earlier_file(run_dir, content, options)
-        _check_addresses(file, content["parameters"], options, content)
+        _check_values(file, content["parameters"], options, content)
         return PipelineRun(
             file,
             Values(parameters=content["parameters"], artifacts=content.get("input_artifacts", {})),
@@ -156,13 +156,15 @@ def _opened(path: Path, options: Options) -> PipelineFile:
     return open_pipeline(path, options.command_prefixes, allow_cloud_launchers=options.allow_cloud_launchers)
 
 
-def _check_addresses(
+def _check_values(
     file: PipelineFile, values: Mapping[str, Any], options: Options, earlier: dict[str, Any] | None = None
 ) -> None:
-    """Refuse addresses in Cloud Storage that the run cannot reach."""
+    """Refuse what cannot run with these values: addresses that the run does not reach, and custom jobs."""
     components = reachable(file.pipeline, [])
     buckets, has_credentials = buckets_of(options, earlier or {}), options.with_credentials
     reasons = addresses.refusals(file.pipeline, values, components, buckets=buckets, has_credentials=has_credentials)
+    region = str((earlier or {}).get("region", options.region))
+    reasons += literal_jobs.refusals(file.pipeline, values, region=region, command_prefixes=options.command_prefixes)
     if reasons:
         raise Refused(reasons)
 
