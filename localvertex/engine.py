@@ -24,6 +24,7 @@ from localvertex.runner import addresses, container_images, input_artifacts, lit
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
 from localvertex.runner.pipeline_run import PipelineRun, buckets_of
 from localvertex.runner.refusals import reachable, refusals
+from localvertex.runner.signatures import has_nul
 from localvertex.show.display import Display
 from localvertex.state import record, run_folder
 from localvertex.state.executor_files import artifact_parent
@@ -32,6 +33,7 @@ from localvertex.state.runs import find_readable
 from localvertex.state.task import State, Values
 from userinput.errors import UserError
 from userinput.parameters import complete, typed
+from userinput.spelling import quoted
 
 __all__ = ["Options", "PipelineRun", "open_pipeline", "prepare", "resume", "run"]
 
@@ -163,6 +165,11 @@ def _check_values(
     components = reachable(file.pipeline, [])
     buckets, has_credentials = buckets_of(options, earlier or {}), options.with_credentials
     reasons = addresses.refusals(file.pipeline, values, components, buckets=buckets, has_credentials=has_credentials)
+    reasons += [
+        f"parameter {name}: {quoted(value)} contains a NUL character, which no program can receive; remove it"
+        for name, value in values.items()
+        if has_nul(value)
+    ]
     region = str((earlier or {}).get("region", options.region))
     reasons += literal_jobs.refusals(file.pipeline, values, region=region, command_prefixes=options.command_prefixes)
     if reasons:

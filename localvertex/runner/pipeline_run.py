@@ -187,6 +187,11 @@ def _tasks_of_file(file: PipelineFile) -> list[TaskSpec]:
     return [task for dag in dags if dag for task in dag.tasks.values()]
 
 
+def _is_dag(file: PipelineFile, task: TaskSpec) -> bool:
+    component = file.pipeline.components.get(task.component)
+    return component is not None and component.dag is not None
+
+
 def _inputs_of(file: PipelineFile, given: Values) -> Values:
     """Return the inputs of the pipeline with the numbers that its steps see."""
     declared = file.pipeline.root.input_parameters
@@ -204,6 +209,11 @@ def _notes_of(file: PipelineFile, inputs: Values, buckets: Buckets) -> list[str]
     """Return what differs from the service and is known before the run, one warning each."""
     rounded = [doubles.warning(f"parameter {name!r}", value) for name, value in inputs.parameters.items()]
     settings = [*platforms.harmless(file.pipeline.platforms), *file.pipeline.job.without_effect]
+    settings += [
+        f"{task.path}: the retries of a nested pipeline have no effect here; call set_retry on its steps"
+        for task in _tasks_of_file(file)
+        if task.retry.max_retries and _is_dag(file, task)
+    ]
     directory = file.pipeline.job.output_directory
     if directory and buckets.root is None:
         text = "outputs go to the work directory instead; --gcs-root DIR keeps them in DIR/BUCKET"

@@ -6,7 +6,7 @@ Values are substituted once: a placeholder inside a value is never resolved agai
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -172,6 +172,13 @@ def _artifact_value(artifacts: list[dict[str, Any]], name: str, rest: str, bucke
 def as_text(value: Any) -> str:
     """Return a value as it appears in a command: text as it is, everything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def named(template: str) -> Iterator[tuple[str, str, str]]:
+    """Yield what a template refers to by name: `inputs` or `outputs`, `parameters` or `artifacts`, the name."""
+    for match in PLACEHOLDER.finditer(template):
+        if keyed := _KEYED.fullmatch(_ESCAPE.sub("", match[1])):
+            yield keyed["side"], keyed["kind"], keyed["name"]
 
 
 def unknown_placeholders(text: str) -> list[str]:
