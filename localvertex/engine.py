@@ -18,8 +18,8 @@ from typing import Any
 
 from compiled import platforms
 from compiled.load import PipelineFile, load
-from localvertex.credentials.secrets import MASK
 from localvertex.errors import Refused
+from localvertex.processes.sinks import MASK
 from localvertex.runner import addresses, container_images, input_artifacts, literal_jobs
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
 from localvertex.runner.pipeline_run import PipelineRun, buckets_of

@@ -73,6 +73,7 @@ def run(
         if credentials is None:
             credentials = NoCredentials()
             servers.callback(credentials.close)
+        processes.secrets = credentials.secrets.known
         replicas = _replicas_of(job, workspace, processes, credentials, servers, warn)
         outcome = JobRun(
             job,
@@ -123,7 +124,8 @@ def _replicas_of(
                 ReplicaProcess(
                     replica=replica,
                     command=Buckets(root=workspace.buckets).mounted(_local_command(replica.pool.command, bin_folder)),
-                    env=credentials.environment(env, declared=declared) | metadata_environment(metadata.address),
+                    env=credentials.environment(env, declared=declared)
+                    | ({} if credentials.is_users else metadata_environment(metadata.address)),
                     folder=workspace.folder,
                     processes=processes,
                     metadata=metadata,

@@ -86,6 +86,7 @@ def run(command: list[str], attempt: Attempt, folder: Path) -> int:
             env=env | own,
             own=own,
             log=attempt.log,
+            secrets=processes.secrets(),
             temporary=attempt.temporary,
             grace_seconds=processes.grace_seconds,
             hold=processes.hold,

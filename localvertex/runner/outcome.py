@@ -34,12 +34,16 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context) ->
     try:
         _learn_secrets(task, executor, context)
         key = _cache_key(task, executor, context)
-        cached = step_cache.look_up(context.work_dir, key, context.buckets) if key else None
+        cached = (
+            step_cache.look_up(context.work_dir, key, context.buckets, context.credentials.secrets) if key else None
+        )
         if cached is not None:
             return Outcome(task=task, state=State.SKIPPED, outputs=cached)
         outputs = execute(task, executor, context, exit_codes)
         if key:
-            step_cache.keep(context.work_dir, key, outputs, f"{context.run_id}/{task.label}")
+            step_cache.keep(
+                context.work_dir, key, outputs, f"{context.run_id}/{task.label}", context.credentials.secrets
+            )
         return Outcome(
             task=task, state=State.SUCCEEDED, outputs=outputs, exit_code=exit_codes[-1] if exit_codes else None
         )
@@ -135,10 +139,16 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
         )
         try:
             runner.execute(attempt)
+            warn = context.warnings.add
+            return executor_files.read_outputs(
+                task.component, executor_input, lambda text: warn(f"{task.label}: {text}"), context.buckets
+            )
         finally:
-            logs = [path for path in task.folder.glob("*") if path.suffix == ".log" or path.name == executor_files.LOG]
-            context.credentials.secrets.remove_from(logs)
-        warn = context.warnings.add
-        return executor_files.read_outputs(
-            task.component, executor_input, lambda text: warn(f"{task.label}: {text}"), context.buckets
-        )
+            _remove_secrets(task, context)
+
+
+def _remove_secrets(task: Task, context: Context) -> None:
+    """Take the secrets out of the files of a step that has ended; its outputs have been read."""
+    names = (executor_files.INPUT, executor_files.OUTPUT, executor_files.LOG, *task.component.output_parameters)
+    files = [task.folder / name for name in names] + list(task.folder.glob("*.log"))
+    context.credentials.secrets.remove_from(path for path in files if path.is_file())

@@ -51,6 +51,7 @@ class PipelineRun:
             job = job | {"pipeline_root": output_directory}
         self._processes = Processes(grace_seconds=options.grace_seconds)
         self._credentials = UserCredentials() if options.with_credentials else NoCredentials()
+        self._processes.secrets = self._credentials.secrets.known
         constants = [each.constant for task in _tasks_of_file(file) for each in task.parameters.values()]
         self._credentials.secrets.learn_declared([dict(inputs.parameters), constants])
         self._context = self._new_context(job, options)

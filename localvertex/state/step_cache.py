@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from compiled.spec import Component, Container
+from localvertex.credentials.secrets import Secrets
 from localvertex.state import executor_files, registry
 from localvertex.state.task import Artifact, Values
 from localvertex.values.buckets import Buckets
@@ -56,10 +57,10 @@ def key_of(
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def look_up(work_dir: Path, key: str, buckets: Buckets) -> Values | None:
-    """Return the outputs under a key; None when there are none, or when one of their artifacts is missing."""
+def look_up(work_dir: Path, key: str, buckets: Buckets, secrets: Secrets) -> Values | None:
+    """Return the outputs under a key; None when there are none, or when an artifact or a secret in them is missing."""
     try:
-        content = json.loads(_entry(work_dir, key).read_text())
+        content = secrets.restored(json.loads(_entry(work_dir, key).read_text()), key)
         values = Values(parameters=content["parameters"], artifacts=content["artifacts"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -74,12 +75,12 @@ def _is_there(work_dir: Path, artifact: Artifact, buckets: Buckets) -> bool:
     return executor_files.exists(artifact, buckets)
 
 
-def keep(work_dir: Path, key: str, outputs: Values, origin: str) -> None:
-    """Store the outputs of a step that succeeded; `origin` names its run and task."""
+def keep(work_dir: Path, key: str, outputs: Values, origin: str, secrets: Secrets) -> None:
+    """Store the outputs of a step that succeeded, without secrets; `origin` names its run and task."""
     path = _entry(work_dir, key)
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"origin": origin, "parameters": outputs.parameters, "artifacts": outputs.artifacts}
-    files.write_text(path, json.dumps(content, indent=1))
+    files.write_text(path, json.dumps(secrets.hashed(content, key), indent=1))
 
 
 def _entry(work_dir: Path, key: str) -> Path:
