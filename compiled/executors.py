@@ -2,6 +2,7 @@
 
 from compiled.fields import Fields
 from compiled.spec import Container, Importer
+from compiled.value import read_value
 from userinput.parameters import restore_integers
 
 
@@ -47,8 +48,11 @@ def _read_container(fields: Fields) -> Container:
 
 def _read_importer(fields: Fields) -> Importer:
     source = fields.object("artifactUri")
-    is_parameter = source.take("runtimeParameter", str, "") != ""
-    uri = None if is_parameter else source.required("constant", str)
+    uri: str | None = None
+    if source.take("runtimeParameter", str, "") == "":
+        # kfp 1.8 writes a Value message.
+        is_old = source.has("constantValue")
+        uri = str(read_value(source.object("constantValue"))) if is_old else source.required("constant", str)
     source.done()
     title, version = read_schema(fields.object("typeSchema"))
     importer = Importer(

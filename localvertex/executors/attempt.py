@@ -76,6 +76,7 @@ class Attempt:
         Paths within a longer text are mostly in the script of a shell. As on Vertex AI they have no character there
         that a shell would take for something else: an unusual work directory is replaced by a link to it.
         """
+        template = self.context.buckets.localised(template)
         text, work_dir = self.resolve(template), str(self.context.work_dir)
         is_whole = template.count("{{$") == 1 and PLACEHOLDER.fullmatch(template)
         if is_whole or _PLAIN_PATH.fullmatch(work_dir) or work_dir not in text:
@@ -123,7 +124,7 @@ class Attempt:
         Credentials are left out, also where the container sets them, unless the user passes them on.
         """
         env = os.environ | {"PYTHONUNBUFFERED": "1"}
-        env |= {name: self.resolve(value) for name, value in self.container.env.items()}
+        env |= {name: self.resolve(self.context.buckets.localised(value)) for name, value in self.container.env.items()}
         env = self.context.credentials.environment(env, declared=self.container.env.keys())
         return env | {"PATH": f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"}
 

@@ -47,8 +47,6 @@ class CustomJobExecutor:
             )
         options = launcher_options(attempt.arguments())
         payload = launcher_payload(options["payload"], attempt)
-        if _PREVIEW_MODULE in attempt.container.command:
-            payload = _with_numbers(payload)
         project, location = target(options, attempt)
         custom_job = read(payload, attempt, location)
         name = f"projects/{project}/locations/{location}/customJobs/{attempt.scope.task['pipeline_task_uuid']}"
@@ -69,7 +67,7 @@ def read(payload: dict[str, Any], attempt: Attempt, location: str) -> custom_job
         TaskFailed: It cannot run.
     """
     return custom_jobs.read(
-        _as_launched(payload),
+        launched(payload, attempt.container),
         region=location,
         warn=attempt.context.warnings.add,
         through_launcher=True,
@@ -85,7 +83,9 @@ def run(
     folder = trial.folder if trial else attempt.folder
     return custom_jobs.run(
         job,
-        workspace=custom_jobs.Workspace(folder=folder, private_dir=context.private_dir, project=project),
+        workspace=custom_jobs.Workspace(
+            folder=folder, private_dir=context.private_dir, project=project, buckets=context.buckets.root
+        ),
         processes=context.processes,
         credentials=context.credentials,
         observe=trial.observe if trial else attempt.report_custom_job,
@@ -96,6 +96,15 @@ def run(
         ledger=context.fault_ledger,
         gpus=trial.gpus if trial else None,
     )
+
+
+def launched(payload: dict[str, Any], container: Container) -> dict[str, Any]:
+    """Return the job that Google's launcher sends for this payload.
+
+    Raises:
+        TaskFailed: An empty pool precedes a filled one.
+    """
+    return _as_launched(_with_numbers(payload) if _PREVIEW_MODULE in container.command else payload)
 
 
 def _with_numbers(payload: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from localvertex.show.html import templates
 from localvertex.show.page import graph, result, steps
 from localvertex.show.page.artifacts import Artifacts
 from localvertex.state.task import State
+from localvertex.values.buckets import Buckets
 from userinput import files
 
 FILE, _TEMPLATE = "run.html", "run.html.j2"
@@ -26,7 +27,8 @@ def write(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> Path:
         content: The record.
         pipeline: What was run, for the drawing of its graph.
     """
-    artifacts = Artifacts(run_dir=run_dir)
+    root = content.get("gcs_root")
+    artifacts = Artifacts(run_dir=run_dir, buckets=Buckets(root=Path(root) if root else None))
     tree = steps.tree(content, artifacts)
     page = templates.render(
         _TEMPLATE,

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 from localvertex.show.html.templates import visible
 from localvertex.show.page import classification
 from localvertex.state.task import Artifact
-from localvertex.values.placeholders import Unresolvable, local_path
+from localvertex.values.buckets import Buckets, OutsideBucket
 
 _MAX_TEXT_BYTES = 4 << 20
 """Of all files whose content is in the page; the others are only linked."""
@@ -56,6 +56,8 @@ class Artifacts:
     """The artifacts of a run; the pages among them are collected in `frames`."""
 
     run_dir: Path
+    buckets: Buckets = field(default_factory=Buckets)
+    """The folders of the buckets."""
     frames: list[Frame] = field(default_factory=list)
     _bytes_left: int = _MAX_TEXT_BYTES
 
@@ -92,13 +94,13 @@ class Artifacts:
     def _text(self, uri: str, most_bytes: int) -> str | None:
         """Return the content of a file, None when it is missing, too large, or more than the page may hold."""
         try:
-            file = Path(local_path(uri))
+            file = Path(self.buckets.path_of(uri))
             size = file.stat().st_size if file.is_file() else None
             if size is None or size > min(most_bytes, self._bytes_left):
                 return None
             self._bytes_left -= size
             return file.read_text(errors="replace")
-        except (OSError, ValueError, Unresolvable):
+        except (OSError, ValueError, OutsideBucket):
             return None
 
 
@@ -116,10 +118,10 @@ def link(run_dir: Path, uri: str) -> str:
     if uri.startswith("https://"):
         return uri
     try:
-        path = Path(local_path(uri)).resolve()
+        path = Path(uri).resolve()
         inner = path.relative_to(run_dir.resolve())
         return quote(f"./{inner}", errors="surrogateescape") if path.exists() else ""
-    except (OSError, ValueError, Unresolvable):
+    except (OSError, ValueError):
         return ""
 
 

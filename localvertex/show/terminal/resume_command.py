@@ -9,7 +9,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from localvertex.credentials.secrets import MASK
+from localvertex.processes.sinks import MASK
 
 _FIXED = {"file", "resume", "work_dir", "run_id", "parameter", "parameter_file", "input_artifact", "project", "region"}
 """Arguments whose values the run itself keeps."""
