@@ -12,11 +12,12 @@ from starlette.routing import Route
 from localvertex.serve import custom_jobs
 from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.store import Store
-from localvertex.serve.models import Models, ModelVersions
+from localvertex.serve.models import Models
 from localvertex.serve.schedules import schedules
 from localvertex.show import report
 from localvertex.show.html import templates
 from localvertex.state import registry, runs
+from localvertex.state.model_versions import ModelVersions
 from userinput.errors import UserError
 from userinput.reading import parse_json
 
