@@ -122,9 +122,9 @@ def _read_artifact(fields: Fields) -> ArtifactSpec:
         schema_version=version,
         is_list=fields.take("isArtifactList", bool, False),
         is_optional=fields.take("isOptional", bool, False),
+        metadata=restore_integers(fields.take("metadata", dict, {})),
     )
     fields.take("description", str, "")
-    fields.take("metadata", dict, {})
     fields.done()
     return artifact
 
