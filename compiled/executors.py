@@ -6,7 +6,6 @@ from compiled.fields import Fields
 from compiled.spec import Container, Importer
 from userinput.parameters import restore_integers
 
-
 _CONTAINER = "PipelineDeploymentConfig.PipelineContainerSpec"
 
 

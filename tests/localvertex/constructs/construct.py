@@ -11,6 +11,9 @@ import yaml
 FOLDER = Path(__file__).parent / "compiled"
 """The compiled files, which `compile.py` writes."""
 
+SLEEPS = "sleeps for minutes"
+"""`kfp_local` of a construct that kfp.local would not stop in time."""
+
 Edit = Callable[[dict[str, Any]], Any]
 """Changes a compiled file; returns its second document if that has one."""
 
@@ -43,7 +46,7 @@ class Construct:
     """Adds what kfp 2.17 does not write."""
     uses_cache: bool = False
     kfp_local: Any = None
-    """What kfp.local does with the file, where it is not the same: other outputs, or text of its error."""
+    """What kfp.local does instead, where it differs: other outputs (... for any), or text of its error."""
     is_vertex_only: bool = False
     """Whether kfp.local cannot load the file at all: a PipelineJob."""
 

@@ -48,10 +48,8 @@ def written() -> str:
     spec = [row for row in rows if row not in (*deployment, *job, *platforms)]
     no_effect = ", ".join(f"`{name}`" for name in sorted(NO_EFFECT) if not name.startswith("resourceTtl"))
     kubernetes = _wrapped(_KUBERNETES.format(no_effect=no_effect))
-    return "".join(
-        [top, _table("PipelineSpec", spec), _table("Executors (deploymentSpec)", deployment)]
-        + [_table("Platform document", platforms), kubernetes, _table("PipelineJob", job)]
-    )
+    tables = [("PipelineSpec", spec), ("Executors (deploymentSpec)", deployment), ("Platform document", platforms)]
+    return "".join([top, *(_table(*each) for each in tables), kubernetes, _table("PipelineJob", job)])
 
 
 def _table(title: str, rows: Iterable[Treatment]) -> str:

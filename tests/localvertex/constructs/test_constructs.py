@@ -21,9 +21,7 @@ def run(name: str, construct: Construct, folder: Path) -> dict[str, Any]:
     options = localvertex.Options(
         work_dir=folder / "runs", max_backoff_seconds=0.05, grace_seconds=5, use_cache=construct.uses_cache
     )
-    return localvertex.run(
-        compiled_file(name), parameters=construct.parameters, artifacts=artifacts, options=options
-    )
+    return localvertex.run(compiled_file(name), parameters=construct.parameters, artifacts=artifacts, options=options)
 
 
 @pytest.mark.parametrize("name", [name for name, each in CONSTRUCTS.items() if not each.refused])

@@ -90,7 +90,9 @@ def test_a_refused_field_with_its_default_value_is_absent(tmp_path: Path) -> Non
 
 
 def test_a_refused_field_is_refused_with_its_reason(tmp_path: Path) -> None:
-    path = edited(compiled_file("integers"), tmp_path, lambda d: d["root"].update(taskConfigPassthroughs=[{"field": 2}]))
+    path = edited(
+        compiled_file("integers"), tmp_path, lambda d: d["root"].update(taskConfigPassthroughs=[{"field": 2}])
+    )
     with pytest.raises(localvertex.UserError, match=r"root\.taskConfigPassthroughs: forwards the settings of"):
         load(path)
 

@@ -30,8 +30,8 @@ COMMANDS_1_8 = {
     "read": "it's",
     "condition-more-1/write-2": f"{WRITE_1_8}|4|0.5|{{}}|--text={WRITE_1_8} --optional given",
     "condition-never-2": NEVER,
-    "for-loop-3/0/write-3": 'a|1|0.5|{"item": "x"}|--text=a --none',
-    "for-loop-3/1/write-3": 'b|1|0.5|{"item": "x"}|--text=b --none',
+    "for-loop-4/0/write-3": 'a|1|0.5|{"item": "x"}|--text=a --none',
+    "for-loop-4/1/write-3": 'b|1|0.5|{"item": "x"}|--text=b --none',
 }
 DESCRIBED = "(\"it's\", 3, 0.5, True, [1, 'a'], {'k': {'deep': 1.5}})"
 STEPS = {

@@ -42,7 +42,14 @@ def titles(
 ) -> list:
     read = [open(each.path).read() for each in (artifact, dataset, html, markdown)]
     matrix = classification.metadata["confusionMatrix"]["rows"][1]["row"]
-    return [*read, model.framework, metrics.metadata["accuracy"], matrix, sliced.metadata["evaluationSlices"][0]["slice"], type(sliced).__name__]
+    return [
+        *read,
+        model.framework,
+        metrics.metadata["accuracy"],
+        matrix,
+        sliced.metadata["evaluationSlices"][0]["slice"],
+        type(sliced).__name__,
+    ]
 
 
 @construct(
@@ -97,7 +104,7 @@ def read(data: dsl.Input[dsl.Dataset]) -> str:
     return open(data.path).read()
 
 
-@construct(artifacts={"data": "given.txt"}, outputs={"Output": "given"}, kfp_local="missing 1 required input")
+@construct(artifacts={"data": "given.txt"}, outputs={"Output": "given"}, kfp_local="missing 1 required argument: data")
 @dsl.pipeline(name="input-artifact")
 def input_artifact(data: dsl.Input[dsl.Dataset]) -> str:
     return read(data=data).output
@@ -198,7 +205,7 @@ def origin(data: dsl.Input[dsl.Dataset]) -> str:
     return repr(data.metadata)
 
 
-@construct(outputs={"Output": "{'origin': 'declared', 'rows': 3}"}, edit=_declared_metadata)
+@construct(outputs={"Output": "{'origin': 'declared', 'rows': 3}"}, edit=_declared_metadata, kfp_local={"Output": "{}"})
 @dsl.pipeline(name="declared-metadata")
 def declared_metadata() -> str:
     return origin(data=paths().outputs["data"]).output
@@ -212,13 +219,17 @@ def _schema(kind: str, text: str) -> Any:
     return change
 
 
-@construct(refused="schemaUri", edit=_schema("schemaUri", "gs://bucket/schema.yaml"), kfp_local="")
+@construct(refused="schemaUri", edit=_schema("schemaUri", "gs://bucket/schema.yaml"), kfp_local="finished with status")
 @dsl.pipeline(name="schema-by-uri")
 def schema_by_uri() -> None:
     paths()
 
 
-@construct(refused="instanceSchema", edit=_schema("instanceSchema", "title: kfp.Dataset\ntype: object\n"), kfp_local="")
+@construct(
+    refused="instanceSchema",
+    edit=_schema("instanceSchema", "title: kfp.Dataset\ntype: object\n"),
+    kfp_local="finished with status",
+)
 @dsl.pipeline(name="schema-inline")
 def schema_inline() -> None:
     paths()
@@ -232,13 +243,13 @@ def _properties(name: str) -> Any:
     return change
 
 
-@construct(refused="properties", edit=_properties("properties"), kfp_local="")
+@construct(refused="properties", edit=_properties("properties"), kfp_local={})
 @dsl.pipeline(name="output-properties")
 def output_properties() -> None:
     paths()
 
 
-@construct(refused="customProperties", edit=_properties("customProperties"), kfp_local="")
+@construct(refused="customProperties", edit=_properties("customProperties"), kfp_local={})
 @dsl.pipeline(name="output-custom-properties")
 def output_custom_properties() -> None:
     paths()

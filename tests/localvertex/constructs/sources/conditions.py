@@ -59,7 +59,7 @@ def one_of_parameters(n: int) -> str:
 )
 @dsl.pipeline(name="one-of-artifacts")
 def one_of_artifacts(first: bool = False) -> str:
-    with dsl.If(first == True):  # noqa: E712
+    with dsl.If(first == True):
         one = write(text="first")
     with dsl.Else():
         two = write(text="second")
@@ -84,7 +84,7 @@ def one_of_artifacts(first: bool = False) -> str:
 )
 @dsl.pipeline(name="operators")
 def operators(text: str, n: int, x: float, flag: bool = True) -> None:
-    conditions = [flag == True, text != "other", n <= 3, n < 3, x >= 0.5, x > 0.5, n > -4, x < 1, text == "it"]  # noqa: E712
+    conditions = [flag == True, text != "other", n <= 3, n < 3, x >= 0.5, x > 0.5, n > -4, x < 1, text == "it"]
     names = ["==", "!=", "<=", "<", ">=", ">", ">", "<", "=="]
     for condition, name in zip(conditions, names, strict=True):
         with dsl.If(condition):
@@ -133,14 +133,14 @@ def _invalid(document: dict[str, Any]) -> None:
     document["root"]["dag"]["tasks"]["condition-1"]["triggerPolicy"]["condition"] = "inputs.parameter_values['n'] === 1"
 
 
-@construct(refused="is not valid CEL", edit=_invalid)
+@construct(refused="is not valid CEL", edit=_invalid, kfp_local={})
 @dsl.pipeline(name="condition-that-is-not-cel")
 def condition_that_is_not_cel(n: int = 1) -> None:
     with dsl.If(n == 1):
         say(text="never")
 
 
-@construct(refused="is not valid CEL")
+@construct(refused="is not valid CEL", kfp_local={})
 @dsl.pipeline(name="condition-with-a-quote")
 def condition_with_a_quote(text: str = "it's") -> None:
     with dsl.If(text == "it's"):

@@ -39,7 +39,7 @@ def if_present(out: dsl.OutputPath(str), name: str = None, other: str = None) ->
     },
     kfp_local=_ONLY_DOCKER,
 )
-@dsl.pipeline(name="if-present")
+@dsl.pipeline(name="present-inputs")
 def if_present_pipeline() -> None:
     if_present()
     if_present(name="you", other="more")
@@ -54,7 +54,7 @@ def concat(a: str, n: int, out: dsl.OutputPath(str)) -> dsl.ContainerSpec:
 
 
 @construct(outputs={"Output": "x-<2>|"}, kfp_local=_ONLY_DOCKER)
-@dsl.pipeline(name="concat")
+@dsl.pipeline(name="concatenation")
 def concat_pipeline() -> str:
     return concat(a="x", n=2).output
 
@@ -108,7 +108,7 @@ def executor_output(n: int, data: dsl.Output[dsl.Dataset], text: dsl.OutputPath(
     return dsl.ContainerSpec(image=IMAGE, command=["bash", "-ec", script, path, n])
 
 
-@construct(outputs={"Output": "5|{\"rows\": 5}|"}, kfp_local=_ONLY_DOCKER)
+@construct(outputs={"Output": '5|{"rows": 5}|'}, kfp_local=_ONLY_DOCKER)
 @dsl.pipeline(name="executor-output-of-a-command")
 def executor_output_of_a_command() -> str:
     return metadata(data=executor_output(n=5).outputs["data"]).output
@@ -116,7 +116,10 @@ def executor_output_of_a_command() -> str:
 
 @dsl.container_component
 def executor_input(n: int, out: dsl.OutputPath(int)) -> dsl.ContainerSpec:
-    script = "import json, sys; i = json.loads(sys.argv[1]); open(sys.argv[2], 'w').write(str(i['inputs']['parameterValues']['n']))"
+    script = (
+        "import json, sys; given = json.loads(sys.argv[1])['inputs']['parameterValues']; "
+        "open(sys.argv[2], 'w').write(str(given['n']))"
+    )
     whole = dsl.PIPELINE_TASK_EXECUTOR_INPUT_PLACEHOLDER
     return dsl.ContainerSpec(image=IMAGE, command=["python3", "-c", script, whole, out])
 

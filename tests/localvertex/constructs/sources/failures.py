@@ -90,9 +90,11 @@ def ignored_failure() -> None:
 @construct(outputs={"Output": "second"}, attempts={"fail-once": 2})
 @dsl.pipeline(name="retry")
 def retry() -> str:
-    return fail_once().set_retry(
-        num_retries=2, backoff_duration="0s", backoff_factor=1.5, backoff_max_duration="1s"
-    ).outputs["Output"]
+    return (
+        fail_once()
+        .set_retry(num_retries=2, backoff_duration="0s", backoff_factor=1.5, backoff_max_duration="1s")
+        .outputs["Output"]
+    )
 
 
 @construct(state="FAILED", error="on purpose", states={"fail": "FAILED"}, attempts={"fail": 3})

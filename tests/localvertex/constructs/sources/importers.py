@@ -14,7 +14,7 @@ def describe(data: dsl.Input[dsl.Dataset]) -> str:
 
 
 @construct(outputs={"Output": "https://host.example/data.csv []"})
-@dsl.pipeline(name="importer")
+@dsl.pipeline(name="importer-alone")
 def importer() -> str:
     data = dsl.importer(artifact_uri="https://host.example/data.csv", artifact_class=dsl.Dataset, reimport=True)
     return describe(data=data.output).output
@@ -35,7 +35,9 @@ def importer_with_metadata(uri: str, rows: int, kind: str = "test") -> str:
     return describe(data=data.output).output
 
 
-@construct(refused="downloadToWorkspace needs a Kubernetes volume", kfp_local="")
+@construct(
+    refused="downloadToWorkspace needs a Kubernetes volume", kfp_local={"Output": "https://host.example/data.csv []"}
+)
 @dsl.pipeline(
     name="importer-to-a-workspace", pipeline_config=dsl.PipelineConfig(workspace=dsl.WorkspaceConfig(size="1Gi"))
 )
@@ -58,7 +60,7 @@ def _executor(kind: str, spec: dict[str, Any]) -> Any:
 @construct(
     refused="'resolver' do not run locally",
     edit=_executor("resolver", {"outputArtifactQueries": {"artifact": {"filter": 'name = "a"', "limit": 1}}}),
-    kfp_local="",
+    kfp_local="Got unknown spec in ExecutorSpec",
 )
 @dsl.pipeline(name="resolver")
 def resolver() -> None:
@@ -68,7 +70,7 @@ def resolver() -> None:
 @construct(
     refused="'customJob' do not run locally",
     edit=_executor("customJob", {"customJob": {"jobSpec": {"workerPoolSpecs": []}}}),
-    kfp_local="",
+    kfp_local="Got unknown spec in ExecutorSpec",
 )
 @dsl.pipeline(name="custom-job-executor")
 def custom_job_executor() -> None:
@@ -84,13 +86,13 @@ def _properties(name: str) -> Any:
     return change
 
 
-@construct(refused="properties", edit=_properties("properties"), kfp_local="")
+@construct(refused="properties", edit=_properties("properties"), kfp_local={})
 @dsl.pipeline(name="importer-properties")
 def importer_properties() -> None:
     dsl.importer(artifact_uri="data.csv", artifact_class=dsl.Dataset)
 
 
-@construct(refused="customProperties", edit=_properties("customProperties"), kfp_local="")
+@construct(refused="customProperties", edit=_properties("customProperties"), kfp_local={})
 @dsl.pipeline(name="importer-custom-properties")
 def importer_custom_properties() -> None:
     dsl.importer(artifact_uri="data.csv", artifact_class=dsl.Dataset)

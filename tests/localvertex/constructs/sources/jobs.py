@@ -62,8 +62,7 @@ def job_of_the_service(text: str = "default") -> str:
 
 @construct(
     outputs={"Output": "from the job"},
-    edit=_job({"parameterValues": {"text": "from the job"}, "gcsOutputDirectory": "gs://bucket/root"}),
-    warnings=("runtimeConfig.gcsOutputDirectory gs://bucket/root: outputs go to the work directory",),
+    edit=_job({"parameterValues": {"text": "from the job"}}),
     is_vertex_only=True,
 )
 @dsl.pipeline(name="job-with-parameters")
@@ -71,12 +70,21 @@ def job_with_parameters(text: str = "default") -> str:
     return echo(text=text).output
 
 
+@construct(
+    outputs={"Output": "a"},
+    edit=_job({"gcsOutputDirectory": "gs://bucket/root"}),
+    warnings=("runtimeConfig.gcsOutputDirectory gs://bucket/root: outputs go to the work directory",),
+    is_vertex_only=True,
+)
+@dsl.pipeline(name="job-with-an-output-directory")
+def job_with_an_output_directory() -> str:
+    return echo(text="a").output
+
+
 _OLDER = {"text": {"stringValue": "a"}, "n": {"intValue": "3"}, "x": {"doubleValue": 0.5}}
 
 
-@construct(
-    outputs={"Output": "a 3 0.5"}, edit=_job({"parameters": _OLDER}, displayName="older"), is_vertex_only=True
-)
+@construct(outputs={"Output": "a 3 0.5"}, edit=_job({"parameters": _OLDER}, displayName="older"), is_vertex_only=True)
 @dsl.pipeline(name="job-with-older-parameters")
 def job_with_older_parameters(text: str, n: int, x: float) -> str:
     return echo(text=f"{text} {n} {x}").output
@@ -146,10 +154,20 @@ def job_without_its_input_artifact(data: dsl.Input[dsl.Dataset]) -> str:
 
 
 @construct(
-    refused="a rerun of a job of the service cannot run locally",
-    edit=_job(originalPipelineJobId="1", pipelineTaskRerunConfigs=[{"taskId": "1"}]),
+    refused="originalPipelineJobId: a rerun of a job of the service cannot run locally",
+    edit=_job(originalPipelineJobId="1"),
     is_vertex_only=True,
 )
 @dsl.pipeline(name="job-that-is-a-rerun")
 def job_that_is_a_rerun() -> str:
+    return echo(text="a").output
+
+
+@construct(
+    refused="pipelineTaskRerunConfigs: a rerun of a job of the service cannot run locally",
+    edit=_job(pipelineTaskRerunConfigs=[{"taskId": "1"}]),
+    is_vertex_only=True,
+)
+@dsl.pipeline(name="job-that-reruns-tasks")
+def job_that_reruns_tasks() -> str:
     return echo(text="a").output

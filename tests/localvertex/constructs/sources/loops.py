@@ -55,7 +55,7 @@ def loop_over_constants() -> int:
     return add(numbers=dsl.Collected(squared.output)).output
 
 
-@construct(outputs={"Output": "['a=0.5', 'b=1']"})
+@construct(outputs={"Output": "['a=0.5', 'b=1']"}, kfp_local={"Output": "['a=0.5', 'b=1.0']"})
 @dsl.pipeline(name="loop-over-structs")
 def loop_over_structs() -> str:
     with dsl.ParallelFor([{"a": "a", "b": 0.5}, {"a": "b", "b": 1}], name="pairs") as item:
@@ -65,7 +65,7 @@ def loop_over_structs() -> str:
 
 @construct(parameters={"items": [5, 6]}, outputs={"Output": 61})
 @dsl.pipeline(name="loop-over-a-parameter")
-def loop_over_a_parameter(items: list[int] = [1]) -> int:  # noqa: B006
+def loop_over_a_parameter(items: list[int] = [1]) -> int:
     with dsl.ParallelFor(items, parallelism=1) as n:
         squared = square(n=n)
     return add(numbers=dsl.Collected(squared.output)).output
@@ -103,9 +103,9 @@ def nested_loops_collected() -> str:
     return show(items=dsl.Collected(joined.output)).output
 
 
-@construct(parameters={"items": []}, outputs={"Output": "[]"})
+@construct(parameters={"items": []}, outputs={"Output": "[]"}, kfp_local="task 'for-loop-1' not found")
 @dsl.pipeline(name="loop-without-items")
-def loop_without_items(items: list[str] = ["a"]) -> str:  # noqa: B006
+def loop_without_items(items: list[str] = ["a"]) -> str:
     with dsl.ParallelFor(items) as item:
         joined = join(a=item, b=1.0)
     return show(items=dsl.Collected(joined.output)).output

@@ -42,7 +42,9 @@ def swap(table: dict) -> dict:
 
 
 @dsl.component(**STEP)
-def describe(n: int = 3, x: float = 0.5, s: str = "s", b: bool = True, items: list = [1, "a"], d: dict = {"k": 1}) -> str:  # noqa: B006,E501
+def describe(
+    n: int = 3, x: float = 0.5, s: str = "s", b: bool = True, items: list = [1, "a"], d: dict = {"k": 1}
+) -> str:
     return repr((n, x, s, b, items, d))
 
 
@@ -52,7 +54,7 @@ def integers(n: int) -> int:
     return square(n=n).output
 
 
-@construct(parameters={"x": 3}, outputs={"Output": 1.5})
+@construct(parameters={"x": 3}, outputs={"Output": 1.5}, kfp_local="Argument type 'NUMBER_INTEGER' is incompatible")
 @dsl.pipeline(name="doubles")
 def doubles(x: float) -> float:
     return half(x=x).output
@@ -70,7 +72,11 @@ def booleans(flag: bool) -> bool:
     return negate(flag=flag).output
 
 
-@construct(parameters={"items": [1, 2.5, "a", None, [True]]}, outputs={"Output": [[True], None, "a", 2.5, 1]})
+@construct(
+    parameters={"items": [1, 2.5, "a", None, [True]]},
+    outputs={"Output": [[True], None, "a", 2.5, 1]},
+    kfp_local="Value must be one of the following types",
+)
 @dsl.pipeline(name="lists")
 def lists(items: list) -> list:
     return reverse(items=items).output
@@ -85,16 +91,28 @@ def structs(table: dict) -> dict:
     return swap(table=table).output
 
 
-@construct(outputs={"Output": "(3, 0.5, 's', True, [1, 'a'], {'k': 1})"})
+@construct(
+    outputs={"Output": "(3, 0.5, 's', True, [1, 'a'], {'k': 1})"},
+    kfp_local={"Output": "(3, 0.5, 's', True, [1.0, 'a'], {'k': 1.0})"},
+)
 @dsl.pipeline(name="defaults-of-components")
 def defaults_of_components() -> str:
     return describe().output
 
 
-@construct(parameters={"b": False}, outputs={"Output": "(4, 2.0, '', False, [], {'a': {}})"})
+def _described_output(document: dict[str, Any]) -> None:
+    document["components"]["comp-describe"]["outputDefinitions"]["parameters"]["Output"]["description"] = "Text."
+
+
+@construct(edit=_described_output, parameters={"b": False}, outputs={"Output": "(4, 2.0, '', False, [], {'a': {}})"})
 @dsl.pipeline(name="defaults-of-pipelines")
 def defaults_of_pipelines(
-    n: int = 4, x: float = 2.0, s: str = "", b: bool = True, items: list = [], d: dict = {"a": {}}  # noqa: B006
+    n: int = 4,
+    x: float = 2.0,
+    s: str = "",
+    b: bool = True,
+    items: list = [],
+    d: dict = {"a": {}},
 ) -> str:
     """Describes its parameters.
 
@@ -107,7 +125,10 @@ def defaults_of_pipelines(
     return describe(n=n, x=x, s=s, b=b, items=items, d=d).output
 
 
-@construct(outputs={"Output": "(-1, 1.5, 'é', False, [[1]], {'a': [{}]})"})
+@construct(
+    outputs={"Output": "(-1, 1.5, 'é', False, [[1]], {'a': [{}]})"},
+    kfp_local={"Output": "(-1, 1.5, 'é', False, [[1.0]], {'a': [{}]})"},
+)
 @dsl.pipeline(name="constants")
 def constants() -> str:
     return describe(n=-1, x=1.5, s="é", b=False, items=[[1]], d={"a": [{}]}).output
@@ -122,9 +143,16 @@ def _null(document: dict[str, Any]) -> None:
     document["root"]["dag"]["tasks"]["optional"]["inputs"]["parameters"]["n"]["runtimeValue"] = {"constant": None}
 
 
-@construct(edit=_null, parameters={"s": "given"}, outputs={"none": "(None, None, None)", "some": "(1, 'given', None)"})
+@construct(
+    edit=_null,
+    parameters={"s": "given"},
+    outputs={"none": "(None, None, None)", "some": "(1, 'given', None)"},
+    kfp_local="Unknown value type",
+)
 @dsl.pipeline(name="optional-parameters")
-def optional_parameters(s: Optional[str] = None, d: Optional[dict] = None) -> NamedTuple("O", [("none", str), ("some", str)]):
+def optional_parameters(s: Optional[str] = None, d: Optional[dict] = None) -> NamedTuple(
+    "O", [("none", str), ("some", str)]
+):
     outputs = NamedTuple("O", [("none", str), ("some", str)])
     return outputs(none=optional(n=5).output, some=optional(n=1, s=s, d=d).output)
 
@@ -151,7 +179,11 @@ def write(number: dsl.OutputPath(int), flag: dsl.OutputPath(bool), table: dsl.Ou
         Path(path).write_text(text)
 
 
-Written = NamedTuple("Written", [("number", int), ("flag", bool), ("table", dict), ("s", str)])
+class Written(NamedTuple):
+    number: int
+    flag: bool
+    table: dict
+    s: str
 
 
 @construct(outputs={"number": 7, "flag": True, "table": {"a": 1}, "s": "1"})
@@ -164,13 +196,18 @@ def parameter_files() -> Written:
 @construct(
     parameters={"n": 3, "x": 0.25},
     outputs={"Output": "n=3 x=0.25 square=9 b=true"},
+    kfp_local={"Output": "n=3.0 x=0.25 square=9.0 b=true"},
 )
 @dsl.pipeline(name="text-with-values")
 def text_with_values(n: int, x: float, b: bool = True) -> str:
     return echo(text=f"n={n} x={x} square={square(n=n).output} b={b}").output
 
 
-@construct(parameters={"n": 3}, outputs={"Output": {"first": ["a", "3"], "second": "3 and 9"}})
+@construct(
+    parameters={"n": 3},
+    outputs={"Output": {"first": ["a", "3"], "second": "3 and 9"}},
+    kfp_local={"Output": {"first": ["a", "3.0"], "second": "3.0 and 9.0"}},
+)
 @dsl.pipeline(name="values-inside-structs")
 def values_inside_structs(n: int) -> dict:
     return swap(table={"first": f"{n} and {square(n=n).output}", "second": ["a", f"{n}"]}).output
@@ -220,7 +257,7 @@ def _without_expected_type(document: dict[str, Any]) -> None:
     del definition["parameterType"]
 
 
-@construct(outputs={"Output": 9}, edit=_without_expected_type)
+@construct(outputs={"Output": 9}, edit=_without_expected_type, kfp_local="want type <class 'int'>")
 @dsl.pipeline(name="deprecated-type")
 def deprecated_type() -> int:
     return square(n=3).output

@@ -37,7 +37,7 @@ def check_task(name: str, task_id: str, text: str, table: dict) -> str:
     return f"{name} {text == f'task {name} has {task_id}'} {table == {'name': name}}"
 
 
-@construct(outputs={"Output": "check-task True True"}, kfp_local="AssertionError")
+@construct(outputs={"Output": "check-task True True"})
 @dsl.pipeline(name="placeholders-of-the-task")
 def placeholders_of_the_task() -> str:
     name, task_id = dsl.PIPELINE_TASK_NAME_PLACEHOLDER, dsl.PIPELINE_TASK_ID_PLACEHOLDER
@@ -46,7 +46,7 @@ def placeholders_of_the_task() -> str:
 
 @dsl.container_component
 def in_command(text: str, out: dsl.OutputPath(str)) -> dsl.ContainerSpec:
-    words = ["{{$.inputs.parameters['text'].json_escape[1]}}", "{{$.inputs.parameters[\"text\"]}}"]
+    words = ["{{$.inputs.parameters['text'].json_escape[1]}}", '{{$.inputs.parameters["text"]}}']
     script = 'printf "%s|" "$@" > "$0"'
     return dsl.ContainerSpec(image="python:3.11", command=["bash", "-c", script, out], args=words)
 
@@ -54,7 +54,7 @@ def in_command(text: str, out: dsl.OutputPath(str)) -> dsl.ContainerSpec:
 @construct(
     parameters={"text": 'a "b" {{$.pipeline_root}}'},
     outputs={"Output": 'a \\"b\\" {{$.pipeline_root}}|a "b" {{$.pipeline_root}}|'},
-    kfp_local="only supports running Lightweight Python Components",
+    kfp_local="JSON escape placeholders are not supported",
 )
 @dsl.pipeline(name="escaped-placeholders")
 def escaped_placeholders(text: str) -> str:
@@ -66,7 +66,7 @@ def echo(text: str) -> str:
     return text
 
 
-@construct(refused="the placeholder {{$.pipeline_moon_phase}} is unknown", kfp_local={"Output": "{{$.pipeline_moon_phase}}"})
+@construct(refused="the placeholder {{$.pipeline_moon_phase}} is unknown", kfp_local="list index out of range")
 @dsl.pipeline(name="unknown-placeholder")
 def unknown_placeholder() -> str:
     return echo(text="{{$.pipeline_moon_phase}}").output

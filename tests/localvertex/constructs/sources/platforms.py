@@ -4,7 +4,7 @@ from typing import Any
 
 from kfp import dsl
 
-from tests.localvertex.constructs.construct import construct
+from tests.localvertex.constructs.construct import SLEEPS, construct
 from tests.support.runs import STEP
 
 
@@ -35,7 +35,7 @@ def _settings(label: str, settings: dict[str, Any], **config: Any) -> Any:
     error="1 s",
     states={"sleep": "FAILED"},
     edit=_settings("exec-sleep", {"activeDeadlineSeconds": "1"}),
-    kfp_local="does not stop the step",
+    kfp_local=SLEEPS,
 )
 @dsl.pipeline(name="kubernetes-timeout")
 def kubernetes_timeout() -> None:
@@ -89,9 +89,7 @@ def time_to_live() -> str:
     return echo(text="a").output
 
 
-@construct(
-    refused="pipelineConfig.activeDeadlineSeconds: settings of a Kubernetes cluster", kfp_local={"Output": "a"}
-)
+@construct(refused="pipelineConfig.activeDeadlineSeconds: settings of a Kubernetes cluster", kfp_local={"Output": "a"})
 @dsl.pipeline(name="deadline-of-the-pipeline", pipeline_config=dsl.PipelineConfig(active_deadline_seconds=600))
 def deadline_of_the_pipeline() -> str:
     return echo(text="a").output
@@ -110,10 +108,8 @@ def workspace() -> str:
     return echo(text="a").output
 
 
-@construct(refused="workspace", kfp_local="")
-@dsl.pipeline(
-    name="workspace-path", pipeline_config=dsl.PipelineConfig(workspace=dsl.WorkspaceConfig(size="1Gi"))
-)
+@construct(refused="workspace", kfp_local={"Output": ...})
+@dsl.pipeline(name="workspace-path", pipeline_config=dsl.PipelineConfig(workspace=dsl.WorkspaceConfig(size="1Gi")))
 def workspace_path() -> str:
     return echo(text=dsl.WORKSPACE_PATH_PLACEHOLDER).output
 
@@ -125,7 +121,7 @@ def configured(task_config: dsl.TaskConfig) -> str:
     return repr(task_config.env)
 
 
-@construct(refused="taskConfigPassthroughs", kfp_local="")
+@construct(refused="taskConfigPassthroughs", kfp_local={"Output": "None"})
 @dsl.pipeline(name="task-config")
 def task_config() -> str:
     return configured().set_env_variable("FIRST", "one").output
@@ -135,7 +131,7 @@ def _component_platforms(document: dict[str, Any]) -> None:
     document["components"]["comp-echo"]["singlePlatformSpecs"] = [{"platform": "kubernetes"}]
 
 
-@construct(refused="singlePlatformSpecs", edit=_component_platforms, kfp_local="")
+@construct(refused="singlePlatformSpecs", edit=_component_platforms, kfp_local={"Output": "a"})
 @dsl.pipeline(name="platforms-of-a-component")
 def platforms_of_a_component() -> str:
     return echo(text="a").output

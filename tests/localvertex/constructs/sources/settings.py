@@ -40,8 +40,8 @@ def variables_of_a_step() -> str:
 @construct(outputs={"Output": "a"}, warnings=(_NO_EFFECT,))
 @dsl.pipeline(name="resources")
 def resources(memory: str = "3G") -> str:
-    task = echo(text="a").set_cpu_request("500m").set_cpu_limit("1").set_memory_request("1G")
-    return task.set_memory_limit(memory).output
+    first = echo(text="a").set_cpu_request("500m").set_cpu_limit("1").set_memory_request("1G").set_memory_limit("2G")
+    return echo(text=first.output).set_memory_limit(memory).output
 
 
 @construct(outputs={"Output": "a"}, warnings=(_NO_EFFECT,))
@@ -84,7 +84,12 @@ def _selected(document: dict[str, Any]) -> None:
     task["inputs"]["parameters"]["text"]["parameterExpressionSelector"] = 'parseJson(string_value)["a"][1]'
 
 
-@construct(parameters={"table": {"a": [1, 2.5]}}, outputs={"Output": "2.5"}, edit=_selected, kfp_local={"Output": None})
+@construct(
+    parameters={"table": {"a": [1, 2.5]}},
+    outputs={"Output": "2.5"},
+    edit=_selected,
+    kfp_local={"Output": '{"a": [1.0, 2.5]}'},
+)
 @dsl.pipeline(name="selected-part")
 def selected_part(table: dict) -> str:
     return echo(text=f"{table}").output

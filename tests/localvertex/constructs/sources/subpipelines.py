@@ -7,7 +7,10 @@ from kfp import dsl
 from tests.localvertex.constructs.construct import construct
 from tests.support.runs import STEP
 
-Two = NamedTuple("Two", [("total", int), ("data", dsl.Dataset)])
+
+class Two(NamedTuple):
+    total: int
+    data: dsl.Dataset
 
 
 @dsl.component(**STEP)
@@ -47,7 +50,7 @@ def reads(data: dsl.Input[dsl.Dataset], unused: int = 1) -> str:
     return read(data=data).output
 
 
-@construct(outputs={"total": 12, "text": "12"})
+@construct(outputs={"total": 12, "text": "12"}, kfp_local="Parent pipeline input argument 'data' not found")
 @dsl.pipeline(name="pipeline-in-a-pipeline")
 def pipeline_in_a_pipeline() -> NamedTuple("O", [("total", int), ("text", str)]):
     made = inner(a=2)

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Dict, List, NamedTuple  # noqa: UP035, kfp 2.0 knows only these
+from typing import Dict, List, NamedTuple
 
 import kfp
 from kfp import compiler, dsl
