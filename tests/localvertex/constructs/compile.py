@@ -5,6 +5,7 @@ The files are checked in, so that a run does not depend on the installed kfp; a 
 
 import importlib
 import json
+import re
 import sys
 import tempfile
 import warnings
@@ -16,6 +17,7 @@ from kfp import compiler
 
 from tests.localvertex.constructs.construct import CONSTRUCTS, FOLDER, Construct, documents
 
+_ARCHIVE = re.compile(r"(__KFP_EMBEDDED_ARCHIVE_B64 = ')[^']*")
 SOURCES = Path(__file__).parent / "sources"
 
 
@@ -42,9 +44,19 @@ def write(folder: Path) -> None:
     for name, construct in all_constructs().items():
         found = compiled_documents(construct)
         if len(found) == 1:
-            (folder / f"{name}.json").write_text(json.dumps(found[0], indent=1, sort_keys=True) + "\n")
+            _replace(folder / f"{name}.json", json.dumps(found[0], indent=1, sort_keys=True) + "\n")
         else:
-            (folder / f"{name}.yaml").write_text(yaml.safe_dump_all(found, sort_keys=True))
+            _replace(folder / f"{name}.yaml", yaml.safe_dump_all(found, sort_keys=True))
+
+
+def without_archive(text: str) -> str:
+    """Return the text of a compiled file without the archive of an embedded folder, which contains a time."""
+    return _ARCHIVE.sub(r"\1", text)
+
+
+def _replace(path: Path, text: str) -> None:
+    if not path.exists() or without_archive(path.read_text()) != without_archive(text):
+        path.write_text(text)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Writes docs/compiled-file.md from the table of fields: `python -m tests.localvertex.constructs.page`."""
 
 import collections
+import itertools
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -27,6 +29,11 @@ _MEANING = {
     Here.NO_EFFECT: "accepted; changes nothing about a local run",
     Here.REFUSED: "refused before anything runs, unless it is empty; so is every field that is not in the protocol",
 }
+_SECOND = (
+    *("PlatformSpec", "SinglePlatformSpec", "PlatformDeploymentConfig", "PipelineConfig", "WorkspaceConfig"),
+    "KubernetesWorkspaceConfig",
+)
+"""The messages of the second document."""
 _KUBERNETES = """
 Settings of a step in the platform document (`deploymentSpec.executors`, `KubernetesExecutorConfig` of kfp-kubernetes):
 
@@ -43,30 +50,25 @@ def written() -> str:
     top = _TOP + "".join(f"| {here} | {counts[here]} | {text} |\n" for here, text in _MEANING.items())
     deployment = [row for row in rows if row.message.startswith("PipelineDeploymentConfig")]
     job = [row for row in rows if row.message.startswith(("PipelineJob", "EncryptionSpec"))]
-    second = ("PlatformSpec", "SinglePlatformSpec", "PlatformDeploymentConfig", "PipelineConfig", "WorkspaceConfig")
-    platforms = [row for row in rows if row.message in (*second, "KubernetesWorkspaceConfig")]
+    platforms = sorted([row for row in rows if row.message in _SECOND], key=lambda row: _SECOND.index(row.message))
     spec = [row for row in rows if row not in (*deployment, *job, *platforms)]
     no_effect = ", ".join(f"`{name}`" for name in sorted(NO_EFFECT) if not name.startswith("resourceTtl"))
     kubernetes = _wrapped(_KUBERNETES.format(no_effect=no_effect))
-    tables = [("PipelineSpec", spec), ("Executors (deploymentSpec)", deployment), ("Platform document", platforms)]
-    return "".join([top, *(_table(*each) for each in tables), kubernetes, _table("PipelineJob", job)])
+    tables = [("The pipeline", spec), ("Executors", deployment), ("The platform document", platforms)]
+    return "".join([top, *(_table(*each) for each in tables), kubernetes, _table("The job", job)])
 
 
 def _table(title: str, rows: Iterable[Treatment]) -> str:
-    lines = [f"\n## {title}\n\n| field | here | how |\n|---|---|---|\n"]
-    lines += [f"| `{_short(row.message)}.{row.field}` | {row.here} | {row.how} |\n" for row in rows]
-    return "".join(lines)
-
-
-def _short(message: str) -> str:
-    """Return the name of a message without the first of its parents, which the headings name."""
-    return message.removeprefix("PipelineDeploymentConfig.")
+    """Return a section with one table per message."""
+    text = f"\n## {title}\n"
+    for message, fields in itertools.groupby(rows, lambda row: row.message):
+        text += f"\n### {message}\n\n| field | here | |\n|---|---|---|\n"
+        text += "".join(f"| `{row.field}` | {row.here} | {row.how} |\n" for row in fields)
+    return text
 
 
 def _wrapped(text: str) -> str:
     """Break the list entries of a text at 120 columns."""
-    import textwrap
-
     return "\n".join(
         textwrap.fill(line, 120, subsequent_indent="  ", break_on_hyphens=False) if line.startswith("- ") else line
         for line in text.split("\n")

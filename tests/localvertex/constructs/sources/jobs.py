@@ -154,7 +154,7 @@ def job_without_its_input_artifact(data: dsl.Input[dsl.Dataset]) -> str:
 
 
 @construct(
-    refused="originalPipelineJobId: a rerun of a job of the service cannot run locally",
+    refused="originalPipelineJobId: a rerun cannot run locally",
     edit=_job(originalPipelineJobId="1"),
     is_vertex_only=True,
 )
@@ -164,7 +164,7 @@ def job_that_is_a_rerun() -> str:
 
 
 @construct(
-    refused="pipelineTaskRerunConfigs: a rerun of a job of the service cannot run locally",
+    refused="pipelineTaskRerunConfigs: a rerun cannot run locally",
     edit=_job(pipelineTaskRerunConfigs=[{"taskId": "1"}]),
     is_vertex_only=True,
 )
