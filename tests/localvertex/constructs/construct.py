@@ -11,8 +11,8 @@ import yaml
 FOLDER = Path(__file__).parent / "compiled"
 """The compiled files, which `compile.py` writes."""
 
-SLEEPS = "sleeps for minutes"
-"""`kfp_local` of a construct that kfp.local would not stop in time."""
+NOT_RUN = "not run"
+"""`kfp_local` of a construct that would sleep for minutes there, or install packages into this environment."""
 
 Edit = Callable[[dict[str, Any]], Any]
 """Changes a compiled file; returns its second document if that has one."""
@@ -45,6 +45,8 @@ class Construct:
     edit: Edit | None = None
     """Adds what kfp 2.17 does not write."""
     uses_cache: bool = False
+    needs_index: bool = False
+    """Whether its steps install packages from an index."""
     kfp_local: Any = None
     """What kfp.local does instead, where it differs: other outputs (... for any), or text of its error."""
     is_vertex_only: bool = False

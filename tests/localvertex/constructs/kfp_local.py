@@ -17,7 +17,7 @@ from typing import Any
 from kfp import components, dsl, local
 
 from tests.localvertex.constructs.compile import all_constructs
-from tests.localvertex.constructs.construct import SLEEPS, Construct, compiled_file
+from tests.localvertex.constructs.construct import NOT_RUN, Construct, compiled_file
 
 
 def outcome(name: str, construct: Construct, folder: str) -> tuple[dict[str, Any] | None, str]:
@@ -42,7 +42,7 @@ def main(result: Path) -> None:
     warnings.simplefilter("ignore")
     found = {}
     for name, construct in all_constructs().items():
-        if not construct.is_vertex_only and construct.kfp_local is not SLEEPS:
+        if not construct.is_vertex_only and construct.kfp_local is not NOT_RUN:
             with tempfile.TemporaryDirectory() as folder:
                 found[name] = outcome(name, construct, folder)
     result.write_text(json.dumps(found, indent=1, default=repr))

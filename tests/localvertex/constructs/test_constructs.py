@@ -9,6 +9,7 @@ import pytest
 import localvertex
 from tests.localvertex.constructs.compile import all_constructs, compiled_documents, without_archive
 from tests.localvertex.constructs.construct import FOLDER, Construct, compiled_file, documents
+from tests.localvertex.constructs.package_index import index_is_reachable
 
 CONSTRUCTS = all_constructs()
 
@@ -25,9 +26,15 @@ def run(name: str, construct: Construct, folder: Path) -> dict[str, Any]:
     return localvertex.run(compiled_file(name), parameters=construct.parameters, artifacts=artifacts, options=options)
 
 
-@pytest.mark.parametrize("name", [name for name, each in CONSTRUCTS.items() if not each.refused])
+def parameter(name: str) -> Any:
+    return pytest.param(name, marks=pytest.mark.slow) if CONSTRUCTS[name].needs_index else name
+
+
+@pytest.mark.parametrize("name", [parameter(name) for name, each in CONSTRUCTS.items() if not each.refused])
 def test_a_construct_gives_its_values(name: str, tmp_path: Path) -> None:
     construct = CONSTRUCTS[name]
+    if construct.needs_index and not index_is_reachable():
+        pytest.skip("no index of packages can be reached")
     record = run(name, construct, tmp_path)
     assert record["state"] == construct.state, record["error"]
     assert construct.error in (record["error"] or "")

@@ -1,8 +1,5 @@
 """Files that kfp 1.8, 2.0, 2.4, 2.9 and 2.14 compiled give the values of their time."""
 
-import subprocess
-import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +8,7 @@ import pytest
 import localvertex
 from compiled.load import load
 from tests.localvertex.constructs.older.compile import FILES, FOLDER
+from tests.localvertex.constructs.package_index import index_is_reachable
 
 NEVER = "NOT_TRIGGERED"
 SECOND_MINORS = ("2_0", "2_4", "2_9", "2_14")
@@ -49,13 +47,6 @@ FLOW = {
     "join": "n is 1+n is 2",
     "join-data": "n is 1+n is 2",
 }
-
-
-@cache
-def index_is_reachable() -> bool:
-    """Return whether pip can find an earlier kfp."""
-    words = [sys.executable, "-m", "pip", "index", "versions", "kfp", "--disable-pip-version-check"]
-    return subprocess.run(words, capture_output=True, timeout=120).returncode == 0
 
 
 def check(name: str, expected: dict[str, Any], tmp_path: Path) -> dict[str, Any]:

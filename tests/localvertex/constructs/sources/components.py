@@ -4,7 +4,7 @@ from pathlib import Path
 
 from kfp import dsl
 
-from tests.localvertex.constructs.construct import construct
+from tests.localvertex.constructs.construct import NOT_RUN, construct
 from tests.support.runs import STEP
 
 FOLDER = Path(__file__).parent / "embedded"
@@ -49,3 +49,18 @@ def in_image(text: str) -> str:
 @dsl.pipeline(name="containerized-component")
 def containerized_component() -> str:
     return in_image(text="a").output
+
+
+@dsl.notebook_component(**STEP, notebook_path=str(FOLDER.parent / "shout.ipynb"))
+def with_notebook(text: str) -> str:
+    import os
+
+    path = os.path.abspath("shouted.txt")
+    dsl.run_notebook(text=text, path=path)
+    return open(path).read()
+
+
+@construct(outputs={"Output": "LOUD"}, needs_index=True, kfp_local=NOT_RUN)
+@dsl.pipeline(name="notebook")
+def notebook() -> str:
+    return with_notebook(text="loud").output

@@ -4,7 +4,7 @@ from typing import Any
 
 from kfp import dsl
 
-from tests.localvertex.constructs.construct import SLEEPS, construct
+from tests.localvertex.constructs.construct import NOT_RUN, construct
 from tests.support.runs import STEP
 
 
@@ -35,7 +35,7 @@ def _settings(label: str, settings: dict[str, Any], **config: Any) -> Any:
     error="1 s",
     states={"sleep": "FAILED"},
     edit=_settings("exec-sleep", {"activeDeadlineSeconds": "1"}),
-    kfp_local=SLEEPS,
+    kfp_local=NOT_RUN,
 )
 @dsl.pipeline(name="kubernetes-timeout")
 def kubernetes_timeout() -> None:
