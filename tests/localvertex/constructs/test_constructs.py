@@ -64,3 +64,11 @@ def test_the_files_are_those_that_kfp_compiles() -> None:
         both = [documents(compiled_file(name)), compiled_documents(CONSTRUCTS[name])]
         found, expected = [without_archive(json.dumps(each, sort_keys=True)) for each in both]
         assert found == expected, name
+
+
+def test_the_final_status_of_a_success_has_an_empty_error(tmp_path: Path) -> None:
+    # The executors of kfp 1.8 to 2.9 read the error without asking whether there is one.
+    record = run("exit_handler", CONSTRUCTS["exit_handler"], tmp_path)
+    (status,) = [each for each in record["tasks"] if each["path"] == "status"]
+    assert status["inputs"]["parameters"]["final"]["error"] == {}
+    assert status["inputs"]["parameters"]["final"]["state"] == "SUCCEEDED"
