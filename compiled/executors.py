@@ -4,6 +4,7 @@ from typing import Any
 
 from compiled.fields import Fields
 from compiled.spec import Container, Importer
+from compiled.value import read_value
 from userinput.parameters import restore_integers
 
 _CONTAINER = "PipelineDeploymentConfig.PipelineContainerSpec"
@@ -62,8 +63,11 @@ def _read_resources(fields: Fields) -> dict[str, Any]:
 
 def _read_importer(fields: Fields) -> Importer:
     source = fields.object("artifactUri")
-    is_parameter = source.take("runtimeParameter", str, "") != ""
-    uri = None if is_parameter else source.required("constant", str)
+    uri: str | None = None
+    if source.take("runtimeParameter", str, "") == "":
+        # kfp 1.8 writes a Value message.
+        is_old = source.has("constantValue")
+        uri = str(read_value(source.object("constantValue"))) if is_old else source.required("constant", str)
     source.done("ValueOrRuntimeParameter")
     title, version = read_schema(fields.object("typeSchema"))
     importer = Importer(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compiled.fields import Fields
+from compiled.value import read_value
 
 _CLOUD_ONLY = ("reservedIpRanges", "pscInterfaceConfig")
 """Fields for Google's network and machines."""
@@ -12,8 +13,6 @@ _CLOUD_ONLY = ("reservedIpRanges", "pscInterfaceConfig")
 _RUNTIME = "PipelineJob.RuntimeConfig"
 _FAIL_FAST = "PIPELINE_FAILURE_POLICY_FAIL_FAST"
 _POLICIES = ("", "PIPELINE_FAILURE_POLICY_UNSPECIFIED", "PIPELINE_FAILURE_POLICY_FAIL_SLOW", _FAIL_FAST)
-_VALUE_KINDS = {"intValue": int, "doubleValue": float, "stringValue": str}
-"""Kinds of Value, in which kfp 1.8 writes the defaults of a pipeline's parameters."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,6 +23,8 @@ class JobSettings:
     """Values of the pipeline's parameters."""
     input_artifacts: tuple[str, ...] = ()
     """Names of the inputs that are given as ids of Vertex ML Metadata."""
+    output_directory: str = ""
+    """gs:// prefix of the outputs."""
     fail_fast: bool = False
     placeholders: dict[str, str] = field(default_factory=dict)
     """Values of job-wide placeholders, e.g. `pipeline_service_account`."""
@@ -48,11 +49,10 @@ def read_job(document: Mapping[str, Any], problems: list[str]) -> JobSettings:
         "pipeline_encryption_key_name": encryption.take("kmsKeyName", str, ""),
         "pipeline_persistent_resource_id": _persistent_resource(config.object("defaultRuntime"), ignored),
     }
-    if root := config.take("gcsOutputDirectory", str, ""):
-        ignored.append(f"runtimeConfig.gcsOutputDirectory {root}: outputs go to the work directory instead")
     job = JobSettings(
         parameters=_parameters(config),
         input_artifacts=tuple(config.take("inputArtifacts", dict, {})),
+        output_directory=config.take("gcsOutputDirectory", str, "").rstrip("/"),
         fail_fast=_failure_policy(config) == _FAIL_FAST,
         placeholders={name: value for name, value in placeholders.items() if value},
         without_effect=tuple(ignored),
@@ -83,20 +83,8 @@ def _persistent_resource(fields: Fields, ignored: list[str]) -> str:
 
 def _parameters(config: Fields) -> dict[str, Any]:
     """Return the values of `parameterValues`, and those of `parameters` as kfp 1.8 writes them."""
-    older = {name: _older_value(inner) for name, inner in config.objects("parameters")}
+    older = {name: read_value(inner) for name, inner in config.objects("parameters")}
     values = config.take("parameterValues", dict, {})
     for name in older.keys() & values.keys():
         config.note(f"{name!r} is in 'parameters' and in 'parameterValues'; expected it in one of them")
     return {**older, **values}
-
-
-def _older_value(fields: Fields) -> Any:
-    """Return the value of a Value message; JSON has its 64-bit integers as text."""
-    kinds = [kind for kind in _VALUE_KINDS if fields.has(kind)]
-    value = fields.any(kinds[0]) if len(kinds) == 1 else None
-    fields.done("Value")
-    try:
-        return _VALUE_KINDS[kinds[0]](value)
-    except (IndexError, TypeError, ValueError):
-        fields.note(f"expected one value under {', '.join(_VALUE_KINDS)}")
-        return None

@@ -1,43 +1,66 @@
 """Forms of kfp 1.8 that need the whole file to be understood."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from compiled.spec import Component, TaskSpec
+from compiled.spec import Component, Dag, ParameterSource, TaskSpec
+from userinput.parameters import ParameterType
 
 
-def with_named_outputs(components: Mapping[str, Component], problems: list[str]) -> dict[str, Component]:
-    """Return the components with the output named where kfp 1.8 left its key out: the producer's only one.
+def completed(components: Mapping[str, Component], problems: list[str]) -> dict[str, Component]:
+    """Return the components with what kfp 1.8 left out.
+
+    An output without its key is the producer's only one. A number for a STRING, as 1 for a `bool`, is its text.
 
     Args:
         components: All components by name, the root among them.
         problems: Receives the sources for which the output is not clear.
     """
-    return {name: _with_named_outputs(each, components, problems) for name, each in components.items()}
+    return {name: _completed(each, components, problems) for name, each in components.items()}
 
 
-def _with_named_outputs(component: Component, components: Mapping[str, Component], problems: list[str]) -> Component:
-    dag = component.dag
-    if dag is None or not any(_unnamed(task) for task in dag.tasks.values()):
+def _completed(component: Component, components: Mapping[str, Component], problems: list[str]) -> Component:
+    if component.dag is None:
         return component
-    tasks = {}
-    for task in dag.tasks.values():
-        parameters = dict(task.parameters)
-        for name in _unnamed(task):
-            source = task.parameters[name]
-            producer = dag.tasks.get(source.producer or "")
-            found = components.get(producer.component) if producer else None
-            outputs = list(found.output_parameters) if found else []
-            if len(outputs) == 1:
-                parameters[name] = replace(source, output=outputs[0])
-            else:
-                problems.append(
-                    f"{source.path}.taskOutputParameter: the field 'outputParameterKey' is missing or empty, "
-                    f"and {source.producer!r} has {len(outputs)} outputs"
-                )
-        tasks[task.name] = replace(task, parameters=parameters)
-    return replace(component, dag=replace(dag, tasks=tasks))
+    tasks = dict(component.dag.tasks)
+    for task in component.dag.tasks.values():
+        used = components.get(task.component)
+        changes = _named_outputs(task, component.dag, components, problems) | _texts(task, used)
+        if changes:
+            tasks[task.name] = replace(task, parameters=task.parameters | changes)
+    return replace(component, dag=replace(component.dag, tasks=tasks))
 
 
-def _unnamed(task: TaskSpec) -> list[str]:
-    return [name for name, source in task.parameters.items() if source.producer is not None and source.output == ""]
+def _named_outputs(
+    task: TaskSpec, dag: Dag, components: Mapping[str, Component], problems: list[str]
+) -> dict[str, ParameterSource]:
+    """Return the sources of a task that name no output, with the output."""
+    changes = {}
+    for name, source in task.parameters.items():
+        if source.producer is None or source.output:
+            continue
+        producer = dag.tasks.get(source.producer)
+        found = components.get(producer.component) if producer else None
+        outputs = list(found.output_parameters) if found else []
+        if len(outputs) == 1:
+            changes[name] = replace(source, output=outputs[0])
+        else:
+            problems.append(
+                f"{source.path}.taskOutputParameter: the field 'outputParameterKey' is missing or empty, "
+                f"and {source.producer!r} has {len(outputs)} outputs"
+            )
+    return changes
+
+
+def _texts(task: TaskSpec, component: Component | None) -> dict[str, ParameterSource]:
+    """Return the sources of a task that have a number of kfp 1.8 for a text, with its text."""
+    declared = component.input_parameters if component else {}
+    return {
+        name: replace(source, constant=json.dumps(source.constant))
+        for name, source in task.parameters.items()
+        if source.is_old
+        and isinstance(source.constant, int | float)
+        and name in declared
+        and declared[name].type is ParameterType.STRING
+    }

@@ -7,7 +7,7 @@ from typing import Any
 from compiled.executors import read_executor, read_schema
 from compiled.fields import Fields
 from compiled.job import JobSettings, read_job
-from compiled.older import with_named_outputs
+from compiled.older import completed
 from compiled.spec import ArtifactSpec, Component, Dag, OutputSource, Pipeline
 from compiled.tasks import read_task
 from userinput.parameters import ParameterSpec, ParameterType, restore_integers
@@ -47,7 +47,7 @@ def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None 
     fields.take("sdkVersion", str, "")
     info.done("PipelineInfo")
     fields.done("PipelineSpec")
-    components = with_named_outputs({**pipeline.components, "": pipeline.root}, fields.problems)
+    components = completed({**pipeline.components, "": pipeline.root}, fields.problems)
     return replace(pipeline, root=components.pop(""), components=components)
 
 

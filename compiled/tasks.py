@@ -5,6 +5,7 @@ from typing import Any
 
 from compiled.fields import Fields
 from compiled.spec import ArtifactSource, Iterator, ParameterSource, RetryPolicy, TaskSpec
+from compiled.value import read_value
 from userinput.errors import UserError
 from userinput.parameters import restore_integers
 from userinput.reading import parse_json
@@ -147,19 +148,16 @@ def _read_parameter_source(fields: Fields) -> ParameterSource:
 
 
 def _read_runtime_value(fields: Fields, selector: str | None) -> ParameterSource:
-    is_null, constant, name = fields.is_null("constant"), restore_integers(fields.any("constant")), None
-    path = fields.path if constant is None and not is_null else fields.at("constant")
-    for field in ("constantValue", "runtimeParameter"):
-        if fields.has(field):
-            fields.note(f"the field {field!r} is from kfp 1.8; compile the pipeline with kfp 2")
-    wrapped = fields.take("constantValue", dict, {})
-    for kind, value in wrapped.items():
-        constant = int(value) if kind == "intValue" and str(value).lstrip("-").isdecimal() else value
-        path = fields.at(f"constantValue.{kind}")
-    if parameter := fields.take("runtimeParameter", str, ""):
-        name, path = parameter, fields.path
+    """Return a constant, or in files of kfp 1.8 a `constantValue` or the name of an input, `runtimeParameter`."""
+    is_null, constant, path = fields.is_null("constant"), restore_integers(fields.any("constant")), fields.path
+    if constant is not None or is_null:
+        path = fields.at("constant")
+    if is_old := fields.has("constantValue"):
+        value = fields.object("constantValue")
+        constant, path = read_value(value), value.path
+    name = fields.take("runtimeParameter", str, "") or None
     fields.done("ValueOrRuntimeParameter")
-    return ParameterSource(constant=constant, is_null=is_null, input=name, selector=selector, path=path)
+    return ParameterSource(constant=constant, is_null=is_null, is_old=is_old, input=name, selector=selector, path=path)
 
 
 def _read_artifact_source(fields: Fields) -> ArtifactSource:

@@ -137,11 +137,19 @@ def _add_credentials(group: "argparse._ArgumentGroup") -> None:
         action="store_true",
         help="let steps and custom jobs use your Google Cloud credentials and other secrets of your environment",
     )
+    _add_gcs_root(group)
     group.add_argument(
         "--allow-cloud-launchers",
         action="store_true",
         help="run Google's own operations (endpoints, BigQuery, ...), which create resources and cost money; "
         "only with --with-credentials",
+    )
+
+
+def _add_gcs_root(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
+    """Add the option for buckets that are folders."""
+    command.add_argument(
+        "--gcs-root", metavar="DIR", type=_folder, help="use DIR/BUCKET/OBJECT in place of gs://BUCKET/OBJECT"
     )
 
 
@@ -173,6 +181,7 @@ def _add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     text = "serve the Vertex AI API on 127.0.0.1 and run the jobs it receives (docs/serve.md)"
     serve = commands.add_parser("serve", help=text, description=_as_sentence(text))
     _add_work_dir(serve)
+    _add_gcs_root(serve)
     serve.add_argument(
         "--port", metavar="P", type=int, default=8700, help="port to listen on, 0 for any free port (%(default)s)"
     )

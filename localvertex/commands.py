@@ -35,6 +35,7 @@ def _run_command(options: argparse.Namespace) -> int:
         "grace_seconds": options.grace,
         "command_prefixes": container_images.from_options(options.image),
         "fail_fast": options.fail_fast,
+        "gcs_root": options.gcs_root,
         "with_credentials": options.with_credentials,
         "allow_cloud_launchers": options.allow_cloud_launchers,
         "custom_jobs": _custom_job_options(options),
@@ -193,7 +194,7 @@ def _serve_command(options: argparse.Namespace) -> int:
         raise UserError(f"serve needs {error.name}; run pip install 'vertex-gpu-training[serve]'") from None
     if not 0 < options.time_factor <= _MAX_TIME_FACTOR:
         raise UserError(f"--time-factor {options.time_factor}: expected more than 0 and at most {_MAX_TIME_FACTOR:g}")
-    serve(options.work_dir, port=options.port, time_factor=options.time_factor)
+    serve(options.work_dir, port=options.port, time_factor=options.time_factor, gcs_root=options.gcs_root)
     return 0
 
 

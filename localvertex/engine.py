@@ -18,13 +18,13 @@ from typing import Any
 
 from compiled import platforms
 from compiled.load import PipelineFile, load
-from localvertex.credentials import buckets
-from localvertex.credentials.secrets import MASK
 from localvertex.errors import Refused
-from localvertex.runner import container_images, input_artifacts
+from localvertex.processes.sinks import MASK
+from localvertex.runner import addresses, container_images, input_artifacts, literal_jobs
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
-from localvertex.runner.pipeline_run import PipelineRun
+from localvertex.runner.pipeline_run import PipelineRun, buckets_of
 from localvertex.runner.refusals import reachable, refusals
+from localvertex.runner.signatures import has_nul
 from localvertex.show.display import Display
 from localvertex.state import record, run_folder
 from localvertex.state.executor_files import artifact_parent
@@ -33,6 +33,7 @@ from localvertex.state.runs import find_readable
 from localvertex.state.task import State, Values
 from userinput.errors import UserError
 from userinput.parameters import complete, typed
+from userinput.spelling import quoted
 
 __all__ = ["Options", "PipelineRun", "open_pipeline", "prepare", "resume", "run"]
 
@@ -99,7 +100,7 @@ def prepare(
     options = options or Options()
     file = file if isinstance(file, PipelineFile) else _opened(Path(file), options)
     values = complete(file.pipeline.root.input_parameters, {**file.pipeline.job.parameters, **(parameters or {})})
-    _check_addresses(file, values, options)
+    _check_values(file, values, options)
     parent = artifact_parent(options.project, options.region)
     given = input_artifacts.resolve(file.pipeline, artifacts or {}, parent)
     work_dir = options.work_dir.absolute()
@@ -138,7 +139,7 @@ def _prepare_resume(name: str, *, options: Options | None = None, display: Displ
         # Read again: another process may have written to it before the lock was taken.
         content = record.read(run_dir)
         file = _earlier_file(run_dir, content, options)
-        _check_addresses(file, content["parameters"], options)
+        _check_values(file, content["parameters"], options, content)
         return PipelineRun(
             file,
             Values(parameters=content["parameters"], artifacts=content.get("input_artifacts", {})),
@@ -157,11 +158,21 @@ def _opened(path: Path, options: Options) -> PipelineFile:
     return open_pipeline(path, options.command_prefixes, allow_cloud_launchers=options.allow_cloud_launchers)
 
 
-def _check_addresses(file: PipelineFile, values: Mapping[str, Any], options: Options) -> None:
-    """Refuse inputs in Cloud Storage for a run without credentials."""
-    pipeline = file.pipeline
-    components = reachable(pipeline, [])
-    if not options.with_credentials and (reasons := buckets.refusals(pipeline, values, components)):
+def _check_values(
+    file: PipelineFile, values: Mapping[str, Any], options: Options, earlier: dict[str, Any] | None = None
+) -> None:
+    """Refuse what cannot run with these values: addresses that the run does not reach, and custom jobs."""
+    components = reachable(file.pipeline, [])
+    buckets, has_credentials = buckets_of(options, earlier or {}), options.with_credentials
+    reasons = addresses.refusals(file.pipeline, values, components, buckets=buckets, has_credentials=has_credentials)
+    reasons += [
+        f"parameter {name}: {quoted(value)} contains a NUL character, which no program can receive; remove it"
+        for name, value in values.items()
+        if has_nul(value)
+    ]
+    region = str((earlier or {}).get("region", options.region))
+    reasons += literal_jobs.refusals(file.pipeline, values, region=region, command_prefixes=options.command_prefixes)
+    if reasons:
         raise Refused(reasons)
 
 

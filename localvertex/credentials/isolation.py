@@ -6,8 +6,9 @@ import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
+from typing import ClassVar
 
-from localvertex.credentials.buckets import has_emulator, is_loopback
+from localvertex.credentials.emulator import has_emulator, is_loopback
 from localvertex.credentials.secrets import Secrets, looks_like_secret
 from localvertex.processes.metadata_server import MetadataServer
 
@@ -42,6 +43,9 @@ class Credentials(ABC):
         self.secrets = Secrets()
         """The secrets that the processes have received."""
 
+    is_users: ClassVar[bool] = False
+    """Whether they are the user's own, which a metadata server of localvertex would hide."""
+
     @abstractmethod
     def environment(self, env: Mapping[str, str], *, declared: Collection[str] = ()) -> dict[str, str]:
         """Return the variables for a process.
@@ -58,6 +62,8 @@ class Credentials(ABC):
 
 class UserCredentials(Credentials):
     """All of them: `--with-credentials`."""
+
+    is_users: ClassVar[bool] = True
 
     def environment(self, env: Mapping[str, str], *, declared: Collection[str] = ()) -> dict[str, str]:
         """Return the variables unchanged."""

@@ -1,17 +1,22 @@
 """Variables that look like secrets, and the places from which their values are removed."""
 
+import hashlib
 import html
 import json
 import os
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-MASK = "(secret removed)"
+from localvertex.processes.sinks import MASK
 
 _MIN_LENGTH = 6
 """Shorter values, such as 1 or true, also occur as something else."""
+
+_TOKEN = "(secret scrypt:{})"  # noqa: S105 - the form of a hash
+_HASHED = re.compile(r"\(secret scrypt:[0-9a-f]{128}\)")
 
 _WORDS = frozenset("APIKEY CREDENTIAL CREDENTIALS KEY PASSPHRASE PASSWD PASSWORD PAT PWD SECRET SECRETS TOKEN".split())
 _NOT_SECRET = frozenset(("PWD", "OLDPWD"))
@@ -43,12 +48,31 @@ class Secrets:
 
     def removed(self, value: Any) -> Any:
         """Return a value of any shape with the secrets in its texts replaced."""
-        known = self._known()
-        return _removed(value, known) if known else value
+        known = self.known()
+        return _replaced(value, dict.fromkeys(known, MASK)) if known else value
+
+    def hashed(self, value: Any, salt: str) -> Any:
+        """Return a value of any shape with a hash in place of each secret in its texts, for `restored`."""
+        found = [each for each in self.known() if _replaced(value, {each: ""}) != value]
+        return _replaced(value, {each: _TOKEN.format(_hash(each, salt)) for each in found}) if found else value
+
+    def restored(self, value: Any, salt: str) -> Any:
+        """Return what `hashed` was given.
+
+        Raises:
+            ValueError: A secret in it is not among those of this run.
+        """
+        text = json.dumps(value)
+        if _HASHED.search(text) is None:
+            return value
+        known = {_TOKEN.format(_hash(each, salt)): each for each in self.known()}
+        if not known.keys() >= set(_HASHED.findall(text)):
+            raise ValueError("the value contains a secret that this run does not have")
+        return _replaced(value, known)
 
     def remove_from(self, files: Iterable[Path]) -> None:
         """Replace the secrets in these files, which no process may be writing."""
-        known = [text.encode() for text in self._known()]
+        known = [text.encode() for text in self.known()]
         for path in files if known else ():
             content = path.read_bytes()
             cleaned = content
@@ -57,7 +81,7 @@ class Secrets:
             if cleaned != content:
                 path.write_bytes(cleaned)
 
-    def _known(self) -> list[str]:
+    def known(self) -> list[str]:
         """Return the values as they are and as JSON and pages write them, longest first."""
         with self._lock:
             forms = {form for text in self._values for form in (text, json.dumps(text)[1:-1])}
@@ -77,13 +101,19 @@ def _declared(value: Any) -> Iterator[tuple[str, str]]:
         yield from _declared(item)
 
 
-def _removed(value: Any, known: list[str]) -> Any:
+def _hash(secret: str, salt: str) -> str:
+    """Return a hash that is slow to compute, because a password may be short."""
+    return hashlib.scrypt(secret.encode(errors="surrogateescape"), salt=salt.encode(), n=2**14, r=8, p=1).hex()
+
+
+def _replaced(value: Any, replacements: Mapping[str, str]) -> Any:
+    """Return a value of any shape with these texts replaced in all of its texts, in their order."""
     if isinstance(value, str):
-        for text in known:
-            value = value.replace(text, MASK)
+        for text, replacement in replacements.items():
+            value = value.replace(text, replacement)
         return value
     if isinstance(value, dict):
-        return {key: _removed(item, known) for key, item in value.items()}
+        return {key: _replaced(item, replacements) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_removed(item, known) for item in value]
+        return [_replaced(item, replacements) for item in value]
     return value

@@ -165,6 +165,18 @@ def _sentence(finding: Finding) -> str:
     return f"{finding.path}: {finding.message}{finding.nearest}"
 
 
+def missing_command(pool: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]]) -> str:
+    """Return why a WorkerPoolSpec with a container has nothing to run here; empty when it has something."""
+    container = pool.get("container_spec") or {}
+    image = container.get("image_uri", "")
+    if container.get("command") or command_prefixes.get(image) or _REDUCTION_SERVER in image:
+        return ""
+    return (
+        f"the command is empty, and the entry point of {image} is not known locally; set the command, "
+        f"e.g. ['python', '-m', 'trainer.task'], or pass --image {image}=COMMAND"
+    )
+
+
 def _pool_of(number: int, fields: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]]) -> Pool:
     """Build a pool from the fields of a WorkerPoolSpec."""
     package = fields.get("python_package_spec", {})
@@ -173,12 +185,8 @@ def _pool_of(number: int, fields: dict[str, Any], command_prefixes: Mapping[str,
     image = container.get("image_uri", "") or package.get("executor_image_uri", "")
     if not package:
         entry_point = (*command_prefixes.get(image, ()), *entry_point)
-    if not entry_point and _REDUCTION_SERVER not in image:
-        raise TaskFailed(
-            f"worker_pool_specs[{number}].container_spec.command is empty, and the entry point of {image} is not known "
-            f"locally; set the command, e.g. ['python', '-m', 'trainer.task'], or pass --image {image}=COMMAND",
-            is_retryable=False,
-        )
+    if not package and (problem := missing_command(fields, command_prefixes)):
+        raise TaskFailed(f"worker_pool_specs[{number}].container_spec: {problem}", is_retryable=False)
     if module := started_module(entry_point, container.get("args", ())):
         raise TaskFailed(
             f"worker_pool_specs[{number}]: the command starts Google's {module}, which does not run here; remove it",

@@ -8,7 +8,7 @@ from localvertex.custom_jobs.status import Workspace
 from localvertex.errors import TaskFailed
 from localvertex.processes import environments
 from localvertex.processes.processes import Processes
-from localvertex.values.placeholders import local_path
+from localvertex.values.buckets import Buckets
 
 _INSTALL = """\
 python3 -m pip install --disable-pip-version-check --no-build-isolation --ignore-installed --no-deps "$@" &&
@@ -45,7 +45,7 @@ def _package_file(uri: str, workspace: Workspace) -> Path:
     Raises:
         TaskFailed: There is no such file.
     """
-    file = Path(local_path(workspace.localised(uri)))
+    file = Path(Buckets().path_of(workspace.localised(uri)))
     if not file.is_file():
         raise TaskFailed(
             f"package_uris: {uri} is not on this machine ({file} is not a file); give a local path", is_retryable=False

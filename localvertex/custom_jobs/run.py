@@ -31,6 +31,7 @@ from localvertex.processes.environments import activated
 from localvertex.processes.metadata_server import MetadataServer
 from localvertex.processes.own_packages import variables
 from localvertex.processes.processes import Processes
+from localvertex.values.buckets import Buckets
 
 
 def run(
@@ -72,6 +73,7 @@ def run(
         if credentials is None:
             credentials = NoCredentials()
             servers.callback(credentials.close)
+        processes.secrets = credentials.secrets.known
         replicas = _replicas_of(job, workspace, processes, credentials, servers, warn)
         outcome = JobRun(
             job,
@@ -121,8 +123,9 @@ def _replicas_of(
             replicas.append(
                 ReplicaProcess(
                     replica=replica,
-                    command=_local_command(replica.pool.command, bin_folder),
-                    env=credentials.environment(env, declared=declared) | metadata_environment(metadata.address),
+                    command=Buckets(root=workspace.buckets).mounted(_local_command(replica.pool.command, bin_folder)),
+                    env=credentials.environment(env, declared=declared)
+                    | ({} if credentials.is_users else metadata_environment(metadata.address)),
                     folder=workspace.folder,
                     processes=processes,
                     metadata=metadata,

@@ -7,7 +7,7 @@ from typing import Any
 
 from localvertex.custom_jobs.faults.faults import Fault
 from localvertex.custom_jobs.restart_rules import RestartRule
-from localvertex.errors import TaskFailed
+from localvertex.values.buckets import Buckets
 
 
 class JobState(StrEnum):
@@ -51,10 +51,7 @@ class Workspace:
         """
         if self.buckets is None or not uri.startswith("gs://"):
             return uri
-        path = (self.buckets / uri.removeprefix("gs://")).resolve()
-        if not path.is_relative_to(self.buckets.resolve()):
-            raise TaskFailed(f"{uri} points outside its bucket", is_retryable=False)
-        return str(path)
+        return Buckets(root=self.buckets).path_of(uri)
 
 
 @dataclass(frozen=True, kw_only=True)

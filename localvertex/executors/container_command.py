@@ -46,7 +46,8 @@ class ContainerCommandExecutor:
         """Run the command in the task's folder."""
         attempt.context.warnings.add(_WARNING)
         words, arguments = (
-            [attempt.resolve(each) for each in part] for part in (attempt.command(), attempt.arguments())
+            [attempt.resolve(attempt.context.buckets.localised(each)) for each in part]
+            for part in (attempt.command(), attempt.arguments())
         )
         # The check before the run does not know what placeholders in the command become.
         if not attempt.context.allow_cloud_launchers and (module := started_module(words, arguments)):

@@ -10,6 +10,7 @@ from localvertex.custom_jobs import Options as CustomJobOptions
 from localvertex.processes.forked_steps import ForkServers
 from localvertex.processes.processes import Processes
 from localvertex.state import record
+from localvertex.values.buckets import Buckets
 from localvertex.values.placeholders import Scope
 
 
@@ -52,6 +53,10 @@ class Context:
     """Shows the user an event within a step."""
     use_cache: bool
     custom_jobs: CustomJobOptions
+    output_directory: str = ""
+    """gs:// prefix of the output artifacts; empty: the folders of the run."""
+    buckets: Buckets = field(default_factory=Buckets)
+    """The folders of the buckets."""
     command_prefixes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Commands in place of container images, by image."""
 

@@ -39,10 +39,7 @@ class CustomJobExecutor:
                 "launcher, not to the job; set them in worker_pool_specs"
             )
         options = launcher_options(attempt.arguments())
-        payload = launcher_payload(options["payload"], attempt)
-        if _PREVIEW_MODULE in attempt.container.command:
-            payload = _with_numbers(payload)
-        payload = _as_launched(payload)
+        payload = launched(launcher_payload(options["payload"], attempt), attempt.container)
         project, location = target(options, attempt)
         custom_job = custom_jobs.read(
             payload,
@@ -77,7 +74,9 @@ def run(job: custom_jobs.CustomJob, attempt: Attempt, project: str) -> custom_jo
     context, name = attempt.context, attempt.scope.task["pipeline_task_name"]
     return custom_jobs.run(
         job,
-        workspace=custom_jobs.Workspace(folder=attempt.folder, private_dir=context.private_dir, project=project),
+        workspace=custom_jobs.Workspace(
+            folder=attempt.folder, private_dir=context.private_dir, project=project, buckets=context.buckets.root
+        ),
         processes=context.processes,
         credentials=context.credentials,
         observe=attempt.report_custom_job,
@@ -86,6 +85,15 @@ def run(job: custom_jobs.CustomJob, attempt: Attempt, project: str) -> custom_jo
         cancel=context.processes.stopped,
         options=context.custom_jobs,
     )
+
+
+def launched(payload: dict[str, Any], container: Container) -> dict[str, Any]:
+    """Return the job that Google's launcher sends for this payload.
+
+    Raises:
+        TaskFailed: An empty pool precedes a filled one.
+    """
+    return _as_launched(_with_numbers(payload) if _PREVIEW_MODULE in container.command else payload)
 
 
 def _with_numbers(payload: dict[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,8 @@ class ImporterExecutor:
             raise TaskFailed(str(error), is_retryable=False) from None
         if not isinstance(uri, str) or not uri:
             raise TaskFailed("the importer's URI is empty", is_retryable=False)
-        if "://" not in uri and not Path(uri).exists():
+        path = str(attempt.context.buckets.localised(uri))
+        if "://" not in path and not Path(path).exists():
             attempt.context.warnings.add(f"{attempt.label}: the imported {uri} does not exist on this machine")
         outputs = attempt.executor_input["outputs"]["artifacts"]
         executor_files.write_output(

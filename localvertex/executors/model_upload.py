@@ -41,6 +41,8 @@ class ModelUploadExecutor:
         if not (model.get("container_spec") or {}).get("image_uri"):
             text = "the model has no serving container; Vertex AI cannot serve it"
             attempt.context.warnings.add(f"{attempt.label}: {text}")
+        if artifact_uri := model.get("artifact_uri"):
+            model["artifact_uri"] = attempt.context.buckets.localised(artifact_uri)
         parent = attempt.resolve(options.get("parent_model_name", ""))
         try:
             version = registry.add(attempt.context.work_dir, without_empty(model), parent)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localvertex.processes import sinks
 from localvertex.processes.processes import Process
 
 SERVER = str(Path(__file__).with_name("fork_server.py"))
@@ -47,10 +48,9 @@ def program_of(command: list[str]) -> PythonProgram | None:
 class Forked(Process):
     """A step that a server forked."""
 
-    def wait(self) -> int:
+    def _exit_code(self) -> int:
         """Wait for the exit code from its supervisor; a supervisor that is killed ends the step too."""
         code = self._lifeline.recv(1)
-        self.close()
         return code[0] if code else 137
 
 
@@ -83,6 +83,7 @@ class ForkServer:
         env: dict[str, str],
         own: dict[str, str],
         log: Path,
+        secrets: list[str],
         temporary: Path,
         grace_seconds: float,
         hold: int | None,
@@ -99,14 +100,14 @@ class ForkServer:
             "arguments": ["--component_module_path", str(module), *program.arguments],
             "grace_seconds": grace_seconds,
         }
-        with log.open("ab") as file:
-            lifeline = self._send(request, [file.fileno(), *([] if hold is None else [hold])])
+        with sinks.opened(log, secrets, hold) as sink:
+            lifeline = self._send(request, [sink.fd, *([] if hold is None else [hold])])
         if lifeline is None or lifeline.recv(1) != _STARTED:
             self._is_usable = False
             if lifeline is not None:
                 lifeline.close()
             return None
-        return Forked(lifeline)
+        return Forked(lifeline, sink)
 
     def _send(self, request: dict[str, Any], fds: list[int]) -> socket.socket | None:
         """Send a request; return this side of the step's lifeline, None when the server has ended."""

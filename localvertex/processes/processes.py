@@ -5,9 +5,12 @@ import subprocess
 import sys
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 
 from localvertex.errors import Cancelled, TaskFailed
+from localvertex.processes import sinks
+from localvertex.processes.sinks import Sink
 
 _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
@@ -21,13 +24,20 @@ MAX_ARGUMENT_BYTES = 131_072
 class Process(ABC):
     """One running command. Closing its lifeline stops it and everything it started."""
 
-    def __init__(self, lifeline: socket.socket) -> None:
-        self._lifeline = lifeline
+    def __init__(self, lifeline: socket.socket, sink: Sink) -> None:
+        self._lifeline, self._sink = lifeline, sink
         self._lock = threading.Lock()
 
-    @abstractmethod
     def wait(self) -> int:
         """Wait for the end and return the command's exit code, 128 + signal when a signal ended it."""
+        code = self._exit_code()
+        self.close()
+        self._sink.wait()
+        return code
+
+    @abstractmethod
+    def _exit_code(self) -> int:
+        """Wait for the end of the command and return its exit code."""
 
     def stop(self) -> None:
         """Send SIGTERM now and SIGKILL after the grace time, without waiting."""
@@ -51,24 +61,23 @@ class Executed(Process):
     """A command under a new supervisor."""
 
     def __init__(
-        self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path, grace_seconds: float, hold: int | None
+        self, command: list[str], *, cwd: Path, env: dict[str, str], sink: Sink, grace_seconds: float, hold: int | None
     ) -> None:
         own_end, other_end = socket.socketpair()
-        super().__init__(own_end)
+        super().__init__(own_end, sink)
         kept = [other_end.fileno()] if hold is None else [other_end.fileno(), hold]
         supervisor = [sys.executable, "-I", "-S", _SUPERVISOR, ",".join(map(str, kept)), str(grace_seconds)]
         try:
-            with log.open("ab") as file:
-                self._process = subprocess.Popen(
-                    [*supervisor, *command],
-                    cwd=cwd,
-                    env=env,
-                    stdin=subprocess.DEVNULL,
-                    stdout=file,
-                    stderr=subprocess.STDOUT,
-                    pass_fds=kept,
-                    start_new_session=True,
-                )
+            self._process = subprocess.Popen(
+                [*supervisor, *command],
+                cwd=cwd,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=sink.fd,
+                stderr=subprocess.STDOUT,
+                pass_fds=kept,
+                start_new_session=True,
+            )
         except (OSError, ValueError) as error:
             # ValueError: a null byte in an argument, or an invalid name of an environment variable.
             own_end.close()
@@ -76,10 +85,9 @@ class Executed(Process):
         finally:
             other_end.close()
 
-    def wait(self) -> int:
+    def _exit_code(self) -> int:
         """Wait for the supervisor, which exits with the command's code."""
         code = self._process.wait()
-        self.close()
         return code if code >= 0 else 128 - code
 
 
@@ -90,6 +98,8 @@ class Processes:
         self.grace_seconds = grace_seconds
         self.hold: int | None = None
         """File descriptor of the run's lock, which the last supervisor to end releases."""
+        self.secrets: Callable[[], list[str]] = list
+        """Returns the texts that must not get into a log."""
         self._lock = threading.Lock()
         self._running: set[Process] = set()
         self.stopped = threading.Event()
@@ -123,7 +133,10 @@ class Processes:
         check_arguments(command)
         with self._lock:
             self.check_stopped()
-            process = Executed(command, cwd=cwd, env=env, log=log, grace_seconds=self.grace_seconds, hold=self.hold)
+            with sinks.opened(log, self.secrets(), self.hold) as sink:
+                process = Executed(
+                    command, cwd=cwd, env=env, sink=sink, grace_seconds=self.grace_seconds, hold=self.hold
+                )
             self._running.add(process)
         return process
 

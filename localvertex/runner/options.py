@@ -45,6 +45,8 @@ class Options:
     """Whether steps and replicas get the user's Google Cloud credentials and other secrets."""
     allow_cloud_launchers: bool = False
     """Whether Google's own operations may run, with the user's credentials."""
+    gcs_root: Path | None = None
+    """A folder with one folder per bucket, in place of Cloud Storage."""
     schedule_time: str = ""
     """Time for which a schedule started the run, RFC 3339; empty: the run's own creation time."""
     custom_jobs: CustomJobOptions = field(default_factory=CustomJobOptions)
@@ -54,6 +56,8 @@ class Options:
         """Refuse values out of range."""
         if self.allow_cloud_launchers and not self.with_credentials:
             raise UserError("--allow-cloud-launchers needs --with-credentials: Google's operations run with them")
+        if self.gcs_root is not None and not self.gcs_root.is_dir():
+            raise UserError(f"--gcs-root {self.gcs_root}: expected an existing folder, which has one folder per bucket")
         if self.max_parallel < 1:
             raise UserError(f"--max-parallel {self.max_parallel}: expected at least 1")
         for name, seconds in (("--max-backoff", self.max_backoff_seconds), ("--grace", self.grace_seconds)):

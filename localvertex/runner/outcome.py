@@ -34,12 +34,16 @@ def run_attempt(task: Task, executor: Container | Importer, context: Context) ->
     try:
         _learn_secrets(task, executor, context)
         key = _cache_key(task, executor, context)
-        cached = step_cache.look_up(context.work_dir, key) if key else None
+        cached = (
+            step_cache.look_up(context.work_dir, key, context.buckets, context.credentials.secrets) if key else None
+        )
         if cached is not None:
             return Outcome(task=task, state=State.SKIPPED, outputs=cached)
         outputs = execute(task, executor, context, exit_codes)
         if key:
-            step_cache.keep(context.work_dir, key, outputs, f"{context.run_id}/{task.label}")
+            step_cache.keep(
+                context.work_dir, key, outputs, f"{context.run_id}/{task.label}", context.credentials.secrets
+            )
         return Outcome(
             task=task, state=State.SUCCEEDED, outputs=outputs, exit_code=exit_codes[-1] if exit_codes else None
         )
@@ -76,7 +80,25 @@ def _cache_key(task: Task, executor: Container | Importer, context: Context) -> 
     """Return the step's cache key, empty when caching is off for it."""
     if not (context.use_cache and task.spec.enable_cache and isinstance(executor, Container)):
         return ""
-    return step_cache.key_of(context.pipeline_name, task.component, executor, task.inputs, task.spec.cache_key)
+    inputs = _received(task, executor, context)
+    return step_cache.key_of(
+        context.pipeline_name, task.component, executor, inputs, task.spec.cache_key, context.buckets
+    )
+
+
+def _received(task: Task, executor: Container | Importer, context: Context) -> Values:
+    """Return the inputs as the step's program receives them: with paths of this machine in place of addresses."""
+    if not isinstance(executor, Container):
+        return task.inputs
+    parameters = context.buckets.localised(task.inputs.parameters)
+    return Values(parameters=parameters, artifacts=task.inputs.artifacts)
+
+
+def _outputs_at(task: Task, executor: Container | Importer, context: Context) -> str:
+    """Return where the output artifacts of a step are: its folder, or one of its own in the bucket of the run."""
+    if not context.output_directory or not isinstance(executor, Container):
+        return str(task.folder)
+    return f"{context.output_directory}/{context.run_id}/{task.label}_{task.uuid}"
 
 
 def execute(task: Task, executor: Container | Importer, context: Context, exit_codes: list[int]) -> Values:
@@ -87,7 +109,14 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
         Cancelled: The run was stopped.
     """
     parent = executor_files.artifact_parent(context.project, context.region)
-    executor_input = executor_files.prepare(task.component, task.inputs, task.folder, parent)
+    executor_input = executor_files.prepare(
+        task.component,
+        _received(task, executor, context),
+        task.folder,
+        parent,
+        outputs_at=_outputs_at(task, executor, context),
+        buckets=context.buckets,
+    )
     runner = executors.find(executor)
     if runner is None:
         raise TypeError(f"no executor for {task.component.executor}, although the check before the run accepted it")
@@ -98,7 +127,9 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
             component=task.component,
             executor=executor,
             executor_input=executor_input,
-            scope=Scope(job=context.job, task=task.placeholders, executor_input=executor_input),
+            scope=Scope(
+                job=context.job, task=task.placeholders, executor_input=executor_input, buckets=context.buckets
+            ),
             folder=task.folder,
             temporary=Path(temporary),
             log=task.folder / executor_files.LOG,
@@ -108,8 +139,16 @@ def execute(task: Task, executor: Container | Importer, context: Context, exit_c
         )
         try:
             runner.execute(attempt)
+            warn = context.warnings.add
+            return executor_files.read_outputs(
+                task.component, executor_input, lambda text: warn(f"{task.label}: {text}"), context.buckets
+            )
         finally:
-            logs = [path for path in task.folder.glob("*") if path.suffix == ".log" or path.name == executor_files.LOG]
-            context.credentials.secrets.remove_from(logs)
-        warn = context.warnings.add
-        return executor_files.read_outputs(task.component, executor_input, lambda text: warn(f"{task.label}: {text}"))
+            _remove_secrets(task, context)
+
+
+def _remove_secrets(task: Task, context: Context) -> None:
+    """Take the secrets out of the files of a step that has ended; its outputs have been read."""
+    names = (executor_files.INPUT, executor_files.OUTPUT, executor_files.LOG, *task.component.output_parameters)
+    files = [task.folder / name for name in names] + list(task.folder.glob("*.log"))
+    context.credentials.secrets.remove_from(path for path in files if path.is_file())

@@ -22,6 +22,7 @@ from localvertex.show.display import Display
 from localvertex.state import record, run_folder
 from localvertex.state.finished_steps import FinishedSteps
 from localvertex.state.task import Task, Values
+from localvertex.values.buckets import Buckets
 from userinput import doubles
 from userinput.parameters import convert
 
@@ -41,12 +42,16 @@ class PipelineRun:
         hold: IO[str] | None = None,
     ) -> None:
         self._file, self._display, self._earlier = file, display, earlier or {}
-        self._inputs, self._notes = _inputs_of(file, inputs), _notes_of(file, inputs)
+        self._buckets, output_directory = buckets_of(options, self._earlier), file.pipeline.job.output_directory
+        self._inputs, self._notes = _inputs_of(file, inputs), _notes_of(file, inputs, self._buckets)
         self._signals: list[int] = []
         self._is_changed = False
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
+        if self._buckets.root is not None and output_directory:
+            job = job | {"pipeline_root": output_directory}
         self._processes = Processes(grace_seconds=options.grace_seconds)
         self._credentials = UserCredentials() if options.with_credentials else NoCredentials()
+        self._processes.secrets = self._credentials.secrets.known
         constants = [each.constant for task in _tasks_of_file(file) for each in task.parameters.values()]
         self._credentials.secrets.learn_declared([dict(inputs.parameters), constants])
         self._context = self._new_context(job, options)
@@ -83,6 +88,8 @@ class PipelineRun:
             report=self._display.reported,
             use_cache=options.use_cache,
             custom_jobs=options.custom_jobs,
+            output_directory=job["pipeline_root"] if job["pipeline_root"] != str(self.work_dir) else "",
+            buckets=self._buckets,
             command_prefixes=options.command_prefixes,
         )
 
@@ -146,6 +153,7 @@ class PipelineRun:
             "create_time": self._context.job["pipeline_job_create_time_utc"],
             "schedule_time": self._context.job["pipeline_job_schedule_time_utc"],
             "fail_fast": self._fail_fast,
+            "gcs_root": str(self._buckets.root) if self._buckets.root else None,
             "resume_times": self._resume_times,
             "parameters": self._inputs.parameters,
             "input_artifacts": self._inputs.artifacts,
@@ -180,6 +188,11 @@ def _tasks_of_file(file: PipelineFile) -> list[TaskSpec]:
     return [task for dag in dags if dag for task in dag.tasks.values()]
 
 
+def _is_dag(file: PipelineFile, task: TaskSpec) -> bool:
+    component = file.pipeline.components.get(task.component)
+    return component is not None and component.dag is not None
+
+
 def _inputs_of(file: PipelineFile, given: Values) -> Values:
     """Return the inputs of the pipeline with the numbers that its steps see."""
     declared = file.pipeline.root.input_parameters
@@ -187,10 +200,25 @@ def _inputs_of(file: PipelineFile, given: Values) -> Values:
     return Values(parameters=parameters, artifacts=given.artifacts)
 
 
-def _notes_of(file: PipelineFile, inputs: Values) -> list[str]:
+def buckets_of(options: Options, earlier: dict[str, Any]) -> Buckets:
+    """Return the folders of the buckets: those of the options, or those of an earlier run that is resumed."""
+    root = options.gcs_root or earlier.get("gcs_root")
+    return Buckets(root=Path(root).absolute() if root else None)
+
+
+def _notes_of(file: PipelineFile, inputs: Values, buckets: Buckets) -> list[str]:
     """Return what differs from the service and is known before the run, one warning each."""
     rounded = [doubles.warning(f"parameter {name!r}", value) for name, value in inputs.parameters.items()]
     settings = [*platforms.harmless(file.pipeline.platforms), *file.pipeline.job.without_effect]
+    settings += [
+        f"{task.path}: the retries of a nested pipeline have no effect here; call set_retry on its steps"
+        for task in _tasks_of_file(file)
+        if task.retry.max_retries and _is_dag(file, task)
+    ]
+    directory = file.pipeline.job.output_directory
+    if directory and buckets.root is None:
+        text = "outputs go to the work directory instead; --gcs-root DIR keeps them in DIR/BUCKET"
+        settings.append(f"runtimeConfig.gcsOutputDirectory {directory}: {text}")
     return [*settings, *filter(None, rounded)]
 
 

@@ -7,6 +7,7 @@ from compiled import platforms
 from compiled.spec import Component, Container, Dag, Pipeline, TaskSpec
 from localvertex import executors
 from localvertex.credentials import cloud_launchers
+from localvertex.runner import signatures
 from localvertex.values import arguments, conditions
 from localvertex.values.placeholders import unknown_placeholders
 from userinput.parameters import ParameterType
@@ -20,7 +21,7 @@ _MAX_DEPTH = 50
 
 def refusals(pipeline: Pipeline, *, allow_cloud_launchers: bool = False) -> list[str]:
     """Return what cannot be honoured, one line each; an empty list when the pipeline can run."""
-    reasons = [*pipeline.unsupported, *platforms.refusals(pipeline.platforms)]
+    reasons = [*signatures.of_pipeline(pipeline), *pipeline.unsupported, *platforms.refusals(pipeline.platforms)]
     reached = reachable(pipeline, reasons)
     for component in reached:
         if component.dag is not None:
@@ -83,6 +84,8 @@ def _dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[st
         reasons += [f"{task.path}: depends on {name!r}, which is not a task of this dag" for name in missing]
         reasons += _source_refusals(task, component, known) + _expression_refusals(task)
         reasons += _loop_refusals(task, known[task.name])
+        if (used := known[task.name]) is not None:
+            reasons += signatures.of_task(task, used)
     outputs = [("Parameters", dag.parameters), ("Artifacts", dag.artifacts)]
     for kind, group in outputs:
         for name, sources in group.items():
@@ -166,7 +169,7 @@ def _step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
     runner = executors.find(executor)
     if runner is None:
         return [f"{executor.path}: no executor can run this locally"]
-    reasons = runner.refusals(executor)
+    reasons = runner.refusals(executor) + signatures.of_step(component, executor)
     names = [name for name, each in component.input_parameters.items() if each.type is ParameterType.TASK_CONFIG]
     reasons += [f"{component.path}: the input {name!r} is a TaskConfig, a Kubernetes feature" for name in names]
     texts: list[Any] = [each.default for each in component.input_parameters.values()]

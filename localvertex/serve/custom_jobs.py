@@ -36,8 +36,9 @@ _STOPPED = "the server was stopped while this job was running; create it again"
 class CustomJobs:
     """The custom jobs of the API; running ones have a thread of this process each."""
 
-    def __init__(self, store: Store, operations: Operations, log: Callable[[str], None]) -> None:
+    def __init__(self, store: Store, operations: Operations, log: Callable[[str], None], gcs_root: Path | None) -> None:
         self._store, self._operations, self._log = store, operations, log
+        self._buckets = gcs_root.absolute() if gcs_root else store.folder.parent / _BUCKETS
         self._running: dict[str, tuple[threading.Event, threading.Thread]] = {}
 
     def create(self, call: Call) -> dict[str, Any]:
@@ -60,7 +61,7 @@ class CustomJobs:
             folder=self._folder(number),
             private_dir=self._store.folder.parent / record.PRIVATE,
             project=call.location.project,
-            buckets=self._store.folder.parent / _BUCKETS,
+            buckets=self._buckets,
         )
         thread = threading.Thread(
             target=self._execute, args=(number, job, workspace, cancel), name=f"custom job {number}"

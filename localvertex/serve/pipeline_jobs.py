@@ -44,8 +44,8 @@ _INPUT_FIELDS = (
 class PipelineJobs:
     """The pipeline jobs of the API; running ones have a thread of this process each."""
 
-    def __init__(self, store: Store, operations: Operations, log: Callable[[str], None]) -> None:
-        self._store, self._operations, self._log = store, operations, log
+    def __init__(self, store: Store, operations: Operations, log: Callable[[str], None], gcs_root: Path | None) -> None:
+        self._store, self._operations, self._log, self._gcs_root = store, operations, log, gcs_root
         self._work_dir = store.folder.parent
         self._running: dict[str, tuple[PipelineRun, threading.Thread]] = {}
         self.on_end: Callable[[], None] = lambda: None
@@ -83,6 +83,7 @@ class PipelineJobs:
                 project=location.project,
                 region=location.region,
                 schedule_time=schedule_time,
+                gcs_root=self._gcs_root,
             )
             job = _new_resource(location.child(COLLECTION, job_id), body, schedule_name)
             self._store.write(COLLECTION, job_id, job)

@@ -30,18 +30,20 @@ def _listen(port: int) -> socket.socket:
         raise UserError(f"--port {port}: {reason}; choose another port, or 0 for a free one") from None
 
 
-def serve(work_dir: Path, *, port: int, time_factor: float) -> None:
+def serve(work_dir: Path, *, port: int, time_factor: float, gcs_root: Path | None = None) -> None:
     """Serve until SIGINT or SIGTERM, and stop what runs before returning.
 
     Raises:
-        UserError: The port or the work directory is in use.
+        UserError: The port or the work directory is in use, or there is no folder of buckets.
     """
 
     def log(text: str) -> None:
         # A single write per line, because several threads log.
         print(text + "\n", end="", flush=True)
 
-    service = Service(work_dir.absolute(), time_factor=time_factor, log=log)
+    if gcs_root is not None and not gcs_root.is_dir():
+        raise UserError(f"--gcs-root {gcs_root}: expected an existing folder, which has one folder per bucket")
+    service = Service(work_dir.absolute(), time_factor=time_factor, log=log, gcs_root=gcs_root)
     service.hold()
     with _listen(port) as listener:
         config = uvicorn.Config(

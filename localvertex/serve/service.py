@@ -21,11 +21,13 @@ Method = Callable[[Call], dict[str, Any]]
 class Service:
     """Everything that the server offers; call `open` before the first request and `close` after the last."""
 
-    def __init__(self, work_dir: Path, *, time_factor: float, log: Callable[[str], None]) -> None:
+    def __init__(
+        self, work_dir: Path, *, time_factor: float, log: Callable[[str], None], gcs_root: Path | None = None
+    ) -> None:
         self._store = Store(work_dir)
         self.operations = Operations(self._store)
-        self.pipeline_jobs = PipelineJobs(self._store, self.operations, log)
-        self.custom_jobs = CustomJobs(self._store, self.operations, log)
+        self.pipeline_jobs = PipelineJobs(self._store, self.operations, log, gcs_root)
+        self.custom_jobs = CustomJobs(self._store, self.operations, log, gcs_root)
         self.models = Models(self._store, self.operations)
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log

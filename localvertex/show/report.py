@@ -7,7 +7,7 @@ from typing import Any
 from localvertex.show import failure, job_report
 from localvertex.state import record
 from localvertex.state.task import State
-from localvertex.values.placeholders import local_path
+from localvertex.values.buckets import Buckets
 from userinput import files
 
 FILE, TEMPLATE = "run.html", "run.html.j2"
@@ -23,7 +23,7 @@ def write(run_dir: Path, content: dict[str, Any]) -> Path:
         run=content,
         steps=[_step_row(task, content) for task in content["tasks"] if _is_shown(task)],
         custom_jobs=job_report.sections(content["tasks"]),
-        pages=_embedded_pages(run_dir, content["tasks"]),
+        pages=_embedded_pages(run_dir, content),
         failure=_failed_step(run_dir, content),
         models=[{**each, "link": _link(run_dir, each["uri"])} for each in content["models"]],
     )
@@ -60,12 +60,13 @@ def _moment(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 
 
-def _embedded_pages(run_dir: Path, tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _embedded_pages(run_dir: Path, content: dict[str, Any]) -> list[dict[str, Any]]:
     """Return every system.HTML artifact: its text, or only a link beyond the limit."""
-    left = _MAX_EMBEDDED_BYTES
+    left, root = _MAX_EMBEDDED_BYTES, content.get("gcs_root")
+    buckets = Buckets(root=Path(root) if root else None)
     pages = []
-    for path, name, artifact in record.artifacts_of_type(tasks, "system.HTML"):
-        file = Path(local_path(artifact["uri"]))
+    for path, name, artifact in record.artifacts_of_type(content["tasks"], "system.HTML"):
+        file = Path(buckets.path_of(artifact["uri"]))
         size = file.stat().st_size if file.is_file() else None
         text = file.read_text(errors="replace") if size is not None and size <= left else None
         left -= size if text is not None and size is not None else 0

@@ -11,7 +11,7 @@ from compiled.spec import ArtifactSpec, Component
 from localvertex.errors import TaskFailed
 from localvertex.state import copies
 from localvertex.state.task import Artifact, Values
-from localvertex.values.placeholders import Unresolvable, local_path
+from localvertex.values.buckets import Buckets, OutsideBucket
 from userinput import doubles
 from userinput.errors import UserError
 from userinput.parameters import ParameterType, convert
@@ -23,14 +23,27 @@ _RESOURCES = "gcp_resources"
 """Output parameter in which Google's launchers name what they have created."""
 
 
-def prepare(component: Component, inputs: Values, folder: Path, artifact_parent: str) -> dict[str, Any]:
+def prepare(
+    component: Component, inputs: Values, folder: Path, artifact_parent: str, *, outputs_at: str, buckets: Buckets
+) -> dict[str, Any]:
     """Prepare the task's folder for an attempt and return the executor input.
 
-    Files of an earlier attempt are removed. `artifact_parent` is the resource name that artifact names start with.
+    Files of an earlier attempt are removed.
+
+    Args:
+        component: The signature of the task.
+        inputs: Its inputs.
+        folder: Its folder.
+        artifact_parent: The resource name that artifact names start with.
+        outputs_at: The folder, or gs:// prefix, of its output artifacts, which is the task's own.
+        buckets: The folders of the buckets.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for name in [*component.output_artifacts, *component.output_parameters, OUTPUT]:
-        remove(folder / name)
+    uris = {name: f"{outputs_at}/{name}" for name in component.output_artifacts}
+    files = [folder / name for name in (*component.output_parameters, OUTPUT)]
+    for path in [*files, *(Path(buckets.path_of(uri)) for uri in uris.values())]:
+        remove(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
     executor_input = {
         "inputs": {
             "parameterValues": inputs.parameters,
@@ -39,7 +52,7 @@ def prepare(component: Component, inputs: Values, folder: Path, artifact_parent:
         "outputs": {
             "parameters": {name: {"outputFile": str(folder / name)} for name in component.output_parameters},
             "artifacts": {
-                name: {"artifacts": [_new_artifact(artifact, folder / name, artifact_parent)]}
+                name: {"artifacts": [_new_artifact(artifact, uris[name], artifact_parent)]}
                 for name, artifact in component.output_artifacts.items()
             },
             "outputFile": str(folder / OUTPUT),
@@ -59,10 +72,10 @@ def add_typed_values(executor_input: dict[str, Any]) -> None:
     }
 
 
-def _new_artifact(declared: ArtifactSpec, path: Path, parent: str) -> Artifact:
+def _new_artifact(declared: ArtifactSpec, uri: str, parent: str) -> Artifact:
     """Return an artifact that does not exist yet; its name is its identity, as in Vertex ML Metadata."""
     name = artifact_name(parent, uuid4().int >> 66)
-    return {"name": name, "type": declared.type, "uri": str(path), "metadata": declared.metadata}
+    return {"name": name, "type": declared.type, "uri": uri, "metadata": declared.metadata}
 
 
 def artifact_parent(project: str, region: str) -> str:
@@ -83,7 +96,9 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def read_outputs(component: Component, executor_input: dict[str, Any], warn: Callable[[str], None]) -> Values:
+def read_outputs(
+    component: Component, executor_input: dict[str, Any], warn: Callable[[str], None], buckets: Buckets
+) -> Values:
     """Return the outputs of a step that has succeeded; `warn` receives what differs from what it wrote.
 
     Raises:
@@ -108,7 +123,8 @@ def read_outputs(component: Component, executor_input: dict[str, Any], warn: Cal
             raise TaskFailed(f"output parameter {name!r}: expected {declared.type}, {error}") from None
     for name in component.output_artifacts:
         planned = executor_input["outputs"]["artifacts"][name]["artifacts"]
-        _copy_from_custom_path(planned[0], written[1].get(name), Path(executor_input["outputs"]["outputFile"]).parent)
+        folder = Path(executor_input["outputs"]["outputFile"]).parent
+        _copy_from_custom_path(planned[0], written[1].get(name), folder, buckets)
         values.artifacts[name] = _merge_artifacts(planned, written[1].get(name))
     return values
 
@@ -137,7 +153,7 @@ def _read_parameter_file(path: Path, name: str, kind: ParameterType) -> Any:
         raise TaskFailed(f"output parameter {name!r}: expected {kind}, {error}") from None
 
 
-def _copy_from_custom_path(planned: Artifact, written: Any, folder: Path) -> None:
+def _copy_from_custom_path(planned: Artifact, written: Any, folder: Path, buckets: Buckets) -> None:
     """Copy an artifact that is elsewhere (`artifact.set_path`) to its URI, as the launcher would upload it.
 
     Only files that are in the folder of the task already are linked instead: all others may be the user's.
@@ -149,7 +165,7 @@ def _copy_from_custom_path(planned: Artifact, written: Any, folder: Path) -> Non
     custom = first.get("custom_path") if isinstance(first, dict) else None
     if not custom or first.get("uri", planned["uri"]) != planned["uri"]:
         return
-    source, target = folder / str(custom), Path(planned["uri"])
+    source, target = folder / buckets.path_of(str(custom)), Path(buckets.path_of(planned["uri"]))
     if not source.exists():
         raise TaskFailed(f"the artifact's custom_path {custom!r} does not exist")
     if source.resolve() == target.resolve():
@@ -188,12 +204,10 @@ def write_output(executor_input: dict[str, Any], artifacts: dict[str, Artifact])
     Path(executor_input["outputs"]["outputFile"]).write_text(json.dumps(content))
 
 
-def exists(artifact: Artifact) -> bool:
+def exists(artifact: Artifact, buckets: Buckets) -> bool:
     """Return whether a local artifact still exists; a remote one counts as existing."""
-    uri = str(artifact["uri"])
-    if "://" in uri:
-        return True
     try:
-        return Path(local_path(uri)).exists()
-    except (OSError, ValueError, Unresolvable):
+        path = buckets.localised(str(artifact["uri"]))
+        return "://" in path or Path(path).exists()
+    except (OSError, ValueError, OutsideBucket):
         return False

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from localvertex.credentials.secrets import MASK
+from localvertex.processes.sinks import MASK
 from localvertex.state import record
 from localvertex.state.task import State, Task, Values
 

@@ -12,13 +12,31 @@ from pathlib import Path
 from typing import Any
 
 from compiled.spec import Component, Container
+from localvertex.credentials.secrets import Secrets
 from localvertex.state import executor_files, registry
 from localvertex.state.task import Artifact, Values
+from localvertex.values.buckets import Buckets
 from userinput import files
 
 
-def key_of(pipeline_name: str, component: Component, container: Container, inputs: Values, own_key: str = "") -> str:
-    """Return the cache key of a step; `own_key` is the author's, from `set_caching_options(cache_key=...)`."""
+def key_of(
+    pipeline_name: str,
+    component: Component,
+    container: Container,
+    inputs: Values,
+    own_key: str = "",
+    buckets: Buckets | None = None,
+) -> str:
+    """Return the cache key of a step.
+
+    Args:
+        pipeline_name: Name of its pipeline.
+        component: Its signature.
+        container: What it runs.
+        inputs: Its inputs, as its program receives them.
+        own_key: The author's key, from `set_caching_options(cache_key=...)`.
+        buckets: Where gs:// is.
+    """
     parts: dict[str, Any] = {
         "pipeline": pipeline_name,
         "parameters": inputs.parameters,
@@ -34,33 +52,35 @@ def key_of(pipeline_name: str, component: Component, container: Container, input
         parts["replacement"] = container.replacement
     if own_key:
         parts = {"pipeline": pipeline_name, "own_key": own_key, "outputs": parts["outputs"]}
+    if buckets is not None and buckets.root is not None:
+        parts["gcs_root"] = str(buckets.root)
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def look_up(work_dir: Path, key: str) -> Values | None:
-    """Return the outputs under a key; None when there are none, or when one of their artifacts is missing."""
+def look_up(work_dir: Path, key: str, buckets: Buckets, secrets: Secrets) -> Values | None:
+    """Return the outputs under a key; None when there are none, or when an artifact or a secret in them is missing."""
     try:
-        content = json.loads(_entry(work_dir, key).read_text())
+        content = secrets.restored(json.loads(_entry(work_dir, key).read_text()), key)
         values = Values(parameters=content["parameters"], artifacts=content["artifacts"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     artifacts = [artifact for each in values.artifacts.values() for artifact in each]
-    return values if all(_is_there(work_dir, artifact) for artifact in artifacts) else None
+    return values if all(_is_there(work_dir, artifact, buckets) for artifact in artifacts) else None
 
 
-def _is_there(work_dir: Path, artifact: Artifact) -> bool:
+def _is_there(work_dir: Path, artifact: Artifact, buckets: Buckets) -> bool:
     """Return whether an artifact still exists: a local path, or a version in the local registry."""
     if artifact["type"].get("schemaTitle") == "google.VertexModel":
         return registry.exists(work_dir, str(artifact.get("metadata", {}).get("resourceName", "")))
-    return executor_files.exists(artifact)
+    return executor_files.exists(artifact, buckets)
 
 
-def keep(work_dir: Path, key: str, outputs: Values, origin: str) -> None:
-    """Store the outputs of a step that succeeded; `origin` names its run and task."""
+def keep(work_dir: Path, key: str, outputs: Values, origin: str, secrets: Secrets) -> None:
+    """Store the outputs of a step that succeeded, without secrets; `origin` names its run and task."""
     path = _entry(work_dir, key)
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"origin": origin, "parameters": outputs.parameters, "artifacts": outputs.artifacts}
-    files.write_text(path, json.dumps(content, indent=1))
+    files.write_text(path, json.dumps(secrets.hashed(content, key), indent=1))
 
 
 def _entry(work_dir: Path, key: str) -> Path:

@@ -6,11 +6,12 @@ Values are substituted once: a placeholder inside a value is never resolved agai
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from compiled.payload import PLACEHOLDER, pieces
+from localvertex.values.buckets import Buckets, OutsideBucket
 
 _KEYED = re.compile(
     r"""\.(?P<side>inputs|outputs)\.(?P<kind>parameters|artifacts)\[(?P<quote>['"])(?P<name>.*?)(?P=quote)\]"""
@@ -49,6 +50,7 @@ class Scope:
     task: dict[str, str] = field(default_factory=dict)
     """Values of TASK_FIELDS."""
     executor_input: dict[str, Any] = field(default_factory=dict)
+    buckets: Buckets = field(default_factory=Buckets)
 
 
 def resolve_text(template: str, scope: Scope) -> str:
@@ -127,15 +129,15 @@ def _value_of(body: str, scope: Scope) -> Any:
     keyed = _KEYED.fullmatch(body)
     if not keyed:
         raise Unresolvable(f"the placeholder {{{{${body}}}}} is unknown")
-    return _keyed_value(keyed, scope.executor_input)
+    return _keyed_value(keyed, scope)
 
 
-def _keyed_value(match: re.Match[str], executor_input: dict[str, Any]) -> Any:
+def _keyed_value(match: re.Match[str], scope: Scope) -> Any:
     """Return the value of an `inputs` or `outputs` placeholder."""
     side, kind, name, rest = match["side"], match["kind"], match["name"], match["rest"]
-    here = executor_input.get(side, {})
+    here = scope.executor_input.get(side, {})
     if kind == "artifacts":
-        return _artifact_value(here.get("artifacts", {}).get(name, {}).get("artifacts", []), name, rest)
+        return _artifact_value(here.get("artifacts", {}).get(name, {}).get("artifacts", []), name, rest, scope.buckets)
     if side == "outputs":
         if name not in here.get("parameters", {}) or rest != ".output_file":
             raise Unresolvable(f"the placeholder {{{{${match[0]}}}}} does not name a declared output")
@@ -143,7 +145,7 @@ def _keyed_value(match: re.Match[str], executor_input: dict[str, Any]) -> Any:
     return here.get("parameterValues", {}).get(name)
 
 
-def _artifact_value(artifacts: list[dict[str, Any]], name: str, rest: str) -> Any:
+def _artifact_value(artifacts: list[dict[str, Any]], name: str, rest: str, buckets: Buckets) -> Any:
     """Return `uri`, `path`, `name`, `metadata` or one key of `metadata` of an artifact; by default the whole list."""
     if not artifacts:
         raise Unresolvable(f"a placeholder needs the artifact {name!r}, which is missing")
@@ -153,7 +155,10 @@ def _artifact_value(artifacts: list[dict[str, Any]], name: str, rest: str) -> An
     if rest == ".uri":
         return artifact["uri"]
     if rest == ".path":
-        return local_path(artifact["uri"])
+        try:
+            return buckets.path_of(artifact["uri"])
+        except OutsideBucket as error:
+            raise Unresolvable(str(error)) from None
     if rest == ".name":
         return artifact["name"]
     value: Any = artifact.get("metadata", {})
@@ -169,9 +174,11 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def local_path(uri: str) -> str:
-    """Return the path for a URI, as kfp's `Artifact.path` does: on Vertex AI, buckets are mounted at /gcs."""
-    return "/gcs/" + uri.removeprefix("gs://") if uri.startswith("gs://") else uri
+def named(template: str) -> Iterator[tuple[str, str, str]]:
+    """Yield what a template refers to by name: `inputs` or `outputs`, `parameters` or `artifacts`, the name."""
+    for match in PLACEHOLDER.finditer(template):
+        if keyed := _KEYED.fullmatch(_ESCAPE.sub("", match[1])):
+            yield keyed["side"], keyed["kind"], keyed["name"]
 
 
 def unknown_placeholders(text: str) -> list[str]:

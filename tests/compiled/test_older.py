@@ -1,4 +1,4 @@
-"""Files of kfp 1.8: an output without its key is the producer's only one."""
+"""Files of kfp 1.8: an output without its key is the producer's only one; a number for a text is its text."""
 
 from typing import Any
 
@@ -41,3 +41,11 @@ def test_with_none_or_several_outputs_the_file_is_refused(outputs: list[str]) ->
     assert read_pipeline(document(outputs, NAMELESS)).problems == [
         f"root.dag.tasks.use.inputs.parameters.text.taskOutputParameter: {problem}"
     ]
+
+
+def test_a_number_for_a_text_is_its_text() -> None:
+    """As kfp 1.8 writes a `bool`."""
+    number = {"parameters": {"text": {"runtimeValue": {"constantValue": {"intValue": "1"}}}}}
+    dag = read_pipeline(document([], number)).root.dag
+    assert dag is not None
+    assert dag.tasks["use"].parameters["text"].constant == "1"

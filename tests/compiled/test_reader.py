@@ -104,12 +104,18 @@ def test_what_is_wrong_is_noted_with_its_path_and_the_rest_is_read(path: str, va
         ({"runtimeParameter": "epochs"}, None, "epochs"),
     ],
 )
-def test_values_of_kfp_1_8_are_read_and_noted(value: dict[str, Any], constant: object, name: str | None) -> None:
+def test_values_of_kfp_1_8_are_read(value: dict[str, Any], constant: object, name: str | None) -> None:
     pipeline = changed("root dag tasks train inputs parameters pools", {"runtimeValue": value})
     assert pipeline.root.dag is not None
     source = pipeline.root.dag.tasks["train"].parameters["pools"]
     assert (source.constant, source.input) == (constant, name)
-    assert "is from kfp 1.8; compile the pipeline with kfp 2" in pipeline.problems[0]
+    assert pipeline.problems == []
+
+
+@pytest.mark.parametrize("value", [{}, {"intValue": "x"}, {"intValue": "1", "stringValue": "1"}, {"boolValue": True}])
+def test_a_value_of_no_known_kind_is_noted(value: dict[str, Any]) -> None:
+    pipeline = changed("root dag tasks train inputs parameters pools", {"runtimeValue": {"constantValue": value}})
+    assert "constantValue: expected one value under intValue, doubleValue, stringValue" in str(pipeline.problems)
 
 
 @pytest.mark.parametrize("document", [{}, {"root": None}, {"pipelineSpec": 3}, {"root": {"dag": []}, 1: 2}])

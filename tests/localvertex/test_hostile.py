@@ -57,7 +57,7 @@ def everything(n: int = 3, text: str = "it", items: list = [1, 2]) -> None:  # n
         with dsl.Else():
             no = take(data=first.outputs["out"], numbers=[], text=f"{text}!")
         shell(text=dsl.OneOf(yes.output, no.output)).set_caching_options(False)
-        imported = dsl.importer(artifact_uri="gs://b/c", artifact_class=Dataset, metadata={"n": n})
+        imported = dsl.importer(artifact_uri="https://b/c", artifact_class=Dataset, metadata={"n": n})
         count(n=1).after(imported).ignore_upstream_failure()
 
 

@@ -239,3 +239,27 @@ def test_a_token_is_kept_only_for_an_emulator_on_this_machine(elsewhere: dict[st
             assert ("GOOGLE_AUTH_TOKEN_FOR_TESTING" in env) == is_kept
     finally:
         credentials.close()
+
+
+VARIABLES = "import json, os; json.dump(dict(os.environ), open(os.environ['SEEN'], 'w'))"
+
+
+@dsl.pipeline(name="metadata")
+def asks(pools: list) -> None:
+    CustomTrainingJobOp(display_name="j", worker_pool_specs=pools)
+
+
+@pytest.mark.parametrize("with_credentials", [False, True])
+def test_a_replica_with_credentials_finds_the_metadata_server_of_its_machine(
+    execute: Execute, tmp_path: Path, metadata: Metadata, monkeypatch: pytest.MonkeyPatch, with_credentials: bool
+) -> None:
+    monkeypatch.setenv("GCE_METADATA_HOST", metadata.address)
+    monkeypatch.delenv("NO_GCE_CHECK", raising=False)
+    container = {"image_uri": "any", "command": ["python3", "-c", VARIABLES]}
+    container["env"] = [{"name": "SEEN", "value": str(tmp_path / "seen")}]
+    pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}
+    record = execute(asks, {"pools": [pool]}, with_credentials=with_credentials)
+    assert record["state"] == "SUCCEEDED", record["error"]
+    seen = json.loads((tmp_path / "seen").read_text())
+    assert (seen["GCE_METADATA_HOST"] == metadata.address) == with_credentials
+    assert ("NO_GCE_CHECK" in seen) != with_credentials

@@ -7,7 +7,8 @@ from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import dsl
 
 import localvertex
-from localvertex.credentials.secrets import MASK, Secrets, looks_like_secret
+from localvertex.credentials.secrets import Secrets, looks_like_secret
+from localvertex.processes.sinks import MASK
 from tests.support.runs import STEP, Execute, FindTask, ReadLog
 from tests.support.server import Server, wait_until
 
@@ -62,6 +63,40 @@ def test_a_cached_output_and_a_page_of_a_step_show_no_secret(execute: Execute, w
             assert MASK in text
 
 
+def test_the_step_cache_gives_a_secret_back_and_does_not_contain_it(
+    execute: Execute, work_dir: Path, task: FindTask
+) -> None:
+    for run_id in ("first", "second"):
+        record = execute(passes_on, run_id=run_id)
+        assert record["state"] == "SUCCEEDED", record["error"]
+        (seen,) = (work_dir / run_id / "receive").glob("seen-*")
+        assert seen.name == f"seen-{SECRET[-4:]}-{len(SECRET)}"
+    assert task(record, "hand-out")["state"] == "SKIPPED"
+    texts = [path.read_text() for path in (work_dir / ".localvertex" / "cache").iterdir()]
+    assert texts
+    assert not [text for text in texts if "4711" in text]
+
+
+@dsl.component(**STEP)
+def hand_out() -> str:
+    import os
+
+    return os.environ["DB_PASSWORD"]
+
+
+@dsl.component(**STEP)
+def receive(text: str) -> None:
+    from pathlib import Path
+
+    Path(f"seen-{text[-4:]}-{len(text)}").touch()
+
+
+@dsl.pipeline(name="passes-on")
+def passes_on() -> None:
+    given = hand_out().set_env_variable("DB_PASSWORD", SECRET)
+    receive(text=given.output).set_caching_options(False)
+
+
 def test_the_logs_of_the_server_contain_no_secret_of_a_job(tmp_path: Path) -> None:
     with Server(tmp_path / "runs") as server:
         job = {"displayName": "j", "jobSpec": {"workerPoolSpecs": pools(SHOW + "; sys.exit(os.environ['API_KEY'])")}}
@@ -110,6 +145,7 @@ def test_a_run_with_a_secret_in_a_parameter_is_not_resumed_with_its_mask(
 def fail_once(marker: str, text: str) -> str:
     from pathlib import Path
 
+    Path("seen").write_text(text)
     if not Path(marker).exists():
         Path(marker).touch()
         raise ValueError
@@ -131,8 +167,12 @@ def test_a_resumed_step_never_gets_a_mask_as_its_input(
     record = localvertex.resume("r", options=localvertex.Options(work_dir=work_dir, use_cache=False))
     assert record["state"] == "SUCCEEDED"
     assert (tmp_path / "seen").read_text() == SECRET, "the step ran again: its output is not in the record"
-    input_file = (work_dir / "r" / "fail-once" / "executor_input.json").read_text()
-    assert MASK not in input_file
+    step = work_dir / "r" / "fail-once"
+    assert (step / "seen").read_text() == "the password is " + SECRET, "the step itself receives the value"
+    for name in ("executor_input.json", "executor_output.json"):
+        text = (step / name).read_text()
+        assert MASK in text, name
+        assert "4711" not in text, name
 
 
 @pytest.mark.parametrize(

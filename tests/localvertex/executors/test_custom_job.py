@@ -15,8 +15,9 @@ from kfp.dsl import Model, Output
 
 from localvertex import custom_jobs
 from localvertex.custom_jobs.faults.faults import parse
+from localvertex.errors import Refused
 from localvertex.show import summary
-from tests.support.runs import STEP, Execute, FindTask
+from tests.support.runs import STEP, Command, Compile, Execute, FindTask
 
 MACHINE = {"machine_type": "n1-standard-4"}
 
@@ -43,6 +44,16 @@ def job(pools: list, base: str = "", name: str = "train", restart: bool = False)
     CustomTrainingJobOp(
         display_name=name, worker_pool_specs=pools, base_output_directory=base, restart_job_on_worker_restart=restart
     )
+
+
+@dsl.component(**STEP)
+def plan(pools: list) -> list:
+    return pools
+
+
+@dsl.pipeline(name="planned-job")
+def planned_job(pools: list) -> None:
+    CustomTrainingJobOp(display_name="train", worker_pool_specs=plan(pools=pools).output)
 
 
 def test_a_replica_gets_the_same_environment_as_on_the_service(
@@ -124,21 +135,48 @@ def test_the_error_of_a_failed_job_is_the_last_line_of_its_replica(execute: Exec
         ([pool("1") | {"python_package_spec": {"python_module": "x"}}], "container_spec and python_package_spec"),
         ([pool("1") | {"replicas": 2}], "WorkerPoolSpec has no field 'replicas'; did you mean replica_count?"),
         ([pool("1") | {"replica_count": "many"}], "found 'many'; expected a whole number"),
-        ([pool("1", command=[])], "worker_pool_specs[0].container_spec.command is empty"),
+        ([pool("1", command=[])], "[0].container_spec: the command is empty, and the entry point of gcr.io/x/y:1"),
         ([pool("1"), {}, pool("1")], "an empty pool precedes a filled one"),
         (
             [pool("1") | {"machine_spec": {"machine_type": "n1-standard-4", "accelerator_type": "NVIDIA_TESLA_T4"}}],
-            "Vertex AI would refuse this job",
+            "accelerator_type is NVIDIA_TESLA_T4, but accelerator_count is missing",
         ),
     ],
 )
 def test_a_job_that_cannot_run_fails_before_a_process_starts(
     execute: Execute, task: FindTask, work_dir: Path, pools: list[dict[str, Any]], message: str
 ) -> None:
-    record = execute(job, {"pools": pools}, run_id="refused")
-    assert record["state"] == "FAILED"
+    with pytest.raises(Refused) as caught:
+        execute(job, {"pools": pools})
+    (reason,) = [each for each in caught.value.reasons if message in each]
+    assert "\n" not in reason
+    assert not work_dir.exists()
+    # What a step plans is known when the job starts.
+    record = execute(planned_job, {"pools": pools}, run_id="refused")
+    assert (record["state"], record["failed_task"]) == ("FAILED", "custom-training-job")
     assert message in record["error"]
     assert not list((work_dir / "refused").rglob("workerpool*.log"))
+
+
+def test_every_mistake_of_literal_jobs_is_named_at_once(compiled: Compile, command: Command, tmp_path: Path) -> None:
+    @dsl.pipeline(name="mistakes")
+    def mistakes(machine: str = "n1-standard-4") -> None:
+        with dsl.If(machine == "never"):
+            CustomTrainingJobOp(display_name="a", worker_pool_specs=[pool("1") | {"replica_count": 2, "color": "red"}])
+        gpu = {"machine_type": machine, "accelerator_type": "NVIDIA_TESLA_T4", "accelerator_count": 3}
+        CustomTrainingJobOp(display_name="b", worker_pool_specs=[pool("1", command=[]) | {"machine_spec": gpu}])
+
+    compiled(mistakes)
+    done = command("run", "pipeline.json", "--parameter", "machine=n1-standard-3")
+    assert done.returncode == 2
+    for text in (
+        "replica_count",
+        "has no field 'color'",
+        "n1-standard-3",
+        "the command is empty, and the entry point of gcr.io/x/y:1 is not known locally",
+    ):
+        assert text in done.stderr
+    assert not (tmp_path / "runs").exists()
 
 
 @dsl.component(**STEP)
@@ -232,5 +270,5 @@ def test_the_image_of_a_worker_pool_is_mapped_to_a_local_command(
         command_prefixes=images,
     )
     assert json.loads(dumped.read_text()) == [str(dumped), "train", "--epochs=3"]
-    record = execute(job, {"pools": [closed]}, use_cache=False)
-    assert "--image gcr.io/x/closed:1=COMMAND" in task(record, "custom-training-job")["error"]
+    with pytest.raises(Refused, match=r"--image gcr\.io/x/closed:1=COMMAND"):
+        execute(job, {"pools": [closed]}, use_cache=False)

@@ -1,0 +1,74 @@
+"""Where the output of a process goes: its log, or a masker in front of it when the run has secrets."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_MASKER = str(Path(__file__).with_name("masker.py"))
+
+MASK = "(secret removed)"
+
+_SECONDS_TO_END = 10.0
+"""Time for a masker to write the rest, after the last process that writes to it has ended."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sink:
+    """The open end of a log, for one process and what it starts."""
+
+    fd: int
+    masker: "subprocess.Popen[bytes] | None" = None
+
+    def wait(self) -> None:
+        """Wait until everything that was written is in the log."""
+        if self.masker is not None:
+            try:
+                self.masker.wait(_SECONDS_TO_END)
+            except subprocess.TimeoutExpired:
+                pass  # A process outside the supervisor's reach still writes.
+
+
+@contextmanager
+def opened(log: Path, secrets: list[str], hold: int | None) -> Iterator[Sink]:
+    """Open a log; inside the context a process inherits `fd`.
+
+    Args:
+        log: The file to append to.
+        secrets: Texts that must not get into it.
+        hold: A file descriptor to keep open until everything is in the log.
+    """
+    with log.open("ab") as file:
+        if not secrets:
+            yield Sink(fd=file.fileno())
+            return
+        reader, writer = os.pipe()
+        try:
+            masker = _start_masker(reader, file.fileno(), secrets, hold)
+        finally:
+            os.close(reader)
+        try:
+            yield Sink(fd=writer, masker=masker)
+        finally:
+            os.close(writer)
+
+
+def _start_masker(reader: int, log: int, secrets: list[str], hold: int | None) -> "subprocess.Popen[bytes]":
+    out, into = os.pipe()
+    try:
+        masker = subprocess.Popen(
+            [sys.executable, "-I", "-S", _MASKER, str(out), MASK],
+            stdin=reader,
+            stdout=log,
+            pass_fds=[out, *([] if hold is None else [hold])],
+            start_new_session=True,
+        )
+    finally:
+        os.close(out)
+    with open(into, "wb") as file:
+        file.write(json.dumps(secrets).encode())
+    return masker

@@ -1,0 +1,108 @@
+"""Buckets as folders of this machine, `--gcs-root DIR`: gs://bucket/x, which Vertex AI mounts at /gcs/bucket/x.
+
+An artifact keeps its URI, and its path is DIR/bucket/x. A parameter is only text, so a program gets the path itself.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localvertex.errors import TaskFailed
+
+_SCHEME, _MOUNT = "gs://", "/gcs/"
+
+_ADDRESS = re.compile(r"(?:--?[\w-]+[= ])?(?:gs://|/gcs/)")
+"""A text that is an address, or an option of a command with one; not a sentence that mentions one."""
+
+_OBJECT = re.compile(r"(?:gs://|(?<![^\s=,;'\"])/gcs/)[^\s,;'\"]*")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,221}")
+
+_PROGRAM = "ephemeral_component"
+"""Part of the command that runs a Python component; the next word is the component's source."""
+
+_MOUNTED = (
+    '[setattr(_m, "_GCS_LOCAL_MOUNT_PREFIX", {prefix!r}) for _n, _m in [*__import__("sys").modules.items()]'
+    ' if _n.startswith("kfp.") and _n.endswith(".types.artifact_types")]'
+)
+"""What moves the mount of buckets in all versions of kfp; it leaves no name in the component's module."""
+
+
+class OutsideBucket(TaskFailed):
+    """An address names no object of a bucket, e.g. gs://bucket/../../etc; the text is shown to the user."""
+
+
+def addresses(value: Any) -> Iterator[str]:
+    """Yield the texts in a value of any shape that are addresses in Cloud Storage."""
+    if isinstance(value, str):
+        if _ADDRESS.match(value.strip()):
+            yield value.strip()[:200]
+    elif isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from addresses(item)
+
+
+def is_mounted(address: str) -> bool:
+    """Return whether an address is that of a mounted bucket, /gcs/bucket/x."""
+    return _MOUNT in address and _SCHEME not in address
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buckets:
+    """Where the buckets of a run are."""
+
+    root: Path | None = None
+    """Absolute path of a folder with one folder per bucket; None: gs:// is Cloud Storage itself."""
+
+    def path_of(self, uri: str) -> str:
+        """Return the path for a URI, as kfp's `Artifact.path` does; what is not in a bucket is returned unchanged.
+
+        Raises:
+            OutsideBucket: The URI leads out of its bucket.
+        """
+        if not uri.startswith((_SCHEME, _MOUNT)):
+            return uri
+        name = uri.removeprefix(_SCHEME).removeprefix(_MOUNT)
+        if self.root is None:
+            return f"{_MOUNT}{name}"
+        bucket, *parts = name.split("/")
+        if not _BUCKET.fullmatch(bucket) or ".." in parts or "\0" in name:
+            raise OutsideBucket(
+                f"{uri[:200]!r} points outside its bucket; expected gs://BUCKET/OBJECT", is_retryable=False
+            )
+        return str(self.root / name)
+
+    def missing_bucket(self, address: str) -> Path | None:
+        """Return the folder of the first bucket of an address that does not exist; None when all do."""
+        for match in _OBJECT.finditer(address):
+            bucket = match[0].removeprefix(_SCHEME).removeprefix(_MOUNT).partition("/")[0]
+            if self.root is not None and not (self.root / bucket).is_dir():
+                return self.root / bucket
+        return None
+
+    def localised(self, value: Any) -> Any:
+        """Return a parameter as a program of this machine can use it: with paths in place of the addresses in it.
+
+        Raises:
+            OutsideBucket: An address leads out of its bucket.
+        """
+        if self.root is None:
+            return value
+        if isinstance(value, str):
+            is_address = _ADDRESS.match(value.strip()) is not None
+            return _OBJECT.sub(lambda match: self.path_of(match[0]), value) if is_address else value
+        if isinstance(value, list):
+            return [self.localised(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.localised(item) for key, item in value.items()}
+        return value
+
+    def mounted(self, command: list[str]) -> list[str]:
+        """Return the command of a Python component so that kfp finds the buckets here, and not at /gcs."""
+        sources = [index + 1 for index, word in enumerate(command[:-1]) if _PROGRAM in word]
+        if self.root is None or not sources:
+            return command
+        line = _MOUNTED.format(prefix=f"{self.root}{os.sep}")
+        return [f"{word}\n{line}\n" if index == sources[0] else word for index, word in enumerate(command)]
