@@ -1,16 +1,21 @@
 """Executors of the compiled file: containers and importers."""
 
+from typing import Any
+
 from compiled.fields import Fields
 from compiled.spec import Container, Importer
 from compiled.value import read_value
 from userinput.parameters import restore_integers
 
+_CONTAINER = "PipelineDeploymentConfig.PipelineContainerSpec"
+
 
 def read_schema(fields: Fields) -> tuple[str, str]:
     """Return title and version of an ArtifactTypeSchema."""
-    title = fields.required("schemaTitle", str)
-    version = fields.take("schemaVersion", str, "")
-    fields.done()
+    title, version = fields.take("schemaTitle", str, ""), fields.take("schemaVersion", str, "")
+    fields.done("ArtifactTypeSchema")
+    if not title:
+        fields.note("the field 'schemaTitle' is missing or empty")
     return title, version
 
 
@@ -24,7 +29,7 @@ def read_executor(fields: Fields, unsupported: list[str]) -> Container | Importe
     else:
         kinds = [kind for kind in ("resolver", "customJob") if fields.any(kind) is not None]
         unsupported.append(f"{fields.path}: executors of the kind {kinds[0] if kinds else 'none'!r} do not run locally")
-    fields.done()
+    fields.done("PipelineDeploymentConfig.ExecutorSpec")
     return executor
 
 
@@ -32,18 +37,28 @@ def _read_container(fields: Fields) -> Container:
     env: dict[str, str] = {}
     for variable in fields.list_of_objects("env"):
         env[variable.required("name", str)] = variable.take("value", str, "")
-        variable.done()
+        variable.done(f"{_CONTAINER}.EnvVar")
     container = Container(
         image=fields.take("image", str, ""),
         command=fields.strings("command"),
         args=fields.strings("args"),
         env=env,
-        resources=fields.take("resources", dict, {}),
+        resources=_read_resources(fields),
         has_lifecycle=bool(fields.take("lifecycle", dict, {})),
         path=fields.path,
     )
-    fields.done()
+    fields.done(_CONTAINER)
     return container
+
+
+def _read_resources(fields: Fields) -> dict[str, Any]:
+    """Return a ResourceSpec as it is; unknown fields are noted."""
+    resources = fields.take("resources", dict, {})
+    path = fields.at("resources")
+    Fields(resources, path, fields.problems).done(f"{_CONTAINER}.ResourceSpec")
+    accelerator = resources.get("accelerator") or {}
+    Fields(accelerator, f"{path}.accelerator", fields.problems).done(f"{_CONTAINER}.ResourceSpec.AcceleratorConfig")
+    return resources
 
 
 def _read_importer(fields: Fields) -> Importer:
@@ -53,7 +68,7 @@ def _read_importer(fields: Fields) -> Importer:
         # kfp 1.8 writes a Value message.
         is_old = source.has("constantValue")
         uri = str(read_value(source.object("constantValue"))) if is_old else source.required("constant", str)
-    source.done()
+    source.done("ValueOrRuntimeParameter")
     title, version = read_schema(fields.object("typeSchema"))
     importer = Importer(
         uri=uri,
@@ -64,5 +79,5 @@ def _read_importer(fields: Fields) -> Importer:
         path=fields.path,
     )
     fields.take("reimport", bool, False)
-    fields.done()
+    fields.done("PipelineDeploymentConfig.ImporterSpec")
     return importer

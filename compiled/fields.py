@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from compiled.treatment import is_ignored, refusal
 from userinput.spelling import did_you_mean, quoted
 
 T = TypeVar("T")
@@ -98,10 +99,19 @@ class Fields:
         values = self.take(name, list, [])
         return [Fields(value, f"{self.at(name)}[{index}]", self.problems) for index, value in enumerate(values)]
 
-    def done(self) -> None:
-        """Note the fields that were not taken, each with the nearest known one."""
-        for name in self._left:
-            self.note(f"the field {quoted(name)} is unknown{did_you_mean(str(name), self._known)}")
+    def done(self, message: str) -> None:
+        """Note the fields that were not taken: why they are refused, or the nearest known one.
+
+        Args:
+            message: The message of the protocol that this object is; its fields are in treatment.csv.
+        """
+        for name, value in self._left.items():
+            if reason := refusal(message, name):
+                # With its default value a field is absent, as in protobuf.
+                if value:
+                    self.note(reason, name)
+            elif not is_ignored(message, name):
+                self.note(f"the field {quoted(name)} is unknown{did_you_mean(str(name), self._known)}")
 
 
 def _shown(value: Any) -> str:

@@ -7,19 +7,10 @@ from typing import Any
 from compiled.fields import Fields
 from compiled.value import read_value
 
-_OUTPUT_ONLY = (
-    *("name", "createTime", "startTime", "endTime", "updateTime", "state", "jobDetail", "error"),
-    *("scheduleName", "templateMetadata", "satisfiesPzs", "satisfiesPzi"),
-)
-"""Fields that the service sets."""
-
-_DESCRIPTIVE = ("displayName", "labels", "templateUri", "preflightValidations")
-"""Fields that change nothing about what a run computes."""
-
 _CLOUD_ONLY = ("reservedIpRanges", "pscInterfaceConfig")
 """Fields for Google's network and machines."""
 
-_RERUN = ("originalPipelineJobId", "pipelineTaskRerunConfigs")
+_RUNTIME = "PipelineJob.RuntimeConfig"
 _FAIL_FAST = "PIPELINE_FAILURE_POLICY_FAIL_FAST"
 _POLICIES = ("", "PIPELINE_FAILURE_POLICY_UNSPECIFIED", "PIPELINE_FAILURE_POLICY_FAIL_SLOW", _FAIL_FAST)
 
@@ -49,11 +40,7 @@ def read_job(document: Mapping[str, Any], problems: list[str]) -> JobSettings:
         problems: Receives what is wrong, one line each.
     """
     fields = Fields(document, "", problems)
-    for name in ("pipelineSpec", *_OUTPUT_ONLY, *_DESCRIPTIVE):
-        fields.any(name)
-    for name in _RERUN:
-        if fields.any(name):
-            fields.note("a rerun of a job of the service cannot run locally; --resume RUN resumes a local run", name)
+    fields.any("pipelineSpec")
     ignored = [f"{name} has no effect here" for name in _CLOUD_ONLY if fields.any(name)]
     encryption, config = fields.object("encryptionSpec"), fields.object("runtimeConfig")
     placeholders = {
@@ -70,8 +57,9 @@ def read_job(document: Mapping[str, Any], problems: list[str]) -> JobSettings:
         placeholders={name: value for name, value in placeholders.items() if value},
         without_effect=tuple(ignored),
     )
-    for group in (encryption, config, fields):
-        group.done()
+    encryption.done("EncryptionSpec")
+    config.done(_RUNTIME)
+    fields.done("PipelineJob")
     return job
 
 
@@ -86,10 +74,8 @@ def _persistent_resource(fields: Fields, ignored: list[str]) -> str:
     """Return the id of the persistent resource that tasks run on by default, empty for none."""
     detail = fields.object("persistentResourceRuntimeDetail")
     name = detail.take("persistentResourceName", str, "")
-    for setting in ("taskResourceUnavailableWaitTimeMs", "taskResourceUnavailableTimeoutBehavior"):
-        detail.any(setting)
-    for group in (detail, fields):
-        group.done()
+    detail.done(f"{_RUNTIME}.PersistentResourceRuntimeDetail")
+    fields.done(f"{_RUNTIME}.DefaultRuntime")
     if name:
         ignored.append(f"runtimeConfig.defaultRuntime: {name} does not exist here; steps run on this machine")
     return name.rpartition("/")[2]

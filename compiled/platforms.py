@@ -6,7 +6,7 @@ from typing import Any
 
 from compiled.spec import Container, Pipeline
 
-_HARMLESS = frozenset(
+NO_EFFECT = frozenset(
     "imagePullPolicy nodeSelector tolerations podMetadata imagePullSecret nodeAffinity podAffinity securityContext "
     "enabledSharedMemory resourceTtlOnCompletion resourceTtlOnSuccess resourceTtlOnFailure".split()
 )
@@ -26,13 +26,13 @@ def refusals(platforms: dict[str, Any]) -> list[str]:
     return [f"{key}: not a platform spec" for key in unknown] + [
         f"{path}: settings of a Kubernetes cluster cannot be honoured locally"
         for path, name, value in found
-        if name not in _HARMLESS and value and not (_is_timeout(path, name) and _seconds(value))
+        if name not in NO_EFFECT and value and not (_is_timeout(path, name) and _seconds(value))
     ]
 
 
 def harmless(platforms: dict[str, Any]) -> list[str]:
     """Return one warning per setting that is ignored because it makes no difference locally."""
-    return [f"{path} has no effect locally" for path, name, _ in _settings(platforms) if name in _HARMLESS]
+    return [f"{path} has no effect locally" for path, name, _ in _settings(platforms) if name in NO_EFFECT]
 
 
 def with_timeouts(pipeline: Pipeline) -> Pipeline:

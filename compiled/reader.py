@@ -13,6 +13,7 @@ from compiled.tasks import read_task
 from userinput.parameters import ParameterSpec, ParameterType, restore_integers
 
 _SCHEMA_VERSIONS = ("2.0.0", "2.1.0")
+_INPUTS, _OUTPUTS = "ComponentInputsSpec", "ComponentOutputsSpec"
 _OLDER_TYPES = {"INT": "NUMBER_INTEGER", "DOUBLE": "NUMBER_DOUBLE", "STRING": "STRING"}
 """Types of parameters as kfp 1.8 writes them."""
 
@@ -44,8 +45,8 @@ def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None 
     )
     info.take("displayName", str, "")
     fields.take("sdkVersion", str, "")
-    for group in (info, fields):
-        group.done()
+    info.done("PipelineInfo")
+    fields.done("PipelineSpec")
     components = completed({**pipeline.components, "": pipeline.root}, fields.problems)
     return replace(pipeline, root=components.pop(""), components=components)
 
@@ -70,7 +71,7 @@ def _schema_version(fields: Fields) -> str:
 
 def _read_executors(fields: Fields, unsupported: list[str]) -> dict[str, Any]:
     executors = {key: read_executor(inner, unsupported) for key, inner in fields.objects("executors")}
-    fields.done()
+    fields.done("PipelineDeploymentConfig")
     return {key: executor for key, executor in executors.items() if executor is not None}
 
 
@@ -80,22 +81,23 @@ def _read_component(name: str, fields: Fields) -> Component:
     dag = _read_dag(fields.object("dag")) if has_dag else None
     component = Component(
         name=name,
-        input_parameters={key: _read_parameter(inner) for key, inner in inputs.objects("parameters")},
-        input_artifacts={key: _read_artifact(inner) for key, inner in inputs.objects("artifacts")},
-        output_parameters={key: _read_parameter(inner) for key, inner in outputs.objects("parameters")},
-        output_artifacts={key: _read_artifact(inner) for key, inner in outputs.objects("artifacts")},
+        input_parameters={key: _read_parameter(inner, _INPUTS) for key, inner in inputs.objects("parameters")},
+        input_artifacts={key: _read_artifact(inner, _INPUTS) for key, inner in inputs.objects("artifacts")},
+        output_parameters={key: _read_parameter(inner, _OUTPUTS) for key, inner in outputs.objects("parameters")},
+        output_artifacts={key: _read_artifact(inner, _OUTPUTS) for key, inner in outputs.objects("artifacts")},
         dag=dag,
         executor=fields.take("executorLabel", str, ""),
         path=fields.path,
     )
-    for group in (inputs, outputs, fields):
-        group.done()
+    inputs.done(_INPUTS)
+    outputs.done(_OUTPUTS)
+    fields.done("ComponentSpec")
     if bool(component.executor) == has_dag:
         fields.note("expected exactly one of 'dag' and 'executorLabel'")
     return component
 
 
-def _read_parameter(fields: Fields) -> ParameterSpec:
+def _read_parameter(fields: Fields, message: str) -> ParameterSpec:
     parameter = ParameterSpec(
         type=_parameter_type(fields),
         default=restore_integers(fields.any("defaultValue")),
@@ -103,7 +105,7 @@ def _read_parameter(fields: Fields) -> ParameterSpec:
         description=fields.take("description", str, ""),
         literals=tuple(restore_integers(fields.take("literals", list, []))),
     )
-    fields.done()
+    fields.done(f"{message}.ParameterSpec")
     return parameter
 
 
@@ -115,17 +117,17 @@ def _parameter_type(fields: Fields) -> ParameterType:
     return ParameterType(name)
 
 
-def _read_artifact(fields: Fields) -> ArtifactSpec:
+def _read_artifact(fields: Fields, message: str) -> ArtifactSpec:
     title, version = read_schema(fields.object("artifactType"))
     artifact = ArtifactSpec(
         schema_title=title,
         schema_version=version,
         is_list=fields.take("isArtifactList", bool, False),
         is_optional=fields.take("isOptional", bool, False),
+        metadata=restore_integers(fields.take("metadata", dict, {})),
     )
     fields.take("description", str, "")
-    fields.take("metadata", dict, {})
-    fields.done()
+    fields.done(f"{message}.ArtifactSpec")
     return artifact
 
 
@@ -134,8 +136,8 @@ def _read_dag(fields: Fields) -> Dag:
     outputs = fields.object("outputs")
     parameters = {key: _read_parameter_output(inner) for key, inner in outputs.objects("parameters")}
     artifacts = {key: _read_artifact_output(inner) for key, inner in outputs.objects("artifacts")}
-    outputs.done()
-    fields.done()
+    outputs.done("DagOutputsSpec")
+    fields.done("DagSpec")
     return Dag(tasks=tasks, parameters=parameters, artifacts=artifacts)
 
 
@@ -144,20 +146,21 @@ def _read_parameter_output(fields: Fields) -> tuple[OutputSource, ...]:
     if fields.has("valueFromOneof"):
         one_of = fields.object("valueFromOneof")
         selectors = one_of.list_of_objects("parameterSelectors")
-        one_of.done()
+        one_of.done("DagOutputsSpec.ParameterSelectorsSpec")
     else:
         selectors = [fields.required_object("valueFromParameter")]
-    fields.done()
-    return tuple(_read_selector(selector, "outputParameterKey") for selector in selectors)
+    fields.done("DagOutputsSpec.DagOutputParameterSpec")
+    return tuple(_read_selector(selector, "Parameter") for selector in selectors)
 
 
 def _read_artifact_output(fields: Fields) -> tuple[OutputSource, ...]:
     selectors = fields.list_of_objects("artifactSelectors")
-    fields.done()
-    return tuple(_read_selector(selector, "outputArtifactKey") for selector in selectors)
+    fields.done("DagOutputsSpec.DagOutputArtifactSpec")
+    return tuple(_read_selector(selector, "Artifact") for selector in selectors)
 
 
-def _read_selector(fields: Fields, key: str) -> OutputSource:
-    source = OutputSource(producer=fields.required("producerSubtask", str), key=fields.required(key, str))
-    fields.done()
+def _read_selector(fields: Fields, kind: str) -> OutputSource:
+    producer, key = fields.required("producerSubtask", str), fields.required(f"output{kind}Key", str)
+    source = OutputSource(producer=producer, key=key)
+    fields.done(f"DagOutputsSpec.{kind}SelectorSpec")
     return source

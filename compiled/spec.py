@@ -18,6 +18,8 @@ class ArtifactSpec:
     schema_version: str = "0.0.1"
     is_list: bool = False
     is_optional: bool = False
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """Of an output, which begins with it."""
 
     @property
     def type(self) -> dict[str, str]:

@@ -10,6 +10,7 @@ from userinput.errors import UserError
 from userinput.parameters import restore_integers
 from userinput.reading import parse_json
 
+_PARAMETER, _ARTIFACT = "TaskInputsSpec.InputParameterSpec", "TaskInputsSpec.InputArtifactSpec"
 _AFTER_FAILURE = "ALL_UPSTREAM_TASKS_COMPLETED"
 _TRIGGERS = ("", "TRIGGER_STRATEGY_UNSPECIFIED", "ALL_UPSTREAM_TASKS_SUCCEEDED", _AFTER_FAILURE)
 _MAX_SECONDS = 315_576_000_000
@@ -42,8 +43,12 @@ def read_task(name: str, fields: Fields) -> TaskSpec:
         display_name=info.take("name", str, "") or name,
         path=fields.path,
     )
-    for group in (inputs, info, caching, reference, trigger, fields):
-        group.done()
+    inputs.done("TaskInputsSpec")
+    info.done("PipelineTaskInfo")
+    caching.done("PipelineTaskSpec.CachingOptions")
+    reference.done("ComponentRef")
+    trigger.done("PipelineTaskSpec.TriggerPolicy")
+    fields.done("PipelineTaskSpec")
     return task
 
 
@@ -57,7 +62,7 @@ def _read_retry(fields: Fields) -> RetryPolicy:
         backoff_factor=float(factor) if isinstance(factor, int | float) else default.backoff_factor,
         max_backoff_seconds=_duration_seconds(fields, "backoffMaxDuration", default.max_backoff_seconds),
     )
-    fields.done()
+    fields.done("PipelineTaskSpec.RetryPolicy")
     if policy.max_retries < 0 or not 0 <= policy.backoff_factor < math.inf:
         fields.note("expected a maxRetryCount of 0 or more and a finite backoffFactor")
         return default
@@ -83,10 +88,10 @@ def _read_iterator(fields: Fields) -> Iterator | None:
     """Return the ParallelFor of a task, None for an ordinary one."""
     policy = fields.object("iteratorPolicy")
     limit = policy.take("parallelismLimit", int, 0)
-    policy.done()
-    for kind in ("parameterIterator", "artifactIterator"):
-        if fields.has(kind):
-            iterator = fields.object(kind)
+    policy.done("PipelineTaskSpec.IteratorPolicy")
+    for kind in ("Parameter", "Artifact"):
+        if fields.has(field := f"{kind.lower()}Iterator"):
+            iterator = fields.object(field)
             items = iterator.object("items")
             result = Iterator(
                 item_input=iterator.required("itemInput", str),
@@ -95,8 +100,8 @@ def _read_iterator(fields: Fields) -> Iterator | None:
                 input_artifact=items.take("inputArtifact", str, "") or None,
                 max_parallel=limit,
             )
-            items.done()
-            iterator.done()
+            items.done(f"{kind}IteratorSpec.ItemsSpec")
+            iterator.done(f"{kind}IteratorSpec")
             return result
     return None
 
@@ -127,7 +132,7 @@ def _read_parameter_source(fields: Fields) -> ParameterSource:
     elif fields.has("taskFinalStatus"):
         status = fields.object("taskFinalStatus")
         source = ParameterSource(final_status_of=status.required("producerTask", str), path=fields.path)
-        status.done()
+        status.done(f"{_PARAMETER}.TaskFinalStatus")
     else:
         output = fields.required_object("taskOutputParameter")
         source = ParameterSource(
@@ -137,8 +142,8 @@ def _read_parameter_source(fields: Fields) -> ParameterSource:
             selector=selector,
             path=fields.path,
         )
-        output.done()
-    fields.done()
+        output.done(f"{_PARAMETER}.TaskOutputParameterSpec")
+    fields.done(_PARAMETER)
     return source
 
 
@@ -151,7 +156,7 @@ def _read_runtime_value(fields: Fields, selector: str | None) -> ParameterSource
         value = fields.object("constantValue")
         constant, path = read_value(value), value.path
     name = fields.take("runtimeParameter", str, "") or None
-    fields.done()
+    fields.done("ValueOrRuntimeParameter")
     return ParameterSource(constant=constant, is_null=is_null, is_old=is_old, input=name, selector=selector, path=path)
 
 
@@ -162,6 +167,6 @@ def _read_artifact_source(fields: Fields) -> ArtifactSource:
         output = fields.required_object("taskOutputArtifact")
         producer, key = output.required("producerTask", str), output.required("outputArtifactKey", str)
         source = ArtifactSource(producer=producer, output=key)
-        output.done()
-    fields.done()
+        output.done(f"{_ARTIFACT}.TaskOutputArtifactSpec")
+    fields.done(_ARTIFACT)
     return source

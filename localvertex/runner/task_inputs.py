@@ -135,16 +135,16 @@ def explanations(task: Task, siblings: dict[str, Task]) -> dict[str, str]:
 def _final_status(task: Task, resource_name: str) -> dict[str, Any]:
     """Return the PipelineTaskFinalStatus of a task, in the JSON form that kfp's executor reads.
 
-    The error is absent when the state is SUCCEEDED.
+    The error is empty when the state is SUCCEEDED; the executors of kfp up to 2.9 fail without one.
     """
     failed = [each for each in task.walk() if each.state is State.FAILED and each.error]
     # The deepest failure has the real text; a dag's own only names its children.
     message = next((failure.sentence(each) for each in failed if each.is_step), task.error)
-    status: dict[str, Any] = {
+    has_error = bool(message) and not task.state.has_outputs
+    return {
         "state": "SUCCEEDED" if task.state.has_outputs else str(task.state),
         "pipelineJobResourceName": resource_name,
         "pipelineTaskName": task.spec.name,
+        # Code 9 is FAILED_PRECONDITION, which the service reports for a failed user container.
+        "error": {"code": 9, "message": message} if has_error else {},
     }
-    # Code 9 is FAILED_PRECONDITION, which the service reports for a failed user container.
-    has_error = bool(message) and not task.state.has_outputs
-    return status | ({"error": {"code": 9, "message": message}} if has_error else {})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from compiled.spec import Component
+from compiled.spec import ArtifactSpec, Component
 from localvertex.errors import TaskFailed
 from localvertex.state import copies
 from localvertex.state.task import Artifact, Values
@@ -58,7 +58,7 @@ def prepare(
         "outputs": {
             "parameters": {name: {"outputFile": str(folder / name)} for name in component.output_parameters},
             "artifacts": {
-                name: {"artifacts": [_new_artifact(artifact.type, uris[name], artifact_parent)]}
+                name: {"artifacts": [_new_artifact(artifact, uris[name], artifact_parent)]}
                 for name, artifact in component.output_artifacts.items()
             },
             "outputFile": str(folder / OUTPUT),
@@ -78,9 +78,10 @@ def add_typed_values(executor_input: dict[str, Any]) -> None:
     }
 
 
-def _new_artifact(kind: dict[str, str], uri: str, parent: str) -> Artifact:
+def _new_artifact(declared: ArtifactSpec, uri: str, parent: str) -> Artifact:
     """Return an artifact that does not exist yet; its name is its identity, as in Vertex ML Metadata."""
-    return {"name": artifact_name(parent, uuid4().int >> 66), "type": kind, "uri": uri, "metadata": {}}
+    name = artifact_name(parent, uuid4().int >> 66)
+    return {"name": name, "type": declared.type, "uri": uri, "metadata": declared.metadata}
 
 
 def artifact_parent(project: str, region: str) -> str:
@@ -197,7 +198,7 @@ def _merge_artifacts(planned: list[Artifact], written: Any) -> list[Artifact]:
             "name": each.get("name") or name,
             "type": each.get("type") or kind,
             "uri": each.get("uri") or planned[0]["uri"],
-            "metadata": each.get("metadata") or {},
+            "metadata": planned[0]["metadata"] | (each.get("metadata") or {}),
         }
         for each in written["artifacts"]
     ]

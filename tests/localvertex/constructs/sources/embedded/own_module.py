@@ -1,0 +1,3 @@
+"""Text that a step reads from its own source."""
+
+TEXT = "embedded"
