@@ -18,6 +18,7 @@ from typing import Any
 
 from compiled import platforms
 from compiled.load import PipelineFile, load
+from localvertex.containers.choice import Choice
 from localvertex.credentials import buckets
 from localvertex.credentials.secrets import MASK
 from localvertex.errors import Refused
@@ -38,7 +39,11 @@ __all__ = ["Options", "PipelineRun", "open_pipeline", "prepare", "resume", "run"
 
 
 def open_pipeline(
-    path: Path, command_prefixes: Mapping[str, tuple[str, ...]] | None = None, *, allow_cloud_launchers: bool = False
+    path: Path,
+    command_prefixes: Mapping[str, tuple[str, ...]] | None = None,
+    *,
+    allow_cloud_launchers: bool = False,
+    containers: Choice | None = None,
 ) -> PipelineFile:
     """Read a compiled file and check that all of it can run locally, with these commands in place of images.
 
@@ -54,7 +59,7 @@ def open_pipeline(
         raise UserError(f"{path}: runtimeConfig: {error}") from None
     if command_prefixes:
         file = replace(file, pipeline=container_images.apply(file.pipeline, command_prefixes))
-    reasons = refusals(file.pipeline, allow_cloud_launchers=allow_cloud_launchers)
+    reasons = refusals(file.pipeline, allow_cloud_launchers=allow_cloud_launchers, containers=containers)
     if reasons:
         raise Refused(reasons)
     return replace(file, pipeline=platforms.with_timeouts(file.pipeline))
@@ -154,7 +159,12 @@ def _prepare_resume(name: str, *, options: Options | None = None, display: Displ
 
 
 def _opened(path: Path, options: Options) -> PipelineFile:
-    return open_pipeline(path, options.command_prefixes, allow_cloud_launchers=options.allow_cloud_launchers)
+    return open_pipeline(
+        path,
+        options.command_prefixes,
+        allow_cloud_launchers=options.allow_cloud_launchers,
+        containers=options.container_choice,
+    )
 
 
 def _check_addresses(file: PipelineFile, values: Mapping[str, Any], options: Options) -> None:

@@ -16,10 +16,10 @@ from typing import Any
 
 from localvertex.custom_jobs.job import ROLES, CustomJob, Replica
 
-_OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
+OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
 """Sub-folders of base_output_directory (CustomJobSpec reference)."""
 
-_SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", *_OUTPUT_FOLDERS)
+_SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", *OUTPUT_FOLDERS)
 """Set by the service or not at all, so these are dropped from the user's own environment."""
 
 _PORTS = range(20_000, 32_000)
@@ -62,7 +62,7 @@ def service_environment(
         env |= {"TF_CONFIG": json.dumps(config)}
     base = job.base_output_directory.rstrip("/")
     if base:
-        env |= {name: f"{base}/{folder}/" for name, folder in _OUTPUT_FOLDERS.items()}
+        env |= {name: f"{base}/{folder}/" for name, folder in OUTPUT_FOLDERS.items()}
     return env
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localvertex.containers.choice import Choice
 from localvertex.credentials.isolation import Credentials
 from localvertex.custom_jobs import Options as CustomJobOptions
 from localvertex.processes.forked_steps import ForkServers
@@ -54,6 +55,10 @@ class Context:
     custom_jobs: CustomJobOptions
     command_prefixes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Commands in place of container images, by image."""
+    containers: Choice = field(default_factory=Choice)
+    """How container commands run."""
+    given_paths: tuple[Path, ...] = ()
+    """Files and folders that the user has given as inputs; container commands may read them."""
 
     @property
     def run_dir(self) -> Path:

@@ -50,6 +50,7 @@ class CustomJobExecutor:
             warn=warnings.add,
             through_launcher=True,
             command_prefixes=attempt.context.command_prefixes,
+            has_images=bool(attempt.context.containers.options.engine),
         )
         name = f"projects/{project}/locations/{location}/customJobs/{attempt.scope.task['pipeline_task_uuid']}"
         self.write_resources(attempt, options, name, location)
@@ -77,9 +78,15 @@ def run(job: custom_jobs.CustomJob, attempt: Attempt, project: str) -> custom_jo
     context, name = attempt.context, attempt.scope.task["pipeline_task_name"]
     return custom_jobs.run(
         job,
-        workspace=custom_jobs.Workspace(folder=attempt.folder, private_dir=context.private_dir, project=project),
+        workspace=custom_jobs.Workspace(
+            folder=attempt.folder,
+            private_dir=context.private_dir,
+            project=project,
+            readable=(context.run_dir, *context.given_paths),
+        ),
         processes=context.processes,
         credentials=context.credentials,
+        containers=context.containers,
         observe=attempt.report_custom_job,
         warn=context.warnings.add,
         report=lambda text: context.report(f"{name}: {text}"),

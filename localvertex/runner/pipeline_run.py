@@ -11,11 +11,14 @@ from typing import IO, Any
 from compiled import platforms
 from compiled.load import PipelineFile
 from compiled.spec import TaskSpec
+from localvertex.containers.mounts import given_paths
 from localvertex.credentials import cloud_launchers
 from localvertex.credentials.isolation import NoCredentials, UserCredentials
 from localvertex.executors.context import Context, Warnings
 from localvertex.processes.processes import Processes
+from localvertex.runner import container_commands
 from localvertex.runner.options import Options
+from localvertex.runner.refusals import reachable
 from localvertex.runner.scheduler import Scheduler
 from localvertex.show import failure, report
 from localvertex.show.display import Display
@@ -84,6 +87,8 @@ class PipelineRun:
             use_cache=options.use_cache,
             custom_jobs=options.custom_jobs,
             command_prefixes=options.command_prefixes,
+            containers=options.container_choice,
+            given_paths=given_paths(self._inputs.parameters, _known_values(self._file), self._inputs.artifacts),
         )
 
     @property
@@ -99,6 +104,9 @@ class PipelineRun:
         """Run to the end, write run.json and run.html, and return the record."""
         if self._context.allow_cloud_launchers:
             self._context.warnings.add(cloud_launchers.announcement(self._file.pipeline, self._context.project))
+        pipeline = self._file.pipeline
+        if line := container_commands.announcement(pipeline, reachable(pipeline, []), self._context.containers):
+            self._context.warnings.add(line)
         for text in self._notes:
             self._context.warnings.add(text)
         self._display.started(self.run_dir, self._root)
@@ -178,6 +186,12 @@ def _tasks_of_file(file: PipelineFile) -> list[TaskSpec]:
     """Return the tasks of all dags of a file."""
     dags = [each.dag for each in (file.pipeline.root, *file.pipeline.components.values())]
     return [task for dag in dags if dag for task in dag.tasks.values()]
+
+
+def _known_values(file: PipelineFile) -> dict[str, Any]:
+    """Return the values that a file has for the parameters of its pipeline."""
+    declared = file.pipeline.root.input_parameters
+    return {name: each.default for name, each in declared.items()} | dict(file.pipeline.job.parameters)
 
 
 def _inputs_of(file: PipelineFile, given: Values) -> Values:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex import engine
+from localvertex.containers.options import ContainerOptions
 from localvertex.errors import Refused
 from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.serve.api import messages
@@ -44,8 +45,10 @@ _INPUT_FIELDS = (
 class PipelineJobs:
     """The pipeline jobs of the API; running ones have a thread of this process each."""
 
-    def __init__(self, store: Store, operations: Operations, log: Callable[[str], None]) -> None:
-        self._store, self._operations, self._log = store, operations, log
+    def __init__(
+        self, store: Store, operations: Operations, log: Callable[[str], None], containers: ContainerOptions
+    ) -> None:
+        self._store, self._operations, self._log, self._containers = store, operations, log, containers
         self._work_dir = store.folder.parent
         self._running: dict[str, tuple[PipelineRun, threading.Thread]] = {}
         self.on_end: Callable[[], None] = lambda: None
@@ -83,6 +86,7 @@ class PipelineJobs:
                 project=location.project,
                 region=location.region,
                 schedule_time=schedule_time,
+                containers=self._containers,
             )
             job = _new_resource(location.child(COLLECTION, job_id), body, schedule_name)
             self._store.write(COLLECTION, job_id, job)

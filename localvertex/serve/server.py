@@ -5,6 +5,7 @@ from pathlib import Path
 
 import uvicorn
 
+from localvertex.containers.options import ContainerOptions
 from localvertex.serve.app import application
 from localvertex.serve.service import Service
 from userinput.errors import UserError
@@ -30,7 +31,7 @@ def _listen(port: int) -> socket.socket:
         raise UserError(f"--port {port}: {reason}; choose another port, or 0 for a free one") from None
 
 
-def serve(work_dir: Path, *, port: int, time_factor: float) -> None:
+def serve(work_dir: Path, *, port: int, time_factor: float, containers: ContainerOptions) -> None:
     """Serve until SIGINT or SIGTERM, and stop what runs before returning.
 
     Raises:
@@ -41,7 +42,7 @@ def serve(work_dir: Path, *, port: int, time_factor: float) -> None:
         # A single write per line, because several threads log.
         print(text + "\n", end="", flush=True)
 
-    service = Service(work_dir.absolute(), time_factor=time_factor, log=log)
+    service = Service(work_dir.absolute(), time_factor=time_factor, log=log, containers=containers)
     service.hold()
     with _listen(port) as listener:
         config = uvicorn.Config(
