@@ -58,7 +58,7 @@ def start(compiled: Compile, tmp_path: Path) -> Iterator[Start]:
     for process in started:
         if process.poll() is None:
             process.kill()
-        process.communicate()
+            process.communicate()
 
 
 def are_gone(processes: list[psutil.Process]) -> bool:
