@@ -6,10 +6,11 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 
-def attempt(name, function):
+def attempt(name: str, function: Callable[[], object]) -> None:
     """Note the value of an attempt, or the name of its error."""
     try:
         found[name] = function()
@@ -17,7 +18,7 @@ def attempt(name, function):
         found[name] = type(error).__name__
 
 
-def connect(address):
+def connect(address: str | tuple[str, int]) -> str:
     """Connect to an address of the internet family, or to a socket of a path."""
     family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
     with contextlib.closing(socket.socket(family)) as client:
@@ -26,7 +27,7 @@ def connect(address):
     return "connected"
 
 
-def write(path):
+def write(path: str | Path) -> str:
     """Create a file."""
     Path(path).write_text("intruder")
     return "written"
@@ -55,7 +56,7 @@ with socket.create_server(("127.0.0.1", 0)) as server:
 found["variables"] = [name for name in target["variables"] if name in os.environ]
 found["number of processes"] = len([name for name in os.listdir("/proc") if name.isdigit()])
 attempt("own folder", lambda: write("own.txt"))
-attempt("temporary", lambda: write("/tmp/intruder-of-localvertex"))
+attempt("temporary", lambda: write(target["temporary"]))
 attempt("temporary of the step", lambda: write(Path(os.environ["TMPDIR"], "x")))
 Path(sys.argv[1]).parent.mkdir(parents=True, exist_ok=True)
 Path(sys.argv[1]).write_text(json.dumps(found))

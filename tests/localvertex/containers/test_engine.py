@@ -67,7 +67,7 @@ def test_the_command_line_of_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         *("gcr.io/x/tool:1", "--flag", "a b", "c"),
     ]
     assert done.clean_up == [str(tmp_path / "engine" / "docker"), "rm", "--force", name]
-    assert done.env["HF_TOKEN"] == "hf_planted", "a secret is not in the list of processes"  # noqa: S105
+    assert done.env["HF_TOKEN"] == "hf_planted", "a secret is not in the list of processes"
     assert "MODE" not in done.env, "no other variable of the pipeline reaches the engine's own program"
 
 
@@ -110,8 +110,8 @@ def test_an_engine_that_does_not_answer_is_refused(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("PATH", f"{tmp_path / 'engine'}{os.pathsep}{os.environ['PATH']}")
     with pytest.raises(UserError, match="--engine docker does not run containers: exit code 1; start it"):
         Engine(ContainerOptions(engine="docker"))
+    monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(UserError, match="--engine podman: this program is not installed"):
-        monkeypatch.setenv("PATH", "/nonexistent")
         Engine(ContainerOptions(engine="podman"))
 
 

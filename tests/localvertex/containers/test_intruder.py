@@ -7,9 +7,11 @@ import site
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from kfp import dsl
@@ -47,7 +49,7 @@ def target(tmp_path: Path, work_dir: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setenv("HOME", str(home))
     for name in VARIABLES:
         monkeypatch.setenv(name, f"/planted/{name}")
-    agent = tmp_path / "agent.sock"
+    agent, temporary = tmp_path / "agent.sock", os.path.join(tempfile.gettempdir(), f"intruder-{uuid4().hex}")
     ignore = "import signal, time; signal.signal(signal.SIGUSR1, signal.SIG_IGN); print(flush=True); time.sleep(600)"
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
@@ -67,7 +69,9 @@ def target(tmp_path: Path, work_dir: Path, monkeypatch: pytest.MonkeyPatch) -> I
             "agent": str(agent),
             "pid": other.pid,
             "variables": VARIABLES,
+            "temporary": temporary,
         }
+        Path(temporary).unlink(missing_ok=True)
         other.send_signal(signal.SIGKILL)
 
 
@@ -86,7 +90,7 @@ def result(execute: Execute, task: FindTask, target: dict[str, Any]) -> Intrude:
 
 
 @pytest.mark.usefixtures("sandbox")
-def test_the_sandbox_shows_nothing_and_changes_nothing(result: Intrude, tmp_path: Path) -> None:
+def test_the_sandbox_shows_nothing_and_changes_nothing(result: Intrude, tmp_path: Path, target: dict[str, Any]) -> None:
     found = result()
     assert found.pop("number of processes") < 6
     # A write to the temporary files of this machine ends in those of the sandbox.
@@ -115,7 +119,7 @@ def test_the_sandbox_shows_nothing_and_changes_nothing(result: Intrude, tmp_path
     }
     assert (tmp_path / "runs" / "r" / "intrude" / "own.txt").read_text() == "intruder"
     assert sorted(os.listdir(tmp_path / "home")) == [".config", ".ssh"]
-    assert not os.path.exists("/tmp/intruder-of-localvertex")
+    assert not os.path.exists(target["temporary"])
 
 
 @pytest.mark.usefixtures("sandbox")
