@@ -22,7 +22,7 @@ from localvertex.containers.choice import Choice
 from localvertex.credentials import buckets
 from localvertex.credentials.secrets import MASK
 from localvertex.errors import Refused
-from localvertex.runner import container_images, input_artifacts
+from localvertex.runner import container_images, input_artifacts, pinned_versions
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
 from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.runner.refusals import reachable, refusals
@@ -113,7 +113,7 @@ def prepare(
     )
     job = new_job_fields(run_id, work_dir, options) | file.pipeline.job.placeholders
     inputs = Values(parameters=values, artifacts=given)
-    return PipelineRun(file, inputs, job, options=options, display=display or Display())
+    return PipelineRun(file, inputs, job, options=options, display=display or Display(), pins=_pins(file, work_dir))
 
 
 def resume(name: str, *, options: Options | None = None, display: Display | None = None) -> dict[str, Any]:
@@ -150,6 +150,7 @@ def _prepare_resume(name: str, *, options: Options | None = None, display: Displ
             earlier_job_fields(content) | file.pipeline.job.placeholders,
             options=options,
             display=display or Display(),
+            pins=_pins(file, run_dir.parent),
             earlier=content,
             hold=hold,
         )
@@ -165,6 +166,11 @@ def _opened(path: Path, options: Options) -> PipelineFile:
         allow_cloud_launchers=options.allow_cloud_launchers,
         containers=options.container_choice,
     )
+
+
+def _pins(file: PipelineFile, work_dir: Path) -> dict[str, str]:
+    """Return the versions that are installed in place of pinned ones."""
+    return pinned_versions.replacements(file.pipeline, reachable(file.pipeline, []), work_dir / record.PRIVATE)
 
 
 def _check_addresses(file: PipelineFile, values: Mapping[str, Any], options: Options) -> None:

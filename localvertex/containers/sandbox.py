@@ -18,12 +18,10 @@ from localvertex.containers import interpreter, variables
 from localvertex.containers.call import Call, Prepared, inside
 from localvertex.containers.options import ContainerOptions
 from localvertex.processes import in_sandbox
+from localvertex.processes.read_only import STARTER
 
 _LEFT_OUT = frozenset("boot dev home lost+found media mnt proc root run tmp var".split())
 """Top-level folders that stay empty; /dev and /proc are the sandbox's own."""
-
-_STARTER = 'trap "" TERM INT HUP; exec "$@"'
-"""bubblewrap would end at once by SIGTERM, and with it the command, which has the grace time."""
 
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - folders of the sandbox
 
@@ -100,7 +98,7 @@ class Sandbox:
         words = [self._program, "--unshare-all", *(["--share-net"] if self._has_network else [])]
         words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", *self._root, *self._mounts(call)]
         return Prepared(
-            command=["sh", "-c", _STARTER, "sh", *words, "--chdir", str(call.folder), "--", *inner],
+            command=[*STARTER, *words, "--chdir", str(call.folder), "--", *inner],
             env={"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"},
         )
 

@@ -17,6 +17,7 @@ from localvertex.custom_jobs.job import CustomJob, Replica
 from localvertex.custom_jobs.python_package import environment_of
 from localvertex.custom_jobs.status import Workspace
 from localvertex.errors import TaskFailed
+from localvertex.processes import read_only
 from localvertex.processes.environments import activated
 from localvertex.processes.own_packages import variables
 from localvertex.processes.processes import Processes
@@ -68,7 +69,10 @@ class ReplicaCommands:
         env = self._credentials.environment(env, declared=pool.env)
         metadata = metadata_environment(metadata_address)
         if pool.number not in self._foreign:
-            return Prepared(command=_local_command(pool.command, bin_folder), env=env | metadata)
+            command = _local_command(pool.command, bin_folder)
+            if pool.is_python_package:
+                command = read_only.command(command, env | metadata, Path(own))
+            return Prepared(command=command, env=env | metadata)
         declared = frozenset((*pool.env, *service, *metadata))
         return self._containers.how.prepared(self._call(replica, env | metadata, declared, Path(own)))
 

@@ -15,6 +15,7 @@ from localvertex.containers.mounts import given_paths
 from localvertex.credentials import cloud_launchers
 from localvertex.credentials.isolation import NoCredentials, UserCredentials
 from localvertex.executors.context import Context, Warnings
+from localvertex.processes.pins import announcement
 from localvertex.processes.processes import Processes
 from localvertex.runner import container_commands
 from localvertex.runner.options import Options
@@ -40,11 +41,14 @@ class PipelineRun:
         *,
         options: Options,
         display: Display,
+        pins: dict[str, str],
         earlier: dict[str, Any] | None = None,
         hold: IO[str] | None = None,
     ) -> None:
         self._file, self._display, self._earlier = file, display, earlier or {}
         self._inputs, self._notes = _inputs_of(file, inputs), _notes_of(file, inputs)
+        self._notes += filter(None, [announcement(pins)])
+        self._pins = pins
         self._signals: list[int] = []
         self._is_changed = False
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
@@ -88,6 +92,7 @@ class PipelineRun:
             custom_jobs=options.custom_jobs,
             command_prefixes=options.command_prefixes,
             containers=options.container_choice,
+            pins=self._pins,
             given_paths=given_paths(self._inputs.parameters, _known_values(self._file), self._inputs.artifacts),
         )
 
