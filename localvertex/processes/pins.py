@@ -1,7 +1,7 @@
 """Versions that a step pins and that pip cannot install on this Python, found before the run starts.
 
 Only install scripts without an environment, and only pins that the user does not have installed, cost
-a call of pip: it runs as in the step's own script, without installing anything, so that the index options of the step apply.
+a call of pip. It is the call of the step's own script, without installing anything, so that its index options apply.
 """
 
 import importlib.metadata
