@@ -24,6 +24,11 @@ class Containers(Protocol):
         ...
 
     @property
+    def confines(self) -> bool:
+        """Whether a command can reach only what its call names."""
+        ...
+
+    @property
     def problem(self) -> str:
         """Why no container command can run, with what to do; empty when they can."""
         ...
@@ -78,6 +83,7 @@ class _Host:
     """This machine: a container command is a program like any other."""
 
     runs_images = False
+    confines = False
     problem = ""
     announcement = (
         "container commands run on this machine, not in their images, with your files and your network "
@@ -97,6 +103,7 @@ class _Missing:
     """No way to run them."""
 
     runs_images = False
+    confines = False
     announcement = ""
 
     def __init__(self, advice: str) -> None:

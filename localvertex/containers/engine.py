@@ -26,6 +26,7 @@ class Engine:
     """docker or podman."""
 
     runs_images = True
+    confines = True
     problem = ""
 
     def __init__(self, options: ContainerOptions) -> None:

@@ -48,7 +48,7 @@ def missing(words: list[str], shows: Shows, env: Mapping[str, str]) -> str:
     """
     if not words or PLACEHOLDER.search(words[0]) or _PIP.fullmatch(words[0]):
         return ""
-    program = find_program(words[0])
+    program = _find_program(words[0])
     if not program:
         return f"the program {' '.join(words[0].split())[:80]!r} is not installed locally"
     if not (shows(program) or is_own_python(words[0])):
@@ -64,7 +64,7 @@ def missing(words: list[str], shows: Shows, env: Mapping[str, str]) -> str:
     return _missing_file(words[1], shows) if is_script else ""
 
 
-def find_program(name: str) -> str | None:
+def _find_program(name: str) -> str | None:
     """Return the path of a program, this interpreter's own programs first."""
     try:
         # A relative path would be one in the image.
@@ -78,7 +78,7 @@ def find_program(name: str) -> str | None:
 
 def is_own_python(program: str) -> bool:
     """Return whether a command starts this Python."""
-    return program in ("python", "python3", sys.executable) or find_program(program) == sys.executable
+    return program in ("python", "python3", sys.executable) or _find_program(program) == sys.executable
 
 
 def with_bash(words: list[str]) -> list[str]:
@@ -110,7 +110,7 @@ def _missing_of_line(words: list[str], shows: Shows, env: Mapping[str, str]) -> 
     words = _after_variables(words)
     if words[:1] == ["exec"]:
         words = words[1:]
-    return missing(words, shows, env) if words and (os.sep in words[0] or find_program(words[0])) else ""
+    return missing(words, shows, env) if words and (os.sep in words[0] or _find_program(words[0])) else ""
 
 
 def _missing_of_python(words: list[str], shows: Shows, env: Mapping[str, str]) -> str:

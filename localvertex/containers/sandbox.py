@@ -34,6 +34,7 @@ class Sandbox:
     """bubblewrap."""
 
     runs_images = False
+    confines = True
     problem = ""
 
     def __init__(self, program: str, options: ContainerOptions) -> None:
@@ -80,9 +81,7 @@ class Sandbox:
 
     def shows(self, path: str | Path) -> bool:
         """Return whether a path of this machine is the same in the sandbox, before anything of a run is added."""
-        place = os.path.realpath(path)
-        is_left_out = place.split(os.sep)[1] in _LEFT_OUT or inside(place, self._hidden)
-        return os.path.exists(path) and (not is_left_out or inside(place, self._python))
+        return os.path.exists(path) and (is_of_system(path) or inside(path, self._python))
 
     def prepared(self, call: Call) -> Prepared:
         """Return the command line that runs a call in the sandbox."""
@@ -101,11 +100,6 @@ class Sandbox:
             command=[*STARTER, *words, "--chdir", str(call.folder), "--", *inner],
             env={"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"},
         )
-
-    @cached_property
-    def _hidden(self) -> list[str]:
-        """Return the folders that are empty although their top-level folder is not."""
-        return sorted({os.path.realpath(each) for each in (Path.home(), tempfile.gettempdir(), "/home", *_TEMPORARY)})
 
     @cached_property
     def _python(self) -> list[Path]:
@@ -133,7 +127,7 @@ class Sandbox:
         home, temporary = call.temporary / "home", call.temporary / "tmp"
         for each in (home, temporary):
             each.mkdir(exist_ok=True)
-        hidden = [each for each in {*self._hidden, os.path.realpath(call.work_dir)} if _is_shown_by_root(each)]
+        hidden = [each for each in {*_hidden(), os.path.realpath(call.work_dir)} if _is_shown_by_root(each)]
         words = [word for each in sorted(hidden) for word in ("--tmpfs", each)]
         words += [word for target in _TEMPORARY for word in ("--bind", str(temporary), target)]
         if (users_home := os.path.realpath(Path.home())) != os.sep:
@@ -143,6 +137,17 @@ class Sandbox:
         words += _binds("--bind", [call.temporary, call.folder, *call.writable])
         words += ["--bind", str(call.gcs_root), "/gcs"] if call.gcs_root else []
         return words + [word for each in ("/", *sorted({*hidden} - {users_home})) for word in ("--remount-ro", each)]
+
+
+def is_of_system(path: str | Path) -> bool:
+    """Return whether a path belongs to the system, so that every command may read it, if it exists."""
+    place = os.path.realpath(path)
+    return place.split(os.sep)[1] not in _LEFT_OUT and not inside(place, _hidden())
+
+
+def _hidden() -> list[str]:
+    """Return the folders that are empty although their top-level folder is not."""
+    return sorted({os.path.realpath(each) for each in (Path.home(), tempfile.gettempdir(), "/home", *_TEMPORARY)})
 
 
 def _is_shown_by_root(path: str) -> bool:

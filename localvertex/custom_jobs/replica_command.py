@@ -5,6 +5,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from localvertex.containers import leftovers
 from localvertex.containers.call import Call, Prepared
 from localvertex.containers.choice import Choice
 from localvertex.containers.mounts import mentioned_paths, output_folders
@@ -37,6 +38,7 @@ class ReplicaCommands:
     ) -> None:
         self._job, self._workspace, self._processes = job, workspace, processes
         self._credentials, self._containers, self._holders = credentials, containers, holders
+        self._calls: list[Call] = []
         self._foreign = {pool.number for pool in job.pools if images.is_container_command(pool, containers)}
 
     @property
@@ -74,7 +76,18 @@ class ReplicaCommands:
                 command = read_only.command(command, env | metadata, Path(own))
             return Prepared(command=command, env=env | metadata)
         declared = frozenset((*pool.env, *service, *metadata))
-        return self._containers.how.prepared(self._call(replica, env | metadata, declared, Path(own)))
+        call = self._call(replica, env | metadata, declared, Path(own))
+        self._calls.append(call)
+        return self._containers.how.prepared(call)
+
+    def check_leftovers(self) -> None:
+        """Remove what leads out of the folders that container commands have written.
+
+        Raises:
+            TaskFailed: There was something.
+        """
+        for call in self._calls if self._foreign and self._containers.how.confines else ():
+            leftovers.check(call)
 
     def _call(self, replica: Replica, env: dict[str, str], declared: frozenset[str], temporary: Path) -> Call:
         """Return the container command of a replica.

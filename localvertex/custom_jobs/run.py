@@ -73,18 +73,21 @@ def run(
         if commands.announcement:
             warn(commands.announcement)
         replicas = _replicas_of(job, workspace, processes, commands, servers, warn)
-        outcome = JobRun(
-            job,
-            replicas,
-            events=EventFiles(job.base_output_directory, [each.name for each in replicas]),
-            faults=planned,
-            restarts=Restarts(scheduling=job.scheduling, rule=options.restart_rule),
-            folder=workspace.folder,
-            observe=observe,
-            warn=warn,
-            report=report,
-            cancel=cancel or threading.Event(),
-        ).execute()
+        try:
+            outcome = JobRun(
+                job,
+                replicas,
+                events=EventFiles(job.base_output_directory, [each.name for each in replicas]),
+                faults=planned,
+                restarts=Restarts(scheduling=job.scheduling, rule=options.restart_rule),
+                folder=workspace.folder,
+                observe=observe,
+                warn=warn,
+                report=report,
+                cancel=cancel or threading.Event(),
+            ).execute()
+        finally:
+            commands.check_leftovers()
         credentials.secrets.remove_from(workspace.folder.glob("*.log"))
         return replace(outcome, error=credentials.secrets.removed(outcome.error))
 

@@ -1,10 +1,12 @@
 """Container components: run their command in its image, in a sandbox or, with `--image`, another one in its place."""
 
 import re
+from pathlib import Path
 from typing import ClassVar
 
 from compiled.launchers import started_module
 from compiled.spec import Container, Importer
+from localvertex.containers import leftovers
 from localvertex.containers.call import Call
 from localvertex.containers.mounts import artifact_paths, mentioned_paths
 from localvertex.containers.programs import with_bash
@@ -90,7 +92,11 @@ def _run(attempt: Attempt, words: list[str], arguments: list[str], env: dict[str
         gpus=",".join(visible_gpus()[:accelerators]) if accelerators else "",
     )
     prepared = containers.prepared(call)
-    return attempt.run(prepared.command, prepared.env, prepared.clean_up)
+    try:
+        return attempt.run(prepared.command, prepared.env, prepared.clean_up)
+    finally:
+        if containers.confines:
+            leftovers.check(call, Path(attempt.executor_input["outputs"]["outputFile"]))
 
 
 def _quantity(attempt: Attempt, resources: dict[str, object], name: str, number: str, unit: int = 1) -> float:

@@ -47,9 +47,10 @@ def unsatisfied(script: str) -> list[str]:
 def resolve(script: str) -> tuple[dict[str, str], str]:
     """Return replacements for the pins of an install script that cannot be installed, and why there is none.
 
+    A pin of which nothing is known, for example without a connection, is left to the run.
+
     Returns:
-        The versions to use instead, and the reason to refuse the step, or an empty text. A pin of which nothing is
-        known, for example without a connection, is left to the run.
+        The versions to use instead, and the reason to refuse the step, or an empty text.
     """
     pins: dict[str, str] = {}
     while True:

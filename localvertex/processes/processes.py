@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 
 from localvertex.errors import Cancelled, TaskFailed
+from localvertex.processes import logs
 
 _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
@@ -67,7 +68,7 @@ class Executed(Process):
         supervisor = [sys.executable, "-I", "-S", _SUPERVISOR, ",".join(map(str, kept)), str(grace_seconds)]
         supervisor += [str(len(clean_up)), *clean_up]
         try:
-            with log.open("ab") as file:
+            with logs.opened(log) as file:
                 self._process = subprocess.Popen(
                     [*supervisor, *command],
                     cwd=cwd,

@@ -1,6 +1,7 @@
 """How container commands run is decided and said before anything starts."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -111,7 +112,7 @@ def test_a_program_that_the_sandbox_hides_is_refused_before_the_run(
 def test_the_home_directory_is_never_shown_as_a_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Python looks for modules in the current folder, which may be the home directory."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr("sys.path", [str(tmp_path), str(tmp_path.parent), *__import__("sys").path])
+    monkeypatch.setattr("sys.path", [str(tmp_path), str(tmp_path.parent), *sys.path])
     sandbox = Choice(ContainerOptions()).how
     (tmp_path / "secret").touch()
     assert not sandbox.shows(tmp_path / "secret")

@@ -1,5 +1,6 @@
 """Steps and replicas with an environment of their own cannot change the user's packages in any way."""
 
+import os
 import signal
 import site
 import subprocess
@@ -55,11 +56,13 @@ def test_a_step_that_installs_packages_writes_only_its_own(
 
 
 def test_a_command_in_the_view_gets_its_variables_and_its_signals(tmp_path: Path) -> None:
-    program = "import os, signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); print(os.environ['A']); \
-sys.stdout.flush(); signal.pause()"
+    program = (
+        "import os, signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); "
+        "print(os.environ['A'], flush=True); signal.pause()"
+    )
     words = read_only.command([sys.executable, "-c", program], {"A": "b"}, tmp_path)
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "b\n"
-        __import__("os").killpg(process.pid, signal.SIGTERM)
+        os.killpg(process.pid, signal.SIGTERM)
         assert process.wait(timeout=60) == 7
