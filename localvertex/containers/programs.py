@@ -30,10 +30,9 @@ _WITH_VALUE = frozenset(("-W", "-X", "--check-hash-based-pycs"))
 _SIMPLE = re.compile(r"[\w\s./=:,@%+-]*")
 """A script that is a single command without anything that a shell expands."""
 
-_NEEDS_BASH = re.compile(
+_NEEDS_BASH = (
     r"\bpipefail\b|\[\[|^\s*(?:function\s|source\s|declare\s|local -|shopt\s)|<<<|&>|[<>]\(|=\(|\$'|\becho -e\b"
-    r"|\$\{\w+(?:\[|:\d|//|\^|,)|[;|&]\s*source\s",
-    re.MULTILINE,
+    r"|\$\{\w+(?:\[|:\d|//|\^|,)|[;|&]\s*source\s"
 )
 """What `sh` of many images understands, because it is bash or ash, and `sh` of Debian does not."""
 
@@ -83,7 +82,9 @@ def is_own_python(program: str) -> bool:
 
 def with_bash(words: list[str]) -> list[str]:
     """Return a command with bash in place of `sh`, when its script needs a shell like bash and `sh` is another one."""
-    if words[:1] not in (["sh"], ["/bin/sh"]) or not any(_NEEDS_BASH.search(word) for word in words[1:]):
+    if words[:1] not in (["sh"], ["/bin/sh"]) or not any(
+        re.search(_NEEDS_BASH, word, re.MULTILINE) for word in words[1:]
+    ):
         return words
     if os.path.basename(os.path.realpath("/bin/sh")) in ("bash", "busybox"):
         return words
