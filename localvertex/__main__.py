@@ -91,6 +91,7 @@ def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     )
     values.add_argument("--region", metavar="R", default="us-central1", help="region for placeholders (%(default)s)")
     _add_execution(run.add_argument_group("execution"))
+    _add_containers(run.add_argument_group("container commands (docs/containers.md)"))
     _add_credentials(run.add_argument_group("Google Cloud (docs/localvertex.md)"))
     _add_custom_jobs(run)
     # The command that resumes a run repeats what is not a default.
@@ -130,6 +131,24 @@ def _add_execution(group: "argparse._ArgumentGroup") -> None:
         type=float,
         default=10.0,
         help="time between SIGTERM and SIGKILL when the run is stopped (%(default)s)",
+    )
+
+
+def _add_containers(group: "argparse._ArgumentGroup") -> None:
+    """Add the options of `run` and `serve` for commands that need a container image."""
+    group.add_argument(
+        "--engine",
+        choices=["docker", "podman"],
+        default="",
+        help="run container commands in their own images (default: in a sandbox of bubblewrap on this machine)",
+    )
+    group.add_argument(
+        "--allow-network", action="store_true", help="let container commands use the network, not only the loopback"
+    )
+    group.add_argument(
+        "--allow-host-commands",
+        action="store_true",
+        help="run container commands on this machine as you, without a sandbox",
     )
 
 
@@ -195,6 +214,7 @@ def _add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
         default=1.0,
         help="speed-up of the schedule clock, to test a weekly schedule in minutes (%(default)g)",
     )
+    _add_containers(serve.add_argument_group("container commands (docs/containers.md)"))
 
 
 def _as_sentence(text: str) -> str:

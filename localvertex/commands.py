@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex import custom_jobs
+from localvertex.containers.options import ContainerOptions
 from localvertex.custom_jobs.faults import faults
 from localvertex.engine import Options, open_pipeline, resume, run
 from localvertex.runner import container_images, input_artifacts
@@ -39,6 +40,7 @@ def _run_command(options: argparse.Namespace) -> int:
         "gcs_root": options.gcs_root,
         "with_credentials": options.with_credentials,
         "allow_cloud_launchers": options.allow_cloud_launchers,
+        "containers": _container_options(options),
         "custom_jobs": _custom_job_options(options),
     }
     if options.max_parallel is not None:
@@ -51,6 +53,13 @@ def _run_command(options: argparse.Namespace) -> int:
     if content["stopped_by_signal"]:
         return 128 + int(content["stopped_by_signal"])
     return 0 if content["state"] == State.SUCCEEDED else 1
+
+
+def _container_options(options: argparse.Namespace) -> ContainerOptions:
+    """Read how container commands run."""
+    return ContainerOptions(
+        engine=options.engine, allow_network=options.allow_network, allow_host_commands=options.allow_host_commands
+    )
 
 
 def _custom_job_options(options: argparse.Namespace) -> custom_jobs.Options:
@@ -69,7 +78,10 @@ def _start_run(options: argparse.Namespace, run_options: Options) -> dict[str, A
     if options.file is None:
         raise UserError("nothing to run: give a compiled FILE, or --resume RUN")
     file = open_pipeline(
-        options.file, run_options.command_prefixes, allow_cloud_launchers=run_options.allow_cloud_launchers
+        options.file,
+        run_options.command_prefixes,
+        allow_cloud_launchers=run_options.allow_cloud_launchers,
+        containers=run_options.container_choice,
     )
     declared = file.pipeline.root.input_parameters
     values = parameters.given(declared, options.parameter, options.parameter_file)
@@ -201,7 +213,13 @@ def _serve_command(options: argparse.Namespace) -> int:
         raise UserError(f"serve needs {error.name}; run pip install 'vertex-gpu-training[serve]'") from None
     if not 0 < options.time_factor <= _MAX_TIME_FACTOR:
         raise UserError(f"--time-factor {options.time_factor}: expected more than 0 and at most {_MAX_TIME_FACTOR:g}")
-    serve(options.work_dir, port=options.port, time_factor=options.time_factor, gcs_root=options.gcs_root)
+    serve(
+        options.work_dir,
+        port=options.port,
+        time_factor=options.time_factor,
+        gcs_root=options.gcs_root,
+        containers=_container_options(options),
+    )
     return 0
 
 

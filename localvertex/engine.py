@@ -18,9 +18,17 @@ from typing import Any
 
 from compiled import platforms
 from compiled.load import PipelineFile, load
+from localvertex.containers.choice import Choice
 from localvertex.errors import Refused
 from localvertex.processes.sinks import MASK
-from localvertex.runner import addresses, container_images, input_artifacts, literal_jobs, literal_studies
+from localvertex.runner import (
+    addresses,
+    container_images,
+    input_artifacts,
+    literal_jobs,
+    literal_studies,
+    pinned_versions,
+)
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
 from localvertex.runner.pipeline_run import PipelineRun, buckets_of
 from localvertex.runner.refusals import reachable, refusals
@@ -39,7 +47,11 @@ __all__ = ["Options", "PipelineRun", "open_pipeline", "prepare", "resume", "run"
 
 
 def open_pipeline(
-    path: Path, command_prefixes: Mapping[str, tuple[str, ...]] | None = None, *, allow_cloud_launchers: bool = False
+    path: Path,
+    command_prefixes: Mapping[str, tuple[str, ...]] | None = None,
+    *,
+    allow_cloud_launchers: bool = False,
+    containers: Choice | None = None,
 ) -> PipelineFile:
     """Read a compiled file and check that all of it can run locally, with these commands in place of images.
 
@@ -55,7 +67,7 @@ def open_pipeline(
         raise UserError(f"{path}: runtimeConfig: {error}") from None
     if command_prefixes:
         file = replace(file, pipeline=container_images.apply(file.pipeline, command_prefixes))
-    reasons = refusals(file.pipeline, allow_cloud_launchers=allow_cloud_launchers)
+    reasons = refusals(file.pipeline, allow_cloud_launchers=allow_cloud_launchers, containers=containers)
     if reasons:
         raise Refused(reasons)
     return replace(file, pipeline=platforms.with_timeouts(file.pipeline))
@@ -109,7 +121,7 @@ def prepare(
     )
     job = new_job_fields(run_id, work_dir, options) | file.pipeline.job.placeholders
     inputs = Values(parameters=values, artifacts=given)
-    return PipelineRun(file, inputs, job, options=options, display=display or Display())
+    return PipelineRun(file, inputs, job, options=options, display=display or Display(), pins=_pins(file, work_dir))
 
 
 def resume(name: str, *, options: Options | None = None, display: Display | None = None) -> dict[str, Any]:
@@ -146,6 +158,7 @@ def _prepare_resume(name: str, *, options: Options | None = None, display: Displ
             earlier_job_fields(content) | file.pipeline.job.placeholders,
             options=options,
             display=display or Display(),
+            pins=_pins(file, run_dir.parent),
             earlier=content,
             hold=hold,
         )
@@ -155,7 +168,17 @@ def _prepare_resume(name: str, *, options: Options | None = None, display: Displ
 
 
 def _opened(path: Path, options: Options) -> PipelineFile:
-    return open_pipeline(path, options.command_prefixes, allow_cloud_launchers=options.allow_cloud_launchers)
+    return open_pipeline(
+        path,
+        options.command_prefixes,
+        allow_cloud_launchers=options.allow_cloud_launchers,
+        containers=options.container_choice,
+    )
+
+
+def _pins(file: PipelineFile, work_dir: Path) -> dict[str, str]:
+    """Return the versions that are installed in place of pinned ones."""
+    return pinned_versions.replacements(file.pipeline, reachable(file.pipeline, []), work_dir / record.PRIVATE)
 
 
 def _check_values(
@@ -171,7 +194,13 @@ def _check_values(
         if has_nul(value)
     ]
     region = str((earlier or {}).get("region", options.region))
-    reasons += literal_jobs.refusals(file.pipeline, values, region=region, command_prefixes=options.command_prefixes)
+    reasons += literal_jobs.refusals(
+        file.pipeline,
+        values,
+        region=region,
+        command_prefixes=options.command_prefixes,
+        has_images=bool(options.container_choice.options.engine),
+    )
     reasons += literal_studies.refusals(file.pipeline, values, region=region)
     if reasons:
         raise Refused(reasons)

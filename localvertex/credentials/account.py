@@ -12,7 +12,7 @@ _DEFAULT = "application_default_credentials.json"
 def account_name() -> str:
     """Return the account that Google's libraries would use, as far as the files on this machine show it."""
     named = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS", "")
-    path = Path(named) if named else _config_folder() / _DEFAULT
+    path = Path(named) if named else config_folder() / _DEFAULT
     try:
         content: Any = json.loads(path.read_text())
     except (OSError, ValueError):
@@ -23,13 +23,14 @@ def account_name() -> str:
     return str(account) if account else f"the account in {path}"
 
 
-def _config_folder() -> Path:
+def config_folder() -> Path:
+    """Return the folder of gcloud's configuration."""
     return Path(os.environ.get("CLOUDSDK_CONFIG") or Path.home() / ".config" / "gcloud")
 
 
 def _gcloud_account() -> str:
     """Return the account of gcloud's active configuration; empty when there is none."""
-    folder = _config_folder()
+    folder = config_folder()
     try:
         active = os.environ.get("CLOUDSDK_ACTIVE_CONFIG_NAME") or (folder / "active_config").read_text().strip()
         parser = configparser.ConfigParser(interpolation=None)

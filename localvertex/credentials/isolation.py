@@ -6,8 +6,10 @@ import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import ClassVar
 
+from localvertex.credentials.account import config_folder
 from localvertex.credentials.emulator import has_emulator, is_loopback
 from localvertex.credentials.secrets import Secrets, looks_like_secret
 from localvertex.processes.metadata_server import MetadataServer
@@ -55,6 +57,11 @@ class Credentials(ABC):
             declared: Names of those that the pipeline sets itself, which it gets even if they look like secrets.
         """
 
+    @property
+    def files(self) -> list[Path] | None:
+        """Return the files with credentials that processes may read; None when they get no credentials."""
+        return None
+
     @abstractmethod
     def close(self) -> None:
         """Release everything; no process may run any more."""
@@ -69,6 +76,12 @@ class UserCredentials(Credentials):
         """Return the variables unchanged."""
         self.secrets.learn(env)
         return dict(env)
+
+    @property
+    def files(self) -> list[Path] | None:
+        """Return the key file and the folder of gcloud, as far as they exist."""
+        key, folder = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS", ""), config_folder()
+        return [each.absolute() for each in (*([Path(key)] if key else []), folder) if each.exists()]
 
     def close(self) -> None:
         """Do nothing."""

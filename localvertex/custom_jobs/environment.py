@@ -16,13 +16,13 @@ from typing import Any
 
 from localvertex.custom_jobs.job import ROLES, CustomJob, Replica
 
-_OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
+OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
 """Sub-folders of base_output_directory (CustomJobSpec reference)."""
 
 _TRIAL_ID, _METRIC_FILE = "CLOUD_ML_TRIAL_ID", "CLOUD_ML_HP_METRIC_FILE"
 """The variables that Google's cloudml-hypertune reads (hypertune.py of 0.1.0.dev6)."""
 
-_SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", _TRIAL_ID, _METRIC_FILE, *_OUTPUT_FOLDERS)
+_SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", _TRIAL_ID, _METRIC_FILE, *OUTPUT_FOLDERS)
 """Set by the service or not at all, so these are dropped from the user's own environment."""
 
 _PORTS = range(20_000, 32_000)
@@ -65,7 +65,7 @@ def service_environment(
         env |= {"TF_CONFIG": json.dumps(config)}
     base = job.base_output_directory.rstrip("/")
     if base:
-        env |= {name: f"{base}/{folder}/" for name, folder in _OUTPUT_FOLDERS.items()}
+        env |= {name: f"{base}/{folder}/" for name, folder in OUTPUT_FOLDERS.items()}
     if job.trial:
         env |= {_TRIAL_ID: job.trial.id, _METRIC_FILE: str(job.trial.metric_file)}
     return env

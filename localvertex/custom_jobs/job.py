@@ -33,14 +33,22 @@ class Pool:
     number: int
     num_replicas: int
     image_uri: str
-    command: tuple[str, ...]
-    """Entry point and arguments."""
+    entry_point: tuple[str, ...]
+    """Empty: that of the image, which only a container engine knows."""
+    arguments: tuple[str, ...]
     env: dict[str, str]
     num_gpus: int = 0
     """GPUs of each replica."""
     is_python_package: bool = False
     """Whether it runs from packages, in its own environment."""
     package_uris: tuple[str, ...] = ()
+    has_local_command: bool = False
+    """Whether the user has given a command in place of its image."""
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """Entry point and arguments."""
+        return (*self.entry_point, *self.arguments)
 
     @property
     def is_reduction_server(self) -> bool:
@@ -116,15 +124,17 @@ class CustomJob:
         return tuple(Replica(pool=pool, index=index) for pool in self.pools for index in range(pool.num_replicas))
 
     @classmethod
-    def of(cls, message: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]]) -> "CustomJob":
+    def of(
+        cls, message: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]], *, has_images: bool
+    ) -> "CustomJob":
         """Build it from a CustomJob message whose fields have been read and checked.
 
         Raises:
-            TaskFailed: A container has no command, and `command_prefixes` has none for its image.
+            TaskFailed: A container has no command, `command_prefixes` has none for its image, and no image runs here.
         """
         spec = message.get("job_spec", {})
         given = enumerate(spec.get("worker_pool_specs", []))
-        pools = tuple(_pool_of(number, pool, command_prefixes) for number, pool in given if pool)
+        pools = tuple(_pool_of(number, pool, command_prefixes, has_images=has_images) for number, pool in given if pool)
         return cls(
             display_name=message.get("display_name", ""),
             pools=pools,
@@ -141,6 +151,7 @@ def read(
     warn: Callable[[str], None],
     through_launcher: bool = False,
     command_prefixes: Mapping[str, tuple[str, ...]] | None = None,
+    has_images: bool = False,
 ) -> CustomJob:
     """Check a CustomJob message and build the job.
 
@@ -153,6 +164,7 @@ def read(
         warn: Called with each difference from the service, and with each remark of the machine check.
         through_launcher: Whether Google's launcher sends the message, and not the user's own program.
         command_prefixes: Command prefix to use instead of a container image, by image URI.
+        has_images: Whether a container engine runs the images, so that a command may be missing.
 
     Raises:
         TaskFailed: The service would refuse the message; the error names every reason.
@@ -169,7 +181,7 @@ def read(
         for finding in check_custom_job(message, region=region, lenient=False):
             if finding.severity == "error" and (finding.rule, finding.path) not in known:
                 warn(f"the service accepts this job, but Google's launcher refuses it: {_sentence(finding)}")
-    return CustomJob.of(custom_job_fields(message), command_prefixes or {})
+    return CustomJob.of(custom_job_fields(message), command_prefixes or {}, has_images=has_images)
 
 
 def _sentence(finding: Finding) -> str:
@@ -177,27 +189,29 @@ def _sentence(finding: Finding) -> str:
     return f"{finding.path}: {finding.message}{finding.nearest}"
 
 
-def missing_command(pool: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]]) -> str:
+def missing_command(pool: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]], *, has_images: bool) -> str:
     """Return why a WorkerPoolSpec with a container has nothing to run here; empty when it has something."""
     container = pool.get("container_spec") or {}
     image = container.get("image_uri", "")
-    if container.get("command") or command_prefixes.get(image) or _REDUCTION_SERVER in image:
+    if container.get("command") or command_prefixes.get(image) or _REDUCTION_SERVER in image or has_images:
         return ""
     return (
         f"the command is empty, and the entry point of {image} is not known locally; set the command, "
-        f"e.g. ['python', '-m', 'trainer.task'], or pass --image {image}=COMMAND"
+        f"e.g. ['python', '-m', 'trainer.task'], or pass --engine docker or --image {image}=COMMAND"
     )
 
 
-def _pool_of(number: int, fields: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]]) -> Pool:
+def _pool_of(
+    number: int, fields: dict[str, Any], command_prefixes: Mapping[str, tuple[str, ...]], *, has_images: bool
+) -> Pool:
     """Build a pool from the fields of a WorkerPoolSpec."""
     package = fields.get("python_package_spec", {})
     container = fields.get("container_spec") or package
     entry_point = ("python", "-m", package.get("python_module", "")) if package else container.get("command", ())
     image = container.get("image_uri", "") or package.get("executor_image_uri", "")
-    if not package:
-        entry_point = (*command_prefixes.get(image, ()), *entry_point)
-    if not package and (problem := missing_command(fields, command_prefixes)):
+    prefix = () if package else command_prefixes.get(image, ())
+    entry_point = (*prefix, *entry_point)
+    if not package and (problem := missing_command(fields, command_prefixes, has_images=has_images)):
         raise TaskFailed(f"worker_pool_specs[{number}].container_spec: {problem}", is_retryable=False)
     if module := started_module(entry_point, container.get("args", ())):
         raise TaskFailed(
@@ -208,9 +222,11 @@ def _pool_of(number: int, fields: dict[str, Any], command_prefixes: Mapping[str,
         number=number,
         num_replicas=int(fields.get("replica_count", 1)),
         image_uri=image,
-        command=(*entry_point, *container.get("args", ())),
+        entry_point=entry_point,
+        arguments=tuple(container.get("args", ())),
         env={variable["name"]: variable.get("value", "") for variable in container.get("env", ())},
         num_gpus=int(fields.get("machine_spec", {}).get("accelerator_count", 0)),
         is_python_package=bool(package),
         package_uris=tuple(package.get("package_uris", ())),
+        has_local_command=bool(prefix),
     )

@@ -43,6 +43,8 @@ class ReplicaProcess:
     folder: Path
     processes: Processes
     metadata: MetadataServer
+    clean_up: list[str] = field(default_factory=list)
+    """Command that ends what the end of its process leaves running."""
     spans: list[Span] = field(default_factory=list)
     is_running: bool = False
     _process: Process | None = None
@@ -93,7 +95,9 @@ class ReplicaProcess:
         if self.spans:
             logs.add(self.log, f"--- start {self.num_starts + 1} ---")
         self.metadata.reset()
-        process = self.processes.start(self.command, cwd=self.folder, env=self.env, log=self.log)
+        process = self.processes.start(
+            self.command, cwd=self.folder, env=self.env, log=self.log, clean_up=self.clean_up
+        )
         self.spans.append(Span(start=time.time()))
         self._process, self.is_running = process, True
         number = self.num_starts

@@ -1,7 +1,5 @@
 """Sets up a custom job and runs it."""
 
-import sys
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -9,13 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
+from localvertex.containers.choice import Choice
 from localvertex.credentials.isolation import Credentials, NoCredentials
-from localvertex.custom_jobs.environment import (
-    held_addresses,
-    metadata_environment,
-    own_environment,
-    service_environment,
-)
+from localvertex.custom_jobs import images
+from localvertex.custom_jobs.environment import held_addresses, service_environment
 from localvertex.custom_jobs.faults import faults
 from localvertex.custom_jobs.faults.faults import Fault
 from localvertex.custom_jobs.faults.ledger import FaultLedger
@@ -23,16 +18,13 @@ from localvertex.custom_jobs.goodput.event_files import EventFiles
 from localvertex.custom_jobs.gpus import gpu_environments
 from localvertex.custom_jobs.job import CustomJob
 from localvertex.custom_jobs.job_run import JobRun
-from localvertex.custom_jobs.python_package import environment_of
+from localvertex.custom_jobs.replica_command import ReplicaCommands
 from localvertex.custom_jobs.replica_process import ReplicaProcess
 from localvertex.custom_jobs.restart_rules import Restarts
 from localvertex.custom_jobs.status import Options, Outcome, Status, Workspace
 from localvertex.errors import TaskFailed
-from localvertex.processes.environments import activated
 from localvertex.processes.metadata_server import MetadataServer
-from localvertex.processes.own_packages import variables
 from localvertex.processes.processes import Processes
-from localvertex.values.buckets import Buckets
 
 
 def run(
@@ -41,6 +33,7 @@ def run(
     workspace: Workspace,
     processes: Processes,
     credentials: Credentials | None = None,
+    containers: Choice | None = None,
     observe: Callable[[Status], None] = lambda _: None,
     warn: Callable[[str], None] = lambda _: None,
     report: Callable[[str], None] = lambda _: None,
@@ -56,6 +49,7 @@ def run(
         workspace: Its folders, and the project that replicas see.
         processes: Holds the job's processes; stopping it cancels the job.
         credentials: What the replicas get of the user's credentials; None: nothing.
+        containers: How container commands run; None: in the sandbox.
         observe: Called with the status after every change, in the caller's thread.
         warn: Called with each difference from the service.
         report: Called with each fault and restart, as a line of text.
@@ -69,6 +63,8 @@ def run(
     """
     options, ledger = options or Options(), ledger or FaultLedger()
     job = replace(job, base_output_directory=workspace.localised(job.base_output_directory))
+    containers = containers or Choice()
+    images.check(job, containers)
     planned = _planned_faults(job, options, warn)
     _make_output_directory(job.base_output_directory)
     workspace.folder.mkdir(parents=True, exist_ok=True)
@@ -79,20 +75,26 @@ def run(
             credentials = NoCredentials()
             servers.callback(credentials.close)
         processes.secrets = credentials.secrets.known
-        replicas = _replicas_of(job, workspace, processes, credentials, servers, warn, gpus)
+        commands = ReplicaCommands(job, workspace, processes, credentials, containers, servers)
+        if commands.announcement:
+            warn(commands.announcement)
+        replicas = _replicas_of(job, workspace, processes, commands, servers, warn, gpus)
         ledger.plan(planned)
-        outcome = JobRun(
-            job,
-            replicas,
-            events=EventFiles(job.base_output_directory, [each.name for each in replicas]),
-            faults=planned,
-            ledger=ledger,
-            restarts=Restarts(scheduling=job.scheduling, rule=options.restart_rule),
-            folder=workspace.folder,
-            observe=observe,
-            report=report,
-            cancel=cancel or threading.Event(),
-        ).execute()
+        try:
+            outcome = JobRun(
+                job,
+                replicas,
+                events=EventFiles(job.base_output_directory, [each.name for each in replicas]),
+                faults=planned,
+                ledger=ledger,
+                restarts=Restarts(scheduling=job.scheduling, rule=options.restart_rule),
+                folder=workspace.folder,
+                observe=observe,
+                report=report,
+                cancel=cancel or threading.Event(),
+            ).execute()
+        finally:
+            commands.check_leftovers()
         credentials.secrets.remove_from([*workspace.folder.glob("*.log"), *workspace.folder.glob("log.txt")])
         return replace(outcome, error=credentials.secrets.removed(outcome.error))
 
@@ -101,7 +103,7 @@ def _replicas_of(
     job: CustomJob,
     workspace: Workspace,
     processes: Processes,
-    credentials: Credentials,
+    commands: ReplicaCommands,
     servers: ExitStack,
     warn: Callable[[str], None],
     visible: Sequence[str] | None,
@@ -116,23 +118,13 @@ def _replicas_of(
             metadata = MetadataServer()
             servers.callback(metadata.close)
             service = service_environment(job, replica, addresses=addresses, project=workspace.project, job_id=job_id)
-            env = own_environment() | service | gpus[replica.name]
-            declared = replica.pool.env
-            bin_folder = Path(sys.executable).parent
-            if replica.pool.is_python_package:
-                package = environment_of(replica.pool, workspace, processes, credentials.environment(env))
-                env, bin_folder = activated(env, package), package / "bin"
-            env |= replica.pool.env
-            own = Path(
-                servers.enter_context(tempfile.TemporaryDirectory(prefix="localvertex-", ignore_cleanup_errors=True))
-            )
-            env |= variables(env, python=bin_folder / "python3", folder=workspace.folder, temporary=own)
+            prepared = commands.prepared(replica, service | gpus[replica.name], metadata.address)
             replicas.append(
                 ReplicaProcess(
                     replica=replica,
-                    command=Buckets(root=workspace.buckets).mounted(_local_command(replica.pool.command, bin_folder)),
-                    env=credentials.environment(env, declared=declared)
-                    | ({} if credentials.is_users else metadata_environment(metadata.address)),
+                    command=prepared.command,
+                    env=prepared.env,
+                    clean_up=prepared.clean_up,
                     folder=workspace.folder,
                     processes=processes,
                     metadata=metadata,
@@ -156,12 +148,6 @@ def _planned_faults(job: CustomJob, options: Options, warn: Callable[[str], None
     if not job.scheduling.is_spot and any(fault.action is faults.Action.PREEMPT for fault in planned):
         warn("the job does not have strategy SPOT; on Vertex its machines would not be preempted")
     return planned
-
-
-def _local_command(command: tuple[str, ...], bin_folder: Path) -> list[str]:
-    """Return the command with `python` replaced by the one in this folder."""
-    program = str(bin_folder / Path(sys.executable).name) if command[0] in ("python", "python3") else command[0]
-    return [program, *command[1:]]
 
 
 def _make_output_directory(uri: str) -> None:

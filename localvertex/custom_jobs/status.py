@@ -45,6 +45,8 @@ class Workspace:
     private_dir: Path
     """Environments that later jobs reuse."""
     project: str = "local-project"
+    readable: tuple[Path, ...] = ()
+    """Files and folders that container commands may read."""
     buckets: Path | None = None
     """A folder with one folder per bucket; None where gs:// means Cloud Storage itself."""
 

@@ -90,14 +90,15 @@ class Attempt:
         """Return the link to the work directory that `resolve_word` makes if it needs one."""
         return self.temporary / "work"
 
-    def run(self, command: list[str], env: dict[str, str]) -> int:
-        """Run a command in the task's folder and return its exit code.
+    def run(self, command: list[str], env: dict[str, str], clean_up: list[str] | None = None) -> int:
+        """Run a command in the task's folder, and `clean_up` when it has ended in any way; return its exit code.
 
         Raises:
             Cancelled: The run was stopped.
             TaskFailed: It cannot be started, or took longer than its timeout.
         """
-        return self.wait(self.context.processes.start(command, cwd=self.folder, env=env, log=self.log))
+        processes = self.context.processes
+        return self.wait(processes.start(command, cwd=self.folder, env=env, log=self.log, clean_up=clean_up))
 
     def wait(self, process: Process) -> int:
         """Wait for a process of this attempt and return its exit code, see `run`."""

@@ -1,23 +1,33 @@
-"""Container components: run their command, if its program is installed, or the one that `--image` gives instead."""
+"""Container components: run their command in its image, in a sandbox or, with `--image`, another one in its place."""
 
-import os
-import shutil
+import re
+from pathlib import Path
 from typing import ClassVar
 
 from compiled.launchers import started_module
-from compiled.payload import PLACEHOLDER, mentioned_inputs
 from compiled.spec import Container, Importer
+from localvertex.containers import leftovers
+from localvertex.containers.call import Call
+from localvertex.containers.mounts import artifact_paths, mentioned_paths
+from localvertex.containers.programs import with_bash
+from localvertex.custom_jobs.gpus import visible_gpus
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.python_step import MODULES, bin_folder
+from localvertex.executors.python_step import bin_folder
 from localvertex.processes import logs
-from localvertex.values.arguments import expand_arguments
-from localvertex.values.placeholders import Unresolvable
 
-_WARNING = (
-    "commands of container components run on this machine, not in their images; "
-    "CPU, memory and accelerator settings of steps have no effect here"
-)
+_UNITS = {
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+    "m": 1e-3,
+}
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([KMGT]i?|m|)")
 
 
 class ContainerCommandExecutor:
@@ -30,59 +40,77 @@ class ContainerCommandExecutor:
         return isinstance(executor, Container)
 
     def refusals(self, executor: Container | Importer) -> list[str]:
-        """Refuse life-cycle hooks, and commands whose program is only in the image."""
-        if not isinstance(executor, Container):
-            return []
-        reasons = []
-        if executor.has_lifecycle:
-            reasons.append(f"{executor.path}.lifecycle: life-cycle hooks do not run locally")
-        if problem := "" if executor.replacement else _missing_program(executor):
-            image = executor.image or "(none)"
-            advice = f"; give a local command with --image {image}=COMMAND" if executor.image else ""
-            reasons.append(f"{executor.path}: {problem} (image {image!r}){advice}")
-        return reasons
+        """Refuse life-cycle hooks; `runner.container_commands` checks the command."""
+        if isinstance(executor, Container) and executor.has_lifecycle:
+            return [f"{executor.path}.lifecycle: life-cycle hooks do not run locally"]
+        return []
 
     def execute(self, attempt: Attempt) -> None:
-        """Run the command in the task's folder."""
-        attempt.context.warnings.add(_WARNING)
+        """Run the command."""
         words, arguments = (
             [attempt.resolve_word(each) for each in part] for part in (attempt.command(), attempt.arguments())
         )
         # The check before the run does not know what placeholders in the command become.
-        if not attempt.context.allow_cloud_launchers and (module := started_module(words, arguments)):
+        module = started_module(words, arguments)
+        if module and not attempt.context.allow_cloud_launchers:
             raise TaskFailed(f"the command would start Google's {module}, which does not run here", is_retryable=False)
-        command = [*attempt.container.replacement, *words, *arguments]
-        if not command:
-            raise TaskFailed("the command is empty after its placeholders were resolved", is_retryable=False)
         env = attempt.environment(bin_folder())
-        code = attempt.run(command, env | attempt.own_variables(env, bin_folder() / "python3"))
+        env |= attempt.own_variables(env, bin_folder() / "python3")
+        if attempt.container.replacement or module:
+            code = attempt.run([*attempt.container.replacement, *words, *arguments], env)
+        else:
+            code = _run(attempt, words, arguments, env)
         attempt.report_exit(code)
         if code != 0:
             raise TaskFailed(logs.failure_text(code, attempt.log), exit_code=code)
 
 
-def _missing_program(container: Container) -> str:
-    """Return why a container's command cannot run here; empty when it can, or when only the run can decide."""
-    if not container.command:
-        return "the container has no command, and the entry point of its image is not known locally"
-    if {*MODULES} & {*container.command} and not any("ephemeral_component" in part for part in container.command):
-        return "this is a containerized Python component, whose code is in the image"
-    for names in (mentioned_inputs(container.command), set[str]()):
-        try:
-            words = expand_arguments(container.command, names)
-        except Unresolvable:
-            return ""  # The check of the arguments reports it.
-        if words and not PLACEHOLDER.search(words[0]) and not _find_program(words[0]):
-            return f"the program {' '.join(words[0].split())[:80]!r} is not installed locally"
-    return ""
-
-
-def _find_program(name: str) -> str | None:
-    """Return the path of a program, this interpreter's own programs first."""
+def _run(attempt: Attempt, words: list[str], arguments: list[str], env: dict[str, str]) -> int:
+    """Run the container's own command as the user has chosen."""
+    context, containers = attempt.context, attempt.context.containers.how
+    if not containers.runs_images:
+        words, arguments = with_bash([*words, *arguments]), []
+        if not words:
+            raise TaskFailed("the command is empty after its placeholders were resolved", is_retryable=False)
+    inputs = artifact_paths(attempt.executor_input, work_dir=context.work_dir)
+    inputs += mentioned_paths([*words, *arguments], work_dir=context.work_dir)
+    resources = attempt.container.resources
+    accelerators = int(resources.get("accelerator", {}).get("count", 0) or 0)
+    call = Call(
+        image=attempt.container.image,
+        command=words,
+        arguments=arguments,
+        env=env,
+        declared=frozenset(attempt.container.env),
+        folder=attempt.folder,
+        temporary=attempt.temporary,
+        work_dir=context.work_dir,
+        credentials=context.credentials.files,
+        readable=(context.run_dir, *context.given_paths, *inputs),
+        gcs_root=context.buckets.root,
+        cpus=_quantity(attempt, resources, "resourceCpuLimit", "cpuLimit"),
+        memory_bytes=int(_quantity(attempt, resources, "resourceMemoryLimit", "memoryLimit", 10**9)),
+        gpus=",".join(visible_gpus()[:accelerators]) if accelerators else "",
+    )
+    prepared = containers.prepared(call)
     try:
-        # A relative path would be one in the image.
-        if os.sep in name and not os.path.isabs(name):
-            return None
-        return shutil.which(name, path=f"{bin_folder()}{os.pathsep}{os.environ.get('PATH', os.defpath)}")
-    except ValueError:
-        return None
+        return attempt.run(prepared.command, prepared.env, prepared.clean_up)
+    finally:
+        if containers.confines:
+            leftovers.check(call, Path(attempt.executor_input["outputs"]["outputFile"]))
+
+
+def _quantity(attempt: Attempt, resources: dict[str, object], name: str, number: str, unit: int = 1) -> float:
+    """Return a limit of the spec: a text such as `500m` or `8Gi`, or a number of `unit`; 0 for none.
+
+    Raises:
+        TaskFailed: It is not a quantity.
+    """
+    if name not in resources:
+        value = resources.get(number, 0)
+        return float(value) * unit if isinstance(value, int | float) else 0.0
+    text = attempt.resolve(str(resources[name]))
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise TaskFailed(f"{name} {text!r}: expected a number with a unit, such as 500m or 8Gi", is_retryable=False)
+    return float(match[1]) * _UNITS.get(match[2], 1)

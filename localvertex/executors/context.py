@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localvertex.containers.choice import Choice
 from localvertex.credentials.isolation import Credentials
 from localvertex.custom_jobs import FaultLedger, Options as CustomJobOptions
 from localvertex.processes.forked_steps import ForkServers
@@ -60,6 +61,12 @@ class Context:
     """The folders of the buckets."""
     command_prefixes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Commands in place of container images, by image."""
+    containers: Choice = field(default_factory=Choice)
+    """How container commands run."""
+    pins: Mapping[str, str] = field(default_factory=dict)
+    """Versions that are installed in place of pinned ones, e.g. `numpy==1.21.6` by `numpy==1.21.9`."""
+    given_paths: tuple[Path, ...] = ()
+    """Files and folders that the user has given as inputs; container commands may read them."""
 
     @property
     def run_dir(self) -> Path:

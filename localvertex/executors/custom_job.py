@@ -72,6 +72,7 @@ def read(payload: dict[str, Any], attempt: Attempt, location: str) -> custom_job
         warn=attempt.context.warnings.add,
         through_launcher=True,
         command_prefixes=attempt.context.command_prefixes,
+        has_images=bool(attempt.context.containers.options.engine),
     )
 
 
@@ -84,10 +85,15 @@ def run(
     return custom_jobs.run(
         job,
         workspace=custom_jobs.Workspace(
-            folder=folder, private_dir=context.private_dir, project=project, buckets=context.buckets.root
+            folder=folder,
+            private_dir=context.private_dir,
+            project=project,
+            buckets=context.buckets.root,
+            readable=(context.run_dir, *context.given_paths),
         ),
         processes=context.processes,
         credentials=context.credentials,
+        containers=context.containers,
         observe=trial.observe if trial else attempt.report_custom_job,
         warn=context.warnings.add,
         report=lambda text: context.report(f"{name}: {f'trial {trial.id}: ' if trial else ''}{text}"),

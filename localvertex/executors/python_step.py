@@ -2,13 +2,14 @@
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.processes import environments, logs, old_kfp
+from localvertex.processes import environments, logs, old_kfp, pins, read_only
 from localvertex.processes.forked_steps import program_of
 from localvertex.processes.processes import check_arguments
 from localvertex.state import executor_files
@@ -76,7 +77,9 @@ def run(command: list[str], attempt: Attempt, folder: Path) -> int:
     own = attempt.own_variables(env, python)
     # Python reads some variables while it starts, so a step that sets variables starts its own Python.
     can_fork = program is not None and not attempt.container.env
-    server = attempt.context.fork_servers.find(python, env) if can_fork else None
+    has_own = folder != bin_folder()
+    view = read_only.view() if has_own else ()
+    server = attempt.context.fork_servers.find(python, env, view) if can_fork else None
     process = (
         program
         and server
@@ -93,7 +96,8 @@ def run(command: list[str], attempt: Attempt, folder: Path) -> int:
         )
     )
     if not process:
-        return attempt.run(command, env | own)
+        env |= own
+        return attempt.run(read_only.command(command, env, attempt.temporary) if has_own else command, env)
     processes.add(process)
     return attempt.wait(process)
 
@@ -106,13 +110,13 @@ def _own_environment(command: list[str], attempt: Attempt, bin_folder: Path) -> 
     """
     if not any(_INSTALLS.search(part) for part in command[:3]):
         return bin_folder, command
-    script = _OWN_ENVIRONMENT.sub("", command[2])
-    can_split = command[:2] == ["sh", "-c"] and script.rstrip().endswith('&& "$0" "$@"')
+    script = pins.replaced(_OWN_ENVIRONMENT.sub("", command[2]), attempt.context.pins)
+    can_split = _can_split(command)
     is_old = not any(MODULE in part for part in command)
     afterwards = ["python3", old_kfp.__file__] if is_old else ["true"]
     install = [*command[:2], script, *afterwards] if can_split else []
     environment = environments.build(
-        [script, *(["old kfp"] if is_old else [])],
+        _identity(script, command),
         install,
         private_dir=attempt.context.private_dir,
         processes=attempt.context.processes,
@@ -121,6 +125,25 @@ def _own_environment(command: list[str], attempt: Attempt, bin_folder: Path) -> 
         log=attempt.log,
     )
     return environment / "bin", command[3:] if can_split else command
+
+
+def _can_split(command: Sequence[str]) -> bool:
+    """Return whether a command installs packages first, and then runs the step."""
+    return list(command[:2]) == ["sh", "-c"] and command[2].rstrip().endswith('&& "$0" "$@"')
+
+
+def _identity(script: str, command: Sequence[str]) -> list[str]:
+    """Return what identifies the environment of an install script."""
+    return [script] if any(MODULE in part for part in command) else [script, "old kfp"]
+
+
+def missing_install_script(container: Container, private_dir: Path) -> str:
+    """Return the script that installs a step's packages, if that has to be done; otherwise an empty text."""
+    command = list(container.command)
+    if not any(_INSTALLS.search(part) for part in command[:3]) or not _can_split(command):
+        return ""
+    script = _OWN_ENVIRONMENT.sub("", command[2])
+    return "" if environments.is_complete(_identity(script, command), private_dir) else script
 
 
 def bin_folder() -> Path:

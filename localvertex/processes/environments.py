@@ -12,13 +12,14 @@ import os
 import shutil
 import site
 import sys
+import tempfile
 import time
 import venv
 from pathlib import Path
 from typing import IO
 
 from localvertex.errors import TaskFailed
-from localvertex.processes import logs
+from localvertex.processes import logs, read_only
 from localvertex.processes.processes import Processes
 
 _COMPLETE = "complete.json"
@@ -51,9 +52,7 @@ def build(
         TaskFailed: The installation failed.
         Cancelled: The run is being stopped.
     """
-    version = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
-    known_by = hashlib.sha256(json.dumps([*identity, version, sys.prefix]).encode()).hexdigest()[:16]
-    folder = private_dir / "environments" / known_by
+    folder = _folder_of(identity, private_dir)
     folder.parent.mkdir(parents=True, exist_ok=True)
     # One builder at a time; the lock is released with its process, however that ends.
     with folder.with_suffix(".lock").open("w") as lock:
@@ -62,12 +61,32 @@ def build(
             return folder
         shutil.rmtree(folder, ignore_errors=True)
         create(folder)
-        code = processes.run(install, cwd=cwd, env=activated(env, folder), log=log) if install else 0
+        code = _install(install, processes, cwd=cwd, env=activated(env, folder), log=log) if install else 0
         if code != 0:
             shutil.rmtree(folder, ignore_errors=True)
             raise TaskFailed(f"installing the packages failed with {logs.failure_text(code, log)}", exit_code=code)
-        (folder / _COMPLETE).write_text(json.dumps({"identity": identity, "python": version}, indent=1))
+        (folder / _COMPLETE).write_text(json.dumps({"identity": identity, "python": _version()}, indent=1))
     return folder
+
+
+def is_complete(identity: list[str], private_dir: Path) -> bool:
+    """Return whether an environment exists, so that nothing has to be installed."""
+    return (_folder_of(identity, private_dir) / _COMPLETE).is_file()
+
+
+def _folder_of(identity: list[str], private_dir: Path) -> Path:
+    known_by = hashlib.sha256(json.dumps([*identity, _version(), sys.prefix]).encode()).hexdigest()[:16]
+    return private_dir / "environments" / known_by
+
+
+def _version() -> str:
+    return f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
+
+
+def _install(install: list[str], processes: Processes, *, cwd: Path, env: dict[str, str], log: Path) -> int:
+    """Run the installation, which cannot change the user's packages where bubblewrap is installed."""
+    with tempfile.TemporaryDirectory(prefix="localvertex-", ignore_cleanup_errors=True) as temporary:
+        return processes.run(read_only.command(install, env, Path(temporary)), cwd=cwd, env=env, log=log)
 
 
 def activated(env: dict[str, str], folder: Path) -> dict[str, str]:

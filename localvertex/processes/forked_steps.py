@@ -57,13 +57,13 @@ class Forked(Process):
 class ForkServer:
     """One server: a separate Python process with one environment."""
 
-    def __init__(self, python: Path, env: dict[str, str]) -> None:
+    def __init__(self, python: Path, env: dict[str, str], view: tuple[str, ...]) -> None:
         self._env = env
         self._lock = threading.Lock()
         self._connection, other_end = socket.socketpair()
         try:
             self._process = subprocess.Popen(
-                [str(python), SERVER, str(other_end.fileno())],
+                [*view, str(python), SERVER, str(other_end.fileno())],
                 env=env | {"_KFP_RUNTIME": "true"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -138,15 +138,19 @@ class ForkServers:
         self._servers: dict[Path, ForkServer] = {}
         self._is_closed = False
 
-    def find(self, python: Path, env: dict[str, str]) -> ForkServer | None:
-        """Return the server of a Python; start it with this environment if there is none; None where it cannot run."""
+    def find(self, python: Path, env: dict[str, str], view: tuple[str, ...] = ()) -> ForkServer | None:
+        """Return the server of a Python; start it with this environment if there is none; None where it cannot run.
+
+        The words of `view` start it in another view of this machine, see read_only.py.
+        """
         if sys.platform != "linux" or depends_on_folder(env.get("PYTHONPATH", "")):
             return None
         with self._lock:
             if self._is_closed:
                 return None
             if python not in self._servers:
-                self._servers[python] = ForkServer(python, {k: v for k, v in env.items() if k != "TMPDIR"})
+                variables = {k: v for k, v in env.items() if k != "TMPDIR"}
+                self._servers[python] = ForkServer(python, variables, view)
             return self._servers[python]
 
     def close(self) -> None:

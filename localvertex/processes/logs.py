@@ -1,8 +1,10 @@
 """Logs: one file per task with its attempts in order; replicas of custom jobs have their own."""
 
+import os
 import re
 import signal
 from pathlib import Path
+from typing import IO
 
 _MAX_LINE = 500
 
@@ -80,10 +82,20 @@ def _own_lines(log: Path) -> list[str]:
     ]
 
 
+def opened(log: Path) -> IO[bytes]:
+    """Open a log for adding to it; a link or a pipe that a step has put in its place is an error.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    return os.fdopen(os.open(log, flags, 0o666), "ab")
+
+
 def add(log: Path, text: str) -> None:
     """Add a line by localvertex itself."""
-    with log.open("a") as file:
-        file.write(text + "\n")
+    with opened(log) as file:
+        file.write(text.encode() + b"\n")
 
 
 def failure_text(code: int, log: Path) -> str:

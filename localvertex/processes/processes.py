@@ -61,12 +61,21 @@ class Executed(Process):
     """A command under a new supervisor."""
 
     def __init__(
-        self, command: list[str], *, cwd: Path, env: dict[str, str], sink: Sink, grace_seconds: float, hold: int | None
+        self,
+        command: list[str],
+        *,
+        cwd: Path,
+        env: dict[str, str],
+        sink: Sink,
+        grace_seconds: float,
+        hold: int | None,
+        clean_up: list[str],
     ) -> None:
         own_end, other_end = socket.socketpair()
         super().__init__(own_end, sink)
         kept = [other_end.fileno()] if hold is None else [other_end.fileno(), hold]
         supervisor = [sys.executable, "-I", "-S", _SUPERVISOR, ",".join(map(str, kept)), str(grace_seconds)]
+        supervisor += [str(len(clean_up)), *clean_up]
         try:
             self._process = subprocess.Popen(
                 [*supervisor, *command],
@@ -123,8 +132,10 @@ class Processes:
             self._running.discard(process)
         return code
 
-    def start(self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path) -> Process:
-        """Start a command that `stop` will end.
+    def start(
+        self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path, clean_up: list[str] | None = None
+    ) -> Process:
+        """Start a command that `stop` will end; `clean_up` is a command that runs when it has ended in any way.
 
         Raises:
             Cancelled: The run is being stopped.
@@ -135,7 +146,13 @@ class Processes:
             self.check_stopped()
             with sinks.opened(log, self.secrets(), self.hold) as sink:
                 process = Executed(
-                    command, cwd=cwd, env=env, sink=sink, grace_seconds=self.grace_seconds, hold=self.hold
+                    command,
+                    cwd=cwd,
+                    env=env,
+                    sink=sink,
+                    grace_seconds=self.grace_seconds,
+                    hold=self.hold,
+                    clean_up=clean_up or [],
                 )
             self._running.add(process)
         return process

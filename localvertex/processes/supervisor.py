@@ -1,6 +1,7 @@
 """Run one command; end it and everything it started when the lifeline to the parent closes.
 
-Started as `python -I -S supervisor.py LIFELINE[,HELD] GRACE_SECONDS COMMAND...`. Each byte that arrives on the file
+Started as `python -I -S supervisor.py LIFELINE[,HELD] GRACE_SECONDS N CLEAN_UP... COMMAND...`, where the N words of
+CLEAN_UP are a command that runs after COMMAND, however that ended; N may be 0. Each byte that arrives on the file
 descriptor LIFELINE is the number of a signal for the command's process group. 0 and end of file mean stop: SIGTERM
 first, SIGKILL after the grace time. A parent that dies, in any way, closes the lifeline too, so no process outlives
 it. The file descriptor HELD is only kept open until the end.
@@ -26,6 +27,8 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 _STOP = b"\0"
+
+_MAX_CLEAN_UP_SECONDS = 30.0
 
 
 def _prctl(option: int, value: int) -> None:
@@ -155,9 +158,25 @@ def clean_up(child: int) -> None:
         time.sleep(0.01)
 
 
+def _run_to_end(command: list[str]) -> None:
+    """Run the command that ends what a container engine keeps running; give up when it takes too long."""
+    child = os.fork()
+    if child == 0:
+        silence = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(silence, fd)
+        execute(command)
+    deadline = time.monotonic() + _MAX_CLEAN_UP_SECONDS
+    while _reap(child) is None:
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.01)
+
+
 def main() -> None:
     """Run the command of the command line."""
-    kept, grace_seconds, command = [int(fd) for fd in sys.argv[1].split(",")], float(sys.argv[2]), sys.argv[3:]
+    kept, grace_seconds, num_words = [int(fd) for fd in sys.argv[1].split(",")], float(sys.argv[2]), int(sys.argv[3])
+    clean_up_command, command = sys.argv[4 : 4 + num_words], sys.argv[4 + num_words :]
     # The command inherits none of them: exec closes what is not inheritable.
     for fd in kept:
         os.set_inheritable(fd, False)
@@ -166,6 +185,8 @@ def main() -> None:
     if child == 0:
         execute(command)
     code = supervise(child, kept[0], grace_seconds, wakeup)
+    if clean_up_command:
+        _run_to_end(clean_up_command)
     clean_up(child)
     os._exit(code)
 

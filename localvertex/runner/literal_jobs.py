@@ -20,7 +20,12 @@ _POOLS = "job_spec.worker_pool_specs"
 
 
 def refusals(
-    pipeline: Pipeline, values: Mapping[str, Any], *, region: str, command_prefixes: Mapping[str, tuple[str, ...]]
+    pipeline: Pipeline,
+    values: Mapping[str, Any],
+    *,
+    region: str,
+    command_prefixes: Mapping[str, tuple[str, ...]],
+    has_images: bool,
 ) -> list[str]:
     """Return everything for which the service, or this machine, would refuse a custom job; each with its path.
 
@@ -31,6 +36,7 @@ def refusals(
         values: The values of its parameters.
         region: The region of the run.
         command_prefixes: Command prefix to use instead of a container image, by image.
+        has_images: Whether containers run in their own images.
     """
     if not any(CustomJobExecutor().accepts(each) for each in pipeline.executors.values()):
         return []
@@ -39,14 +45,16 @@ def refusals(
         steps = [each for each in Graph(pipeline=pipeline, parameters=given).steps() if _is_job(each.container)]
     except UserError as error:
         return [str(error)]
-    return list(dict.fromkeys(text for step in steps for text in _of_step(step, region, command_prefixes)))
+    return list(dict.fromkeys(text for step in steps for text in _of_step(step, region, command_prefixes, has_images)))
 
 
 def _is_job(container: Container) -> bool:
     return CustomJobExecutor().accepts(container)
 
 
-def _of_step(step: Step, region: str, command_prefixes: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+def _of_step(
+    step: Step, region: str, command_prefixes: Mapping[str, tuple[str, ...]], has_images: bool
+) -> Iterator[str]:
     payload = build(step)
     if payload is None:
         yield f"{step.container.path}.args: the payload of {step.name!r} is not a JSON object"
@@ -65,7 +73,7 @@ def _of_step(step: Step, region: str, command_prefixes: Mapping[str, tuple[str, 
     spec = job.get("job_spec")
     pools = spec.get("worker_pool_specs") if isinstance(spec, dict) else None
     for index, pool in enumerate(pools if isinstance(pools, list) else []):
-        if _is_known(pool) and (problem := missing_command(pool, command_prefixes)):
+        if _is_known(pool) and (problem := missing_command(pool, command_prefixes, has_images=has_images)):
             yield f"{_path(payload, f'{_POOLS}[{index}].container_spec')}: {problem}"
 
 

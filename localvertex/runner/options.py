@@ -6,10 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from localvertex.containers.choice import Choice
+from localvertex.containers.options import ContainerOptions
 from localvertex.custom_jobs import Options as CustomJobOptions
 from userinput.errors import UserError
 
@@ -49,8 +52,15 @@ class Options:
     """A folder with one folder per bucket, in place of Cloud Storage."""
     schedule_time: str = ""
     """Time for which a schedule started the run, RFC 3339; empty: the run's own creation time."""
+    containers: ContainerOptions = field(default_factory=ContainerOptions)
+    """How container commands run."""
     custom_jobs: CustomJobOptions = field(default_factory=CustomJobOptions)
     """Restart rule and faults of the custom jobs."""
+
+    @cached_property
+    def container_choice(self) -> Choice:
+        """Return how container commands run."""
+        return Choice(self.containers, local_images=self.command_prefixes.keys())
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""

@@ -10,11 +10,15 @@ from typing import IO, Any
 from compiled import platforms
 from compiled.load import PipelineFile
 from compiled.spec import TaskSpec
+from localvertex.containers.mounts import given_paths
 from localvertex.credentials import cloud_launchers
 from localvertex.credentials.isolation import NoCredentials, UserCredentials
 from localvertex.executors.context import Context, Warnings
+from localvertex.processes.pins import announcement
 from localvertex.processes.processes import Processes
+from localvertex.runner import container_commands
 from localvertex.runner.options import Options
+from localvertex.runner.refusals import reachable
 from localvertex.runner.run_record import RunRecord, written_to
 from localvertex.runner.scheduler import Scheduler
 from localvertex.show import failure, report
@@ -38,12 +42,15 @@ class PipelineRun:
         *,
         options: Options,
         display: Display,
+        pins: dict[str, str],
         earlier: dict[str, Any] | None = None,
         hold: IO[str] | None = None,
     ) -> None:
         self._file, self._display, self._earlier = file, display, earlier or {}
         self._buckets, output_directory = buckets_of(options, self._earlier), file.pipeline.job.output_directory
         self._inputs, self._notes = _inputs_of(file, inputs), _notes_of(file, inputs, self._buckets)
+        self._notes += filter(None, [announcement(pins)])
+        self._pins = pins
         self._signals: list[int] = []
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
         if self._buckets.root is not None and output_directory:
@@ -94,6 +101,9 @@ class PipelineRun:
             output_directory=job["pipeline_root"] if job["pipeline_root"] != str(self.work_dir) else "",
             buckets=self._buckets,
             command_prefixes=options.command_prefixes,
+            containers=options.container_choice,
+            pins=self._pins,
+            given_paths=given_paths(self._inputs.parameters, _known_values(self._file), self._inputs.artifacts),
         )
 
     @property
@@ -113,6 +123,9 @@ class PipelineRun:
         """
         if self._context.allow_cloud_launchers:
             self._context.warnings.add(cloud_launchers.announcement(self._file.pipeline, self._context.project))
+        pipeline = self._file.pipeline
+        if line := container_commands.announcement(pipeline, reachable(pipeline, []), self._context.containers):
+            self._context.warnings.add(line)
         for text in self._notes:
             self._context.warnings.add(text)
         self._display.started(self.run_dir, self._root)
@@ -198,6 +211,12 @@ def _tasks_of_file(file: PipelineFile) -> list[TaskSpec]:
 def _is_dag(file: PipelineFile, task: TaskSpec) -> bool:
     component = file.pipeline.components.get(task.component)
     return component is not None and component.dag is not None
+
+
+def _known_values(file: PipelineFile) -> dict[str, Any]:
+    """Return the values that a file has for the parameters of its pipeline."""
+    declared = file.pipeline.root.input_parameters
+    return {name: each.default for name, each in declared.items()} | dict(file.pipeline.job.parameters)
 
 
 def _inputs_of(file: PipelineFile, given: Values) -> Values:

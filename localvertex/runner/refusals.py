@@ -6,8 +6,9 @@ from typing import Any
 from compiled import platforms
 from compiled.spec import Component, Container, Dag, Pipeline, TaskSpec
 from localvertex import executors
+from localvertex.containers.choice import Choice
 from localvertex.credentials import cloud_launchers
-from localvertex.runner import signatures
+from localvertex.runner import container_commands, signatures
 from localvertex.values import arguments, conditions
 from localvertex.values.placeholders import unknown_placeholders
 from userinput.parameters import ParameterType
@@ -19,7 +20,7 @@ _MAX_DEPTH = 50
 """Levels of nested dags, each a folder inside another one. Pipelines written by hand have about five."""
 
 
-def refusals(pipeline: Pipeline, *, allow_cloud_launchers: bool = False) -> list[str]:
+def refusals(pipeline: Pipeline, *, allow_cloud_launchers: bool = False, containers: Choice | None = None) -> list[str]:
     """Return what cannot be honoured, one line each; an empty list when the pipeline can run."""
     reasons = [*signatures.of_pipeline(pipeline), *pipeline.unsupported, *platforms.refusals(pipeline.platforms)]
     reached = reachable(pipeline, reasons)
@@ -28,6 +29,7 @@ def refusals(pipeline: Pipeline, *, allow_cloud_launchers: bool = False) -> list
             reasons += _dag_refusals(component, component.dag, pipeline)
         else:
             reasons += _step_refusals(component, pipeline)
+    reasons += container_commands.refusals(pipeline, reached, containers or Choice())
     reasons += cloud_launchers.refusals(pipeline, reached, is_allowed=allow_cloud_launchers)
     return list(dict.fromkeys(reasons))
 

@@ -8,7 +8,9 @@ from typing import Any
 from uuid import uuid4
 
 from localvertex import custom_jobs
-from localvertex.custom_jobs import JobState, Outcome, Status, Workspace
+from localvertex.containers.choice import Choice
+from localvertex.containers.options import ContainerOptions
+from localvertex.custom_jobs import JobState, Outcome, Status, Workspace, images
 from localvertex.errors import TaskFailed
 from localvertex.processes.processes import Processes
 from localvertex.serve.api import errors, messages
@@ -36,8 +38,16 @@ _STOPPED = "the server was stopped while this job was running; create it again"
 class CustomJobs:
     """The custom jobs of the API; running ones have a thread of this process each."""
 
-    def __init__(self, store: Store, operations: Operations, log: Callable[[str], None], gcs_root: Path | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        operations: Operations,
+        log: Callable[[str], None],
+        containers: ContainerOptions,
+        gcs_root: Path | None,
+    ) -> None:
         self._store, self._operations, self._log = store, operations, log
+        self._containers = Choice(containers)
         self._buckets = gcs_root.absolute() if gcs_root else store.folder.parent / _BUCKETS
         self._running: dict[str, tuple[threading.Event, threading.Thread]] = {}
 
@@ -46,7 +56,13 @@ class CustomJobs:
         body = messages.normalised(call.version, "CustomJob", call.body)
         warnings: list[str] = []
         try:
-            job = custom_jobs.read(body, region=call.location.region, warn=warnings.append)
+            job = custom_jobs.read(
+                body,
+                region=call.location.region,
+                warn=warnings.append,
+                has_images=bool(self._containers.options.engine),
+            )
+            images.check(job, self._containers)
         except TaskFailed as error:
             raise invalid(str(error)) from None
         if not job.display_name:
@@ -131,7 +147,13 @@ class CustomJobs:
         try:
             processes = Processes(grace_seconds=_GRACE_SECONDS)
             outcome = custom_jobs.run(
-                job, workspace=workspace, processes=processes, observe=observe, warn=warn, cancel=cancel
+                job,
+                workspace=workspace,
+                processes=processes,
+                containers=self._containers,
+                observe=observe,
+                warn=warn,
+                cancel=cancel,
             )
             changes = _end_of(outcome)
         except Exception as error:  # the server keeps running, whatever happened to the job

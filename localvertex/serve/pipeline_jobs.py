@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex import engine
+from localvertex.containers.options import ContainerOptions
 from localvertex.errors import RecordNotWritten, Refused
 from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.serve.api import messages
@@ -44,8 +45,16 @@ _INPUT_FIELDS = (
 class PipelineJobs:
     """The pipeline jobs of the API; running ones have a thread of this process each."""
 
-    def __init__(self, store: Store, operations: Operations, log: Callable[[str], None], gcs_root: Path | None) -> None:
-        self._store, self._operations, self._log, self._gcs_root = store, operations, log, gcs_root
+    def __init__(
+        self,
+        store: Store,
+        operations: Operations,
+        log: Callable[[str], None],
+        containers: ContainerOptions,
+        gcs_root: Path | None,
+    ) -> None:
+        self._store, self._operations, self._log = store, operations, log
+        self._containers, self._gcs_root = containers, gcs_root
         self._work_dir = store.folder.parent
         self._running: dict[str, tuple[PipelineRun, threading.Thread]] = {}
         self.on_end: Callable[[], None] = lambda: None
@@ -84,6 +93,7 @@ class PipelineJobs:
                 region=location.region,
                 schedule_time=schedule_time,
                 gcs_root=self._gcs_root,
+                containers=self._containers,
             )
             job = _new_resource(location.child(COLLECTION, job_id), body, schedule_name)
             self._store.write(COLLECTION, job_id, job)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import uvicorn
 
+from localvertex.containers.options import ContainerOptions
 from localvertex.serve.app import application
 from localvertex.serve.service import Service
 from userinput.errors import UserError
@@ -30,7 +31,9 @@ def _listen(port: int) -> socket.socket:
         raise UserError(f"--port {port}: {reason}; choose another port, or 0 for a free one") from None
 
 
-def serve(work_dir: Path, *, port: int, time_factor: float, gcs_root: Path | None = None) -> None:
+def serve(
+    work_dir: Path, *, port: int, time_factor: float, containers: ContainerOptions, gcs_root: Path | None = None
+) -> None:
     """Serve until SIGINT or SIGTERM, and stop what runs before returning.
 
     Raises:
@@ -43,7 +46,7 @@ def serve(work_dir: Path, *, port: int, time_factor: float, gcs_root: Path | Non
 
     if gcs_root is not None and not gcs_root.is_dir():
         raise UserError(f"--gcs-root {gcs_root}: expected an existing folder, which has one folder per bucket")
-    service = Service(work_dir.absolute(), time_factor=time_factor, log=log, gcs_root=gcs_root)
+    service = Service(work_dir.absolute(), time_factor=time_factor, log=log, containers=containers, gcs_root=gcs_root)
     service.hold()
     with _listen(port) as listener:
         config = uvicorn.Config(

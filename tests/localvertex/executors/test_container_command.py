@@ -143,7 +143,7 @@ def test_all_containers_without_a_local_program_are_refused_at_once(compiled: Co
     }
     assert sorted(refused.value.reasons) == [
         f"deploymentSpec.executors.exec-{name}.container: {reason} (image {image!r}); "
-        f"give a local command with --image {image}=COMMAND"
+        f"add --engine docker, or give a local command with --image {image}=COMMAND"
         for name, (reason, image) in expected.items()
     ]
     assert not work_dir.exists()

@@ -186,8 +186,8 @@ def test_steps_run_without_a_killed_server(
 ) -> None:
     find = forked_steps.ForkServers.find
 
-    def kill_and_find(self: Any, python: Path, env: dict[str, str]) -> Any:
-        server = find(self, python, env)
+    def kill_and_find(self: Any, *arguments: Any) -> Any:
+        server = find(self, *arguments)
         server._process.send_signal(signal.SIGKILL)
         server._process.wait()
         return server

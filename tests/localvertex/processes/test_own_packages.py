@@ -5,6 +5,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import dsl
 
+from localvertex.containers.options import ContainerOptions
 from tests.localvertex.processes.test_environments import make_wheel
 from tests.support.runs import STEP, Execute, FindTask
 
@@ -24,6 +26,12 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_DISABLE_PIP_VERSION_CHECK", "1")
     monkeypatch.setenv("PIP_REQUIRE_VIRTUALENV", "1")
+
+
+@pytest.fixture
+def execute(execute: Execute) -> Execute:
+    """Run container commands without a sandbox, in which nothing but the step's folder can be changed at all."""
+    return partial(execute, containers=ContainerOptions(allow_host_commands=True))
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ def test_it_needs_only_the_standard_library() -> None:
 
     file = Path(localvertex.__file__).parent / "processes" / "supervisor.py"
     reader, writer = os.pipe()
-    words = [sys.executable, "-I", "-S", str(file), str(reader), "1", "true"]
+    words = [sys.executable, "-I", "-S", str(file), str(reader), "1", "0", "true"]
     assert subprocess.run(words, pass_fds=[reader], cwd="/").returncode == 0
     os.close(reader)
     os.close(writer)

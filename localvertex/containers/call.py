@@ -1,0 +1,54 @@
+"""A container command that is about to run, and what an engine or the sandbox makes of it."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One command of a container, with everything that it may see."""
+
+    image: str
+    command: list[str]
+    """Replaces the entry point of the image; empty: the entry point stays."""
+    arguments: list[str]
+    env: Mapping[str, str]
+    """All variables of the process, those of the user included."""
+    declared: frozenset[str]
+    """Names of the variables that the container must get: those of the pipeline and of the service."""
+    folder: Path
+    """The working directory of a command on this machine; writable."""
+    temporary: Path
+    """Writable, and removed afterwards."""
+    work_dir: Path
+    """Hidden, except for what is named here."""
+    credentials: list[Path] | None = None
+    """Files with the user's credentials, if the command gets them and all variables; None: neither."""
+    readable: tuple[Path, ...] = ()
+    writable: tuple[Path, ...] = ()
+    gcs_root: Path | None = None
+    """The folder of the buckets, mounted at /gcs."""
+    cpus: float = 0.0
+    """0: no limit."""
+    memory_bytes: int = 0
+    gpus: str = ""
+    """Indices of the GPUs, separated by commas."""
+    host_name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A call as a process of this machine."""
+
+    command: list[str]
+    env: dict[str, str]
+    clean_up: list[str] = field(default_factory=list)
+    """Ends what the end of the process leaves running; empty when that is nothing."""
+
+
+def inside(path: str | Path, folders: Iterable[str | Path]) -> bool:
+    """Return whether a path is one of these folders or below one."""
+    place = os.path.realpath(path)
+    return any(os.path.commonpath([place, os.path.realpath(each)]) == os.path.realpath(each) for each in folders)

@@ -1,0 +1,90 @@
+"""Which files of this machine a container command may read or write, besides its own folder."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from localvertex.containers.call import inside
+
+_RECORD = "run.json"
+
+
+def given_paths(values: Mapping[str, Any], known: Mapping[str, Any], artifacts: Mapping[str, Any]) -> tuple[Path, ...]:
+    """Return the files and folders that the user has named as inputs of the pipeline.
+
+    Args:
+        values: The parameters of the run.
+        known: The values that the file has for them: a path that only the file names is not the user's wish.
+        artifacts: Input artifacts that the user has given.
+    """
+    texts = [text for name, value in values.items() if value != known.get(name) for text in _texts(value)]
+    texts += [text for value in artifacts.values() for text in _texts(value)]
+    return tuple(dict.fromkeys(Path(each) for each in texts if os.path.isabs(each) and _exists(each)))
+
+
+def artifact_paths(executor_input: Mapping[str, Any], *, work_dir: Path) -> list[Path]:
+    """Return the local input artifacts in the work directory, where steps of this and earlier runs leave them."""
+    groups = executor_input.get("inputs", {}).get("artifacts", {}).values()
+    uris = [artifact.get("uri", "") for group in groups for artifact in group.get("artifacts", [])]
+    return [Path(uri) for uri in uris if os.path.isabs(uri) and _exists(uri) and _is_part_of_run(Path(uri), work_dir)]
+
+
+def mentioned_paths(words: Iterable[str], *, work_dir: Path) -> list[Path]:
+    """Return the outputs of steps in the work directory that a command names, alone or as the value of an option."""
+    texts = [text for word in words for text in (word, word.partition("=")[2])]
+    return [
+        Path(text) for text in texts if os.path.isabs(text) and _exists(text) and _is_part_of_run(Path(text), work_dir)
+    ]
+
+
+def output_folders(
+    base: str, names: tuple[str, ...], *, folder: Path, work_dir: Path, gcs_root: Path | None
+) -> list[Path] | None:
+    """Return the folders that a custom job may write for its base output directory; None where it may not.
+
+    A job may write in the work directory: not over other runs, their records, or the whole of it.
+    """
+    if not base or "://" in base:
+        return []
+    place = Path(os.path.realpath(base))
+    # All buckets are writable.
+    if gcs_root is not None and inside(place, [gcs_root]):
+        return []
+    if not inside(place, [work_dir]):
+        return None
+    parts = place.relative_to(os.path.realpath(work_dir)).parts
+    if parts and parts[0].startswith("."):
+        return None
+    first = Path(os.path.realpath(work_dir), *parts[:1])
+    if parts and (first / _RECORD).exists() and not inside(folder, [first]):
+        return None
+    if len(parts) > 1 or (parts and not (first / _RECORD).exists()):
+        return [place]
+    found = [place / name for name in names]
+    for each in found:
+        each.mkdir(parents=True, exist_ok=True)
+    return found
+
+
+def _is_part_of_run(path: Path, work_dir: Path) -> bool:
+    """Return whether a path is below a run, and is not a run, the work directory or its caches."""
+    if not inside(path, [work_dir]):
+        return False
+    parts = Path(os.path.realpath(path)).relative_to(os.path.realpath(work_dir)).parts
+    return len(parts) > 1 and not parts[0].startswith(".")
+
+
+def _exists(path: str) -> bool:
+    try:
+        return os.path.exists(path)
+    except ValueError:
+        return False
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)

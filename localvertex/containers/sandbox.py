@@ -1,0 +1,169 @@
+"""Container commands in a sandbox of bubblewrap: this machine's programs, without the user's files and sockets.
+
+The root is built from nothing. Folders of the system are mounted read-only; those with files of users, with sockets of
+services and agents, or with temporary files stay out: /home, /root, /run, /var, /tmp, /mnt. Options after bwrap(1).
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from functools import cached_property
+from glob import glob
+from pathlib import Path
+
+from localvertex.containers import interpreter, variables
+from localvertex.containers.call import Call, Prepared, inside
+from localvertex.containers.options import ContainerOptions
+from localvertex.processes import in_sandbox
+from localvertex.processes.read_only import STARTER
+
+_LEFT_OUT = frozenset("boot dev home lost+found media mnt proc root run tmp var".split())
+"""Top-level folders that stay empty; /dev and /proc are the sandbox's own."""
+
+_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - folders of the sandbox
+
+_CERTIFICATES = "/var/lib/ca-certificates"
+
+_MAX_PROBE_SECONDS = 30
+
+
+class Sandbox:
+    """bubblewrap."""
+
+    runs_images = False
+    confines = True
+    problem = ""
+
+    def __init__(self, program: str, options: ContainerOptions) -> None:
+        self._program, self._has_network = program, options.allow_network
+
+    @property
+    def announcement(self) -> str:
+        """Return how container commands run."""
+        network = "with your network" if self._has_network else "without network (--allow-network)"
+        return (
+            f"container commands run in a sandbox of bubblewrap on this machine, not in their images: {network}, "
+            "without your home directory and credentials"
+        )
+
+    def probe(self) -> str:
+        """Try the sandbox; return why it cannot be used, or an empty text."""
+        with tempfile.TemporaryDirectory(prefix="localvertex-") as name:
+            folder = Path(name)
+            call = Call(
+                image="",
+                command=["true"],
+                arguments=[],
+                env={"PATH": os.environ.get("PATH", os.defpath)},
+                declared=frozenset(),
+                folder=folder,
+                temporary=folder,
+                work_dir=folder,
+            )
+            prepared = self.prepared(call)
+            try:
+                done = subprocess.run(
+                    prepared.command,
+                    env=prepared.env,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    timeout=_MAX_PROBE_SECONDS,
+                )
+            except (OSError, subprocess.SubprocessError) as error:
+                return str(error)
+        lines = done.stderr.strip().splitlines()
+        return "" if done.returncode == 0 else (lines[-1] if lines else f"exit code {done.returncode}")
+
+    def shows(self, path: str | Path) -> bool:
+        """Return whether a path of this machine is the same in the sandbox, before anything of a run is added."""
+        return os.path.exists(path) and (is_of_system(path) or inside(path, self._python))
+
+    def prepared(self, call: Call) -> Prepared:
+        """Return the command line that runs a call in the sandbox."""
+        env = variables.in_sandbox(call, has_network=self._has_network)
+        if call.credentials is None:
+            # The folder that isolation.py names is among the temporary files, which are hidden.
+            env["CLOUDSDK_CONFIG"] = str(call.temporary / "gcloud")
+            (call.temporary / "gcloud").mkdir(exist_ok=True)
+        file = call.temporary / "variables.json"
+        file.touch(mode=0o600)
+        file.write_text(json.dumps(env))
+        inner = [sys.executable, "-I", "-S", in_sandbox.__file__, str(file), *call.command, *call.arguments]
+        words = [self._program, "--unshare-all", *(["--share-net"] if self._has_network else [])]
+        words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", *self._root, *self._mounts(call)]
+        return Prepared(
+            command=[*STARTER, *words, "--chdir", str(call.folder), "--", *inner],
+            env={"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"},
+        )
+
+    @cached_property
+    def _python(self) -> list[Path]:
+        return interpreter.folders()
+
+    @cached_property
+    def _root(self) -> list[str]:
+        """Return the mounts of the system."""
+        words = []
+        for entry in sorted(os.scandir("/"), key=lambda each: each.name):
+            if entry.is_symlink():
+                words += ["--symlink", os.readlink(entry.path), entry.path]
+            elif entry.is_dir() and entry.name not in _LEFT_OUT:
+                words += ["--ro-bind", entry.path, entry.path]
+        words += ["--proc", "/proc", "--dev", "/dev", "--dir", "/run", "--dir", "/var"]
+        words += [word for path in sorted(glob("/dev/nvidia*")) for word in ("--dev-bind", path, path)]
+        words += ["--ro-bind-try", _CERTIFICATES, _CERTIFICATES]
+        names = os.path.realpath("/etc/resolv.conf")
+        if self._has_network and not names.startswith("/etc/"):
+            words += ["--ro-bind-try", names, names]
+        return words
+
+    def _mounts(self, call: Call) -> list[str]:
+        """Return the mounts of a call; a later one covers an earlier one."""
+        home, temporary = call.temporary / "home", call.temporary / "tmp"
+        for each in (home, temporary):
+            each.mkdir(exist_ok=True)
+        hidden = [each for each in {*_hidden(), os.path.realpath(call.work_dir)} if _is_shown_by_root(each)]
+        words = [word for each in sorted(hidden) for word in ("--tmpfs", each)]
+        words += [word for target in _TEMPORARY for word in ("--bind", str(temporary), target)]
+        if (users_home := os.path.realpath(Path.home())) != os.sep:
+            words += ["--bind", str(home), users_home]
+        # The folder of temporary files is in that of the whole machine, and Python may be there, too.
+        words += _binds("--ro-bind", [*self._python, *call.readable, *(call.credentials or [])])
+        words += _binds("--bind", [call.temporary, call.folder, *call.writable])
+        if call.gcs_root:
+            # Parameters and artifacts name its own path.
+            words += [*_binds("--bind", [call.gcs_root]), "--bind", str(call.gcs_root), "/gcs"]
+        return words + [word for each in ("/", *sorted({*hidden} - {users_home})) for word in ("--remount-ro", each)]
+
+
+def is_of_system(path: str | Path) -> bool:
+    """Return whether a path belongs to the system, so that every command may read it, if it exists."""
+    place = os.path.realpath(path)
+    return place.split(os.sep)[1] not in _LEFT_OUT and not inside(place, _hidden())
+
+
+def _hidden() -> list[str]:
+    """Return the folders that are empty although their top-level folder is not."""
+    return sorted({os.path.realpath(each) for each in (Path.home(), tempfile.gettempdir(), "/home", *_TEMPORARY)})
+
+
+def _is_shown_by_root(path: str) -> bool:
+    """Return whether a folder needs to be hidden; one in a folder that stays empty does not."""
+    return path != os.sep and path.split(os.sep)[1] not in _LEFT_OUT and os.path.isdir(path)
+
+
+def _binds(option: str, paths: Iterable[Path]) -> list[str]:
+    """Mount paths where programs look for them: as they are named, and where their links lead."""
+    words = []
+    for path in paths:
+        real = os.path.realpath(path)
+        words += [option, real, real]
+        top = os.path.join(os.sep, path.parts[1]) if len(path.parts) > 1 else os.sep
+        if str(path) != real and not os.path.islink(top):
+            words += [option, real, str(path)]
+    return words

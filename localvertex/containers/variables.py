@@ -1,0 +1,53 @@
+"""The variables of a container command: on Vertex AI it sees none of the user's."""
+
+import os
+from collections.abc import Mapping
+
+from localvertex.containers.call import Call
+
+_KEPT = frozenset(
+    "HOME LANG LANGUAGE LD_LIBRARY_PATH LOGNAME PATH PYTHONDONTWRITEBYTECODE PYTHONPATH TERM TZ USER".split()
+)
+_KEPT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "OMP_", "TF_", "KERAS_", "TORCH_")
+_FOR_THE_NETWORK = frozenset(
+    "CURL_CA_BUNDLE HTTPS_PROXY HTTP_PROXY NO_PROXY REQUESTS_CA_BUNDLE SSL_CERT_DIR SSL_CERT_FILE".split()
+)
+_PIP = "PIP_"
+
+_OF_THIS_MACHINE = frozenset("HOME PATH PYTHONPATH TMPDIR VIRTUAL_ENV PYTHONUNBUFFERED".split())
+_OF_OWN_PIP = "LOCALVERTEX_"
+
+
+def in_sandbox(call: Call, *, has_network: bool) -> dict[str, str]:
+    """Return the variables of a command in the sandbox: none of the user's but those that programs need to run.
+
+    Sockets of agents, sessions and displays are reached through variables, and secrets have names of all kinds.
+    """
+    if call.credentials is not None:
+        return dict(call.env)
+    return {
+        name: text
+        for name, text in call.env.items()
+        if name in call.declared or not _is_users(name, text) or _is_needed(name, has_network=has_network)
+    }
+
+
+def in_image(call: Call) -> dict[str, str]:
+    """Return the variables of a command in its image: those of the pipeline, of the service and of localvertex."""
+    return {
+        name: text
+        for name, text in call.env.items()
+        if name in call.declared
+        or not (_is_users(name, text) or name in _OF_THIS_MACHINE or name.startswith(_OF_OWN_PIP))
+    }
+
+
+def _is_users(name: str, text: str) -> bool:
+    """Return whether a variable comes from the user's own environment, unchanged."""
+    users: Mapping[str, str] = os.environ
+    return users.get(name) == text
+
+
+def _is_needed(name: str, *, has_network: bool) -> bool:
+    is_for_network = name.upper() in _FOR_THE_NETWORK or name.startswith(_PIP)
+    return name in _KEPT or name.startswith(_KEPT_PREFIXES) or (has_network and is_for_network)

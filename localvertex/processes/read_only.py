@@ -1,0 +1,58 @@
+"""A view of this machine in which the user's packages cannot be changed, where bubblewrap is installed.
+
+It is for steps and replicas with an environment of their own: they install packages anyway, and start once per run. All
+else is as outside: bubblewrap only mounts these folders read-only.
+"""
+
+import json
+import shutil
+import site
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from localvertex.processes import in_sandbox
+
+STARTER = ("sh", "-c", 'trap "" TERM INT HUP; exec "$@"', "sh")
+"""Starts bubblewrap so that a signal does not end it: the command in it decides, and has its grace time."""
+
+_MAX_PROBE_SECONDS = 30
+
+
+@cache
+def view() -> tuple[str, ...]:
+    """Return the words that start a command in this view; empty where bubblewrap cannot run."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return ()
+    words = (program, "--dev-bind", "/", "/", *(word for path in _folders() for word in ("--ro-bind", path, path)))
+    try:
+        done = subprocess.run([*words, "true"], capture_output=True, timeout=_MAX_PROBE_SECONDS)
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    return words if done.returncode == 0 else ()
+
+
+def command(words: list[str], env: dict[str, str], temporary: Path) -> list[str]:
+    """Return the command that runs another one in this view, with these variables.
+
+    Args:
+        words: The command.
+        env: Its variables.
+        temporary: A folder of the step, for the file of the variables.
+    """
+    if not view():
+        return words
+    file = temporary / "variables.json"
+    file.touch(mode=0o600)
+    file.write_text(json.dumps(env))
+    return [*STARTER, *view(), "--", sys.executable, "-I", "-S", in_sandbox.__file__, str(file), *words]
+
+
+def _folders() -> list[str]:
+    """Return the folders of the user's packages and programs."""
+    packages = {each for each in (*sys.path, *site.getsitepackages(), site.getusersitepackages())}
+    found = {each for each in packages if each.endswith("-packages")}
+    found |= {str(Path(prefix) / "bin") for prefix in (sys.prefix, sys.base_prefix) if prefix not in ("/usr", "/")}
+    return sorted(each for each in found if Path(each).is_dir())

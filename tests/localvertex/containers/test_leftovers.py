@@ -1,0 +1,97 @@
+"""A confined command leaves nothing that leads localvertex itself to files of the user."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
+from kfp import dsl
+
+from localvertex.processes import logs
+from tests.localvertex.containers.test_replicas import pool
+from tests.support.runs import STEP, Execute, FindTask
+
+pytestmark = pytest.mark.usefixtures("sandbox")
+
+
+@dsl.container_component
+def leave(script: str, out: dsl.OutputPath(str), data: dsl.Output[dsl.Dataset]) -> dsl.ContainerSpec:
+    command = ["sh", "-ec", 'mkdir -p "$(dirname "$1")"; echo ok > "$1"; echo ok > "$2"; eval "$0"']
+    return dsl.ContainerSpec(image="alpine", command=command, args=[script, out, data.path, "{{$}}"])
+
+
+@dsl.component(**STEP)
+def read(text: str) -> str:
+    return text
+
+
+@dsl.pipeline(name="leaves")
+def leaves(script: str) -> None:
+    step = leave(script=script).set_retry(2)
+    read(text=step.outputs["out"])
+
+
+@dsl.pipeline(name="jobs")
+def jobs(pools: list) -> None:
+    CustomTrainingJobOp(display_name="j", worker_pool_specs=pools)
+
+
+@pytest.fixture
+def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh" / "id_rsa").write_text("planted")
+    (home / ".bashrc").write_text("planted")
+    monkeypatch.setenv("HOME", str(home))
+    return home
+
+
+FORMS = {
+    "the log": "rm log.txt; ln -s {home}/.bashrc log.txt; echo intruder",
+    "the log, and a failure": "rm log.txt; ln -s {home}/.bashrc log.txt; echo intruder; exit 1",
+    "a new file": "rm log.txt; ln -s {home}/.profile log.txt; exit 1",
+    "an output": 'rm "$1"; ln -s {home}/.ssh/id_rsa "$1"',
+    "an artifact": 'rm "$2"; ln -s {home}/.ssh "$2"',
+    "a pipe": 'rm "$1"; mkfifo "$1"',
+    "a folder": "ln -s {home} folder",
+    "a custom path": "echo '{output}' > executor_output.json",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_link_leads_out_of_the_folder(
+    execute: Execute, task: FindTask, secret: Path, work_dir: Path, form: str
+) -> None:
+    artifact = {"uri": str(work_dir / "r" / "leave" / "data"), "custom_path": str(secret / ".ssh")}
+    output = json.dumps({"artifacts": {"data": {"artifacts": [artifact]}}})
+    record = execute(leaves, {"script": FORMS[form].format(home=secret, output=output)}, run_id="r")
+    found = task(record, "leave")
+    assert (found["state"], found["attempts"]) == ("FAILED", 1)
+    expected = "may not see" if form == "a custom path" else "link out of its folder; it was removed"
+    assert expected in found["error"]
+    assert task(record, "read")["state"] == "NOT_TRIGGERED"
+    assert (secret / ".bashrc").read_text() == "planted"
+    assert not (secret / ".profile").exists()
+    assert "planted" not in (work_dir / "r" / "run.json").read_text()
+    assert not [path for path in (work_dir / "r" / "leave").rglob("*") if path.is_symlink() or path.is_fifo()]
+
+
+def test_links_to_what_a_command_sees_stay(execute: Execute, task: FindTask, work_dir: Path) -> None:
+    record = execute(leaves, {"script": 'ln -s /usr/bin/env tool; ln -s "$2" data-link; ln -s ../run.json r'})
+    assert task(record, "leave")["state"] == "SUCCEEDED", record["error"]
+    assert task(record, "read")["outputs"]["parameters"]["Output"] == "ok\n"
+
+
+def test_a_replica_that_replaces_its_log_writes_no_other_file(execute: Execute, task: FindTask, secret: Path) -> None:
+    script = f"echo intruder; rm workerpool0-0.log log.txt; ln -s {secret}/.bashrc workerpool0-0.log; exit 1"
+    record: dict[str, Any] = execute(jobs, {"pools": [pool("sh", "-c", script)]})
+    assert task(record, "custom-training-job")["state"] == "FAILED"
+    assert (secret / ".bashrc").read_text() == "planted"
+
+
+def test_a_log_is_never_a_link(tmp_path: Path) -> None:
+    (tmp_path / "log").symlink_to(tmp_path / "other")
+    with pytest.raises(OSError, match="symbolic links"):
+        logs.add(tmp_path / "log", "text")
+    assert not (tmp_path / "other").exists()

@@ -1,0 +1,98 @@
+"""Stopping a container command: it has its grace time, and no process and no container is left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from kfp import dsl
+
+from tests.support.runs import Compile
+from tests.support.server import wait_until
+
+SCRIPT = """\
+trap 'echo saved > saved.txt; exit 0' TERM
+setsid sleep 600 &
+sleep 600 &
+echo ready > ready.txt
+while true; do sleep 0.05; done
+"""
+
+
+@dsl.container_component
+def hold() -> dsl.ContainerSpec:
+    return dsl.ContainerSpec(image="alpine", command=["sh", "-c", SCRIPT])
+
+
+@dsl.pipeline(name="holds")
+def holds() -> None:
+    hold()
+
+
+Start = Callable[..., tuple[subprocess.Popen[str], list[psutil.Process]]]
+
+
+@pytest.fixture
+def start(compiled: Compile, tmp_path: Path) -> Iterator[Start]:
+    """Start the pipeline and wait until its command runs."""
+    started = []
+
+    def run(*options: str, **variables: str) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+        words = [sys.executable, "-m", "localvertex", "run", str(compiled(holds)), "--run-id", "r", *options]
+        env = os.environ | variables
+        process = subprocess.Popen(
+            words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env
+        )
+        started.append(process)
+        ready = tmp_path / "runs" / "r" / "hold" / "ready.txt"
+        wait_until(lambda: ready.exists() or process.poll() is not None)
+        assert process.poll() is None, process.communicate()
+        return process, psutil.Process(process.pid).children(recursive=True)
+
+    yield run
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+def are_gone(processes: list[psutil.Process]) -> bool:
+    return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_a_command_in_the_sandbox_has_its_grace_time_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
+    process, children = start("--grace", "60")
+    assert len([each for each in children if each.name() == "sleep"]) >= 2
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=50)
+    assert process.returncode == 143, output
+    assert (tmp_path / "runs" / "r" / "hold" / "saved.txt").read_text() == "saved\n"
+    wait_until(lambda: are_gone(children))
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_a_killed_runner_leaves_no_process_in_the_sandbox(start: Start) -> None:
+    process, children = start("--grace", "0.3")
+    process.kill()
+    process.communicate()
+    wait_until(lambda: are_gone(children))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_container_is_removed_however_the_run_is_stopped(
+    start: Start, docker: Path, number: signal.Signals
+) -> None:
+    process, children = start("--engine", "docker", "--grace", "0.3")
+    process.send_signal(number)
+    process.communicate(timeout=50)
+    wait_until(lambda: are_gone(children))
+    calls = [json.loads(line)["arguments"] for line in (docker / "calls.jsonl").read_text().splitlines()]
+    assert [each[0] for each in calls] == ["version", "run", "rm"]
+    name = calls[1][calls[1].index("--name") + 1]
+    assert calls[2] == ["rm", "--force", name]
