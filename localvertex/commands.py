@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from localvertex import custom_jobs
+from localvertex.checks import container_images
 from localvertex.containers.options import ContainerOptions
 from localvertex.custom_jobs.faults import faults
 from localvertex.engine import Options, open_pipeline, resume, run
-from localvertex.runner import container_images, input_artifacts
+from localvertex.runner import input_artifacts
 from localvertex.show import follow, summary
 from localvertex.show.display import Display, Lines
 from localvertex.show.terminal import resume_command, run_list

@@ -18,21 +18,15 @@ from typing import Any
 
 from compiled import platforms
 from compiled.load import PipelineFile, load
+from localvertex.checks import addresses, container_images, jobs, pinned_versions
+from localvertex.checks.refusals import reachable, refusals
+from localvertex.checks.signatures import has_nul
 from localvertex.containers.choice import Choice
 from localvertex.errors import Refused
 from localvertex.processes.sinks import MASK
-from localvertex.runner import (
-    addresses,
-    container_images,
-    input_artifacts,
-    literal_jobs,
-    literal_studies,
-    pinned_versions,
-)
+from localvertex.runner import input_artifacts
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
 from localvertex.runner.pipeline_run import PipelineRun, buckets_of
-from localvertex.runner.refusals import reachable, refusals
-from localvertex.runner.signatures import has_nul
 from localvertex.show.display import Display
 from localvertex.state import record, run_folder
 from localvertex.state.executor_files import artifact_parent
@@ -194,14 +188,13 @@ def _check_values(
         if has_nul(value)
     ]
     region = str((earlier or {}).get("region", options.region))
-    reasons += literal_jobs.refusals(
+    reasons += jobs.refusals(
         file.pipeline,
         values,
         region=region,
         command_prefixes=options.command_prefixes,
         has_images=bool(options.container_choice.options.engine),
     )
-    reasons += literal_studies.refusals(file.pipeline, values, region=region)
     if reasons:
         raise Refused(reasons)
 

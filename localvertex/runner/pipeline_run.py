@@ -10,15 +10,15 @@ from typing import IO, Any
 from compiled import platforms
 from compiled.load import PipelineFile
 from compiled.spec import TaskSpec
+from localvertex.checks import container_commands
+from localvertex.checks.refusals import reachable
 from localvertex.containers.mounts import given_paths
 from localvertex.credentials import cloud_launchers
 from localvertex.credentials.isolation import NoCredentials, UserCredentials
 from localvertex.executors.context import Context, Warnings
 from localvertex.processes.pins import announcement
 from localvertex.processes.processes import Processes
-from localvertex.runner import container_commands
 from localvertex.runner.options import Options
-from localvertex.runner.refusals import reachable
 from localvertex.runner.run_record import RunRecord, written_to
 from localvertex.runner.scheduler import Scheduler
 from localvertex.show import failure, report

@@ -304,7 +304,7 @@ def test_a_folder_that_cannot_be_created_fails_its_step(tmp_path: Path, execute:
     (tmp_path / "p.json").write_text(text)
     record = execute(tmp_path / "p.json")
     assert record["state"] == "FAILED"
-    assert "cannot create its folder: File name too long" in record["error"]
+    assert "cannot write to its folder: File name too long" in record["error"]
 
 
 def test_a_loop_over_too_many_items_fails_by_name(tmp_path: Path, execute: Execute) -> None:

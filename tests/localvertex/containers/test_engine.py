@@ -62,6 +62,7 @@ def test_the_command_line_of_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         *("--mount", f"type=bind,source={run / 'r' / 'step'},target={run / 'r' / 'step'}"),
         *("--mount", f"type=bind,source={run / 'out'},target={run / 'out'}"),
         *("--mount", f"type=bind,source={tmp_path / 'buckets'},target=/gcs"),
+        *("--mount", f"type=bind,source={tmp_path / 'buckets'},target={tmp_path / 'buckets'}"),
         *("--env", "HOME=/tmp", "--env", "MODE=fast", "--env", "HF_TOKEN"),
         *("--env", "GCE_METADATA_HOST=127.0.0.1:9", "--entrypoint", "tool"),
         *("gcr.io/x/tool:1", "--flag", "a b", "c"),

@@ -9,10 +9,10 @@ import pytest
 from kfp import dsl
 
 import localvertex
+from localvertex.checks.pinned_versions import replacements
+from localvertex.checks.refusals import reachable
 from localvertex.engine import open_pipeline
 from localvertex.processes import pins
-from localvertex.runner.pinned_versions import replacements
-from localvertex.runner.refusals import reachable
 from tests.localvertex.processes.test_environments import make_wheel
 from tests.support.runs import Compile, Execute, FindTask
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from localvertex.containers.options import ContainerOptions
 from tests.support.runs import Execute, FindTask
 
 SHOW = """
@@ -40,7 +41,9 @@ def constants(repository: Path, tmp_path: Path) -> Path:
 def test_constants_conditions_loops_and_importers_of_kfp_1_8(
     constants: Path, execute: Execute, task: FindTask, tmp_path: Path
 ) -> None:
-    record = execute(constants, {"uri": str(tmp_path / "given")})
+    # In the sandbox a container command does not see files that only the compiled file names.
+    on_host = ContainerOptions(allow_host_commands=True)
+    record = execute(constants, {"uri": str(tmp_path / "given")}, containers=on_host)
     assert record["state"] == "SUCCEEDED", record["error"]
 
     def inputs(path: str) -> dict[str, Any]:

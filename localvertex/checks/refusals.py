@@ -6,9 +6,9 @@ from typing import Any
 from compiled import platforms
 from compiled.spec import Component, Container, Dag, Pipeline, TaskSpec
 from localvertex import executors
+from localvertex.checks import container_commands, signatures
 from localvertex.containers.choice import Choice
 from localvertex.credentials import cloud_launchers
-from localvertex.runner import container_commands, signatures
 from localvertex.values import arguments, conditions
 from localvertex.values.placeholders import unknown_placeholders
 from userinput.parameters import ParameterType
