@@ -48,6 +48,9 @@ class Agenda:
     def finished(self, task: Task) -> None:
         """Add what may happen now that a task is final."""
         for each in self._downstream.pop(task, ()):
+            if each not in self._num_awaited:
+                # A run that is stopped ends pending tasks before those that run.
+                continue
             self._num_awaited[each] -= 1
             if not self._num_awaited[each]:
                 self.consider(each)

@@ -41,7 +41,7 @@ localvertex decides. No call to Google is made
 | | operations | |
 |---|---|---|
 | {runs} | {num_runs} | with the executor that is named |
-| {needs_image} | {num_needs_image} | accepted; the job fails unless `--image` gives a local command |
+| {needs_image} | {num_needs_image} | refused unless `--image` gives a local command |
 | {refused} | {num_refused} | before anything runs, by name |
 
 An operation that is itself a pipeline is refused if one of its steps is.

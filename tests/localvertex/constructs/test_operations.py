@@ -16,10 +16,10 @@ def test_the_page_is_what_localvertex_decides(tmp_path: Path) -> None:
     page = operations_page.written(found)
     assert operations_page.PAGE.read_text() == page
     assert page.count("\n- `") == len(found)
-    # A job whose program is only in Google's image is accepted, and fails with the advice that the page gives.
+    # A job whose program is only in Google's image is refused with the advice that the page gives.
     for name, operation in operations():
         if name == next((each.name for each in found if each.here == operations_page.NEEDS_IMAGE), ""):
             compile_operation(operation, tmp_path / "job.json")
-            record = localvertex.run(tmp_path / "job.json", options=localvertex.Options(work_dir=tmp_path / "runs"))
-            assert record["state"] == "FAILED"
-            assert "--image" in record["error"]
+            with pytest.raises(localvertex.Refused, match="--image"):
+                localvertex.run(tmp_path / "job.json", options=localvertex.Options(work_dir=tmp_path / "runs"))
+            assert not (tmp_path / "runs").exists()

@@ -38,9 +38,16 @@ def spread(folder: str, stubborn: bool) -> None:
     time.sleep(600)
 
 
+@dsl.component(**STEP)
+def follow(text: str = "") -> str:
+    return text
+
+
 @dsl.pipeline(name="spreads")
 def spreads(folder: str, stubborn: bool = False) -> None:
-    spread(folder=folder, stubborn=stubborn).set_retry(3)
+    spreading = spread(folder=folder, stubborn=stubborn).set_retry(3)
+    # A stopped run ends pending steps before those that run.
+    follow(text=follow().after(spreading).output)
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
@@ -93,7 +100,7 @@ def test_a_signal_stops_every_process_and_is_recorded(
     record = json.loads((tmp_path / "runs" / "stopped" / "run.json").read_text())
     assert record["state"] == "CANCELLED"
     assert record["stopped_by_signal"] == number
-    assert [task["state"] for task in record["tasks"]] == ["CANCELLED"]
+    assert [task["state"] for task in record["tasks"]] == ["CANCELLED"] * 3
     assert "Traceback" not in output
 
 
