@@ -36,8 +36,8 @@ def refusals(
     if has_credentials or has_emulator(os.environ):
         return []
     return [
-        f"{where}: {address} is in Cloud Storage, which a local run does not reach; add --gcs-root DIR, whose folders "
-        "are the buckets, or --with-credentials"
+        f"{where}: {address} is in Cloud Storage, which a local run does not access; add --gcs-root DIR, "
+        "with one folder per bucket, or --with-credentials"
         for where, address in found
         if not is_mounted(address)
     ]

@@ -94,7 +94,7 @@ def _words(component: Component, container: Container) -> Iterator[str]:
                     yield f"{path}: there is a placeholder for {name!r}, which is not among the step's {side} ({kind})"
     for name in container.env:
         if not name or set(name) & {"=", _NUL}:
-            yield f"{container.path}.env: {quoted(name)} is not a valid variable name; expected text without '=' and NUL"
+            yield f"{container.path}.env: {quoted(name)} is not a valid variable name; expected no '=' and no NUL"
 
 
 def of_pipeline(pipeline: Pipeline) -> list[str]:

@@ -38,7 +38,9 @@ def check(call: Call, output_file: Path | None = None) -> None:
         )
     for custom in _custom_paths(output_file) if output_file else ():
         if not _is_visible(call.folder / custom, visible):
-            raise TaskFailed(f"the command named {custom} as an artifact, but it may not see this path", is_retryable=False)
+            raise TaskFailed(
+                f"the command named {custom} as an artifact, but it may not see this path", is_retryable=False
+            )
 
 
 def _ways_out(folder: Path, visible: Iterable[Path]) -> list[Path]:
