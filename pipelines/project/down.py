@@ -40,7 +40,7 @@ class _Plan:
             self.kept.append(f"{resource.title} does not exist")
         elif not is_marked(found):
             adopt = f"if an earlier `up` created it, mark it: {shlex.join(resource.adopt)}"
-            self.kept.append(f"{resource.title} is kept, since it does not bear the mark of `cloud.py up`; {adopt}")
+            self.kept.append(f"{resource.title} is kept, since `cloud.py up` did not mark it; {adopt}")
         else:
             self.removals.append(_Removal(title=f"{resource.title}{contents}", command=resource.remove))
 

@@ -74,7 +74,7 @@ class Resource:
 
 
 def is_marked(found: dict[str, Any] | None) -> bool:
-    """Whether a resource exists and bears the mark of `cloud.py up`."""
+    """Return whether a resource exists and has the mark of `cloud.py up`."""
     if found is None:
         return False
     labels, description = found.get("labels"), found.get("description")
