@@ -145,7 +145,7 @@ def _add_containers(group: "argparse._ArgumentGroup") -> None:
         "--engine",
         choices=["docker", "podman"],
         default="",
-        help="run container commands in their own images (default: in a sandbox of bubblewrap on this machine)",
+        help="run container commands in their own images (default: in a bubblewrap sandbox on this machine)",
     )
     group.add_argument(
         "--allow-network", action="store_true", help="let container commands use the network, not only loopback"

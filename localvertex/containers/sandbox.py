@@ -1,4 +1,4 @@
-"""Container commands in a sandbox of bubblewrap: this machine's programs, without the user's files and sockets.
+"""Container commands in a bubblewrap sandbox: this machine's programs, without the user's files and sockets.
 
 The root is built from nothing. Folders of the system are mounted read-only; those with files of users, with sockets of
 services and agents, or with temporary files stay out: /home, /root, /run, /var, /tmp, /mnt. Options after bwrap(1).
@@ -45,7 +45,7 @@ class Sandbox:
         """Return how container commands run."""
         network = "with your network" if self._has_network else "without network (--allow-network)"
         return (
-            f"container commands run in a sandbox of bubblewrap on this machine, not in their images: {network}, "
+            f"container commands run in a bubblewrap sandbox on this machine, not in their images: {network}, "
             "without your home directory and credentials"
         )
 
