@@ -9,8 +9,9 @@ from userinput import cli
 from userinput.errors import UserError
 
 _DESCRIPTION = """\
-Run a compiled Kubeflow pipeline file (the one that you upload to Vertex AI) on this machine: Python steps become
-processes, custom jobs become local jobs, and model uploads go to a local registry folder.
+Run a compiled Kubeflow pipeline, the file that you upload to Vertex AI, on this
+machine. Python steps become processes, custom jobs become local jobs, and model
+uploads go to a local registry.
 """
 
 _EXAMPLES = """\
@@ -22,7 +23,8 @@ examples:
   python -m localvertex logs latest train
   python -m localvertex serve --port 8700
 
-exit codes: 0 success, 1 the run failed, 2 invalid input, 130 stopped by Ctrl-C, 143 stopped by SIGTERM
+exit codes: 0 success, 1 the run failed, 2 invalid input,
+130 stopped by Ctrl-C, 143 stopped by SIGTERM
 """
 
 
@@ -36,7 +38,7 @@ def _parser() -> cli.Parser:
         "list": "list the runs of the work directory",
         "show": "show one run: steps, metrics, models, error",
         "logs": "print the log of one task, or of all tasks",
-        "clean": "remove finished runs, but keep models, checkpoints, caches, and what these or other runs refer to",
+        "clean": "remove finished runs; keep models, checkpoints, caches and all files in use",
     }
     for name, text in about.items():
         command = commands.add_parser(name, help=text, description=_as_sentence(text))
@@ -45,7 +47,7 @@ def _parser() -> cli.Parser:
             command.add_argument("run", metavar="RUN", help="run id, a unique prefix of it, or 'latest'")
         if name == "logs":
             command.add_argument("task", metavar="TASK", nargs="?", help="task name or path, or a unique part of it")
-            command.add_argument("--follow", "-f", action="store_true", help="print what is added until the run ends")
+            command.add_argument("--follow", "-f", action="store_true", help="also print new lines until the run ends")
         if name == "clean":
             _add_clean(command)
     return top
@@ -74,17 +76,20 @@ def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="value of one parameter: strings as they are, other types as JSON; repeatable",
+        help="set a parameter: strings as they are, other types as JSON; repeatable",
     )
     values.add_argument(
-        "--parameter-file", metavar="F", type=Path, help="JSON or YAML object of values; --parameter overrides it"
+        "--parameter-file",
+        metavar="F",
+        type=Path,
+        help="JSON or YAML file of parameters; --parameter overrides it",
     )
     values.add_argument(
         "--input-artifact",
         metavar="NAME=URI",
         action="append",
         default=[],
-        help="file or folder of this machine for an input artifact of the pipeline; repeatable",
+        help="local file or folder for an input artifact of the pipeline; repeatable",
     )
     values.add_argument(
         "--project", metavar="P", default="local-project", help="project id for placeholders (%(default)s)"
@@ -117,7 +122,7 @@ def _add_execution(group: "argparse._ArgumentGroup") -> None:
         type=int,
         help="maximum number of steps to run in parallel (default: number of cores, at least 2)",
     )
-    group.add_argument("--fail-fast", action="store_true", help="start no step after a failure, except exit tasks")
+    group.add_argument("--fail-fast", action="store_true", help="start no steps after a failure, except exit tasks")
     group.add_argument(
         "--max-backoff",
         metavar="SECONDS",
@@ -140,10 +145,10 @@ def _add_containers(group: "argparse._ArgumentGroup") -> None:
         "--engine",
         choices=["docker", "podman"],
         default="",
-        help="run container commands in their own images (default: in a sandbox of bubblewrap on this machine)",
+        help="run container commands in their own images (default: in a bubblewrap sandbox on this machine)",
     )
     group.add_argument(
-        "--allow-network", action="store_true", help="let container commands use the network, not only the loopback"
+        "--allow-network", action="store_true", help="let container commands use the network, not only loopback"
     )
     group.add_argument(
         "--allow-host-commands",
@@ -171,7 +176,10 @@ def _add_credentials(group: "argparse._ArgumentGroup") -> None:
 def _add_gcs_root(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
     """Add the option for buckets that are folders."""
     command.add_argument(
-        "--gcs-root", metavar="DIR", type=_folder, help="use DIR/BUCKET/OBJECT in place of gs://BUCKET/OBJECT"
+        "--gcs-root",
+        metavar="DIR",
+        type=_folder,
+        help="use local files DIR/BUCKET/OBJECT in place of gs://BUCKET/OBJECT",
     )
 
 
@@ -200,7 +208,7 @@ def _add_custom_jobs(run: argparse.ArgumentParser) -> None:
 
 def _add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     """Add the command `serve`."""
-    text = "serve the Vertex AI API on 127.0.0.1 and run the jobs it receives (docs/serve.md)"
+    text = "serve the Vertex AI API on 127.0.0.1 and run submitted jobs (docs/serve.md)"
     serve = commands.add_parser("serve", help=text, description=_as_sentence(text))
     _add_work_dir(serve)
     _add_gcs_root(serve)

@@ -1,4 +1,4 @@
-"""Errors of calls to Vertex AI as one line: the cause, what to do, and what may exist if an answer was lost."""
+"""Errors of calls to Vertex AI, on one line: the cause, what to do, and what may exist if an answer was lost."""
 
 import re
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def calls(location: Location, *, if_lost: str = "") -> Iterator[None]:
         if_lost: What may exist, and how to look, if the request may have arrived and its answer was lost.
 
     Raises:
-        CallFailed: The message has the cause, then what to do, then the service's message.
+        CallFailed: The message contains the cause, what to do, and the service's message.
     """
     import requests
     from google.api_core import exceptions as api
@@ -46,7 +46,7 @@ def created_name(created: Any, location: Location, *, if_lost: str) -> str:
     """Return the resource name of what a call created or updated.
 
     Raises:
-        CallFailed: The answer has no name, so it does not come from the API, whose clients ignore unknown fields.
+        CallFailed: The answer has no name, so it is not from the API (its clients ignore unknown fields).
     """
     if name := str(created.name):
         return name
@@ -58,7 +58,7 @@ def _failed(error: BaseException, message: str, if_lost: str) -> CallFailed:
 
 
 def _may_have_arrived(error: BaseException) -> bool:
-    """Whether the service may have carried out the request, although there is no answer that proves it."""
+    """Whether the service may have executed the request without a confirmed answer."""
     import requests
     from google.api_core import exceptions as api
     from google.auth import exceptions as auth
@@ -114,7 +114,7 @@ def _refused(error: Any, raw: str, location: Location) -> str:
 
 
 def _unreadable(error: ValueError) -> str:
-    """Return what was found where the answer of a successful call should be."""
+    """Return what was found instead of the answer of a successful call."""
     if isinstance(error, UnicodeDecodeError):
         return repr(error.object[:80])
     text = getattr(error.__cause__, "doc", None)

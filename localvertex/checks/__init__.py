@@ -1,1 +1,1 @@
-"""What is checked before anything of a run starts, so that it is refused whole; nothing is run here."""
+"""Checks before a run starts: an impossible run is refused as a whole. Nothing runs here."""

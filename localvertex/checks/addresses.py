@@ -1,4 +1,4 @@
-"""gs:// addresses in a pipeline: refused where a run can neither map them to folders nor read them with credentials."""
+"""gs:// addresses in a pipeline: refused if a run can neither map them to folders nor use credentials."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -36,8 +36,8 @@ def refusals(
     if has_credentials or has_emulator(os.environ):
         return []
     return [
-        f"{where}: {address} is in Cloud Storage, which a local run does not reach; add --gcs-root DIR, whose folders "
-        "are the buckets, or --with-credentials"
+        f"{where}: {address} is in Cloud Storage, which a local run does not access; add --gcs-root DIR, "
+        "with one folder per bucket, or --with-credentials"
         for where, address in found
         if not is_mounted(address)
     ]
@@ -58,7 +58,7 @@ def _in_dag(component: Component, pipeline: Pipeline) -> Iterator[tuple[str, str
 
 
 def _in_executor(component: Component, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    """Yield the addresses in a step's own definition: an importer's URI, a container's words and variables."""
+    """Yield the addresses in a step's own definition: an importer's URI, a container's command and variables."""
     executor = pipeline.executors.get(component.executor)
     if isinstance(executor, Importer):
         yield from ((executor.path, address) for address in addresses(executor.uri))
@@ -69,7 +69,7 @@ def _in_executor(component: Component, pipeline: Pipeline) -> Iterator[tuple[str
 
 
 def _problem(address: str, buckets: Buckets) -> str:
-    """Return why an address leads nowhere in the folders of the buckets; empty when it leads somewhere."""
+    """Return why an address has no path in the folders of the buckets; empty if it has one."""
     try:
         buckets.localised(address)
     except OutsideBucket as error:

@@ -1,4 +1,4 @@
-"""The container commands of a pipeline: whether and how they can run here, known before anything starts."""
+"""Container commands of a pipeline: whether and how they can run here, checked before anything starts."""
 
 from collections.abc import Iterable, Iterator
 
@@ -43,7 +43,7 @@ def announcement(pipeline: Pipeline, components: Iterable[Component], choice: Ch
 
 
 def _runs_own_command(container: Container) -> bool:
-    """Return whether a container runs its command here, and not another one or a program of Google's."""
+    """Return whether a container runs its own command here, not a replacement or a program of Google's."""
     if container.replacement or launcher_module((*container.command, *container.args)):
         return False
     return isinstance(executors.find(container), ContainerCommandExecutor)
@@ -69,7 +69,7 @@ def _problem(container: Container, choice: Choice) -> str:
 
 
 def _jobs(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> Iterator[tuple[str, str]]:
-    """Yield the path of each container command among the literal worker pools, and why it cannot run."""
+    """Yield the path of each container command in worker pools that the file contains, and why it cannot run."""
     for dag in [each.dag for each in components if each.dag]:
         for task in dag.tasks.values():
             used = pipeline.components.get(task.component)

@@ -30,7 +30,7 @@ def from_options(options: list[str]) -> dict[str, tuple[str, ...]]:
 
 
 def apply(pipeline: Pipeline, command_prefixes: Mapping[str, tuple[str, ...]]) -> Pipeline:
-    """Return the pipeline with each command as prefix of the commands of containers with its image.
+    """Return the pipeline with each `--image` command put before the commands of its image's containers.
 
     Raises:
         UserError: No container has one of the images, and there are no custom jobs, whose images only the run knows.

@@ -1,4 +1,4 @@
-"""Custom and tuning jobs that are in the file or in the parameters: checked as far as they are known.
+"""Custom and tuning jobs in the file or the parameters, checked as far as they are known.
 
 What depends on the run itself is checked when the job starts.
 """
@@ -36,7 +36,7 @@ def refusals(
     command_prefixes: Mapping[str, tuple[str, ...]],
     has_images: bool,
 ) -> list[str]:
-    """Return everything for which the service, or this machine, would refuse a job; each with its path.
+    """Return each reason for which the service or this machine would refuse a job, with its path.
 
     Args:
         pipeline: The pipeline, which has been checked.
@@ -85,7 +85,7 @@ def _of_custom_job(
 
 
 def _forget_planned(payload: Payload) -> None:
-    """Take away the machines that a step of the pipeline is assumed to plan: it may plan other ones."""
+    """Remove the machines that a step of the pipeline is assumed to plan: it may plan others."""
     pools = payload.origins.get(_POOLS)
     spec = payload.job.get("job_spec")
     if pools is not None and isinstance(pools.value, RuntimeValue) and isinstance(spec, dict):

@@ -1,4 +1,4 @@
-"""The versions that the steps of a pipeline pin: replaced or refused where this Python has none of them."""
+"""Versions that steps pin: replaced or refused if this Python cannot install them."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,15 +11,15 @@ from localvertex.processes import pins
 
 
 def replacements(pipeline: Pipeline, components: Iterable[Component], private_dir: Path) -> dict[str, str]:
-    """Return the versions that are installed in place of pinned ones.
+    """Return the versions that replace pinned ones.
 
     Args:
         pipeline: The pipeline.
         components: Those that can run.
-        private_dir: The folder of the environments, of which existing ones need no check.
+        private_dir: The folder of the environments; existing ones are not checked.
 
     Raises:
-        Refused: A pinned version cannot be installed, nor another one of the same minor.
+        Refused: Neither a pinned version nor another one of the same minor version can be installed.
     """
     known: dict[str, str] = {}
     reasons, seen = [], set[str]()

@@ -1,4 +1,4 @@
-"""The check before a run: everything in the pipeline that cannot run locally, with its path in the file, at once."""
+"""The check before a run: reports at once everything that cannot run locally, with its path in the file."""
 
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -17,11 +17,11 @@ from userinput.spelling import quoted
 _MAX_TASKS = 10_000
 
 _MAX_DEPTH = 50
-"""Levels of nested dags, each a folder inside another one. Pipelines written by hand have about five."""
+"""Levels of nested dags, each a folder inside another. Hand-written pipelines have about five."""
 
 
 def refusals(pipeline: Pipeline, *, allow_cloud_launchers: bool = False, containers: Choice | None = None) -> list[str]:
-    """Return what cannot be honoured, one line each; an empty list when the pipeline can run."""
+    """Return what cannot run here, one line each; an empty list if the pipeline can run."""
     reasons = [*signatures.of_pipeline(pipeline), *pipeline.unsupported, *platforms.refusals(pipeline.platforms)]
     reached = reachable(pipeline, reasons)
     for component in reached:
@@ -61,7 +61,7 @@ def reachable(pipeline: Pipeline, reasons: list[str]) -> list[Component]:
 
 
 def _size_refusals(components: dict[str, Component], order: list[str]) -> list[str]:
-    """Refuse a pipeline that unfolds too far; in `order` each component follows those that its tasks use."""
+    """Refuse a pipeline that expands too far; in `order` each component follows those that its tasks use."""
     depths: dict[str, int] = {}
     num_tasks: dict[str, int] = {}
     for name in order:
@@ -74,7 +74,7 @@ def _size_refusals(components: dict[str, Component], order: list[str]) -> list[s
         )
     deepest, most = max(depths.values()), max(num_tasks.values())
     reasons = [f"root: {deepest} levels of nested dags; at most {_MAX_DEPTH} can run locally"] * (deepest > _MAX_DEPTH)
-    return reasons + [f"root: unfolds to {most} tasks; at most {_MAX_TASKS} can run locally"] * (most > _MAX_TASKS)
+    return reasons + [f"root: expands to {most} tasks; at most {_MAX_TASKS} can run locally"] * (most > _MAX_TASKS)
 
 
 def _dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[str]:

@@ -1,4 +1,4 @@
-"""Steps against their signatures, before anything runs: inputs without a value, constants of another type."""
+"""Check steps against their signatures before anything runs: inputs without a value, constants of another type."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from userinput.parameters import ParameterSpec, convert
 from userinput.spelling import quoted
 
 _MAX_RETRIES = 1_000
-"""Most retries of a step; more would repeat a step that never succeeds for hours."""
+"""Maximum retries of a step; with more, a step that never succeeds would repeat for hours."""
 
 _NUL = "\0"
 
@@ -36,7 +36,7 @@ def _missing(task: TaskSpec, component: Component) -> Iterator[str]:
             yield f"{task.path}.inputs.parameters: the step needs {name!r} ({declared.type}), which has no value"
     for name, artifact in component.input_artifacts.items():
         if not artifact.is_optional and name not in task.artifacts:
-            yield f"{task.path}.inputs.artifacts: the step needs {name!r} ({artifact.schema_title}), which is not given"
+            yield f"{task.path}.inputs.artifacts: the step needs {name!r} ({artifact.schema_title}), which has no value"
 
 
 def _constants(task: TaskSpec, component: Component) -> Iterator[str]:
@@ -60,7 +60,7 @@ def of_step(component: Component, executor: Container | Importer) -> list[str]:
 
 
 def _problem(value: Any, declared: ParameterSpec) -> str:
-    """Return why a value that is in the file cannot be an input; empty when it can, or when only the run can tell."""
+    """Return why a value in the file cannot be an input; empty if it can, or if only the run can decide."""
     if has_nul(value):
         return f"{quoted(value)} contains a NUL character, which no program can receive; remove it"
     if PLACEHOLDER.search(str(value)):
@@ -75,14 +75,14 @@ def _problem(value: Any, declared: ParameterSpec) -> str:
 
 
 def has_nul(value: Any) -> bool:
-    """Return whether a value of any shape has a NUL character in one of its texts."""
+    """Return whether a string anywhere in a value contains a NUL character."""
     if isinstance(value, dict):
         return any(has_nul(each) for item in value.items() for each in item)
     return any(map(has_nul, value)) if isinstance(value, list | tuple) else isinstance(value, str) and _NUL in value
 
 
 def _words(component: Component, container: Container) -> Iterator[str]:
-    """Yield what no program can be started with, and placeholders for what the step does not declare."""
+    """Yield words that no program can receive, and placeholders for what the step does not declare."""
     for field, words in (("command", container.command), ("args", container.args), ("env", container.env.values())):
         path = f"{container.path}.{field}"
         for word in words:
@@ -94,9 +94,9 @@ def _words(component: Component, container: Container) -> Iterator[str]:
                     yield f"{path}: there is a placeholder for {name!r}, which is not among the step's {side} ({kind})"
     for name in container.env:
         if not name or set(name) & {"=", _NUL}:
-            yield f"{container.path}.env: {quoted(name)} is not a name of a variable; expected no '=' and no NUL"
+            yield f"{container.path}.env: {quoted(name)} is not a valid variable name; expected no '=' and no NUL"
 
 
 def of_pipeline(pipeline: Pipeline) -> list[str]:
-    """Return one reason for each name of the pipeline that cannot be shown."""
+    """Return one reason for each name of the pipeline that cannot be displayed."""
     return [f"pipelineInfo.name: {quoted(pipeline.name)} contains a NUL character; remove it"] * (_NUL in pipeline.name)

@@ -1,1 +1,1 @@
-"""How the commands of foreign container images run here: in their image, in a sandbox, or not at all."""
+"""Container commands: run in their image, in a sandbox, or refused."""

@@ -1,4 +1,4 @@
-"""A container command that is about to run, and what an engine or the sandbox makes of it."""
+"""One container command that is about to run, and the process that an engine or the sandbox makes of it."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -8,14 +8,14 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One command of a container, with everything that it may see."""
+    """One container command, with everything that it may see."""
 
     image: str
     command: list[str]
-    """Replaces the entry point of the image; empty: the entry point stays."""
+    """Replaces the entry point of the image; empty: the entry point runs."""
     arguments: list[str]
     env: Mapping[str, str]
-    """All variables of the process, those of the user included."""
+    """All variables of the process, including the user's."""
     declared: frozenset[str]
     """Names of the variables that the container must get: those of the pipeline and of the service."""
     folder: Path
@@ -25,7 +25,7 @@ class Call:
     work_dir: Path
     """Hidden, except for what is named here."""
     credentials: list[Path] | None = None
-    """Files with the user's credentials, if the command gets them and all variables; None: neither."""
+    """The user's credential files, if the command gets them and all variables; None if it gets neither."""
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
     gcs_root: Path | None = None
@@ -40,12 +40,12 @@ class Call:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A call as a process of this machine."""
+    """A call as a process on this machine."""
 
     command: list[str]
     env: dict[str, str]
     clean_up: list[str] = field(default_factory=list)
-    """Ends what the end of the process leaves running; empty when that is nothing."""
+    """Command that ends what the process leaves running; empty if nothing."""
 
 
 def inside(path: str | Path, folders: Iterable[str | Path]) -> bool:

@@ -1,4 +1,4 @@
-"""How the container commands of a run are run: decided once, when the first one is found."""
+"""How a run executes container commands: decided once, when the first one is found."""
 
 import os
 import shutil
@@ -20,17 +20,17 @@ class Containers(Protocol):
 
     @property
     def runs_images(self) -> bool:
-        """Whether a command finds the files of its image."""
+        """Whether commands find the files of their image."""
         ...
 
     @property
     def confines(self) -> bool:
-        """Whether a command can reach only what its call names."""
+        """Whether commands can reach only what their call names."""
         ...
 
     @property
     def problem(self) -> str:
-        """Why no container command can run, with what to do; empty when they can."""
+        """Why container commands cannot run, and what to do; empty if they can."""
         ...
 
     @property
@@ -48,12 +48,12 @@ class Containers(Protocol):
 
 
 class Choice:
-    """The user's options, and what they come to on this machine. Nothing is tried before `how` is asked for."""
+    """Chooses how container commands run, from the user's options and this machine. Nothing is tried before `how`."""
 
     def __init__(self, options: ContainerOptions | None = None, *, local_images: Collection[str] = ()) -> None:
         self.options = options or ContainerOptions()
         self.local_images = local_images
-        """Images in whose place the user has given local commands."""
+        """Images for which the user has given local commands."""
 
     @cached_property
     def how(self) -> Containers:
@@ -80,7 +80,7 @@ def _problem_of_sandbox(program: str) -> str:
 
 
 class _Host:
-    """This machine: a container command is a program like any other."""
+    """Runs container commands on this machine, like any other program."""
 
     runs_images = False
     confines = False
@@ -100,7 +100,7 @@ class _Host:
 
 
 class _Missing:
-    """No way to run them."""
+    """Refuses container commands: there is no way to run them."""
 
     runs_images = False
     confines = False
@@ -110,9 +110,9 @@ class _Missing:
         self.problem = f"container commands need a sandbox or an engine: {advice}"
 
     def shows(self, path: str | Path) -> bool:
-        """Return true: the missing sandbox is reported, and not what it would not show."""
+        """Return true, so that only the missing sandbox is reported, not the paths that it would hide."""
         return True
 
     def prepared(self, call: Call) -> Prepared:
-        """Refuse; the check before the run has done so already."""
+        """Fail; the check before the run has already refused."""
         raise RuntimeError(self.problem)

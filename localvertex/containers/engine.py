@@ -45,7 +45,7 @@ class Engine:
         return f"container commands run in their images with {self._name}, {network} and without your credentials"
 
     def shows(self, path: str | Path) -> bool:
-        """Return true: what is in an image is not known here."""
+        """Return true: the content of an image is not known here."""
         return True
 
     def prepared(self, call: Call) -> Prepared:
@@ -114,7 +114,7 @@ class Engine:
             reason, code = [str(error)], 1
         if code:
             raise UserError(
-                f"--engine {self._name} does not run containers: {' '.join(reason) or f'exit code {code}'}; start it, "
+                f"--engine {self._name} cannot run containers: {' '.join(reason) or f'exit code {code}'}; start it, "
                 "or leave the option out to use a sandbox"
             )
 
@@ -127,7 +127,7 @@ def _limits(call: Call) -> list[str]:
 
 
 def _mounts(call: Call) -> list[str]:
-    """Return the mounts: the run, given paths and /gcs, at the paths that they have here."""
+    """Return the mounts: the run, given paths and /gcs, at the same paths as here."""
     words = []
     for path in call.readable:
         words += _mount(path, path, "readonly")

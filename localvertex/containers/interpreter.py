@@ -1,4 +1,4 @@
-"""What Python needs of this machine to run in the sandbox: its prefix, its packages, and files of localvertex."""
+"""What Python needs from this machine to run in the sandbox: its prefix, its packages and localvertex's files."""
 
 import os
 import site
@@ -10,7 +10,7 @@ from localvertex.processes import own_pip
 
 
 def folders() -> list[Path]:
-    """Return the folders of this Python, without the current one and without any that contains the home directory."""
+    """Return the folders of this Python, except the current one and any that contains the home directory."""
     wanted = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, os.path.dirname(own_pip.__file__)}
     # The real one, too: `base_prefix` may be a link that another one follows.
     wanted.add(os.path.dirname(os.path.dirname(os.path.realpath(sys.executable))))

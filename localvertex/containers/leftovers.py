@@ -1,7 +1,7 @@
-"""What a confined command leaves for programs outside: no link that leads them to files of the user, and no pipe.
+"""What a confined command leaves for programs outside: links out of its folder and special files are removed.
 
-`localvertex` reads and writes in the folder of a step when its command has ended: logs, outputs, further attempts. It
-would follow a link that the command could not follow itself, and wait for a pipe.
+`localvertex` reads and writes in the folder of a step after its command has ended: logs, outputs, further attempts.
+It would follow a link that the command itself could not follow, and would block on a pipe.
 """
 
 import json
@@ -25,7 +25,7 @@ def check(call: Call, output_file: Path | None = None) -> None:
         output_file: The executor output that it may have written.
 
     Raises:
-        TaskFailed: There was one, or the output names a path that the command may not see.
+        TaskFailed: The command left one, or the output names a path that the command may not see.
     """
     visible = (call.folder, call.temporary, *call.readable, *call.writable)
     found = [path for folder in (call.folder, *call.writable) for path in _ways_out(folder, visible)]
@@ -38,7 +38,9 @@ def check(call: Call, output_file: Path | None = None) -> None:
         )
     for custom in _custom_paths(output_file) if output_file else ():
         if not _is_visible(call.folder / custom, visible):
-            raise TaskFailed(f"the command named {custom} as an artifact, which it may not see", is_retryable=False)
+            raise TaskFailed(
+                f"the command named {custom} as an artifact, but it may not see this path", is_retryable=False
+            )
 
 
 def _ways_out(folder: Path, visible: Iterable[Path]) -> list[Path]:
@@ -58,7 +60,7 @@ def _is_visible(path: Path, visible: Iterable[Path]) -> bool:
 
 
 def _custom_paths(output_file: Path) -> list[str]:
-    """Return the paths that an executor output gives for artifacts; a broken one is reported by its reader."""
+    """Return the artifact paths in an executor output; an invalid output is reported by its reader."""
     try:
         if output_file.stat().st_size > _MAX_OUTPUT_BYTES:
             raise TaskFailed(f"{output_file.name} is larger than {_MAX_OUTPUT_BYTES} bytes", is_retryable=False)

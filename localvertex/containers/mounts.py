@@ -15,7 +15,7 @@ def given_paths(values: Mapping[str, Any], known: Mapping[str, Any], artifacts: 
 
     Args:
         values: The parameters of the run.
-        known: The values that the file has for them: a path that only the file names is not the user's wish.
+        known: Their values in the file: a path that only the file names was not chosen by the user.
         artifacts: Input artifacts that the user has given.
     """
     texts = [text for name, value in values.items() if value != known.get(name) for text in _texts(value)]
@@ -31,7 +31,7 @@ def artifact_paths(executor_input: Mapping[str, Any], *, work_dir: Path) -> list
 
 
 def mentioned_paths(words: Iterable[str], *, work_dir: Path) -> list[Path]:
-    """Return the outputs of steps in the work directory that a command names, alone or as the value of an option."""
+    """Return the step outputs in the work directory that a command names, as a word or as an option's value."""
     texts = [text for word in words for text in (word, word.partition("=")[2])]
     return [
         Path(text) for text in texts if os.path.isabs(text) and _exists(text) and _is_part_of_run(Path(text), work_dir)
@@ -41,9 +41,9 @@ def mentioned_paths(words: Iterable[str], *, work_dir: Path) -> list[Path]:
 def output_folders(
     base: str, names: tuple[str, ...], *, folder: Path, work_dir: Path, gcs_root: Path | None
 ) -> list[Path] | None:
-    """Return the folders that a custom job may write for its base output directory; None where it may not.
+    """Return the folders that a custom job may write for its base output directory; None if it may not.
 
-    A job may write in the work directory: not over other runs, their records, or the whole of it.
+    A job may write in the work directory, but not over other runs, their records, or the directory itself.
     """
     if not base or "://" in base:
         return []

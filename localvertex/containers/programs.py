@@ -1,4 +1,4 @@
-"""What a container command starts, and whether it is on this machine: a program, a script or a module.
+"""What a container command starts (a program, a script or a module), and whether this machine has it.
 
 `sh run.sh`, `python3 /main.py` and `python -m module` are checked as far as the command can be read.
 """
@@ -22,7 +22,7 @@ _SHELLS = frozenset(("ash", "bash", "dash", "ksh", "sh", "zsh"))
 _OTHERS = frozenset(("Rscript", "node", "perl", "ruby"))
 _PYTHON = re.compile(r"python(\d+(\.\d+)?)?")
 _PIP = re.compile(r"pip(\d+(\.\d+)?)?")
-"""Each step finds one of its own, see processes/own_pip.py."""
+"""Each step has its own, see processes/own_pip.py."""
 
 _WITH_VALUE = frozenset(("-W", "-X", "--check-hash-based-pycs"))
 """Options of Python with a value in the next word."""
@@ -34,7 +34,7 @@ _NEEDS_BASH = (
     r"\bpipefail\b|\[\[|^\s*(?:function\s|source\s|declare\s|local -|shopt\s)|<<<|&>|[<>]\(|=\(|\$'|\becho -e\b"
     r"|\$\{\w+(?:\[|:\d|//|\^|,)|[;|&]\s*source\s"
 )
-"""What `sh` of many images understands, because it is bash or ash, and `sh` of Debian does not."""
+"""Syntax that `sh` of many images accepts, because it is bash or ash, but `sh` of Debian does not."""
 
 
 def missing(words: list[str], shows: Shows, env: Mapping[str, str]) -> str:
@@ -64,7 +64,7 @@ def missing(words: list[str], shows: Shows, env: Mapping[str, str]) -> str:
 
 
 def _find_program(name: str) -> str | None:
-    """Return the path of a program, this interpreter's own programs first."""
+    """Return the path of a program; programs beside this interpreter come first."""
     try:
         # A relative path would be one in the image.
         if os.sep in name and not os.path.isabs(name):
@@ -93,7 +93,7 @@ def with_bash(words: list[str]) -> list[str]:
 
 
 def _missing_of_shell(words: list[str], shows: Shows, env: Mapping[str, str]) -> str:
-    """Return what is missing for a shell: its script, or the only command in `-c`."""
+    """Return what a shell command lacks: its script, or the only command in `-c`."""
     for number, word in enumerate(words):
         if not word.startswith(("-", "+")):
             return _missing_file(word, shows)
@@ -107,7 +107,7 @@ def _missing_of_shell(words: list[str], shows: Shows, env: Mapping[str, str]) ->
 
 
 def _missing_of_line(words: list[str], shows: Shows, env: Mapping[str, str]) -> str:
-    """Return what is missing for a line of a shell; a name that is no program may be built into the shell."""
+    """Return what a shell line lacks; a name that is not a program may be built into the shell."""
     words = _after_variables(words)
     if words[:1] == ["exec"]:
         words = words[1:]
@@ -115,7 +115,7 @@ def _missing_of_line(words: list[str], shows: Shows, env: Mapping[str, str]) -> 
 
 
 def _missing_of_python(words: list[str], shows: Shows, env: Mapping[str, str]) -> str:
-    """Return which module or file of a Python command is missing."""
+    """Return which module or file a Python command lacks."""
     number = 0
     while number < len(words):
         word = words[number]
@@ -150,7 +150,7 @@ def _has_module(name: str) -> bool:
 
 
 def _find_spec(name: str, path: list[str] | None) -> ModuleSpec | None:
-    """Return the spec of a module in these folders, or where Python starts to look."""
+    """Return the spec of a module, searched in these folders or on Python's own path."""
     if path is not None:
         return PathFinder.find_spec(name, path)
     for finder in sys.meta_path:

@@ -1,4 +1,4 @@
-"""Container commands in a sandbox of bubblewrap: this machine's programs, without the user's files and sockets.
+"""Container commands in a bubblewrap sandbox: this machine's programs, without the user's files and sockets.
 
 The root is built from nothing. Folders of the system are mounted read-only; those with files of users, with sockets of
 services and agents, or with temporary files stay out: /home, /root, /run, /var, /tmp, /mnt. Options after bwrap(1).
@@ -45,7 +45,7 @@ class Sandbox:
         """Return how container commands run."""
         network = "with your network" if self._has_network else "without network (--allow-network)"
         return (
-            f"container commands run in a sandbox of bubblewrap on this machine, not in their images: {network}, "
+            f"container commands run in a bubblewrap sandbox on this machine, not in their images: {network}, "
             "without your home directory and credentials"
         )
 
@@ -80,14 +80,14 @@ class Sandbox:
         return "" if done.returncode == 0 else (lines[-1] if lines else f"exit code {done.returncode}")
 
     def shows(self, path: str | Path) -> bool:
-        """Return whether a path of this machine is the same in the sandbox, before anything of a run is added."""
+        """Return whether the sandbox shows a path of this machine, before anything of a run is mounted."""
         return os.path.exists(path) and (is_of_system(path) or inside(path, self._python))
 
     def prepared(self, call: Call) -> Prepared:
         """Return the command line that runs a call in the sandbox."""
         env = variables.in_sandbox(call, has_network=self._has_network)
         if call.credentials is None:
-            # The folder that isolation.py names is among the temporary files, which are hidden.
+            # The folder named by isolation.py is among the temporary files, which are hidden.
             env["CLOUDSDK_CONFIG"] = str(call.temporary / "gcloud")
             (call.temporary / "gcloud").mkdir(exist_ok=True)
         file = call.temporary / "variables.json"
@@ -132,11 +132,11 @@ class Sandbox:
         words += [word for target in _TEMPORARY for word in ("--bind", str(temporary), target)]
         if (users_home := os.path.realpath(Path.home())) != os.sep:
             words += ["--bind", str(home), users_home]
-        # The folder of temporary files is in that of the whole machine, and Python may be there, too.
+        # The step's temporary folder is in the machine's, which may contain Python, too.
         words += _binds("--ro-bind", [*self._python, *call.readable, *(call.credentials or [])])
         words += _binds("--bind", [call.temporary, call.folder, *call.writable])
         if call.gcs_root:
-            # Parameters and artifacts name its own path.
+            # Parameters and artifacts use the path on this machine.
             words += [*_binds("--bind", [call.gcs_root]), "--bind", str(call.gcs_root), "/gcs"]
         return words + [word for each in ("/", *sorted({*hidden} - {users_home})) for word in ("--remount-ro", each)]
 
@@ -148,17 +148,17 @@ def is_of_system(path: str | Path) -> bool:
 
 
 def _hidden() -> list[str]:
-    """Return the folders that are empty although their top-level folder is not."""
+    """Return the folders that must be empty although their top-level folder is mounted."""
     return sorted({os.path.realpath(each) for each in (Path.home(), tempfile.gettempdir(), "/home", *_TEMPORARY)})
 
 
 def _is_shown_by_root(path: str) -> bool:
-    """Return whether a folder needs to be hidden; one in a folder that stays empty does not."""
+    """Return whether a folder must be hidden; one inside an empty folder already is."""
     return path != os.sep and path.split(os.sep)[1] not in _LEFT_OUT and os.path.isdir(path)
 
 
 def _binds(option: str, paths: Iterable[Path]) -> list[str]:
-    """Mount paths where programs look for them: as they are named, and where their links lead."""
+    """Mount paths where programs look for them: as named, and where their links lead."""
     words = []
     for path in paths:
         real = os.path.realpath(path)

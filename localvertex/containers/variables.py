@@ -1,4 +1,4 @@
-"""The variables of a container command: on Vertex AI it sees none of the user's."""
+"""The variables of a container command, which on Vertex AI sees none of the user's."""
 
 import os
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ _OF_OWN_PIP = "LOCALVERTEX_"
 
 
 def in_sandbox(call: Call, *, has_network: bool) -> dict[str, str]:
-    """Return the variables of a command in the sandbox: none of the user's but those that programs need to run.
+    """Return the variables of a command in the sandbox; of the user's, only those that programs need to run.
 
-    Sockets of agents, sessions and displays are reached through variables, and secrets have names of all kinds.
+    Variables lead to sockets of agents, sessions and displays, and the names of secrets cannot be listed.
     """
     if call.credentials is not None:
         return dict(call.env)

@@ -1,4 +1,4 @@
-"""Container components: run their command in its image, in a sandbox or, with `--image`, another one in its place."""
+"""Container components: run their command in its image or a sandbox, or a local command given by `--image`."""
 
 import re
 from pathlib import Path
@@ -40,7 +40,7 @@ class ContainerCommandExecutor:
         return isinstance(executor, Container)
 
     def refusals(self, executor: Container | Importer) -> list[str]:
-        """Refuse life-cycle hooks; `runner.container_commands` checks the command."""
+        """Refuse life-cycle hooks; `checks.container_commands` checks the command."""
         if isinstance(executor, Container) and executor.has_lifecycle:
             return [f"{executor.path}.lifecycle: life-cycle hooks do not run locally"]
         return []

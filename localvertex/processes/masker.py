@@ -1,4 +1,4 @@
-"""Copy the output of a process to its log, without the secrets in it, as it is written.
+"""Copy the output of a process to its log while it is written, and remove secrets.
 
 Started as `python -I -S masker.py FD MASK`, with the output as standard input, the log as standard output, and the
 secrets as a JSON list on the file descriptor FD, so that no other process sees them. It ends when the last process that
@@ -14,7 +14,7 @@ _BLOCK = 65_536
 
 
 class Masker:
-    """Replaces secrets in a stream. It holds back only what may be the beginning of one."""
+    """Replaces secrets in a stream, and holds back only text that may begin a secret."""
 
     def __init__(self, secrets: list[bytes], mask: bytes) -> None:
         self._secrets = sorted(filter(None, secrets), key=len, reverse=True)

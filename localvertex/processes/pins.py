@@ -1,7 +1,7 @@
 """Versions that a step pins and that pip cannot install on this Python, found before the run starts.
 
-Only install scripts without an environment, and only pins that the user does not have installed, cost
-a call of pip. It is the call of the step's own script, without installing anything, so that its index options apply.
+pip is called only for scripts without an environment and pins that are not installed. The call is that of the
+step's own script as a dry run, so that its index options apply.
 """
 
 import importlib.metadata
@@ -26,7 +26,7 @@ _MAX_SECONDS = 120.0
 
 
 def replaced(script: str, pins: Mapping[str, str]) -> str:
-    """Return an install script with other versions for some of its pins.
+    """Return an install script with some of its pins replaced.
 
     Args:
         script: The script.
@@ -45,9 +45,9 @@ def unsatisfied(script: str) -> list[str]:
 
 
 def resolve(script: str) -> tuple[dict[str, str], str]:
-    """Return replacements for the pins of an install script that cannot be installed, and why there is none.
+    """Return replacements for pins that cannot be installed, or why one has none.
 
-    A pin of which nothing is known, for example without a connection, is left to the run.
+    If nothing is known about a pin, for example without a connection, the run decides.
 
     Returns:
         The versions to use instead, and the reason to refuse the step, or an empty text.
@@ -63,20 +63,22 @@ def resolve(script: str) -> tuple[dict[str, str], str]:
             return pins, ""
         nearest = _nearest(found[2], versions)
         if not nearest or pin not in script or pin in pins.values():
-            return pins, f"{pin} cannot be installed on Python {_python()}, nor another version of the same minor"
+            return pins, f"{pin} and other releases of its minor version cannot be installed on Python {_python()}"
         pins[pin] = f"{found[1]}=={nearest}"
 
 
 def announcement(pins: Mapping[str, str]) -> str:
     """Return which versions are used instead; empty when all are as pinned."""
-    texts = [f"{wanted} cannot be installed on Python {_python()}, {used} is used" for wanted, used in pins.items()]
+    texts = [
+        f"{wanted} cannot be installed on Python {_python()}; using {used} instead" for wanted, used in pins.items()
+    ]
     return "; ".join(texts)
 
 
 def _errors_of(script: str) -> str:
-    """Return what the pip calls of a script write when nothing is installed; empty when all would succeed.
+    """Return the errors of a dry run of the script's pip calls; empty if all would succeed.
 
-    Only they run. The rest of the script may change the user's environment, for example to install pip itself.
+    Nothing else of the script runs: it may change the user's environment, for example install pip itself.
     """
     errors = ""
     for match in _CALL.finditer(script):
@@ -98,7 +100,7 @@ def _errors_of(script: str) -> str:
 
 
 def _nearest(wanted: str, versions: Iterable[str]) -> str:
-    """Return the release nearest to another one of the same minor version; the newer of two; empty when none is."""
+    """Return the release of the same minor version nearest to another one, the newer of two; empty if there is none."""
     number = _numbers(wanted)
     same = [each for each in versions if _RELEASE.fullmatch(each) and _numbers(each)[:2] == number[:2]]
     return min(same, key=lambda each: (abs(_micro(each) - _micro(wanted)), -_micro(each)), default="")

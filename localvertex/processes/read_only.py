@@ -1,7 +1,7 @@
-"""A view of this machine in which the user's packages cannot be changed, where bubblewrap is installed.
+"""A view of this machine in which the user's packages cannot be changed; it requires bubblewrap.
 
-It is for steps and replicas with an environment of their own: they install packages anyway, and start once per run. All
-else is as outside: bubblewrap only mounts these folders read-only.
+It is for steps and replicas with their own environment, which install packages anyway. Everything else is as
+outside: bubblewrap only mounts these folders read-only.
 """
 
 import json
@@ -15,7 +15,7 @@ from pathlib import Path
 from localvertex.processes import in_sandbox
 
 STARTER = ("sh", "-c", 'trap "" TERM INT HUP; exec "$@"', "sh")
-"""Starts bubblewrap so that a signal does not end it: the command in it decides, and has its grace time."""
+"""Starts bubblewrap so that signals do not end it: the command inside decides within its grace time."""
 
 _MAX_PROBE_SECONDS = 30
 

@@ -1,4 +1,4 @@
-"""Where the output of a process goes: its log, or a masker in front of it when the run has secrets."""
+"""Where the output of a process goes: to its log, through a masker if the run has secrets."""
 
 import json
 import os
@@ -14,12 +14,12 @@ _MASKER = str(Path(__file__).with_name("masker.py"))
 MASK = "(secret removed)"
 
 _SECONDS_TO_END = 10.0
-"""Time for a masker to write the rest, after the last process that writes to it has ended."""
+"""Time for a masker to write the rest after its last writer has ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sink:
-    """The open end of a log, for one process and what it starts."""
+    """The open end of a log, for one process and its descendants."""
 
     fd: int
     masker: "subprocess.Popen[bytes] | None" = None
@@ -30,7 +30,7 @@ class Sink:
             try:
                 self.masker.wait(_SECONDS_TO_END)
             except subprocess.TimeoutExpired:
-                pass  # A process outside the supervisor's reach still writes.
+                pass  # A process that the supervisor cannot reach still writes.
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def opened(log: Path, secrets: list[str], hold: int | None) -> Iterator[Sink]:
 
     Args:
         log: The file to append to.
-        secrets: Texts that must not get into it.
+        secrets: Texts that the log must not contain.
         hold: A file descriptor to keep open until everything is in the log.
     """
     with log.open("ab") as file:

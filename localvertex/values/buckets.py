@@ -15,7 +15,7 @@ from localvertex.errors import TaskFailed
 _SCHEME, _MOUNT = "gs://", "/gcs/"
 
 _ADDRESS = re.compile(r"(?:--?[\w-]+[= ])?(?:gs://|/gcs/)")
-"""A text that is an address, or an option of a command with one; not a sentence that mentions one."""
+"""Text that is an address, or a command-line option with one, but not a sentence that mentions one."""
 
 _OBJECT = re.compile(r"(?:gs://|(?<![^\s=,;'\"])/gcs/)[^\s,;'\"]*")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,221}")
@@ -27,11 +27,11 @@ _MOUNTED = (
     '[setattr(_m, "_GCS_LOCAL_MOUNT_PREFIX", {prefix!r}) for _n, _m in [*__import__("sys").modules.items()]'
     ' if _n.startswith("kfp.") and _n.endswith(".types.artifact_types")]'
 )
-"""What moves the mount of buckets in all versions of kfp; it leaves no name in the component's module."""
+"""Python code that moves kfp's mount of buckets, in all its versions, and adds no name to the component's module."""
 
 
 class OutsideBucket(TaskFailed):
-    """An address names no object of a bucket, e.g. gs://bucket/../../etc; the text is shown to the user."""
+    """An address leads out of its bucket, e.g. gs://bucket/../../etc; the message is shown to the user."""
 
 
 def addresses(value: Any) -> Iterator[str]:
@@ -51,13 +51,13 @@ def is_mounted(address: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Buckets:
-    """Where the buckets of a run are."""
+    """Where a run finds its buckets."""
 
     root: Path | None = None
     """Absolute path of a folder with one folder per bucket; None: gs:// is Cloud Storage itself."""
 
     def path_of(self, uri: str) -> str:
-        """Return the path for a URI, as kfp's `Artifact.path` does; what is not in a bucket is returned unchanged.
+        """Return the path for a URI, as kfp's `Artifact.path` does; other URIs are returned unchanged.
 
         Raises:
             OutsideBucket: The URI leads out of its bucket.
@@ -75,7 +75,7 @@ class Buckets:
         return str(self.root / name)
 
     def missing_bucket(self, address: str) -> Path | None:
-        """Return the folder of the first bucket of an address that does not exist; None when all do."""
+        """Return the first missing bucket folder of the addresses in a value; None if all exist."""
         for match in _OBJECT.finditer(address):
             bucket = match[0].removeprefix(_SCHEME).removeprefix(_MOUNT).partition("/")[0]
             if self.root is not None and not (self.root / bucket).is_dir():

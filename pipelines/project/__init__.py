@@ -1,1 +1,1 @@
-"""What the pipeline needs in a cloud project: `cloud.py up` makes and marks it, `down` removes what is marked."""
+"""The pipeline's resources in a cloud project: `cloud.py up` creates and marks them, `down` removes marked ones."""

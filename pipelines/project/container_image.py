@@ -1,4 +1,4 @@
-"""The container image of the steps: which files are in it, its tag, and its build with Cloud Build."""
+"""The container image of the steps: its files, its tag, and its build with Cloud Build."""
 
 import hashlib
 from pathlib import Path
@@ -13,7 +13,7 @@ _UNKNOWN_DIGEST = "sha256:" + "0" * 64
 
 
 def build(gcloud: Gcloud, names: Names) -> str:
-    """Build, test and push the container image if it is missing, and return its name with the digest.
+    """Build, test and push the container image if it is missing; return its name with the digest.
 
     Raises:
         CloudError: The build failed.

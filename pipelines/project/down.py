@@ -1,4 +1,4 @@
-"""`python cloud.py down`: lists what bears the mark of `up`, asks, and removes it; everything else is kept."""
+"""`python cloud.py down`: lists the resources marked by `up`, asks, and removes them; keeps everything else."""
 
 import shlex
 from collections.abc import Callable, Iterator
@@ -35,12 +35,12 @@ class _Plan:
     """One line each, with the reason."""
 
     def add(self, resource: Resource, found: dict[str, Any] | None, contents: str = "") -> None:
-        """Remove a resource if it exists and bears the mark."""
+        """List a resource for removal if it exists and is marked."""
         if found is None:
             self.kept.append(f"{resource.title} does not exist")
         elif not is_marked(found):
-            adopt = f"if an earlier `up` made it, mark it: {shlex.join(resource.adopt)}"
-            self.kept.append(f"{resource.title} is kept, since it does not bear the mark of `cloud.py up`; {adopt}")
+            adopt = f"if an earlier `up` created it, mark it: {shlex.join(resource.adopt)}"
+            self.kept.append(f"{resource.title} is kept, since `cloud.py up` did not mark it; {adopt}")
         else:
             self.removals.append(_Removal(title=f"{resource.title}{contents}", command=resource.remove))
 
@@ -52,7 +52,7 @@ class _Plan:
 
 
 def down(gcloud: Gcloud, names: Names, *, with_bucket: bool, confirm: Callable[[str], bool]) -> None:
-    """Remove what `up` made; the bucket, with its data and checkpoints, only with `with_bucket`.
+    """Remove what `up` created; the bucket, with its data and checkpoints, only with `with_bucket`.
 
     Args:
         gcloud: Runs the commands.
@@ -61,7 +61,7 @@ def down(gcloud: Gcloud, names: Names, *, with_bucket: bool, confirm: Callable[[
         confirm: Asks the user a question; not called in a dry run.
 
     Raises:
-        CloudError: The user did not confirm, or a command failed. The message then has how far it came.
+        CloudError: The user did not confirm, or a command failed. The message states what was removed.
     """
     plan = _plan(gcloud, names, with_bucket=with_bucket)
     print(*plan.lines(names), sep="\n", flush=True)
@@ -81,7 +81,7 @@ def _plan(gcloud: Gcloud, names: Names, *, with_bucket: bool) -> _Plan:
     its_account, its_repository = account(names).find(gcloud), repository(names).find(gcloud)
     its_bucket, reason = _bucket(gcloud, names)
     if is_marked(its_account):
-        # A role goes with the resource that it is on, so only those of resources that stay are removed.
+        # A role disappears with its resource, so only roles on resources that stay are removed.
         staying = [roles.on_project(names)]
         if its_bucket is not None and not (with_bucket and is_marked(its_bucket)):
             staying.append(roles.on_bucket(names))
@@ -100,7 +100,7 @@ def _plan(gcloud: Gcloud, names: Names, *, with_bucket: bool) -> _Plan:
 
 
 def _bucket(gcloud: Gcloud, names: Names) -> tuple[dict[str, Any] | None, str]:
-    """Return what gcloud shows of the bucket, or why it is not the project's."""
+    """Return gcloud's description of the bucket, or why it is not the project's."""
     try:
         return find_bucket(gcloud, names), ""
     except ForeignBucket as error:

@@ -1,4 +1,4 @@
-"""Running gcloud: commands that only read, and commands that change something, with one-line errors."""
+"""Runs gcloud: commands that only read, and commands that change something, with one-line errors."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SHOWN = 600
-"""Characters of a message of gcloud."""
+"""Maximum characters of a message from gcloud."""
 _MISSING = re.compile(
     r"^ERROR: \(gcloud[\w.-]*\) (NOT_FOUND: |gs://\S+ not found: 404|Image not found\.)", re.MULTILINE
 )
@@ -23,7 +23,7 @@ class CloudError(Exception):
 
 
 class AccessDenied(CloudError):
-    """The user may not read a resource, which may also not exist."""
+    """The user may not read a resource, which may not even exist."""
 
 
 class Gcloud:
@@ -88,10 +88,10 @@ class EmptyProject(Gcloud):
 
 
 def field(found: object, name: str, of: str) -> str:
-    """Return a text field of what gcloud printed about a resource.
+    """Return a text field of gcloud's description of a resource.
 
     Raises:
-        CloudError: There is no such text.
+        CloudError: The field is missing or not text.
     """
     value = found.get(name) if isinstance(found, dict) else None
     if isinstance(value, str) and value:

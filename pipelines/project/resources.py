@@ -54,18 +54,18 @@ class Names:
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """A bucket, a repository or a service account, and the commands for it."""
+    """A bucket, a repository or a service account, and its commands."""
 
     title: str
     describe: Command
     create: tuple[Command, ...]
-    """The last one leaves it with its mark."""
+    """The last command marks it."""
     adopt: Command
-    """Marks an existing one."""
+    """Command that marks an existing resource."""
     remove: Command
 
     def find(self, gcloud: Gcloud) -> dict[str, Any] | None:
-        """Return what gcloud shows of it; None if it does not exist.
+        """Return gcloud's description of it; None if it does not exist.
 
         Raises:
             CloudError: It cannot be read.
@@ -74,7 +74,7 @@ class Resource:
 
 
 def is_marked(found: dict[str, Any] | None) -> bool:
-    """Whether a resource exists and bears the mark of `cloud.py up`."""
+    """Return whether a resource exists and has the mark of `cloud.py up`."""
     if found is None:
         return False
     labels, description = found.get("labels"), found.get("description")
@@ -125,7 +125,7 @@ def account(names: Names) -> Resource:
 
 
 def find_bucket(gcloud: Gcloud, names: Names) -> dict[str, Any] | None:
-    """Return what gcloud shows of the bucket; None if no project has a bucket of this name.
+    """Return gcloud's description of the bucket; None if no project has a bucket of this name.
 
     Raises:
         ForeignBucket: The bucket is not in the project, or the user may not read it.
@@ -136,7 +136,7 @@ def find_bucket(gcloud: Gcloud, names: Names) -> dict[str, Any] | None:
         found = bucket(names).find(gcloud)
     except AccessDenied as error:
         raise ForeignBucket(f"{names.bucket} is in another project, or you may not read it: {error}") from None
-    # Names of buckets are global, so the name does not prove the project.
+    # Bucket names are global, so the name does not prove the project.
     number = field(project, "projectNumber", names.project) if found is not None else ""
     if found is not None and field(found, "projectNumber", names.bucket) != number:
         raise ForeignBucket(f"{names.bucket} is in another project, not in {names.project}")

@@ -30,7 +30,7 @@ class Grant:
         return (*words, f"--member=serviceAccount:{names.account}", f"--role={role}", "--condition=None")
 
     def held(self, gcloud: Gcloud, names: Names) -> list[str]:
-        """Return those of the roles that the service account has, without a condition.
+        """Return which of the roles the service account has without a condition.
 
         Raises:
             CloudError: The policy cannot be read.

@@ -1,4 +1,4 @@
-"""`python cloud.py up`: creates what is missing, each with its mark, builds the image and compiles the pipeline."""
+"""`python cloud.py up`: creates and marks missing resources, builds the image and compiles the pipeline."""
 
 import shlex
 import sys
@@ -49,13 +49,13 @@ def up(gcloud: Gcloud, names: Names, machines: Machines) -> None:
 
 
 def _usable_bucket(gcloud: Gcloud, names: Names) -> dict[str, Any] | None:
-    """Return what gcloud shows of the bucket; None if it does not exist."""
+    """Return gcloud's description of the bucket; None if it does not exist."""
     try:
         found = find_bucket(gcloud, names)
     except ForeignBucket as error:
         raise CloudError(f"{error}; give another --name") from None
     if found is not None and (location := field(found, "location", names.bucket)).lower() != names.region:
-        # Every read of a job would cross regions.
+        # Otherwise every read of a job would cross regions.
         raise CloudError(f"{names.bucket} is in {location}, not in {names.region}; give another --name or --region")
     return found
 
@@ -74,7 +74,7 @@ def _ensure(gcloud: Gcloud, resource: Resource, found: dict[str, Any] | None) ->
             gcloud.change(*command)
     elif not is_marked(found):
         print(f"note: {resource.title} exists without the mark of `cloud.py up`, so `down` keeps it.")
-        print(f"  If an earlier `up` made it, mark it: {shlex.join(resource.adopt)}", flush=True)
+        print(f"  If an earlier `up` created it, mark it: {shlex.join(resource.adopt)}", flush=True)
 
 
 def _give_roles(gcloud: Gcloud, names: Names, grant: roles.Grant) -> None:

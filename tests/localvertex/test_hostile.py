@@ -246,7 +246,7 @@ HOSTILE: dict[str, tuple[Any, str]] = {
             },
             root={"dag": {"tasks": {f"t{n}": {"componentRef": {"name": "a"}} for n in range(5)}}},
         ),
-        "unfolds to",
+        "expands to",
     ),
     "a circle of 2000 tasks": (chain(2000), "tasks wait for each other"),
     "a component named root": (

@@ -20,7 +20,7 @@ METRIC_FILE = "output.metrics"
 """In the folder of a trial; the name is that of cloudml-hypertune's default path."""
 
 COUNTS = {"max_trial_count": 1, "parallel_trial_count": 1, "max_failed_trial_count": 0}
-"""The numbers of trials, and the least that each may be."""
+"""The counts of a job, and the minimum of each."""
 
 _FIELDS = ("display_name", "study_spec", "trial_job_spec", "encryption_spec", "labels", *COUNTS)
 
@@ -39,11 +39,11 @@ class TuningJob:
     max_trials: int
     parallel_trials: int
     max_failed_trials: int
-    """0: the job decides, see `TuningRun`."""
+    """0: `TuningRun` decides."""
     custom_job: CustomJob
     """What each trial runs, without its parameters."""
     digest: str
-    """Of all that decides what trial 1, trial 2 and so on compute."""
+    """Hash of everything that determines what each trial computes."""
 
     read_job: ReadJob
     """Builds a custom job from its message."""
@@ -66,10 +66,10 @@ class TuningJob:
 
 
 def read_counts(message: dict[str, Any]) -> list[int]:
-    """Return the numbers of trials: at most, in parallel, and of failures.
+    """Return the maximum number of trials, of parallel trials and of failures.
 
     Raises:
-        UserError: One is not possible.
+        UserError: A number is invalid.
     """
     counts = []
     for name, least in COUNTS.items():
@@ -88,7 +88,7 @@ def read_tuning_job(message: dict[str, Any], read_job: ReadJob) -> TuningJob:
         read_job: Checks a CustomJob message and builds the job.
 
     Raises:
-        TaskFailed: The service would refuse the message, or part of it does not run here.
+        TaskFailed: The service would refuse the message, or part of it cannot run here.
     """
     try:
         fields = Message(message, "HyperparameterTuningJob", _FIELDS)

@@ -36,11 +36,11 @@ class MetricFile:
 
     path: Path
     _lines: dict[str, list[Measurement]] = field(default_factory=dict)
-    """One report per metric of each line, in the order of the file."""
+    """The reports: one per metric of each line, in the order of the file."""
     _stamp: tuple[int, int] = (0, 0)
 
     def poll(self) -> None:
-        """Read new lines; one that is not complete yet is read the next time."""
+        """Read new lines; an incomplete one is read next time."""
         try:
             found = self.path.stat()
             stamp = (found.st_mtime_ns, found.st_size)
@@ -65,7 +65,7 @@ class MetricFile:
         return [each for reports in self._lines.values() for each in reports]
 
     def final(self, study: Study) -> Measurement | None:
-        """Return the measurement that the study selects; None when a metric was never reported.
+        """Return the measurement that the study selects; None if a metric was never reported.
 
         With several metrics the first one decides which report is the best. The others are taken from the same step,
         if they were reported there.
@@ -92,7 +92,7 @@ class MetricFile:
 
 
 def _reports_of(line: str) -> list[Measurement] | None:
-    """Return the finite values of a line, one report each; None when the line is not complete."""
+    """Return one report per finite value of a line; None if the line is incomplete."""
     try:
         fields = json.loads(line)
         step = int(fields.get("global_step") or 0)

@@ -1,4 +1,4 @@
-"""Reads the fields of a message as Google's client library does: snake_case names, enums by name or number."""
+"""Fields of a message, read as Google's client library does: snake_case names, enums by name or number."""
 
 import math
 from enum import IntEnum
@@ -14,7 +14,7 @@ class Message:
     """An object of a message; `path` names it in errors."""
 
     def __init__(self, value: Any, path: str, names: tuple[str, ...]) -> None:
-        """Check that the value is an object with these fields at most.
+        """Check that the value is an object with no other fields.
 
         Raises:
             UserError: It is not.
@@ -46,7 +46,7 @@ class Message:
         return value
 
     def number(self, field: str) -> float:
-        """Return a finite number, 0 by default, as a missing field of a message is."""
+        """Return a finite number; 0 if the field is missing, as in the API."""
         return checked_number(self._fields.get(field, 0), self.name_of(field))
 
     def int64(self, field: str) -> int:
@@ -54,7 +54,7 @@ class Message:
         return checked_int64(self._fields.get(field, 0), self.name_of(field))
 
     def enumeration(self, field: str, kind: type[Enumeration]) -> Enumeration:
-        """Return a member of an enumeration, that of number 0 by default."""
+        """Return a member of an enumeration; member 0 by default."""
         value = self._fields.get(field, 0)
         found = [each for each in kind if value == each.name or (value == each.value and not isinstance(value, bool))]
         if not found:
@@ -71,7 +71,7 @@ class Message:
 
 
 def checked_int64(value: Any, path: str) -> int:
-    """Return an integer; `serialize_parameters` of Google's components writes those of 64 bits as text.
+    """Return an integer; `serialize_parameters` of Google's components writes 64-bit integers as text.
 
     Raises:
         UserError: It is not one.

@@ -1,4 +1,4 @@
-"""The parameters of a study: what kind of values each may have, and which others it activates."""
+"""The parameters of a study: the kind of their values, and the parameters that they activate."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ Value = str | int | float
 _MAX_DISCRETE_VALUES = 1000
 
 _SAME = 1e-10
-"""Values of a DISCRETE parameter that are nearer to each other than this are the same."""
+"""Values of a DISCRETE parameter closer than this count as equal."""
 
 
 class Kind(StrEnum):
-    """The kind of a parameter's values; each value is the field with its feasible space."""
+    """The kind of a parameter's values; each value names the field with its feasible space."""
 
     DOUBLE = "double_value_spec"
     INTEGER = "integer_value_spec"
@@ -31,11 +31,11 @@ _CONDITIONS = {
     "parent_categorical_values": Kind.CATEGORICAL,
     "parent_discrete_values": Kind.DISCRETE,
 }
-"""The field with the values of a parent, by the parent's kind."""
+"""The field with the parent's values, by the parent's kind."""
 
 
 class Scale(IntEnum):
-    """How values are spread over the feasible space."""
+    """How values are distributed over the feasible space."""
 
     SCALE_TYPE_UNSPECIFIED = 0
     UNIT_LINEAR_SCALE = 1
@@ -56,7 +56,7 @@ class Conditional:
     parameter: "Parameter"
 
     def holds(self, value: Value) -> bool:
-        """Return whether the parameter is active for this value of its parent."""
+        """Return whether the parameter is active when its parent has this value."""
         return any(_is_same(value, each) for each in self.parent_values)
 
 
@@ -128,7 +128,7 @@ def _feasible_space(space: Message, kind: Kind) -> dict[str, Any]:
         return {"minimum": minimum, "maximum": maximum}
     values = _values(space.items("values"), kind, space.name_of("values"))
     if not values:
-        raise UserError(f"{space.path}: there are no values")
+        raise UserError(f"{space.path}: the list of values is empty")
     if kind is Kind.DISCRETE and len(values) > _MAX_DISCRETE_VALUES:
         raise UserError(f"{space.path}: at most {_MAX_DISCRETE_VALUES} values are possible, found {len(values)}")
     for position, value in enumerate(values):
@@ -169,12 +169,12 @@ def _with_conditionals(parameter: Parameter, message: Message) -> Parameter:
 
 
 def _check_disjoint(parent: Parameter, conditionals: list[Conditional]) -> None:
-    """Refuse two parameters of the same name that are active for the same value of their parent."""
+    """Refuse equal names of parameters that are active for the same value of their parent."""
     for position, each in enumerate(conditionals):
         for other in conditionals[:position]:
             if each.parameter.name == other.parameter.name and any(map(other.holds, each.parent_values)):
                 raise UserError(
-                    f"{each.parameter.path}: {each.parameter.name!r} is there twice for the same value of "
+                    f"{each.parameter.path}: {each.parameter.name!r} is defined twice for the same value of "
                     f"{parent.name!r}"
                 )
 

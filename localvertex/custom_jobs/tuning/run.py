@@ -1,6 +1,6 @@
-"""A tuning job while it runs: trials in parallel, each a custom job in a folder of its own.
+"""A running tuning job: parallel trials, each a custom job in its own folder.
 
-One loop in the caller's thread makes all decisions; a thread per trial only runs its job.
+One loop in the caller's thread makes all decisions. The thread of a trial only runs its job.
 """
 
 import json
@@ -21,7 +21,7 @@ from localvertex.state import executor_files
 from userinput import files
 
 FILE = "hyperparameter_tuning_job.json"
-"""In the job's folder: its state and its trials, as the API names them."""
+"""In the job's folder: its state and its trials, with the API's names."""
 
 _TRIALS = "trials"
 """The folder with one folder per trial."""
@@ -48,14 +48,14 @@ class TuningRun:
         """Prepare the run.
 
         Args:
-            job: What `read_tuning_job` returned.
+            job: Result of `read_tuning_job`.
             name: Its resource name.
             folder: Absolute path; the trials of an earlier attempt at the same job may be in it.
             run_job: Runs the custom job of a trial.
             stopped: Set when the user stops the run.
             observe: Called with the replicas of all running trials after each change.
-            warn: Called with each difference from the service.
-            report: Called with the result of each trial, as a line of text.
+            warn: Called with a line about each difference from the service.
+            report: Called with a line about the result of each trial.
         """
         self._job, self._name, self._folder, self._run_job = job, name, folder, run_job
         self._stopped, self._observe, self._warn, self._report = stopped, observe, warn, report
@@ -101,7 +101,7 @@ class TuningRun:
             files.write_text(path, self._job.digest)
 
     def _waiting(self) -> Iterator[TrialRun]:
-        """Yield the trials that have to run; those that an earlier attempt has finished are only noted."""
+        """Yield the trials to run; those that an earlier attempt finished are only recorded."""
         for number, point in enumerate(islice(suggestions(self._job.study), self._job.max_trials), start=1):
             folder = self._folder / _TRIALS / str(number)
             name = self._name.replace("/hyperparameterTuningJobs/", "/customJobs/")
@@ -117,7 +117,7 @@ class TuningRun:
         while slots and (running := next(waiting, None)):
             running.gpus = slots.pop(0)
             running.folder.mkdir(parents=True, exist_ok=True)
-            # The reports of an interrupted attempt are not those of this one.
+            # Reports of an interrupted attempt do not belong to this one.
             (running.folder / METRIC_FILE).unlink(missing_ok=True)
             running.trial.start()
             running.thread = threading.Thread(target=self._run, args=(running,), daemon=True)
@@ -141,7 +141,7 @@ class TuningRun:
             self._ended.put(running)
 
     def _follow(self, slots: list[list[str] | None]) -> None:
-        """Wait for the end of a trial, and read the metrics of all."""
+        """Wait for a trial to end, and read the metrics of all trials."""
         try:
             ended: TrialRun | None = self._ended.get(timeout=_POLL_SECONDS)
         except Empty:
@@ -157,10 +157,10 @@ class TuningRun:
         self._show(JobState.RUNNING)
 
     def _accept(self, ended: TrialRun) -> None:
-        """Note how a trial ended.
+        """Record how a trial ended.
 
         Raises:
-            TaskFailed: The job fails with it.
+            TaskFailed: The job fails because of it.
         """
         trial, outcome, metrics = ended.trial, ended.outcome, ended.metrics
         if not isinstance(outcome, Outcome):
@@ -184,7 +184,7 @@ class TuningRun:
         """Return why a trial that has ended has no measurement."""
         wanted = ", ".join(each.name for each in self._job.study.metrics)
         found = f"only {', '.join(reported)}" if reported else "nothing"
-        return f"it reported {found} to the file of CLOUD_ML_HP_METRIC_FILE, and the study's metrics are {wanted}"
+        return f"it reported {found} to the file of CLOUD_ML_HP_METRIC_FILE; the study's metrics are {wanted}"
 
     def _fail_if_too_many(self, trial: Trial, outcome: Outcome) -> None:
         """Fail the job by `max_failed_trial_count`; without one, by the first failure before any success.
@@ -203,7 +203,7 @@ class TuningRun:
             raise TaskFailed(text, exit_code=outcome.exit_code, is_retryable=not permanent)
 
     def _end(self, state: JobState) -> None:
-        """Stop what still runs, and note how the job ended."""
+        """Stop the trials that still run, and record how the job ended."""
         self._cancel.set()
         for each in self._running:
             if each.thread:
@@ -214,7 +214,7 @@ class TuningRun:
         self._show(state)
 
     def _show(self, state: JobState) -> None:
-        """Pass on the replicas of the running trials, if anything has changed; their names lead to their logs."""
+        """Report the replicas of the running trials if they have changed; their names lead to their logs."""
         running = [(each.trial.id, each.status) for each in self._running]
         status = Status(
             state=state,
@@ -231,7 +231,7 @@ class TuningRun:
             self._observe(status)
 
     def _write(self, state: JobState) -> None:
-        """Replace the job's file."""
+        """Write the job's file."""
         content: dict[str, Any] = {"name": self._name, "displayName": self._job.display_name, "state": str(state)}
         trials = [each.as_json() for each in self._trials]
         files.write_text(self._folder / FILE, json.dumps(content | {"trials": trials}, indent=1))

@@ -22,7 +22,7 @@ class Algorithm(IntEnum):
 
 
 class Selection(IntEnum):
-    """Which of the reported measurements becomes the final one."""
+    """Which reported measurement is the final one."""
 
     MEASUREMENT_SELECTION_TYPE_UNSPECIFIED = 0
     """The same as LAST_MEASUREMENT."""
@@ -65,7 +65,7 @@ def read_study(value: Any) -> Study:
     """Read a StudySpec.
 
     Raises:
-        UserError: It breaks a rule of the API, or uses what does not run here; the error names the field.
+        UserError: It breaks a rule of the API, or uses what cannot run here; the error names the field.
     """
     message = Message(value, "study_spec", ("metrics", "parameters", "algorithm", "measurement_selection_type"))
     metrics = [_read_metric(each, f"study_spec.metrics[{i}]") for i, each in enumerate(message.items("metrics"))]
@@ -76,7 +76,7 @@ def read_study(value: Any) -> Study:
         if not names:
             raise UserError(f"study_spec.{name}: the list is empty")
         if repeated := next((each for each in names if names.count(each) > 1), ""):
-            raise UserError(f"study_spec.{name}: {repeated!r} is there twice")
+            raise UserError(f"study_spec.{name}: {repeated!r} is repeated")
     _check_unique(parameters)
     algorithm = message.enumeration("algorithm", Algorithm)
     every = [each for parameter in parameters for each in parameter.walk()]
@@ -94,13 +94,13 @@ def read_study(value: Any) -> Study:
 
 
 def _check_unique(parameters: list[Parameter]) -> None:
-    """Refuse a name that two parameters in different places of the study have."""
+    """Refuse a name that several parameters of the study have."""
     owners: dict[str, str] = {}
     for top in parameters:
         for parent in top.walk():
             for child in {each.parameter.name for each in parent.conditionals}:
                 if child in {each.name for each in parameters} or owners.setdefault(child, parent.path) != parent.path:
-                    raise UserError(f"{parent.path}: the conditional parameter {child!r} is there twice in the study")
+                    raise UserError(f"{parent.path}: the conditional parameter {child!r} is defined twice in the study")
 
 
 def _read_metric(value: Any, path: str) -> Metric:

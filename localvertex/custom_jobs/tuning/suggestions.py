@@ -1,4 +1,4 @@
-"""The parameters of each trial: every point of a grid in order, or random ones that depend on the trial's number only.
+"""The parameters of each trial: the points of a grid in order, or random points that depend only on its number.
 
 A resumed job therefore gets the same trials, in whatever order they end.
 """
@@ -12,14 +12,14 @@ from localvertex.custom_jobs.tuning.parameters import Kind, Parameter, Scale, Va
 from localvertex.custom_jobs.tuning.study import Algorithm, Study
 
 SEED = 0
-"""Of all random searches, so that a run can be repeated."""
+"""The seed of all random searches, so that a run can be repeated."""
 
 Point = dict[str, Value]
 """The value of each active parameter, by name."""
 
 
 def suggestions(study: Study) -> Iterator[Point]:
-    """Yield the parameters of trial 1, trial 2 and so on; a grid ends, random ones do not."""
+    """Yield the parameters of trial 1, trial 2 and so on; a grid ends, a random search does not."""
     if study.algorithm is Algorithm.GRID_SEARCH:
         return _grid(study.parameters)
     return (_random_point(study.parameters, number) for number in itertools.count(1))
@@ -31,7 +31,7 @@ def argument(value: Value) -> str:
 
 
 def _grid(parameters: Sequence[Parameter]) -> Iterator[Point]:
-    """Yield all points, the last parameter changing fastest; active conditional parameters follow their parent."""
+    """Yield all points; the last parameter changes fastest, and active conditional parameters follow their parent."""
     if not parameters:
         yield {}
         return
@@ -71,7 +71,7 @@ def _random_value(parameter: Parameter, chosen: random.Random) -> Value:
 
 
 def _scaled(low: float, high: float, scale: Scale, chosen: random.Random) -> float:
-    """Return a random number between two others, spread evenly on the scale."""
+    """Return a random number between two others, uniform on the scale."""
     if not scale.is_logarithmic:
         return chosen.uniform(low, high)
     number = math.exp(chosen.uniform(math.log(low), math.log(high)))

@@ -1,4 +1,4 @@
-"""One trial of a tuning job, and `trial.json`, by which a resumed job knows the trials that have succeeded."""
+"""One trial of a tuning job, and `trial.json`, from which a resumed job knows the trials that succeeded."""
 
 import json
 from dataclasses import dataclass
@@ -37,16 +37,16 @@ class Trial:
         return self.state == "SUCCEEDED"
 
     def start(self) -> None:
-        """Note that it starts."""
+        """Record the start of the trial."""
         self.start_time = _now()
 
     def end(self, final: Measurement | None, reason: str = "") -> None:
-        """Note how it ended: with a measurement, or with the reason why it has none."""
+        """Record the end of the trial: its measurement, or why it has none."""
         self.state = "SUCCEEDED" if final else "INFEASIBLE"
         self.final, self.infeasible_reason, self.end_time = final, reason, _now()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the API's Trial message; fields without a value are left out, as in a response of the API."""
+        """Return the API's Trial message; fields without a value are omitted, as in the API's responses."""
         parameters = [{"parameterId": name, "value": value} for name, value in self.point.items()]
         message = {
             "id": self.id,
@@ -62,18 +62,18 @@ class Trial:
 
     @property
     def sentence(self) -> str:
-        """What the user sees when it has ended."""
+        """The line that the user sees when the trial has ended."""
         chosen = ", ".join(f"{name}={value}" for name, value in self.point.items())
         values = self.final.values.items() if self.final else ()
         found = ", ".join(f"{name} {value:g}" for name, value in values) or self.infeasible_reason or self.state.lower()
         return f"trial {self.id} ({chosen}): {found}"
 
     def write(self, folder: Path) -> None:
-        """Replace its file."""
+        """Write its file."""
         files.write_text(folder / FILE, json.dumps(self.as_json(), indent=1))
 
     def restore(self, folder: Path) -> bool:
-        """Take over the result of an earlier attempt; return false when it has to run."""
+        """Restore the result of an earlier attempt; return false if the trial must run."""
         try:
             message = json.loads((folder / FILE).read_text())
             if message["state"] != "SUCCEEDED" or message["parameters"] != self.as_json().get("parameters", []):

@@ -1,4 +1,4 @@
-"""A trial that runs: its folder, its GPUs, its thread and what it has reported."""
+"""A running trial: its folder, its GPUs, its thread and its reports."""
 
 import threading
 from collections.abc import Callable
@@ -16,14 +16,14 @@ from localvertex.errors import TaskFailed
 
 @dataclass(kw_only=True, eq=False)
 class TrialRun:
-    """A trial that runs, as the code that runs its custom job sees it."""
+    """A running trial, as seen by the code that runs its custom job."""
 
     trial: Trial
     folder: Path
     cancel: threading.Event
-    """Cancels its job once it is set."""
+    """Set to cancel its job."""
     gpus: list[str] | None = None
-    """Those of this machine that are for it; None: all."""
+    """The GPUs of this machine that it may use; None: all."""
     status: Status = field(default_factory=Status)
     outcome: Outcome | TaskFailed | None = None
     thread: threading.Thread | None = None
@@ -38,7 +38,7 @@ class TrialRun:
         return self.trial.id
 
     def observe(self, status: Status) -> None:
-        """Take the status of its job."""
+        """Record the status of its job."""
         self.status = status
 
 
@@ -47,7 +47,7 @@ RunJob = Callable[[CustomJob, TrialRun], Outcome]
 
 
 def gpu_slots(job: TuningJob, warn: Callable[[str], None]) -> list[list[str] | None]:
-    """Return one entry for each trial that may run at a time: its GPUs, None for all."""
+    """Return one entry per trial that may run in parallel: its GPUs, None for all."""
     wanted, gpus, parallel = num_gpus_of(job.custom_job), visible_gpus(), job.parallel_trials
     if not wanted or not gpus:
         return [None] * parallel

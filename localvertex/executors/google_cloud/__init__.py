@@ -1,1 +1,1 @@
-"""Operations of google-cloud-pipeline-components over the local registry and local processes, one class for each."""
+"""Operations of google-cloud-pipeline-components that use the local registry and local processes; a class each."""

@@ -17,7 +17,7 @@ _NAME = re.compile(r"(?P<name>projects/[^/]+/locations/(?P<location>[^/]+)/model
 
 
 class ModelDeleteExecutor:
-    """Deletes what the registry made, and nothing else: the user's files and those of runs stay."""
+    """Deletes only what the registry made; the user's files and those of runs stay."""
 
     name: ClassVar[str] = "model delete"
 
@@ -50,6 +50,6 @@ class ModelDeleteExecutor:
         logs.add(attempt.log, f"deleted the model {match['id']!r} with version {', '.join(numbers)}")
         if left:
             attempt.context.warnings.add(
-                f"{attempt.label}: {versions.folder} stays, because the registry did not make {', '.join(left)}"
+                f"{attempt.label}: {versions.folder} stays, because the registry did not create {', '.join(left)}"
             )
         attempt.report_exit(0)

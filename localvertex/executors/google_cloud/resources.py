@@ -1,4 +1,4 @@
-"""The `gcp_resources` that steps pass on: JSON in a string, which names what a launcher has created."""
+"""The `gcp_resources` that steps exchange: JSON text that names what a launcher has created."""
 
 from localvertex.errors import TaskFailed
 from userinput.errors import UserError
@@ -10,7 +10,7 @@ def single_resource(text: str) -> dict[str, str]:
     """Return the `resourceType` and the `resourceUri` of the only resource.
 
     Raises:
-        TaskFailed: The text names another number of resources, or none.
+        TaskFailed: The text does not name exactly one resource.
     """
     try:
         content = parse_json(text, "gcp_resources")

@@ -75,6 +75,6 @@ class TuningJobExecutor:
 
 def _read(attempt: Attempt, template: str, location: str) -> TuningJob:
     payload = launcher_payload(template, attempt)
-    # The pools of a trial are checked before the empty ones are dropped.
+    # The pools of a trial are checked before empty ones are removed.
     message = without_empty(payload) | {"trial_job_spec": payload.get("trial_job_spec", {})}
     return read_tuning_job(message, lambda job: read(job, attempt, location))

@@ -1,7 +1,7 @@
 """GetTrialsOp of google-cloud-pipeline-components 1.x: the trials of a tuning job that ran here.
 
-It is a Python step, which asks Vertex AI for the job (experimental/hyperparameter_tuning_job/utils.py of 1.0.44). The
-package removed it in version 2, and pipelines contain copies of it. The components that follow it only calculate.
+It is a Python step that requests the job from Vertex AI (experimental/hyperparameter_tuning_job/utils.py of 1.0.44).
+The package removed it in version 2, and pipelines contain copies of it. The components that follow only calculate.
 """
 
 import json
@@ -32,13 +32,13 @@ class TuningTrialsExecutor:
     name: ClassVar[str] = "trials of a tuning job"
 
     def accepts(self, executor: Container | Importer) -> bool:
-        """Accept a Python step with the function's signature and its result."""
+        """Accept a Python step with the function's signature and return statement."""
         if not isinstance(executor, Container) or not PythonStepExecutor().accepts(executor):
             return False
         return any(_RESULT in word and _SIGNATURE.search(word) for word in executor.command)
 
     def refusals(self, executor: Container | Importer) -> list[str]:
-        """Refuse nothing."""
+        """Refuse nothing: the run decides."""
         return []
 
     def execute(self, attempt: Attempt) -> None:

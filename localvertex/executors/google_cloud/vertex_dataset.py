@@ -12,13 +12,13 @@ from localvertex.state import datasets, executor_files
 from userinput.errors import UserError
 
 _FUNCTION = "def get_vertex_dataset(executor_input_json"
-"""In the program that the operation contains (v1/dataset/get_vertex_dataset/component.py of GCPC 2.22)."""
+"""Part of the operation's program (v1/dataset/get_vertex_dataset/component.py of GCPC 2.22)."""
 
 
 class VertexDatasetExecutor:
     """Writes an artifact with the dataset's name, whose URI is the local path.
 
-    On Vertex AI the URI is the name, too: the operation makes no call, and does not know whether the dataset exists.
+    On Vertex AI the URI is the name: the operation makes no call and does not check that the dataset exists.
     """
 
     name: ClassVar[str] = "Vertex dataset"

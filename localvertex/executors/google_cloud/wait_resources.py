@@ -1,4 +1,4 @@
-"""WaitGcpResourcesOp: wait for what a step has started here."""
+"""WaitGcpResourcesOp: wait for a resource that a local step has created."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -18,7 +18,7 @@ _POLL_SECONDS = 0.2
 
 
 class WaitResourcesExecutor:
-    """Returns when the step that made a resource has ended, at once if that was in this run."""
+    """Returns when the step that created a resource has ended; at once for a step of this run."""
 
     name: ClassVar[str] = "wait for resources"
 
@@ -39,8 +39,8 @@ class WaitResourcesExecutor:
         folders = step_folders.with_resource(attempt.context.work_dir, uri)
         if not folders:
             raise TaskFailed(
-                f"{kind} {uri} was not made by a run in {attempt.context.work_dir}; a local run does not ask Google "
-                "Cloud for it",
+                f"{kind} {uri} was not created by a run in {attempt.context.work_dir}; a local run does not "
+                "query Google Cloud",
                 is_retryable=False,
             )
         attempt.context.warnings.add(
@@ -53,7 +53,7 @@ class WaitResourcesExecutor:
 
 
 def _wait_for(folder: Path, attempt: Attempt) -> None:
-    """Wait until the step in a folder has ended; one of this run has, because its output is known.
+    """Wait until the step in a folder has ended; a step of this run has, because its output is known.
 
     Raises:
         TaskFailed: It has failed.

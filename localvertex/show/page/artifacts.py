@@ -1,4 +1,4 @@
-"""What a step received and wrote, as the page shows it: Markdown, metrics, pages, and links to files of the run."""
+"""A step's inputs and outputs as the page shows them: Markdown, metrics, pages, and links to files of the run."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,13 +30,13 @@ class View:
     """The title of its schema, such as system.Model."""
     uri: str
     link: str
-    """A relative link to a file of the run or an https address; empty for all else."""
+    """A relative link to a file of the run, or an https address; otherwise empty."""
     metadata: dict[str, Any]
     markdown: Markup | None = None
     matrix: classification.Matrix | None = None
     roc: classification.Roc | None = None
     frame: str = ""
-    """Id of the part of the page that contains it; empty if it is none of the pages."""
+    """Id of the part of the page that contains it; empty if it is not such a page."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,12 +62,12 @@ class Artifacts:
     _bytes_left: int = _MAX_TEXT_BYTES
 
     def inputs(self, artifacts: dict[str, list[Artifact]]) -> list[View]:
-        """Return the artifacts that a step received; their content is shown where they were written."""
+        """Return a step's input artifacts; the page shows their content where they were written."""
         views = [self._view(name, each) for name, found in artifacts.items() for each in found[:_MAX_ARTIFACTS]]
         return [replace(each, metadata={}) for each in views]
 
     def outputs(self, artifacts: dict[str, list[Artifact]], step: str) -> list[View]:
-        """Return the artifacts that a step wrote, with their content."""
+        """Return a step's output artifacts, with their content."""
         views = [self._view(name, each) for name, found in artifacts.items() for each in found[:_MAX_ARTIFACTS]]
         return [self._with_content(each, step) for each in views]
 
@@ -92,7 +92,7 @@ class Artifacts:
         return identifier
 
     def _text(self, uri: str, most_bytes: int) -> str | None:
-        """Return the content of a file, None when it is missing, too large, or more than the page may hold."""
+        """Return the content of a file; None if it is missing, too large, or more than the page may contain."""
         try:
             file = Path(self.buckets.path_of(uri))
             size = file.stat().st_size if file.is_file() else None
@@ -126,11 +126,11 @@ def link(run_dir: Path, uri: str) -> str:
 
 
 def markdown(text: str) -> Markup:
-    """Return the HTML of a Markdown text: tags in it are text, links are https, and no image is loaded."""
+    """Return the HTML of a Markdown text. Tags become text, only https links work, and images are not loaded."""
     # Imported late: most runs have no Markdown.
     from markdown_it import MarkdownIt
 
-    # "js-default" escapes HTML, because its rules are for texts of others.
+    # "js-default" escapes HTML, because its rules are for untrusted text.
     parser = MarkdownIt("js-default")
     parser.disable("image")
     parser.validateLink = lambda url: url.startswith("https://")  # type: ignore[method-assign]

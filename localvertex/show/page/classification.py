@@ -1,4 +1,4 @@
-"""ClassificationMetrics: the confusion matrix as a table, and the ROC as the points of a curve."""
+"""ClassificationMetrics: the confusion matrix as a table, and the ROC curve as points."""
 
 import itertools
 import math
@@ -12,11 +12,11 @@ _NUM_SHADES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A number of the matrix, and how dark it is drawn."""
+    """One number of the matrix, and how dark it is drawn."""
 
     value: int | float
     shade: int
-    """0 for none of the row, up to 4 for all of it."""
+    """From 0, none of the row, to 4, all of the row."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +35,11 @@ class Roc:
     """For an SVG polyline: the false positive rate to the right, the recall upwards, in a square of 200 pixels."""
     num_points: int
     area: float
-    """Area below the curve, 0 to 1."""
+    """Area under the curve, 0 to 1."""
 
 
 def matrix(value: Any) -> Matrix | None:
-    """Read `confusionMatrix` of the metadata; None if it is absent, too large or of another form."""
+    """Read `confusionMatrix` of the metadata; None if it is missing, too large or malformed."""
     try:
         names = [str(each["displayName"]) for each in value["annotationSpecs"]]
         rows = [[_number(each) for each in row["row"]] for row in value["rows"]]
@@ -51,7 +51,7 @@ def matrix(value: Any) -> Matrix | None:
 
 
 def roc(value: Any) -> Roc | None:
-    """Read `confidenceMetrics` of the metadata; None if it is absent, too large or of another form."""
+    """Read `confidenceMetrics` of the metadata; None if it is missing, too large or malformed."""
     try:
         points = [(_number(each["falsePositiveRate"]), _number(each["recall"])) for each in value]
     except (KeyError, TypeError, ValueError):
@@ -68,7 +68,7 @@ def _number(value: Any) -> int | float:
     """Return a finite number; an integral one as an integer, since records keep numbers as doubles.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The value is not one.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{value!r} is not a finite number")
@@ -76,7 +76,7 @@ def _number(value: Any) -> int | float:
 
 
 def _shade(value: float, total: float) -> int:
-    """Return the shade of a number; any but zero has one."""
+    """Return the shade of a number; only zero has none."""
     if value <= 0 or total <= 0:
         return 0
     return max(1, min(_NUM_SHADES - 1, round(value / total * (_NUM_SHADES - 1))))

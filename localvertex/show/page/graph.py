@@ -11,7 +11,7 @@ from localvertex.show.page import layout
 from localvertex.state.task import State
 
 _MAX_BOXES = 200
-"""With more boxes, the inner groups are drawn closed."""
+"""With more boxes than this, inner groups are drawn closed."""
 
 _PADDING, _HEADER, _HEIGHT = 12.0, 28.0, 44.0
 _MIN_WIDTH, _MAX_UNITS, _UNIT = 148.0, 26, 7.8
@@ -44,7 +44,7 @@ class Box:
     label: str = ""
     """State, number of iterations and duration as text."""
     target: str = ""
-    """Id of the part of the page about this task; empty if it has none."""
+    """Id of the page's part about this task; empty if there is none."""
     x: float = 0.0
     y: float = 0.0
     width: float = 0.0
@@ -55,12 +55,12 @@ class Box:
 
 
 def draw(pipeline: Pipeline, tasks: list[dict[str, Any]], shown: set[int]) -> Box | None:
-    """Return the drawing as a box around all others, None if the graph is too large to be drawn.
+    """Return the drawing as a box around all others; None if the graph is too large.
 
     Args:
         pipeline: What was run.
         tasks: The entries of the record.
-        shown: Indexes of the tasks that the page has a part about.
+        shown: Indexes of the tasks that the page shows.
     """
     root = pipeline.root.dag
     depth = next((depth for depth in (50, 4, 3, 2, 1) if root and _size(root, pipeline, depth) <= _MAX_BOXES), 0)
@@ -70,7 +70,7 @@ def draw(pipeline: Pipeline, tasks: list[dict[str, Any]], shown: set[int]) -> Bo
 
 
 def _size(dag: Dag, pipeline: Pipeline, depth: int) -> int:
-    """Return the number of boxes down to a depth; counting ends when there are too many."""
+    """Return the number of boxes down to a depth; counting stops when there are too many."""
     total = 0
     for task in dag.tasks.values():
         inner = pipeline.components[task.component].dag
@@ -111,7 +111,7 @@ class _Drawer:
         )
 
     def _box(self, task: TaskSpec, path: _Path, depth: int, outer: str) -> Box:
-        """Return the box of a task; one that the run did not come to has the state of the group around it."""
+        """Return the box of a task; if the run did not reach it, it has the state of its group."""
         found = self._tasks.get(path, [])
         states = Counter(State(each["state"]) for each in found)
         default = State.NOT_TRIGGERED if outer == State.NOT_TRIGGERED else State.PENDING
@@ -145,7 +145,7 @@ def _paths(tasks: list[dict[str, Any]]) -> Iterator[tuple[_Path, dict[str, Any]]
 
 
 def _label(state: State, states: Counter[State], tasks: list[dict[str, Any]]) -> str:
-    """Describe the state of a task, or of all tasks that it became in a loop."""
+    """Describe the state of a task, or of all its iterations in a loop."""
     if len(tasks) > 1:
         return f"{states[state]:,} of {len(tasks):,} {state}"
     return f"{state} {tasks[0]['seconds']:.1f} s" if tasks and tasks[0]["start_time"] else str(state)

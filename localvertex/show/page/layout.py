@@ -1,7 +1,7 @@
-"""A layered drawing of one dag: boxes in rows, each below those that it needs, and the lines between them.
+"""A layered drawing of one dag: boxes in rows, each below its dependencies, and the lines between them.
 
 The rows follow Sugiyama's method: layers, then an order with few crossings, then positions. A line that passes a row
-gets a place of its own in it, so that it never runs through a box.
+gets its own place in it, so that it never crosses a box.
 """
 
 import itertools
@@ -38,7 +38,7 @@ def arrange(sizes: Mapping[str, Size], needs: Mapping[str, set[str]]) -> Drawing
 
     Args:
         sizes: Name -> width and height in pixels.
-        needs: Name -> the names of those that must end before; an acyclic graph.
+        needs: Name -> the names of its dependencies; an acyclic graph.
     """
     edges = _reduced(needs)
     rows = _rows(sizes, edges)
@@ -49,7 +49,7 @@ def arrange(sizes: Mapping[str, Size], needs: Mapping[str, set[str]]) -> Drawing
 
 
 def _reduced(needs: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """Return the edges without those that follow from others, each name after those that it needs."""
+    """Return the edges without redundant ones, each name after its dependencies."""
     before: dict[str, set[str]] = {}
     edges = {}
     for name in TopologicalSorter(needs).static_order():
@@ -60,7 +60,7 @@ def _reduced(needs: Mapping[str, set[str]]) -> dict[str, set[str]]:
 
 
 def _rows(sizes: Mapping[str, Size], edges: dict[str, set[str]]) -> dict[str, int]:
-    """Return the row of each box: below all that it needs, and not in a row that is full."""
+    """Return the row of each box: below its dependencies, and never in a full row."""
     rows: dict[str, int] = {}
     widths: list[float] = []
     for name, direct in edges.items():
@@ -133,13 +133,13 @@ def _centres(
 
 
 def _spread(wanted: list[float], distances: list[float]) -> list[float]:
-    """Return positions near the wanted ones, each at its distance from the one before."""
+    """Return positions near the wanted ones, each at its distance from the previous one."""
     rightwards, leftwards = wanted[:], wanted[:]
     for index, distance in enumerate(distances, 1):
         rightwards[index] = max(wanted[index], rightwards[index - 1] + distance)
     for index in reversed(range(len(distances))):
         leftwards[index] = min(wanted[index], leftwards[index + 1] - distances[index])
-    # Both keep the distances, and so does their mean.
+    # Both respect the distances, and so does their mean.
     return [(a + b) / 2 for a, b in zip(rightwards, leftwards, strict=True)]
 
 

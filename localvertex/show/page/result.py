@@ -1,4 +1,4 @@
-"""What came out of a run: metrics, models, and that a run found nothing new to do."""
+"""The results of a run: metrics, models, and whether it had nothing new to do."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,10 +8,10 @@ from localvertex.show.page.artifacts import link
 from localvertex.state import registry, runs
 
 _NOTHING_NEW = "has_nothing_new"
-"""The output parameter with which a step reports that an earlier run did the same (docs/pipeline.md)."""
+"""The output parameter by which a step reports that an earlier run did the same (docs/pipeline.md)."""
 
 _IDENTITY = "run_id"
-"""Its output parameter with what was computed: configuration and data."""
+"""Its output parameter that identifies what was computed: configuration and data."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class Model:
 
 @dataclass(frozen=True, kw_only=True)
 class NothingNew:
-    """The earlier run that did the same; all is empty when no such run is in the work directory any more."""
+    """The earlier run that did the same; all fields are empty if it is no longer in the work directory."""
 
     identity: str
     run: str
@@ -34,7 +34,7 @@ class NothingNew:
 
 
 def models(content: dict[str, Any], run_dir: Path) -> list[Model]:
-    """Return the models of a record: registered ones with their folder in the registry, all others with their URI."""
+    """Return the models of a record: registered ones with their registry folder, all others with their URI."""
     return [_model(each, run_dir, run_dir) for each in content["models"]]
 
 
@@ -53,7 +53,7 @@ def _model(model: dict[str, Any], run_dir: Path, page_dir: Path) -> Model:
 
 
 def nothing_new(content: dict[str, Any], run_dir: Path) -> NothingNew | None:
-    """Return the earlier run with the same result, None unless a step reported that there is nothing new."""
+    """Return the earlier run with the same result; None unless a step reported nothing new."""
     found = next((each for each in content["tasks"] if _outputs(each).get(_NOTHING_NEW) is True), None)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""The steps of a run as a tree of rows that unfold, with what each received and wrote."""
+"""The steps of a run as a tree of rows that expand to show inputs and outputs."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from localvertex.state import record
 from localvertex.state.task import State
 
 _MAX_ITERATIONS = 50
-"""Of one loop: those that failed first, then the first ones."""
+"""Of one loop: failed ones first, then in order."""
 
 _MAX_ROWS = 500
 """Of the whole page."""
@@ -34,7 +34,7 @@ class Row:
     task: dict[str, Any]
     """Its entry in the record."""
     item: dict[str, Any]
-    """What is particular to this iteration of a loop: parameters by name, and URIs of artifacts."""
+    """What distinguishes this iteration of a loop: parameters by name, and URIs of artifacts."""
     left: float
     """Start on the timeline, in percent of the run."""
     width: float
@@ -42,7 +42,7 @@ class Row:
     outputs: list[View]
     rows: list["Row"]
     more: str
-    """What is left out of the rows; empty for nothing."""
+    """What the rows leave out; empty if nothing."""
     is_open: bool
 
     @property
@@ -87,21 +87,21 @@ class _Builder:
         every = sorted(self._children[parent], key=self._start)
         room = max(_MAX_ROWS - len(self.shown), 0)
         most = min(room, _MAX_ITERATIONS) if self._is_iteration(every) else room
-        # A sort keeps the order of equal ones.
+        # Sorting keeps the order of equal rows.
         first = set(sorted(every, key=lambda index: self._tasks[index]["state"] != State.FAILED)[:most])
         chosen = [index for index in every if index in first]
         self.shown |= first
         left_out = Counter(self._tasks[index]["state"] for index in set(every) - first)
         states = ", ".join(f"{number:,} {state}" for state, number in sorted(left_out.items()))
-        more = f"and {left_out.total():,} more, which run.json has: {states}" if left_out else ""
+        more = f"and {left_out.total():,} more in run.json: {states}" if left_out else ""
         return [self._row(index) for index in chosen], more
 
     def _parent(self, task: dict[str, Any]) -> int | None:
-        """Return the index of the task around a task, None for one of the root."""
+        """Return the index of a task's parent; None for a task of the root."""
         return self._paths.get(task["path"].rpartition("/")[0])
 
     def _start(self, index: int) -> tuple[str, int]:
-        """Return the place of a task among its siblings: iterations by number, all others as they started."""
+        """Return the sort key of a task among its siblings: iterations by number, all others by start."""
         task = self._tasks[index]
         return ("" if task["kind"] == "iteration" else task["start_time"] or "not started", index)
 
@@ -133,11 +133,11 @@ class _Builder:
         )
 
     def _is_good(self, task: dict[str, Any]) -> bool:
-        """Return whether this is an iteration of which nobody needs to read more than its line."""
+        """Return whether this is an iteration that needs no more than one line."""
         return bool(task["kind"] == "iteration" and task["state"] in (State.SUCCEEDED, State.SKIPPED))
 
     def _item(self, task: dict[str, Any]) -> dict[str, Any]:
-        """Return what an iteration received that its loop did not: the item, whatever its name in the file."""
+        """Return the inputs that an iteration received and its loop did not: the item, whatever its name."""
         loop = self._parent(task)
         outer = self._tasks[loop]["inputs"] if loop is not None else {"parameters": {}, "artifacts": {}}
         inner = task["inputs"]

@@ -1,6 +1,6 @@
 """The live view: the running steps, drawn on a terminal at most four times per second.
 
-The thread that draws also prints what happened in between, so that a run of thousands of steps does not wait for it.
+The drawing thread also prints what happened in between, so that a run of thousands of steps never waits for it.
 """
 
 import threading
@@ -24,7 +24,7 @@ _MAX_BAR_WIDTH, _MIN_BAR_WIDTH = 40, 8
 
 
 class Live(Display):
-    """Draws the running steps below what has happened so far."""
+    """Draws the running steps below the events so far."""
 
     def __init__(self) -> None:
         self._console = Console(highlight=False)
@@ -45,7 +45,7 @@ class Live(Display):
         self._thread.start()
 
     def changed(self, task: Task) -> None:
-        """Print a finished step above the others, where it stays on the screen."""
+        """Print a finished step above the running ones, where it stays on the screen."""
         if task.state.is_final and task.is_step and task.path:
             self._print(Text(f"{task.title}: {describe(task)}"))
 
@@ -75,7 +75,7 @@ class Live(Display):
             self._draw()
 
     def _draw(self) -> None:
-        """Print what happened since the last drawing, and draw the steps if they look different."""
+        """Print the events since the last drawing, and draw the steps if they have changed."""
         with self._lock:
             happened, self._happened = self._happened, []
         steps = Steps(self._root, self._console.size.width, self._console.size.height, self._news)
@@ -87,18 +87,18 @@ class Live(Display):
         with self._console:
             self._live.refresh()
             if happened:
-                # A path that the terminal itself wraps can be copied as a whole.
+                # If the terminal itself wraps a path, the path can be copied as a whole.
                 self._console.print(Text("\n").join(happened), soft_wrap=True)
 
 
 class _News:
-    """The last lines of logs; a log that has not grown is not read again."""
+    """The last lines of logs; an unchanged log is not read again."""
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[int, str]] = {}
 
     def of(self, log: Path | None) -> str:
-        """Return the last line that the program wrote, empty when there is none."""
+        """Return the last line that the program wrote; empty if there is none."""
         try:
             size = log.stat().st_size if log else 0
         except OSError:
@@ -131,7 +131,7 @@ class Steps:
             self.lines.append(Text(_waiting(waiting, width), style="dim"))
 
     def _below(self, task: Task) -> list[Text]:
-        """Return the lines about one step: its training or its last line, and its replicas."""
+        """Return the lines of one step: its training or its last log line, and its replicas."""
         if task.state is not State.RUNNING:
             return [self._line(task.note)]
         replicas = (task.custom_job or {}).get("replicas", [])
@@ -149,7 +149,7 @@ class Steps:
         return lines
 
     def _training(self, replica: dict[str, Any]) -> list[Text]:
-        """Return a bar with step and time left, and the figures of the last steps."""
+        """Return a bar with step and time left, and the latest figures."""
         step, num_steps = replica["step"], replica["num_steps"]
         text = f"step {step} of {num_steps}"
         if left := replica.get("seconds_left"):
@@ -179,7 +179,7 @@ class Steps:
 
 
 def _unfinished(task: Task) -> list[Task]:
-    """Return the tasks below that have not ended; those of an ended dag have."""
+    """Return the tasks of a dag that have not ended; in an ended dag there are none."""
     open_tasks = [child for child in task.children.values() if not child.state.is_final]
     return [each for child in open_tasks for each in (child, *_unfinished(child))]
 
@@ -189,7 +189,7 @@ def _seconds(task: Task) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Return seconds as a user reads them: `45 s`, `3 min 20 s`, `2 h 5 min`."""
+    """Return seconds in a readable form: `45 s`, `3 min 20 s`, `2 h 5 min`."""
     whole = int(seconds + 0.5)
     if whole < 60:
         return f"{whole} s"
@@ -199,7 +199,7 @@ def _duration(seconds: float) -> str:
 
 
 def _waiting(titles: list[str], width: int) -> str:
-    """Return one line with the steps that wait, as many as fit."""
+    """Return one line with as many waiting steps as fit."""
     text = f"PENDING: {titles[0]}"
     for number, title in enumerate(titles[1:], start=1):
         more = f" and {len(titles) - number} more"

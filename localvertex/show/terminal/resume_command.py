@@ -1,4 +1,4 @@
-"""The command that resumes a run, ready to be pasted into the shell that started it."""
+"""The command that resumes a run, ready to paste into the shell that started it."""
 
 import json
 import os
@@ -12,18 +12,18 @@ from typing import Any
 from localvertex.processes.sinks import MASK
 
 _FIXED = {"file", "resume", "work_dir", "run_id", "parameter", "parameter_file", "input_artifact", "project", "region"}
-"""Arguments whose values the run itself keeps."""
+"""Arguments whose values are stored in the run."""
 
 _NOT_REPEATED = {"command", "parser", "fault", "faults", "seed"}
-"""A fault belongs to one start: the user resumes to continue, not to be stopped again."""
+"""A fault belongs to one start: a resumed run must not be stopped again."""
 
 
 def sentence(content: dict[str, Any], options: Namespace, parser: ArgumentParser) -> str:
-    """Return the line that ends the output of a run that has not succeeded.
+    """Return the last line of the output of a run that has not succeeded.
 
     Args:
         content: The record.
-        options: How the run was started; what is not a default is repeated.
+        options: How the run was started; the command repeats what is not a default.
         parser: The parser of the command `run`.
     """
     if MASK in json.dumps(content["parameters"], default=str):
@@ -53,6 +53,6 @@ def _program() -> list[str]:
 
 
 def _short(program: Path) -> str:
-    """Return the name of a program that the shell finds, otherwise its path. Links stay: a venv's Python is one."""
+    """Return a program's name if the shell finds it, otherwise its path. Links are kept: a venv's Python is one."""
     path, found = os.path.abspath(program), shutil.which(program.name)
     return program.name if found and os.path.abspath(found) == path else path

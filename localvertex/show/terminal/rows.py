@@ -1,4 +1,4 @@
-"""Rows in columns for a terminal: nothing is cut, and a first cell that is too long gets lines of its own."""
+"""Rows in columns for a terminal: nothing is cut, and a first cell that is too long gets its own lines."""
 
 import textwrap
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ def aligned(rows: Sequence[Row], *, width: int | None, right: int = -1) -> list[
     Args:
         rows: Cells from left to right; all rows have the same number. The first one is the name of the row.
         width: Columns of the terminal; None for no limit.
-        right: The column that is aligned at its right edge.
+        right: The right-aligned column.
     """
     widths = [max(cell_len(row[column].plain) for row in rows) for column in range(len(rows[0]))] if rows else []
     if widths and width is not None:
-        # One long name does not move the other cells out of sight.
+        # One long name must not move the other cells out of sight.
         room = width - sum(each + len(_GAP) for each in widths[1:])
         widths[0] = max((size for row in rows if (size := cell_len(row[0].plain)) <= room), default=0)
     lines = []
@@ -45,7 +45,7 @@ def num_fitting(rows: Sequence[Row], *, width: int | None) -> int:
 
 
 def wrapped(cells: Sequence[str], *, width: int | None) -> list[Text]:
-    """Return cells as indented lines that are broken only between cells."""
+    """Return cells as indented lines, broken only between cells."""
     lines: list[str] = []
     for cell in filter(None, cells):
         if lines and (width is None or cell_len(lines[-1] + _GAP + cell) <= width):
@@ -56,7 +56,7 @@ def wrapped(cells: Sequence[str], *, width: int | None) -> list[Text]:
 
 
 def between_words(text: str, width: int | None) -> str:
-    """Return a sentence in lines of at most this width; a word that is longer, such as a path, stays whole."""
+    """Return a sentence in lines of at most this width; a longer word, such as a path, stays whole."""
     if width is None:
         return text
     lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False, subsequent_indent=_GAP)

@@ -1,4 +1,4 @@
-"""The list of runs: one line per run, and a second one for what a narrow terminal has no room for."""
+"""The list of runs: one line per run, and a second line for what does not fit on a narrow terminal."""
 
 import json
 from collections import defaultdict
@@ -13,14 +13,14 @@ from localvertex.show.terminal.rows import aligned, num_fitting, wrapped
 _COLUMNS = ("run", "state", "seconds", "result", "started", "pipeline")
 _SECONDS = _COLUMNS.index("seconds")
 _MIN_COLUMNS = 2
-"""Run and state are never left out."""
+"""Run and state are always shown."""
 
 _MAX_VALUE = 60
-"""Characters of a parameter."""
+"""Maximum characters of a parameter."""
 
 
 def show(records: list[dict[str, Any]]) -> None:
-    """Print the runs, each with its main metric and the parameters in which it differs from the others."""
+    """Print the runs, each with its main metric and the parameters that differ from those of the others."""
     out = console()
     width = out.size.width if out.is_terminal else None
     parameters = _differing(records)
@@ -51,7 +51,7 @@ def _cells(content: dict[str, Any]) -> tuple[Text, ...]:
 
 
 def _differing(records: list[dict[str, Any]]) -> list[list[str]]:
-    """Return for each run its parameters, as `name=value`, that have another value in a listed run of its pipeline."""
+    """Return for each run the parameters, as `name=value`, that differ between the listed runs of its pipeline."""
     values: dict[tuple[str, str], set[str]] = defaultdict(set)
     for content in records:
         for name, value in content.get("parameters", {}).items():

@@ -67,7 +67,7 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "null for a required parameter": (lambda d: constant(d, None), "the step needs 'number' (NUMBER_INTEGER)"),
     "missing artifact": (
         lambda d: task_of(d, "use")["inputs"].pop("artifacts"),
-        "the step needs 'data' (system.Dataset), which is not given",
+        "the step needs 'data' (system.Dataset), which has no value",
     ),
     "constant of another type": (
         lambda d: constant(d, "three"),
@@ -101,7 +101,7 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "name of a variable with =": (
         lambda d: container_of(d, "shell")["env"][0].update(name="A=B"),
-        "'A=B' is not a name of a variable",
+        "'A=B' is not a valid variable name",
     ),
     "placeholder of no output": (
         lambda d: container_of(d, "shell").update(args=["{{$.outputs.parameters['other'].output_file}}"]),

@@ -21,26 +21,26 @@ from tests.localvertex.credentials.operations import compile_operation, operatio
 
 PAGE = Path(__file__).parents[3] / "docs" / "google-operations.md"
 RUNS, NEEDS_IMAGE, REFUSED = "Runs locally", "Needs `--image`", "Refused"
-GOOGLES_JOB = "a custom job whose program is only in a container image of Google's"
+GOOGLES_JOB = "a custom job whose program is only in a Google container image"
 SECTIONS = {"v1": "v1.", "preview": "preview.", "Internal components": "_implementation."}
 REASONS = {
     "would run in Google Cloud": "creates, changes or reads resources in Google Cloud (`--allow-cloud-launchers`)",
-    "only in its container image": "its program is only in a container image of Google's (`--image`)",
-    "the container has no command": "it runs the entry point of a container image of Google's (`--image`)",
+    "only in its container image": "its program is only in a Google container image (`--image`)",
+    "the container has no command": "it runs the entry point of a Google container image (`--image`)",
 }
-"""Part of a refusal -> the same in the words of the page; the first one counts."""
+"""Part of a refusal -> the same in the words of the page; the first match counts."""
 
 _TOP = """\
 # Google's operations, one by one
 
 What `localvertex run` does with the {count} components of google-cloud-pipeline-components {version}, each compiled to
 a pipeline of one step. This page is generated ([CONTRIBUTING](../CONTRIBUTING.md)), and a test compares it with what
-localvertex decides. No call to Google is made
+localvertex decides. Google is never called
 ([Credentials and Google Cloud](localvertex.md#credentials-and-google-cloud)).
 
 | | operations | |
 |---|---|---|
-| {runs} | {num_runs} | with the executor that is named |
+| {runs} | {num_runs} | with the named executor |
 | {needs_image} | {num_needs_image} | refused unless `--image` gives a local command |
 | {refused} | {num_refused} | before anything runs, by name |
 

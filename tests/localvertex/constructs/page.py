@@ -16,8 +16,8 @@ _TOP = """\
 
 What `localvertex run` does with each field of a compiled pipeline and of a PipelineJob. The table is
 `compiled/treatment.csv`, which the reader follows. Tests prove each row: at least one compiled file in
-`tests/localvertex/constructs` uses the field and gives the values that are expected, or is refused before anything
-runs. This page is generated ([CONTRIBUTING](../CONTRIBUTING.md)). Google's operations have
+`tests/localvertex/constructs` uses the field and gives the expected values, or is refused before anything runs.
+This page is generated ([CONTRIBUTING](../CONTRIBUTING.md)). Google's operations have
 [their own page](google-operations.md), and [localvertex.md](localvertex.md) explains the differences.
 
 | | fields | |
@@ -25,8 +25,8 @@ runs. This page is generated ([CONTRIBUTING](../CONTRIBUTING.md)). Google's oper
 """
 _MEANING = {
     Here.AS_ON_VERTEX: "the same values and states as on Vertex AI",
-    Here.DIFFERENTLY: "followed in another way, which the table describes",
-    Here.NO_EFFECT: "accepted; changes nothing about a local run",
+    Here.DIFFERENTLY: "handled in another way, which the table describes",
+    Here.NO_EFFECT: "accepted; does not change a local run",
     Here.REFUSED: "refused before anything runs, unless it is empty; so is every field that is not in the protocol",
 }
 _SECOND = (

@@ -84,7 +84,7 @@ def test_the_first_line_says_that_there_is_a_sandbox(compiled: Compile, command:
     done = command("run", "pipeline.json")
     assert done.returncode == 0, done.stdout
     first = done.stdout.splitlines()[0]
-    assert first.startswith("warning: container commands run in a sandbox of bubblewrap on this machine, not in their")
+    assert first.startswith("warning: container commands run in a bubblewrap sandbox on this machine, not in their")
     assert "without network (--allow-network)" in first
     assert "with your network" in command("run", "pipeline.json", "--allow-network").stdout.splitlines()[0]
 

@@ -109,7 +109,7 @@ def test_no_option_and_no_entry_point_when_the_spec_has_none(tmp_path: Path, mon
 def test_an_engine_that_does_not_answer_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_engine(tmp_path / "engine", "docker", code=1)
     monkeypatch.setenv("PATH", f"{tmp_path / 'engine'}{os.pathsep}{os.environ['PATH']}")
-    with pytest.raises(UserError, match="--engine docker does not run containers: exit code 1; start it"):
+    with pytest.raises(UserError, match="--engine docker cannot run containers: exit code 1; start it"):
         Engine(ContainerOptions(engine="docker"))
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(UserError, match="--engine podman: this program is not installed"):

@@ -61,7 +61,7 @@ def test_a_foreign_replica_runs_in_the_sandbox_and_writes_its_model(
     assert "secret" not in (folder / "home.txt").read_text()
     assert (base / "model" / "weights").read_text() == "model\n"
     assert (folder / "workerpool0-0.log").read_text() == "fast \n"
-    assert any("in a sandbox of bubblewrap" in text for text in record["warnings"])
+    assert any("in a bubblewrap sandbox" in text for text in record["warnings"])
 
 
 @pytest.mark.usefixtures("sandbox")

@@ -143,7 +143,7 @@ def test_of_many_iterations_the_failed_and_the_first_are_shown(
     file = compiled(many)
     record = execute(file, {"items": [f"https://example.com/{number}" for number in range(80)]}, run_id="many")
     page = Page((work_dir / "many" / "run.html").read_text())
-    assert "and 30 more, which run.json has: 30 SUCCEEDED" in page.text
+    assert "and 30 more in run.json: 30 SUCCEEDED" in page.text
     assert "80 of 80 SUCCEEDED" in page.text
     assert (work_dir / "many" / "run.html").stat().st_size < 300_000
     changed = copy.deepcopy(record)

@@ -57,7 +57,7 @@ def test_what_others_made_is_never_removed(cloud: Script, world: World) -> None:
         "bucket gs://my-project-production",
     ):
         (line,) = [line for line in lines if line.startswith(title)]
-        assert "is kept, since it does not bear the mark of `cloud.py up`" in line
+        assert "is kept, since `cloud.py up` did not mark it" in line
 
 
 @pytest.mark.parametrize("shared", [False, True])

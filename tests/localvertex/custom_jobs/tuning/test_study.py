@@ -121,7 +121,7 @@ INVALID: list[tuple[dict[str, Any], str]] = [
     ({"parameter_id": "x", "double_value_spec": {"max_value": math.inf}}, "max_value: expected a number, found inf"),
     ({"parameter_id": "x", "double_value_spec": {"min_value": 2}}, "min_value 2 is above max_value 0"),
     ({"parameter_id": "x", "integer_value_spec": {"default_value": 2}}, "default_value: hyperparameter tuning jobs"),
-    ({"parameter_id": "x", "categorical_value_spec": {}}, "categorical_value_spec (x): there are no values"),
+    ({"parameter_id": "x", "categorical_value_spec": {}}, "categorical_value_spec (x): the list of values is empty"),
     ({"parameter_id": "x", "categorical_value_spec": {"values": [1]}}, "values: expected a string, found 1"),
     ({"parameter_id": "x", "discrete_value_spec": {"values": [1, 1.0]}}, "the value 1.0 is repeated"),
     ({"parameter_id": "x", "discrete_value_spec": {"values": [*range(1001)]}}, "at most 1000 values are possible"),
@@ -133,12 +133,12 @@ INVALID: list[tuple[dict[str, Any], str]] = [
     (with_condition(KIND, "parent_int_values", [1], UNITS), "expected parent_categorical_values, found parent_int"),
     (with_condition(KIND, "parent_categorical_values", ["c"], UNITS), "'c' is not a value of 'kind'"),
     (with_condition(UNITS, "parent_int_values", [4], KIND), "4 is not a value of 'units'"),
-    (with_condition(KIND, "parent_categorical_values", ["a"], KIND), "'kind' is there twice in the study"),
+    (with_condition(KIND, "parent_categorical_values", ["a"], KIND), "'kind' is defined twice in the study"),
     (
         with_condition(
             with_condition(KIND, "parent_categorical_values", ["a"], UNITS), "parent_categorical_values", ["a"], UNITS
         ),
-        "'units' is there twice for the same value of 'kind'",
+        "'units' is defined twice for the same value of 'kind'",
     ),
 ]
 
@@ -155,7 +155,7 @@ def test_a_parameter_that_breaks_a_rule_is_refused(parameter: dict[str, Any], me
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"parameters": [UNITS, UNITS]}, "study_spec.parameters: 'units' is there twice"),
+        ({"parameters": [UNITS, UNITS]}, "study_spec.parameters: 'units' is repeated"),
         ({"parameters": []}, "study_spec.parameters: the list is empty"),
         ({"parameters": "x"}, "study_spec.parameters: expected a list, found 'x'"),
         ({"metrics": []}, "study_spec.metrics: the list is empty"),

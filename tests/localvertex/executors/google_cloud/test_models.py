@@ -73,7 +73,7 @@ def test_deleting_a_model_leaves_the_files_that_were_uploaded_and_those_beside_i
     assert tree(users_files) == before
     assert tree(folder) == {"notes.txt": "mine", "2/notes.txt": "mine too", "7/model": "not of the registry"}
     assert tree(other.folder / "model") == before
-    assert [text for text in record["warnings"] if "did not make 2, 7, notes.txt" in text]
+    assert [text for text in record["warnings"] if "did not create 2, 7, notes.txt" in text]
     resource = json.loads(task(record, "model-delete")["outputs"]["parameters"]["gcp_resources"])["resources"][0]
     assert resource["resourceType"] == "VertexLro"
     prefix = "https://us-central1-aiplatform.googleapis.com/v1/projects/p/locations/us-central1/models/digits/"

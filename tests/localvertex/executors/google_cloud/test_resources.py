@@ -83,8 +83,8 @@ def test_waiting_for_a_job_of_another_run_ends_with_it(
 @pytest.mark.parametrize(
     ("resources", "error"),
     [
-        ([{"resourceType": "DataflowJob", "resourceUri": f"{URI}/jobs/1"}], "was not made by a run in "),
-        ([{"resourceType": "CustomJob", "resourceUri": f"{URI}/customJobs/1"}], "was not made by a run in "),
+        ([{"resourceType": "DataflowJob", "resourceUri": f"{URI}/jobs/1"}], "was not created by a run in "),
+        ([{"resourceType": "CustomJob", "resourceUri": f"{URI}/customJobs/1"}], "was not created by a run in "),
         ([], "expected exactly one resource"),
     ],
 )

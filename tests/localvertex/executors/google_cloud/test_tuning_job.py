@@ -168,7 +168,7 @@ def test_a_trial_without_a_measurement_is_infeasible_and_says_what_it_reported(
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"parameters": [RATE]}, "parameter parameters[0]", "GRID_SEARCH takes no double_value_spec (rate)"),
-    ({"parameters": [KIND, KIND]}, "parameter parameters", "'kind' is there twice"),
+    ({"parameters": [KIND, KIND]}, "parameter parameters", "'kind' is repeated"),
     ({"metrics": []}, "parameter metrics", "the list is empty"),
     ({"algorithm": "SIMPLE"}, "parameter algorithm", "expected ALGORITHM_UNSPECIFIED, GRID_SEARCH or RANDOM_SEARCH"),
     ({"trials": 0}, "parameter trials", "expected an integer of at least 1, found 0"),
