@@ -80,7 +80,7 @@ def test_an_uncaught_exception_ends_the_job_at_once(message: Messages, run: Run,
     outcome = run(message((chief, 1), (worker, 1), restart_job_on_worker_restart=True))
     assert (outcome.state, outcome.is_permanent) == (JobState.FAILED, False)
     assert starts() == {"workerpool0-0": 1, "workerpool1-0": 1}
-    assert outcome.error == "workerpool1-0: exit code 1; last line of its log: ValueError: broken"
+    assert outcome.error == "workerpool1-0: exit code 1: ValueError: broken"
 
 
 def test_an_exit_code_of_the_table_restarts_the_whole_job(message: Messages, run: Run, starts: Starts) -> None:
