@@ -27,6 +27,10 @@ exit codes: 0 success, 1 the run failed, 2 invalid input,
 130 stopped by Ctrl-C, 143 stopped by SIGTERM
 """
 
+_CONTAINERS = "container commands (docs/containers.md)"
+_FAULTS = "fault injection in custom jobs (docs/faults.md)"
+"""Headings that `run` and `serve` share."""
+
 
 def _parser() -> cli.Parser:
     """Build the parser of all commands."""
@@ -96,9 +100,9 @@ def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     )
     values.add_argument("--region", metavar="R", default="us-central1", help="region for placeholders (%(default)s)")
     _add_execution(run.add_argument_group("execution"))
-    _add_containers(run.add_argument_group("container commands (docs/containers.md)"))
+    _add_containers(run.add_argument_group(_CONTAINERS))
     _add_credentials(run.add_argument_group("Google Cloud (docs/localvertex.md)"))
-    _add_custom_jobs(run)
+    _add_custom_jobs(run.add_argument_group(_FAULTS))
     # The command that resumes a run repeats what is not a default.
     run.set_defaults(parser=run)
 
@@ -107,14 +111,6 @@ def _add_execution(group: "argparse._ArgumentGroup") -> None:
     """Add the options of `run` that do not change what the pipeline computes."""
     _add_work_dir(group)
     group.add_argument("--run-id", metavar="ID", help="name of the run (default: pipeline name and time)")
-    group.add_argument(
-        "--image",
-        metavar="IMAGE=COMMAND",
-        action="append",
-        default=[],
-        help="command prefix to use instead of this container image when its program is not installed locally; "
-        "repeatable",
-    )
     group.add_argument("--no-cache", action="store_true", help="run every step, even if its result is cached")
     group.add_argument(
         "--max-parallel",
@@ -141,6 +137,14 @@ def _add_execution(group: "argparse._ArgumentGroup") -> None:
 
 def _add_containers(group: "argparse._ArgumentGroup") -> None:
     """Add the options of `run` and `serve` for commands that need a container image."""
+    group.add_argument(
+        "--image",
+        metavar="IMAGE=COMMAND",
+        action="append",
+        default=[],
+        help="command prefix to use instead of this container image when its program is not installed locally; "
+        "repeatable",
+    )
     group.add_argument(
         "--engine",
         choices=["docker", "podman"],
@@ -183,9 +187,8 @@ def _add_gcs_root(command: "argparse.ArgumentParser | argparse._ArgumentGroup") 
     )
 
 
-def _add_custom_jobs(run: argparse.ArgumentParser) -> None:
-    """Add the options of `run` for custom jobs."""
-    jobs = run.add_argument_group("fault injection in custom jobs (docs/faults.md)")
+def _add_custom_jobs(jobs: "argparse._ArgumentGroup") -> None:
+    """Add the options of `run` and `serve` for custom jobs."""
     jobs.add_argument(
         "--fault",
         metavar="FAULT",
@@ -200,9 +203,9 @@ def _add_custom_jobs(run: argparse.ArgumentParser) -> None:
     )
     jobs.add_argument(
         "--restart-rule",
-        choices=["service", "strict"],
+        choices=["service", "lenient"],
         default="service",
-        help="service: a non-zero exit code restarts the replica; strict: it ends the job (%(default)s)",
+        help="service: a non-zero exit code ends the job, as on Vertex AI; lenient: the replica restarts (%(default)s)",
     )
 
 
@@ -222,7 +225,8 @@ def _add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
         default=1.0,
         help="speed-up of the schedule clock, to test a weekly schedule in minutes (%(default)g)",
     )
-    _add_containers(serve.add_argument_group("container commands (docs/containers.md)"))
+    _add_containers(serve.add_argument_group(_CONTAINERS))
+    _add_custom_jobs(serve.add_argument_group(_FAULTS))
 
 
 def _as_sentence(text: str) -> str:

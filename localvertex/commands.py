@@ -215,11 +215,16 @@ def _serve_command(options: argparse.Namespace) -> int:
     if not 0 < options.time_factor <= _MAX_TIME_FACTOR:
         raise UserError(f"--time-factor {options.time_factor}: expected more than 0 and at most {_MAX_TIME_FACTOR:g}")
     serve(
-        options.work_dir,
         port=options.port,
         time_factor=options.time_factor,
-        gcs_root=options.gcs_root,
-        containers=_container_options(options),
+        options=Options(
+            work_dir=options.work_dir,
+            gcs_root=options.gcs_root,
+            command_prefixes=container_images.from_options(options.image),
+            has_other_images=True,
+            containers=_container_options(options),
+            custom_jobs=_custom_job_options(options),
+        ),
     )
     return 0
 

@@ -46,8 +46,11 @@ def open_pipeline(
     *,
     allow_cloud_launchers: bool = False,
     containers: Choice | None = None,
+    has_other_images: bool = False,
 ) -> PipelineFile:
     """Read a compiled file and check that all of it can run locally, with these commands in place of images.
+
+    An image that the pipeline does not use is refused, except with `has_other_images`.
 
     Raises:
         UserError: The file is not a pipeline.
@@ -60,6 +63,8 @@ def open_pipeline(
     except UserError as error:
         raise UserError(f"{path}: runtimeConfig: {error}") from None
     if command_prefixes:
+        if not has_other_images:
+            container_images.check(file.pipeline, command_prefixes)
         file = replace(file, pipeline=container_images.apply(file.pipeline, command_prefixes))
     reasons = refusals(file.pipeline, allow_cloud_launchers=allow_cloud_launchers, containers=containers)
     if reasons:
@@ -167,6 +172,7 @@ def _opened(path: Path, options: Options) -> PipelineFile:
         options.command_prefixes,
         allow_cloud_launchers=options.allow_cloud_launchers,
         containers=options.container_choice,
+        has_other_images=options.has_other_images,
     )
 
 

@@ -29,8 +29,8 @@ def from_options(options: list[str]) -> dict[str, tuple[str, ...]]:
     return prefixes
 
 
-def apply(pipeline: Pipeline, command_prefixes: Mapping[str, tuple[str, ...]]) -> Pipeline:
-    """Return the pipeline with each `--image` command put before the commands of its image's containers.
+def check(pipeline: Pipeline, command_prefixes: Mapping[str, tuple[str, ...]]) -> None:
+    """Refuse images that the pipeline does not use.
 
     Raises:
         UserError: No container has one of the images, and there are no custom jobs, whose images only the run knows.
@@ -40,6 +40,10 @@ def apply(pipeline: Pipeline, command_prefixes: Mapping[str, tuple[str, ...]]) -
     for image in set() if has_custom_jobs else command_prefixes.keys() - known:
         names = ", ".join(sorted(known)) or "(none)"
         raise UserError(f"--image {image}: no step uses this container image; the pipeline uses: {names}")
+
+
+def apply(pipeline: Pipeline, command_prefixes: Mapping[str, tuple[str, ...]]) -> Pipeline:
+    """Return the pipeline with each `--image` command put before the commands of its image's containers."""
     return replace(
         pipeline,
         executors={

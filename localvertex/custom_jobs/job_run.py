@@ -145,7 +145,7 @@ class JobRun:
         self._log(f"{replica.name}: {decision.reason}")
         if decision.verdict is Verdict.FAIL:
             # Reported once, as the job's error.
-            reasons = [text for text in ("" if decision.is_permanent else decision.reason, reason) if text]
+            reasons = [text for text in (decision.reason if decision.adds_to_exit_code else "", reason) if text]
             error = f"{replica.name}: {'; '.join(reasons)}"
             self._end(JobState.FAILED, error, exit_code=replica.exit_code, is_permanent=decision.is_permanent)
             return

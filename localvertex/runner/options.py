@@ -42,6 +42,8 @@ class Options:
     """Time between SIGTERM and SIGKILL when a run is stopped."""
     command_prefixes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Local commands in place of container images, by image; `open_pipeline` takes them separately."""
+    has_other_images: bool = False
+    """Whether `command_prefixes` has images of other pipelines too, as on a server."""
     fail_fast: bool = False
     """Whether no further step starts after a failure, except exit tasks."""
     with_credentials: bool = False

@@ -8,9 +8,8 @@ from typing import Any
 from uuid import uuid4
 
 from localvertex import custom_jobs
-from localvertex.containers.choice import Choice
-from localvertex.containers.options import ContainerOptions
 from localvertex.custom_jobs import JobState, Outcome, Status, Workspace, images
+from localvertex.engine import Options
 from localvertex.errors import TaskFailed
 from localvertex.processes.processes import Processes
 from localvertex.serve.api import errors, messages
@@ -43,12 +42,12 @@ class CustomJobs:
         store: Store,
         operations: Operations,
         log: Callable[[str], None],
-        containers: ContainerOptions,
-        gcs_root: Path | None,
+        options: Options,
     ) -> None:
         self._store, self._operations, self._log = store, operations, log
-        self._containers = Choice(containers)
-        self._buckets = gcs_root.absolute() if gcs_root else store.folder.parent / _BUCKETS
+        self._options, self._containers = options.custom_jobs, options.container_choice
+        self._command_prefixes = options.command_prefixes
+        self._buckets = options.gcs_root.absolute() if options.gcs_root else store.folder.parent / _BUCKETS
         self._running: dict[str, tuple[threading.Event, threading.Thread]] = {}
 
     def create(self, call: Call) -> dict[str, Any]:
@@ -59,6 +58,7 @@ class CustomJobs:
             job = custom_jobs.read(
                 body,
                 region=call.location.region,
+                command_prefixes=self._command_prefixes,
                 warn=warnings.append,
                 has_images=bool(self._containers.options.engine),
             )
@@ -144,6 +144,7 @@ class CustomJobs:
             self._log(f"customJobs/{number}: warning: {text}")
 
         self._log(f"customJobs/{number}: running, logs in {workspace.folder}")
+        ledger = self._options.new_ledger()
         try:
             processes = Processes(grace_seconds=_GRACE_SECONDS)
             outcome = custom_jobs.run(
@@ -153,9 +154,14 @@ class CustomJobs:
                 containers=self._containers,
                 observe=observe,
                 warn=warn,
+                report=lambda text: self._log(f"customJobs/{number}: {text}"),
                 cancel=cancel,
+                options=self._options,
+                ledger=ledger,
             )
             changes = _end_of(outcome)
+            for text in ledger.unused:
+                warn(text)
         except Exception as error:  # the server keeps running, whatever happened to the job
             status = errors.Status.INVALID_ARGUMENT if isinstance(error, TaskFailed) else errors.Status.INTERNAL
             changes = {"state": str(JobState.FAILED), "error": rpc_error(status, str(error))}

@@ -4,11 +4,11 @@ import json
 import tempfile
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from localvertex import engine
-from localvertex.containers.options import ContainerOptions
 from localvertex.errors import RecordNotWritten, Refused
 from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.serve.api import messages
@@ -50,11 +50,10 @@ class PipelineJobs:
         store: Store,
         operations: Operations,
         log: Callable[[str], None],
-        containers: ContainerOptions,
-        gcs_root: Path | None,
+        options: engine.Options,
     ) -> None:
         self._store, self._operations, self._log = store, operations, log
-        self._containers, self._gcs_root = containers, gcs_root
+        self._options_of_all = options
         self._work_dir = store.folder.parent
         self._running: dict[str, tuple[PipelineRun, threading.Thread]] = {}
         self.on_end: Callable[[], None] = lambda: None
@@ -86,14 +85,13 @@ class PipelineJobs:
             job_id = job_id or run_folder.new_run_id(pipeline_name(spec), self._work_dir)
             self._check_id(location, job_id)
             _check_runtime_config(body)
-            options = engine.Options(
+            options = replace(
+                self._options_of_all,
                 work_dir=self._work_dir,
                 run_id=job_id,
                 project=location.project,
                 region=location.region,
                 schedule_time=schedule_time,
-                gcs_root=self._gcs_root,
-                containers=self._containers,
             )
             job = _new_resource(location.child(COLLECTION, job_id), body, schedule_name)
             self._store.write(COLLECTION, job_id, job)

@@ -1,11 +1,10 @@
 """`localvertex serve` as a process: one socket on the loopback interface."""
 
 import socket
-from pathlib import Path
 
 import uvicorn
 
-from localvertex.containers.options import ContainerOptions
+from localvertex.engine import Options
 from localvertex.serve.app import application
 from localvertex.serve.service import Service
 from userinput.errors import UserError
@@ -31,27 +30,28 @@ def _listen(port: int) -> socket.socket:
         raise UserError(f"--port {port}: {reason}; choose another port, or 0 for a free one") from None
 
 
-def serve(
-    work_dir: Path, *, port: int, time_factor: float, containers: ContainerOptions, gcs_root: Path | None = None
-) -> None:
+def serve(options: Options, *, port: int, time_factor: float) -> None:
     """Serve until SIGINT or SIGTERM, and stop what runs before returning.
 
+    Args:
+        options: How to run the jobs that it receives, in which work directory.
+        port: The port; 0 for a free one.
+        time_factor: Speed-up of the schedule clock.
+
     Raises:
-        UserError: The port or the work directory is in use, or there is no folder of buckets.
+        UserError: The port or the work directory is in use.
     """
 
     def log(text: str) -> None:
         # A single write per line, because several threads log.
         print(text + "\n", end="", flush=True)
 
-    if gcs_root is not None and not gcs_root.is_dir():
-        raise UserError(f"--gcs-root {gcs_root}: expected an existing folder, which has one folder per bucket")
-    service = Service(work_dir.absolute(), time_factor=time_factor, log=log, containers=containers, gcs_root=gcs_root)
+    service = Service(options.work_dir.absolute(), time_factor=time_factor, log=log, options=options)
     service.hold()
     with _listen(port) as listener:
         config = uvicorn.Config(
             application(service), lifespan="on", log_level="warning", access_log=False, server_header=False
         )
         url = f"http://{_HOST}:{listener.getsockname()[1]}"
-        log(_STARTED.format(work_dir=work_dir, url=url))
+        log(_STARTED.format(work_dir=options.work_dir, url=url))
         uvicorn.Server(config).run(sockets=[listener])

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from localvertex.containers.options import ContainerOptions
+from localvertex.engine import Options
 from localvertex.serve.api.call import Call
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
@@ -28,14 +28,13 @@ class Service:
         *,
         time_factor: float,
         log: Callable[[str], None],
-        containers: ContainerOptions | None = None,
-        gcs_root: Path | None = None,
+        options: Options | None = None,
     ) -> None:
-        containers = containers or ContainerOptions()
+        options = options or Options()
         self._store = Store(work_dir)
         self.operations = Operations(self._store)
-        self.pipeline_jobs = PipelineJobs(self._store, self.operations, log, containers, gcs_root)
-        self.custom_jobs = CustomJobs(self._store, self.operations, log, containers, gcs_root)
+        self.pipeline_jobs = PipelineJobs(self._store, self.operations, log, options)
+        self.custom_jobs = CustomJobs(self._store, self.operations, log, options)
         self.models = Models(self._store, self.operations)
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log

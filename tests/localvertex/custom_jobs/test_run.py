@@ -39,7 +39,7 @@ def test_a_worker_that_fails_is_restarted_alone(
     message: Messages, run: Run, starts: Starts, log: Callable[..., str]
 ) -> None:
     chief = COUNT + "wait(lambda: starts('workerpool1-0') == 3)"
-    worker = COUNT + "sys.exit(1) if count < 3 else time.sleep(60)"
+    worker = COUNT + "os.kill(os.getpid(), 9) if count < 3 else time.sleep(60)"
     outcome = run(message((chief, 1), (worker, 1)))
     assert outcome.state is JobState.SUCCEEDED
     assert starts() == {"workerpool0-0": 1, "workerpool1-0": 3}
@@ -55,7 +55,7 @@ def test_a_worker_that_fails_restarts_all_replicas_if_the_job_asks_for_it(
     replicas = "('workerpool0-0', 'workerpool1-0', 'workerpool1-1')"
     all_noted = f"wait(lambda: all(starts(name) >= count for name in {replicas}))"
     chief = COUNT + all_noted + "; time.sleep(60) if count == 1 else None"
-    worker = COUNT + all_noted + "; sys.exit(134) if count == 1 else time.sleep(60)"
+    worker = COUNT + all_noted + "; os.kill(os.getpid(), 9) if count == 1 else time.sleep(60)"
     outcome = run(message((chief, 1), (worker, 2), restart_job_on_worker_restart=True))
     assert outcome.state is JobState.SUCCEEDED
     assert starts() == {"workerpool0-0": 2, "workerpool1-0": 2, "workerpool1-1": 2}
@@ -64,20 +64,49 @@ def test_a_worker_that_fails_restarts_all_replicas_if_the_job_asks_for_it(
 def test_restarts_end_after_five_per_replica_in_each_of_four_attempts(
     message: Messages, run: Run, starts: Starts
 ) -> None:
-    outcome = run(message((COUNT + "time.sleep(60)", 1), (COUNT + "sys.exit('broken')", 1)))
+    # The primary notes its start before the worker fails, or it could be a start behind.
+    worker = COUNT + "wait(lambda: starts('workerpool0-0') > (count - 1) // 6); print('broken', flush=True); "
+    outcome = run(message((COUNT + "time.sleep(60)", 1), (worker + "os.kill(os.getpid(), 9)", 1)))
     assert outcome.state is JobState.FAILED
     assert starts() == {"workerpool0-0": 4, "workerpool1-0": 24}
-    assert outcome.error.endswith("exit code 1; last line of its log: broken")
-    assert outcome.exit_code == 1
+    assert "5 restarts and 3 retries of the job are used up" in outcome.error
+    assert outcome.exit_code == 137
+
+
+def test_an_uncaught_exception_ends_the_job_at_once(message: Messages, run: Run, starts: Starts) -> None:
+    chief = COUNT + "time.sleep(60)"
+    worker = COUNT + "wait(lambda: starts('workerpool0-0')); raise ValueError('broken')"
+    # A task of a pipeline may still be retried, as on Vertex AI.
+    outcome = run(message((chief, 1), (worker, 1), restart_job_on_worker_restart=True))
+    assert (outcome.state, outcome.is_permanent) == (JobState.FAILED, False)
+    assert starts() == {"workerpool0-0": 1, "workerpool1-0": 1}
+    assert outcome.error == "workerpool1-0: exit code 1: ValueError: broken"
+
+
+def test_an_exit_code_of_the_table_restarts_the_whole_job(message: Messages, run: Run, starts: Starts) -> None:
+    chief = COUNT + "wait(lambda: count == 2 and starts('workerpool1-0') == 2)"
+    worker = COUNT + "wait(lambda: starts('workerpool0-0') == count); sys.exit(134) if count == 1 else time.sleep(60)"
+    outcome = run(message((chief, 1), (worker, 1)))
+    assert outcome.state is JobState.SUCCEEDED
+    assert starts() == {"workerpool0-0": 2, "workerpool1-0": 2}
 
 
 @pytest.mark.parametrize(
     ("code", "scheduling", "options", "num_starts"),
     [
         ("sys.exit(2)", {}, {}, 1),
-        ("sys.exit(1)", {}, {"restart_rule": RestartRule.STRICT}, 1),
-        ("os._exit(134)", {}, {"restart_rule": RestartRule.STRICT}, 24),
-        ("sys.exit(1)", {"disable_retries": True}, {}, 1),
+        ("sys.exit(1)", {}, {}, 1),
+        ("sys.exit(-1)", {}, {}, 1),
+        ("os.abort()", {}, {}, 4),
+        ("os._exit(134)", {}, {}, 4),
+        ("sys.exit(11)", {}, {"restart_rule": RestartRule.SERVICE}, 4),
+        ("os.kill(os.getpid(), 9)", {}, {}, 24),
+        ("sys.exit(143)", {}, {}, 24),
+        ("sys.exit(1)", {}, {"restart_rule": RestartRule.LENIENT}, 24),
+        ("os._exit(134)", {}, {"restart_rule": RestartRule.LENIENT}, 24),
+        ("sys.exit(2)", {}, {"restart_rule": RestartRule.LENIENT}, 1),
+        ("os._exit(134)", {"disable_retries": True}, {}, 1),
+        ("sys.exit(1)", {"disable_retries": True}, {"restart_rule": RestartRule.LENIENT}, 1),
         ("os.kill(os.getpid(), 9)", {"disable_retries": True, "restart_job_on_worker_restart": True}, {}, 1),
     ],
 )
@@ -142,6 +171,6 @@ def test_restarts_are_reported_as_they_happen(message: Messages, run: Run, log: 
         "import pathlib, sys; p = pathlib.Path(sys.argv[1]) / 'seen'; p.exists() or (p.touch(), sys.exit('no data'))"
     )
     reported: list[str] = []
-    run(message((program, 1)), report=reported.append)
+    run(message((program, 1)), report=reported.append, restart_rule=RestartRule.LENIENT)
     assert reported == ["workerpool0-0: exit code 1; last line of its log: no data; restart 1 of 5"]
     assert "exit code 0" in log()

@@ -69,7 +69,7 @@ def test_a_job_is_cancelled_with_all_its_processes(server: Server, new_custom_jo
 
 def test_a_failed_job_names_the_replica_and_the_reason(server: Server, new_custom_job: Any) -> None:
     job = new_custom_job(server, pool("raise SystemExit('no data')"))
-    job.submit(disable_retries=True)
+    job.submit()
     with pytest.raises(RuntimeError, match="no data"):
         job._block_until_complete()
     assert (job.state.name, job.error.code) == ("JOB_STATE_FAILED", 3)

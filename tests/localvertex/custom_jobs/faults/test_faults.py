@@ -108,7 +108,7 @@ def test_a_killed_replica_restarts_all_and_training_ends_with_the_same_result(
     assert list(goodput["timeline"]) == ["workerpool0-0", "workerpool1-0"]
 
 
-def test_without_the_flag_the_peers_that_fail_restart_one_by_one(trains: Trains) -> None:
+def test_without_the_flag_a_lost_peer_still_restarts_the_job(trains: Trains) -> None:
     outcome, events = trains("SIGKILL workerpool1-0 at step 12", restart=False)
     assert outcome.status.num_restarts >= 2
     assert names(events).count("start") >= 2

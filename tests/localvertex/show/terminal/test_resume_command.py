@@ -112,7 +112,7 @@ def test_the_command_names_the_python_or_the_script_that_the_shell_finds(words: 
 def test_every_option_that_is_not_a_default_is_repeated_but_what_the_run_keeps_is_not() -> None:
     fixed = ["file.json", "-p", "a=1", "--parameter-file", "f", "--input-artifact", "a=b", "--project", "p"]
     fixed += ["--region", "r", "--run-id", "i", "--faults", "random", "--seed", "3", "--fault", FAULT]
-    kept = ["--image=a:1=docker run --rm a:1", "--image=b=-x '$y'", "--fail-fast", "--restart-rule=strict"]
+    kept = ["--fail-fast", "--image=a:1=docker run --rm a:1", "--image=b=-x '$y'", "--restart-rule=lenient"]
     options = _parser().parse_args(["run", *fixed, *kept, "--work-dir", "somewhere"])
     content = {"run_id": "i", "work_dir": "/the work", "parameters": {"a": 1}}
     text = resume_command.sentence(content, options, options.parser)
