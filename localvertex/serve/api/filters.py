@@ -22,7 +22,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
-_PART = re.compile(r'''"(?P<quoted>(?:[^"\\]|\\.)*)"|[^."]+''')
+_PART = re.compile(r""""(?P<quoted>(?:[^"\\]|\\.)*)"|[^."]+""")
 """A part of a path, which is in quotation marks if it contains a space or a dot."""
 
 _MAX_DEPTH = 40
