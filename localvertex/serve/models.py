@@ -65,7 +65,8 @@ class Models:
     def get(self, call: Call) -> dict[str, Any]:
         """Return the version with the given number or alias, by default the default version."""
         versions = self._found(call)
-        return _view(call, versions, _number(versions, call.resource_version or DEFAULT))
+        number = _number(versions, call.resource_version or DEFAULT)
+        return _view(call, versions, number, is_version=bool(call.resource_version))
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List all models, each in its default version."""
@@ -80,7 +81,8 @@ class Models:
         """List all versions of a model."""
         versions = self._found(call)
         fields = messages.field_names(call.version, "Model")
-        return page(call, _COLLECTION, [_view(call, versions, each) for each in versions.numbers], fields=fields)
+        every = [_view(call, versions, each, is_version=True) for each in versions.numbers]
+        return page(call, _COLLECTION, every, fields=fields | _FILTER_FIELDS, searchable=_searchable)
 
     def patch(self, call: Call) -> dict[str, Any]:
         """Change the fields that the mask names: of one version if the name contains it, else of all versions."""
@@ -96,7 +98,7 @@ class Models:
                 versions.change(number, fields)
             else:
                 versions.change_shared(fields)
-        return _view(call, versions, number)
+        return _view(call, versions, number, is_version=is_version)
 
     def merge_version_aliases(self, call: Call) -> dict[str, Any]:
         """Add aliases to a version, or remove those with a leading `-`."""
@@ -110,7 +112,7 @@ class Models:
                 versions.merge(number, aliases)
             except ValueError as error:
                 raise invalid(str(error)) from None
-        return _view(call, versions, number)
+        return _view(call, versions, number, is_version=bool(call.resource_version))
 
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete a model with all its versions and their copies of files; the files that were uploaded stay."""
@@ -190,12 +192,12 @@ def _check_mask(named: list[str], *, is_version: bool) -> None:
 def _searchable(model: dict[str, Any]) -> dict[str, Any]:
     """Return the resource with the fields that exist in filters only."""
     source = model.get("baseModelSource", {}).get("modelGardenSource", {}).get("publicModelName", "")
-    ids = {"model": model["name"], "baseModelName": source}
+    ids = {"model": model["name"].partition("@")[0], "baseModelName": source}
     return model | {name: text.rpartition("/")[2] for name, text in ids.items() if text}
 
 
-def _view(call: Call, versions: ModelVersions, number: str) -> dict[str, Any]:
-    """Build the Model resource of a version."""
+def _view(call: Call, versions: ModelVersions, number: str, *, is_version: bool = False) -> dict[str, Any]:
+    """Build the Model resource of a version, whose name contains the number if a version was asked for."""
     content = versions.content(number)
     message = {key: value for key, value in content.items() if key not in _OWN_FIELDS}
     try:
@@ -208,7 +210,7 @@ def _view(call: Call, versions: ModelVersions, number: str) -> dict[str, Any]:
         }
     created = str(content.get("create_time", "")).replace("+00:00", "Z")
     return model | {
-        "name": call.location.child(_COLLECTION, versions.folder.name),
+        "name": call.location.child(_COLLECTION, versions.folder.name) + (f"@{number}" if is_version else ""),
         "versionId": number,
         "versionAliases": [alias for alias, each in versions.aliases.items() if each == number],
         "createTime": created,

@@ -9,7 +9,6 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import Any
 
 _MIXINS = {
     "GetLocation": "Locations",
@@ -24,6 +23,9 @@ _MIXINS = {
     "WaitOperation": "Operations",
 }
 """Methods that every service has, and the service that they belong to."""
+
+_BINDINGS = "_get_http_options"
+"""The function of a method's class that returns its bindings."""
 
 _VARIABLE = re.compile(r"\{[a-z0-9_.]+=([^}]*)\}")
 
@@ -70,17 +72,19 @@ def _methods(module: ModuleType) -> list[KnownMethod]:
     """Read the bindings of one service."""
     (transport,) = (value for name, value in vars(module).items() if re.fullmatch("_Base[A-Za-z]+RestTransport", name))
     service = transport.__name__.removeprefix("_Base").removesuffix("RestTransport")
-    nested: list[tuple[str, Any]] = [(name, value) for name, value in vars(transport).items() if "_Base" in name]
-    return [
-        KnownMethod(
-            name=f"{_MIXINS.get(name.removeprefix('_Base'), service)}.{name.removeprefix('_Base')}",
-            http_method=binding["method"].upper(),
-            template=_VARIABLE.sub(r"\1", binding["uri"]),
-        )
-        for name, value in nested
-        if hasattr(value, "_get_http_options")
-        for binding in value._get_http_options()
-    ]
+    found = []
+    for name, value in vars(transport).items():
+        method = name.removeprefix("_Base")
+        bindings: list[dict[str, str]] = getattr(value, _BINDINGS, list)()
+        found += [
+            KnownMethod(
+                name=f"{_MIXINS.get(method, service)}.{method}",
+                http_method=each["method"].upper(),
+                template=_VARIABLE.sub(r"\1", each["uri"]),
+            )
+            for each in bindings
+        ]
+    return found
 
 
 @cache

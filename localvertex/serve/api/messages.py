@@ -8,7 +8,6 @@ from typing import Any
 
 from localvertex.serve.api.errors import invalid
 
-
 _MAX_NAME = 128
 
 _MAX_LABELS = 64
@@ -58,6 +57,7 @@ def checked(version: str, name: str, body: dict[str, Any], *, snake_case: bool =
     """
     result = normalised(version, name, body, snake_case=snake_case)
     check_names(result)
+    check_names(result.get("createPipelineJobRequest", {}).get("pipelineJob", {}))
     return result
 
 
