@@ -91,7 +91,7 @@ class ModelVersions:
         path = self.folder / number / _MODEL
         try:
             content = json.loads(path.read_text())
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is damaged: {error}") from None
         if not isinstance(content, dict):
             raise ValueError(f"{path} is damaged: expected an object, found {type(content).__name__}")
