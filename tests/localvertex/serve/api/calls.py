@@ -19,11 +19,14 @@ _START, _END = "<!-- calls: written by tests/localvertex/serve/api/calls.py -->\
 
 _NO_LRO = "done when the request returns"
 
+_LOCATION = "only `projects/*/locations/*/operations`, where this server has all operations"
+
 DIFFERS = {
     "PipelineService.CreatePipelineJob": "runs on this machine; `runtimeConfig.inputArtifacts` is refused",
     "PipelineService.BatchCancelPipelineJobs": "the operation is done before the jobs have stopped",
     "PipelineService.DeletePipelineJob": _NO_LRO,
     "PipelineService.BatchDeletePipelineJobs": _NO_LRO,
+    "PipelineService.GetPipelineJob": "the default service account has the id of the project, not its number",
     "JobService.CreateCustomJob": "runs on this machine",
     "JobService.DeleteCustomJob": _NO_LRO,
     "ModelService.UploadModel": f"{_NO_LRO}; `gs://` files are not copied",
@@ -33,7 +36,9 @@ DIFFERS = {
     "ScheduleService.DeleteSchedule": _NO_LRO,
     "Operations.CancelOperation": "does nothing, because every operation is done",
     "Operations.WaitOperation": "returns at once, because every operation is done",
-    "Operations.GetOperation": "only `projects/*/locations/*/operations/*`",
+    "Operations.GetOperation": _LOCATION,
+    "Operations.ListOperations": _LOCATION,
+    "Operations.DeleteOperation": _LOCATION,
 }
 """How methods differ from those of the service; the others that are served work as there."""
 
