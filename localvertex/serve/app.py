@@ -11,11 +11,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
+from localvertex.serve.api import known_methods
 from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.errors import ApiError, error_body, invalid
 from localvertex.serve.api.guard import Guard
+from localvertex.serve.api.known_methods import KnownMethod
 from localvertex.serve.service import Service
 from userinput.errors import UserError
 from userinput.reading import parse_json
@@ -23,7 +25,9 @@ from userinput.reading import parse_json
 Method = Callable[[Call], dict[str, Any]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
-_PARENT = "/{api:api}/projects/{project:part}/locations/{region:part}"
+_PARENT = "/projects/{project:part}/locations/{region:part}"
+
+_API, _OPERATIONS_API = "/{api:api}", "/{api:ui}"
 
 
 class Part(StringConvertor):
@@ -50,9 +54,16 @@ class Api(StringConvertor):
     regex = "v1beta1|v1"
 
 
+class OperationsApi(StringConvertor):
+    """The first part of the paths of operations, which the generated clients request below `ui`."""
+
+    regex = "v1beta1|v1|ui"
+
+
 def application(service: Service) -> Starlette:
     """Build the application."""
-    for name, convertor in {"part": Part, "id": ResourceId, "version": VersionedId, "api": Api}.items():
+    convertors = {"part": Part, "id": ResourceId, "version": VersionedId, "api": Api, "ui": OperationsApi}
+    for name, convertor in convertors.items():
         register_url_convertor(name, convertor())
 
     @asynccontextmanager
@@ -74,7 +85,8 @@ def _routes(service: Service) -> list[Route]:
     found = list(service.pages.routes)
     for collection, methods in service.collections.items():
         for name, (http_method, suffix, method) in methods.items():
-            path = f"{_PARENT}/{collection}{suffix}"
+            api = _OPERATIONS_API if collection == "operations" else _API
+            path = f"{api}{_PARENT}/{collection}{suffix}"
             found.append(Route(path, _endpoint(method), methods=[http_method], name=f"{collection}.{name}"))
     return found
 
@@ -120,10 +132,20 @@ def _call_of(request: Request, body: bytes) -> Call:
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
-    """Respond that the path does not exist, or not with this HTTP method."""
+    """Respond that the path does not exist, or not with this HTTP method, or that localvertex does not have it."""
     code = error.status_code if isinstance(error, HTTPException) else 500
+    known = await run_in_threadpool(known_methods.find, request.method, request.url.path)
+    if known and not _is_served(request.app, known):
+        text = f"localvertex serve does not implement {known.name} of Vertex AI; docs/serve.md lists the methods it has"
+        return JSONResponse(error_body(501, "UNIMPLEMENTED", text), 501)
     text = f"this server has no {request.method} {request.url.path[:300]}"
     return JSONResponse(error_body(code, "UNIMPLEMENTED" if code == 405 else "NOT_FOUND", text), code)
+
+
+def _is_served(app: Starlette, method: KnownMethod) -> bool:
+    """Return whether the server has a method; a path that is wrong in one of its ids is then not found."""
+    scope = {"type": "http", "path": method.example, "method": method.http_method}
+    return any(route.matches(scope)[0] is Match.FULL for route in app.routes)
 
 
 async def _on_defect(request: Request, error: Exception) -> Response:

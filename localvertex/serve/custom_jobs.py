@@ -52,7 +52,7 @@ class CustomJobs:
 
     def create(self, call: Call) -> dict[str, Any]:
         """Start a job."""
-        body = messages.normalised(call.version, "CustomJob", call.body)
+        body = messages.checked(call.version, "CustomJob", call.body)
         warnings: list[str] = []
         try:
             job = custom_jobs.read(

@@ -18,7 +18,15 @@ from userinput.spelling import camel, snake
 
 _COLLECTION = "models"
 
-_CHANGEABLE = ("displayName", "description", "versionDescription", "labels")
+_MODEL_FIELDS = ("displayName", "description", "labels")
+
+_VERSION_FIELDS = ("versionDescription", "labels")
+
+_ALL_VERSIONS = "-"
+"""In place of a version: the model itself."""
+
+_FILTER_FIELDS = {"model", "baseModelName"}
+"""Fields that exist in filters only."""
 
 _OWN_FIELDS = ("model_id", "version", "create_time", registry.SOURCE)
 """Fields of the registry that the Model message does not have."""
@@ -35,6 +43,7 @@ class Models:
         """Add a model, or a version to `parentModel`."""
         body = messages.normalised(call.version, "UploadModelRequest", call.body, snake_case=True)
         content, parent = body.get("model", {}), body.get("parent_model", "")
+        messages.check_names(content)
         if not content.get("display_name"):
             raise invalid("model.displayName is missing")
         aliases = content.pop("version_aliases", [])
@@ -56,33 +65,40 @@ class Models:
     def get(self, call: Call) -> dict[str, Any]:
         """Return the version with the given number or alias, by default the default version."""
         versions = self._found(call)
-        return _view(call, versions, _number(versions, call.resource_version or DEFAULT))
+        number = _number(versions, call.resource_version or DEFAULT)
+        return _view(call, versions, number, is_version=bool(call.resource_version))
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List all models, each in its default version."""
         folder = self._work_dir / _COLLECTION
         ids = [each.name for each in folder.iterdir() if ID.fullmatch(each.name)] if folder.is_dir() else []
         every = [(versions, _number(versions, DEFAULT)) for each in ids if (versions := self._versions(each)).numbers]
-        fields = messages.field_names(call.version, "Model")
-        return page(call, _COLLECTION, [_view(call, versions, number) for versions, number in every], fields=fields)
+        fields = messages.field_names(call.version, "Model") | _FILTER_FIELDS
+        models = [_view(call, versions, number) for versions, number in every]
+        return page(call, _COLLECTION, models, fields=fields, searchable=_searchable)
 
     def list_versions(self, call: Call) -> dict[str, Any]:
         """List all versions of a model."""
         versions = self._found(call)
         fields = messages.field_names(call.version, "Model")
-        return page(call, _COLLECTION, [_view(call, versions, each) for each in versions.numbers], fields=fields)
+        every = [_view(call, versions, each, is_version=True) for each in versions.numbers]
+        return page(call, _COLLECTION, every, fields=fields | _FILTER_FIELDS, searchable=_searchable)
 
     def patch(self, call: Call) -> dict[str, Any]:
-        """Change the fields of a version that the mask names."""
-        body = messages.normalised(call.version, "Model", call.body, snake_case=True)
+        """Change the fields that the mask names: of one version if the name contains it, else of all versions."""
+        body = messages.checked(call.version, "Model", call.body, snake_case=True)
         named = [camel(each.strip()) for each in call.query.get("updateMask", "").split(",")]
-        if set(named) - set(_CHANGEABLE):
-            raise invalid(f"updateMask {','.join(named)[:200]!r}: expected some of {', '.join(_CHANGEABLE)}")
+        is_version = call.resource_version not in ("", _ALL_VERSIONS)
+        _check_mask(named, is_version=is_version)
+        fields = {snake(name): body.get(snake(name)) for name in named}
         with self._store.lock:
             versions = self._found(call)
-            number = _number(versions, call.resource_version or DEFAULT)
-            versions.change(number, {snake(name): body.get(snake(name)) for name in named})
-        return _view(call, versions, number)
+            number = _number(versions, call.resource_version if is_version else DEFAULT)
+            if is_version:
+                versions.change(number, fields)
+            else:
+                versions.change_shared(fields)
+        return _view(call, versions, number, is_version=is_version)
 
     def merge_version_aliases(self, call: Call) -> dict[str, Any]:
         """Add aliases to a version, or remove those with a leading `-`."""
@@ -96,7 +112,7 @@ class Models:
                 versions.merge(number, aliases)
             except ValueError as error:
                 raise invalid(str(error)) from None
-        return _view(call, versions, number)
+        return _view(call, versions, number, is_version=bool(call.resource_version))
 
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete a model with all its versions and their copies of files; the files that were uploaded stay."""
@@ -156,8 +172,32 @@ def _number(versions: ModelVersions, name: str) -> str:
         raise not_found(f"version {name!r} of the model {versions.folder.name}") from None
 
 
-def _view(call: Call, versions: ModelVersions, number: str) -> dict[str, Any]:
-    """Build the Model resource of a version."""
+def _check_mask(named: list[str], *, is_version: bool) -> None:
+    """Check the fields of an update.
+
+    Raises:
+        ApiError: A field cannot be changed, or not of a version, or only of a version.
+    """
+    allowed, others = (_VERSION_FIELDS, _MODEL_FIELDS) if is_version else (_MODEL_FIELDS, _VERSION_FIELDS)
+    wrong = [name for name in named if name not in allowed]
+    if not wrong:
+        return
+    text = f"updateMask {','.join(named)[:200]!r}: expected some of {', '.join(allowed)}"
+    if set(wrong) <= set(others):
+        other = "the model: leave out '@' and what follows it" if is_version else "a version: add '@' and its number"
+        raise ApiError(Status.FAILED_PRECONDITION, f"{text}; {wrong[0]} belongs to {other}")
+    raise invalid(text)
+
+
+def _searchable(model: dict[str, Any]) -> dict[str, Any]:
+    """Return the resource with the fields that exist in filters only."""
+    source = model.get("baseModelSource", {}).get("modelGardenSource", {}).get("publicModelName", "")
+    ids = {"model": model["name"].partition("@")[0], "baseModelName": source}
+    return model | {name: text.rpartition("/")[2] for name, text in ids.items() if text}
+
+
+def _view(call: Call, versions: ModelVersions, number: str, *, is_version: bool = False) -> dict[str, Any]:
+    """Build the Model resource of a version, whose name contains the number if a version was asked for."""
     content = versions.content(number)
     message = {key: value for key, value in content.items() if key not in _OWN_FIELDS}
     try:
@@ -170,9 +210,9 @@ def _view(call: Call, versions: ModelVersions, number: str) -> dict[str, Any]:
         }
     created = str(content.get("create_time", "")).replace("+00:00", "Z")
     return model | {
-        "name": call.location.child(_COLLECTION, versions.folder.name),
+        "name": call.location.child(_COLLECTION, versions.folder.name) + (f"@{number}" if is_version else ""),
         "versionId": number,
-        "versionAliases": sorted(alias for alias, each in versions.aliases.items() if each == number),
+        "versionAliases": [alias for alias, each in versions.aliases.items() if each == number],
         "createTime": created,
         "updateTime": created,
         "versionCreateTime": created,

@@ -18,8 +18,6 @@ from localvertex.show import report
 from localvertex.show.html import templates
 from localvertex.state import registry, runs
 from localvertex.state.model_versions import ModelVersions
-from userinput.errors import UserError
-from userinput.reading import parse_json
 
 _INDEX, _MODEL = "index.html.j2", "model.html.j2"
 
@@ -43,8 +41,6 @@ _SANDBOX = {
     **_COMMON,
 }
 """For the pages that components have written: no scripts at all, and an origin of their own."""
-
-_MODEL_FILE = "model.json"
 
 
 class Pages:
@@ -108,10 +104,8 @@ class Pages:
         """Render a version of a model, with its files and a link to the run that made it."""
         folder = self._work_dir / "models" / id / str(version)
         try:
-            content = parse_json((folder / _MODEL_FILE).read_text(), _MODEL_FILE)
-        except (OSError, UserError, UnicodeDecodeError):
-            content = None
-        if not isinstance(content, dict):
+            content = ModelVersions(folder.parent).content(str(version))
+        except (OSError, ValueError):
             return Response(f"no readable version {version} of the model {id}", 404, _HEADERS, "text/plain")
         every = sorted(each for each in folder.rglob("*") if each.is_file())
         sizes = [(str(each.relative_to(folder)), each.stat().st_size) for each in every[:_MAX_ROWS]]

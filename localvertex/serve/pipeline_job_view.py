@@ -10,6 +10,9 @@ from localvertex.state.task import State
 FILTER_FIELDS = {"pipelineName", "pipelineJobUserId"}
 """Fields that exist in filters only."""
 
+_DEFAULT_ACCOUNT = "{project}-compute@developer.gserviceaccount.com"
+"""The default service account; the service has the project's number in it, which does not exist here."""
+
 _STOPPED = "the server was stopped during this run; resume it with `localvertex run --resume {run_id}`"
 
 
@@ -19,6 +22,8 @@ def pipeline_job(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
         content = record.read(run_dir)
     except (OSError, ValueError) as error:
         return job | {"state": "PIPELINE_STATE_FAILED", "error": rpc_error(Status.INTERNAL, f"run.json: {error}")}
+    project = job["name"].split("/")[1]
+    job = {"serviceAccount": _DEFAULT_ACCOUNT.format(project=project)} | job
     state, text = content["state"], content["error"]
     wanted = job.get("state", "")
     if wanted == "PIPELINE_STATE_FAILED" and state == State.CANCELLED:

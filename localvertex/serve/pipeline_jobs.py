@@ -61,7 +61,7 @@ class PipelineJobs:
 
     def create(self, call: Call) -> dict[str, Any]:
         """Start a run."""
-        body = messages.normalised(call.version, "PipelineJob", call.body)
+        body = messages.checked(call.version, "PipelineJob", call.body)
         return self.start(call.location, body, call.query.get("pipelineJobId", ""))
 
     def start(

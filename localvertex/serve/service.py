@@ -12,6 +12,7 @@ from localvertex.serve.api.store import Store
 from localvertex.serve.custom_jobs import CustomJobs
 from localvertex.serve.models import Models
 from localvertex.serve.pages import Pages
+from localvertex.serve.pipeline_job_batches import PipelineJobBatches
 from localvertex.serve.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedules.clock import Clock
 from localvertex.serve.schedules.schedules import Schedules
@@ -66,8 +67,14 @@ class Service:
     def collections(self) -> dict[str, dict[str, tuple[str, str, Method]]]:
         """For each collection its methods: HTTP method, path after the collection's, implementation."""
         models, cancel = self.models, "/{id:id}:cancel"
+        batches = PipelineJobBatches(self._store, self.operations, self.pipeline_jobs)
         return {
-            "pipelineJobs": _standard(self.pipeline_jobs) | {"cancel": ("POST", cancel, self.pipeline_jobs.cancel)},
+            "pipelineJobs": _standard(self.pipeline_jobs)
+            | {
+                "cancel": ("POST", cancel, self.pipeline_jobs.cancel),
+                "batchCancel": ("POST", ":batchCancel", batches.cancel),
+                "batchDelete": ("POST", ":batchDelete", batches.delete),
+            },
             "customJobs": _standard(self.custom_jobs) | {"cancel": ("POST", cancel, self.custom_jobs.cancel)},
             "models": {
                 "upload": ("POST", ":upload", models.upload),
@@ -90,6 +97,7 @@ class Service:
                 "list": ("GET", "", self.operations.list_all),
                 "cancel": ("POST", cancel, self.operations.cancel),
                 "delete": ("DELETE", "/{id:id}", self.operations.delete),
+                "wait": ("POST", "/{id:id}:wait", self.operations.wait),
             },
         }
 

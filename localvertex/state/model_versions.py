@@ -16,6 +16,14 @@ _ALIASES = "aliases.json"
 
 _MODEL = "model.json"
 
+_SHARED = "shared.json"
+"""A file next to the versions, with the fields that belong to the model; without it they are those of version 1."""
+
+_SHARED_FIELDS = ("display_name", "description", "labels")
+
+_VERSION_LABELS = "version_labels"
+"""The field of model.json with the labels of this version only; without it those of the upload, except of version 1."""
+
 _ALIAS = re.compile(r"-?[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 """The API's rule, by which a number is never an alias. A leading '-' removes the alias."""
 
@@ -39,10 +47,20 @@ class ModelVersions:
 
     @property
     def aliases(self) -> dict[str, str]:
-        """The version of each alias. A model has a default as soon as it has a version."""
+        """The version of each alias, in the order of assignment. A model has a default as soon as it has a version."""
         path = self.folder / _ALIASES
         stored = json.loads(path.read_text()) if path.is_file() else {}
-        return {DEFAULT: self.numbers[0], **stored}
+        return stored if DEFAULT in stored else {DEFAULT: self.numbers[0], **stored}
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """The fields of the model, which all versions share; empty when the file that has them is damaged."""
+        path = self.folder / _SHARED
+        try:
+            source = json.loads(path.read_text()) if path.is_file() else self._own(self.numbers[0])
+        except (OSError, ValueError):
+            return {}
+        return {name: source[name] for name in _SHARED_FIELDS if name in source}
 
     def number(self, name: str) -> str:
         """Return the version with this number or alias.
@@ -59,15 +77,21 @@ class ModelVersions:
         return number
 
     def content(self, number: str) -> dict[str, Any]:
-        """Return the content of a version's model.json.
+        """Return the content of a version's model.json, with the fields that it shares with the other versions.
 
         Raises:
             ValueError: It is damaged.
         """
+        own, shared = self._own(number), self.shared
+        labels = {**shared.pop("labels", {}), **_labels_of_version(own, number)}
+        kept = {name: value for name, value in own.items() if name not in (*_SHARED_FIELDS, _VERSION_LABELS)}
+        return kept | shared | ({"labels": labels} if labels else {})
+
+    def _own(self, number: str) -> dict[str, Any]:
         path = self.folder / number / _MODEL
         try:
             content = json.loads(path.read_text())
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path} is damaged: {error}") from None
         if not isinstance(content, dict):
             raise ValueError(f"{path} is damaged: expected an object, found {type(content).__name__}")
@@ -83,6 +107,8 @@ class ModelVersions:
         for alias in aliases:
             check_alias(alias)
             if not alias.startswith("-"):
+                if merged.get(alias) != number:
+                    merged.pop(alias, None)
                 merged[alias] = number
             elif alias == f"-{DEFAULT}":
                 raise ValueError(f"the alias {DEFAULT!r} cannot be removed, only moved to another version")
@@ -91,9 +117,17 @@ class ModelVersions:
         _write(self.folder / _ALIASES, merged)
 
     def change(self, number: str, fields: dict[str, Any]) -> None:
-        """Replace fields of a version; None removes a field."""
-        content = self.content(number) | fields
+        """Replace fields of a version; None removes a field. Labels become those of this version only."""
+        if "labels" in fields:
+            fields = {**fields, _VERSION_LABELS: fields.get("labels") or {}}
+            del fields["labels"]
+        content = self._own(number) | fields
         _write(self.folder / number / _MODEL, {key: value for key, value in content.items() if value is not None})
+
+    def change_shared(self, fields: dict[str, Any]) -> None:
+        """Replace fields of the model in all its versions; None removes a field."""
+        content = self.shared | fields
+        _write(self.folder / _SHARED, {key: value for key, value in content.items() if value is not None})
 
     def remove(self, number: str) -> None:
         """Delete a version and its aliases; files that the registry did not make stay.
@@ -106,7 +140,9 @@ class ModelVersions:
             raise ValueError(
                 f"{folder} is reached through a link, which the registry does not make; remove it yourself"
             )
-        content = self.content(number)
+        content = self._own(number)
+        if len(self.numbers) > 1:
+            self.change_shared({})
         _write(self.folder / _ALIASES, {alias: each for alias, each in self.aliases.items() if each != number})
         if registry.SOURCE in content:
             executor_files.remove(folder / registry.FILES)
@@ -123,7 +159,8 @@ class ModelVersions:
         """
         for number in self.numbers:
             self.remove(number)
-        (self.folder / _ALIASES).unlink(missing_ok=True)
+        for name in (_ALIASES, _SHARED):
+            (self.folder / name).unlink(missing_ok=True)
         left = sorted(each.name for each in self.folder.iterdir())
         if not left:
             self.folder.rmdir()
@@ -138,6 +175,13 @@ def check_alias(alias: str) -> None:
     """
     if not _ALIAS.fullmatch(alias):
         raise ValueError(f"version alias {alias[:140]!r}: expected lower-case letters, digits and '-', a letter first")
+
+
+def _labels_of_version(own: dict[str, Any], number: str) -> dict[str, Any]:
+    """Return the labels in the content of a version that are not the model's."""
+    uploaded = {} if number == "1" else own.get("labels") or {}
+    labels: dict[str, Any] = own.get(_VERSION_LABELS, uploaded)
+    return labels
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:

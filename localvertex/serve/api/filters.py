@@ -1,8 +1,8 @@
 """List filters in the language of AIP-160 (google.aip.dev/160), as far as users of the SDK need it.
 
 `display_name="x" AND state="PIPELINE_STATE_RUNNING"`, `labels.team=vision`, `labels:team`,
-`create_time>"2026-01-01T00:00:00Z"`, `display_name="train-*"`, OR, NOT, `-` and parentheses.
-OR binds tighter than AND, as the standard requires.
+`labels."a key"`, `create_time>"2026-01-01T00:00:00Z"`, `display_name="train-*"`, `display_name:"*step*"`, OR, NOT, `-`
+and parentheses. OR binds tighter than AND, as the standard requires.
 """
 
 import fnmatch
@@ -18,9 +18,12 @@ Test = Callable[[dict[str, Any]], bool]
 
 _TOKEN = re.compile(
     r"""\s*(?: (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*') | (?P<operator><=|>=|!=|=|<|>|:) | (?P<mark>[()])"""
-    r"""| (?P<word>[^\s()<>=!:"']+) )""",
+    r"""| (?P<word>(?:[^\s()<>=!:"'] | (?<=\.)"(?:[^"\\]|\\.)*")+) )""",
     re.VERBOSE,
 )
+
+_PART = re.compile(r""""(?P<quoted>(?:[^"\\]|\\.)*)"|[^."]+""")
+"""A part of a path, which is in quotation marks if it contains a space or a dot."""
 
 _MAX_DEPTH = 40
 
@@ -108,9 +111,9 @@ class Reader:
         if kind not in ("text", "word"):
             raise self.error(f"expected a value after {field}{operator}, found {value!r}")
         if kind == "text":
-            value = re.sub(r"\\(.)", r"\1", value[1:-1])
-        first, *rest = field.split(".")
-        path = [camel(first), *rest]
+            value = _unescaped(value[1:-1])
+        parts = [each[0] if each["quoted"] is None else _unescaped(each["quoted"]) for each in _PART.finditer(field)]
+        path = [camel(parts[0]), *parts[1:]] if parts else [field]
         if path[0] not in self._known:
             raise self.error(f"unknown field {field!r}")
         return lambda resource: _holds(_look_up(resource, path), operator, value)
@@ -149,12 +152,23 @@ def _holds(actual: Any, operator: str, wanted: str) -> bool:
 
 
 def _has(actual: Any, wanted: str) -> bool:
-    """Evaluate the operator `:`: presence, a key of a map, an element of a list, or a part of a string."""
+    """Evaluate the operator `:`: presence, a key of a map, an element of a list, or a part of a string.
+
+    With `*` in it the value is a pattern of the whole string, as in the service's example `display_name:"*step*"`.
+    """
     if wanted == "*":
         return actual not in (None, "", {}, [])
     if isinstance(actual, dict | list):
         return wanted in actual
-    return actual is not None and wanted.lower() in _as_text(actual).lower()
+    if actual is None:
+        return False
+    text, wanted = _as_text(actual).lower(), wanted.lower()
+    return fnmatch.fnmatchcase(text, _literal(wanted)) if "*" in wanted else wanted in text
+
+
+def _unescaped(text: str) -> str:
+    """Remove the backslashes of a text in quotation marks."""
+    return re.sub(r"\\(.)", r"\1", text)
 
 
 def _literal(pattern: str) -> str:

@@ -92,21 +92,25 @@ def _masked(resource: dict[str, Any], mask: str, fields: set[str]) -> dict[str, 
     """Keep only the fields of a field mask; an empty mask and `*` keep all."""
     if mask in ("", "*"):
         return resource
-    result: dict[str, Any] = {}
+    tree: dict[str, Any] = {}
     for path in mask.split(","):
         first, *rest = path.strip().split(".")
         if camel(first) not in fields:
             raise invalid(f"readMask: unknown field {first[:100]!r}")
-        _copy_path(resource, result, [camel(first), *rest])
-    return result
+        branch = tree.setdefault(camel(first), {})
+        for part in [*rest, "*"]:
+            branch = branch.setdefault(part, {})
+    kept: dict[str, Any] = _kept(resource, tree)
+    return kept
 
 
-def _copy_path(source: Any, target: dict[str, Any], path: list[str]) -> None:
-    """Copy one field at any depth; do nothing when it is not set."""
-    key = path[0] if isinstance(source, dict) and path[0] in source else camel(path[0])
-    if not isinstance(source, dict) or key not in source:
-        return
-    if len(path) == 1:
-        target[key] = source[key]
-    else:
-        _copy_path(source[key], target.setdefault(key, {}), path[1:])
+def _kept(value: Any, tree: dict[str, Any]) -> Any:
+    """Keep the fields of a tree, in each element of a list; a tree that contains `*` keeps all."""
+    if "*" in tree:
+        return value
+    if isinstance(value, list):
+        return [_kept(each, tree) for each in value]
+    if not isinstance(value, dict):
+        return value
+    named = {name if name in value else camel(name): below for name, below in tree.items()}
+    return {name: _kept(each, named[name]) for name, each in value.items() if name in named}

@@ -49,7 +49,7 @@ class Schedules:
 
     def create(self, call: Call) -> dict[str, Any]:
         """Create a schedule, which is ACTIVE at once."""
-        body = messages.normalised(call.version, "Schedule", call.body)
+        body = messages.checked(call.version, "Schedule", call.body)
         number, now = str(uuid4().int >> 66), self._clock.now()
         schedule = {"name": call.location.child(COLLECTION, number), "state": "ACTIVE", "startedRunCount": "0"}
         schedule |= {"createTime": time_text(now), "updateTime": time_text(now), "startTime": time_text(now)}
@@ -77,7 +77,7 @@ class Schedules:
 
     def patch(self, call: Call) -> dict[str, Any]:
         """Change the fields that the mask names; the next run follows from the changed times."""
-        body = messages.normalised(call.version, "Schedule", call.body)
+        body = messages.checked(call.version, "Schedule", call.body)
         paths = [part.strip() for part in call.query.get("updateMask", "").split(",") if part.strip()]
         named = [camel(path.split(".")[0]) for path in paths]
         if not named or set(named) - set(_INPUT_FIELDS):

@@ -47,6 +47,88 @@ def test_a_model_its_versions_and_its_aliases(server: Server, sdk: Any) -> None:
         aiplatform.Model(name)
 
 
+def test_fields_of_a_model_are_those_of_all_its_versions(server: Server, sdk: Any) -> None:
+    aiplatform = sdk(server)
+    how = {"serving_container_image_uri": "serving:1"}
+    first = aiplatform.Model.upload(display_name="shared", description="d", labels={"a": "1"}, **how)
+    name = first.resource_name
+    aiplatform.Model.upload(
+        parent_model=name, display_name="other", labels={"b": "2"}, version_description="two", **how
+    )
+    second = aiplatform.Model(f"{name}@2")
+    assert (second.display_name, second.description, second.labels) == ("shared", "d", {"a": "1", "b": "2"})
+    first.update(display_name="renamed", description="e", labels={"a": "3"})
+    second = aiplatform.Model(f"{name}@2")
+    assert (second.display_name, second.description, second.labels) == ("renamed", "e", {"a": "3", "b": "2"})
+    of_models = aiplatform.models.ModelRegistry(name)
+    of_models.update_version("2", version_description="changed", labels={"c": "4"})
+    second = aiplatform.Model(f"{name}@2")
+    assert (second.version_description, second.labels) == ("changed", {"a": "3", "c": "4"})
+    assert aiplatform.Model(f"{name}@1").labels == {"a": "3"}
+    # The fields of the model outlive the version that they came with.
+    of_models.add_version_aliases(["default"], "2")
+    of_models.delete_version("1")
+    second = aiplatform.Model(name)
+    assert (second.display_name, second.labels) == ("renamed", {"a": "3", "c": "4"})
+    second.delete()
+    assert not (server.work_dir / "models" / second.name).exists()
+
+
+@pytest.mark.parametrize(
+    ("at", "mask", "status"),
+    [
+        ("", "versionDescription", "FAILED_PRECONDITION"),
+        ("@1", "displayName", "FAILED_PRECONDITION"),
+        ("@1", "labels,description", "FAILED_PRECONDITION"),
+        ("", "artifactUri", "INVALID_ARGUMENT"),
+        ("", "", "INVALID_ARGUMENT"),
+        ("@-", "description", None),
+        ("@default", "versionDescription", None),
+    ],
+)
+def test_an_update_names_the_model_or_a_version(server: Server, at: str, mask: str, status: str | None) -> None:
+    version = registry.add(server.work_dir, {"display_name": "updated", "artifact_uri": "/data/1"})
+    answer = server.call("PATCH", f"models/{version.model_id}{at}", {"description": "x"}, params={"updateMask": mask})
+    assert answer.status_code == (400 if status else 200), answer.text
+    assert answer.json().get("error", {}).get("status") == status
+
+
+def test_aliases_are_in_the_order_of_their_assignment(server: Server, sdk: Any) -> None:
+    aiplatform = sdk(server)
+    how = {"display_name": "ordered", "serving_container_image_uri": "serving:1"}
+    name = aiplatform.Model.upload(version_aliases=["zebra", "ant"], **how).resource_name
+    of_models = aiplatform.models.ModelRegistry(name)
+    of_models.add_version_aliases(["middle", "zebra"], "1")
+    assert versions(aiplatform, name) == {"1": ["default", "zebra", "ant", "middle"]}
+    aiplatform.Model.upload(parent_model=name, is_default_version=False, version_aliases=["bee", "ant"], **how)
+    assert versions(aiplatform, name) == {"1": ["default", "zebra", "middle"], "2": ["bee", "ant"]}
+
+
+def test_versions_are_named_and_paged(server: Server) -> None:
+    for _ in range(3):
+        version = registry.add(server.work_dir, {"display_name": "paged", "artifact_uri": "/data/1"})
+    seen, token = [], ""
+    for _ in range(3):
+        query = {"pageSize": "1", "pageToken": token}
+        page = server.call("GET", f"models/{version.model_id}:listVersions", params=query).json()
+        seen += [each["name"].rpartition("/")[2] for each in page["models"]]
+        token = page.get("nextPageToken", "")
+    assert sorted(seen) == [f"{version.model_id}@{number}" for number in (1, 2, 3)]
+    assert token == ""
+    names = [server.call("GET", f"models/{version.model_id}{at}").json()["name"] for at in ("", "@default", "@3")]
+    assert [each.rpartition("/")[2].partition("@")[2] for each in names] == ["", "1", "3"]
+
+
+def test_models_are_found_by_id_base_model_and_label(server: Server, sdk: Any) -> None:
+    garden = {"modelGardenSource": {"publicModelName": "publishers/google/models/text-bison"}}
+    model = {"displayName": "found by", "baseModelSource": garden, "labels": {"my_key": "v"}}
+    server.call("POST", "models:upload", {"model": model, "modelId": "m-1234"}).raise_for_status()
+    for text in ("model=m-1234", 'baseModelName="text-bison"', "base_model_name=text-bison", 'labels."my_key"="v"'):
+        assert [each.name for each in sdk(server).Model.list(filter=text)] == ["m-1234"], text
+    assert "m-1234" not in [each.name for each in sdk(server).Model.list(filter="model!=m-1234")]
+    assert sdk(server).Model.list(filter="model=m-123") == []
+
+
 def test_models_that_pipelines_registered_are_listed(server: Server, sdk: Any) -> None:
     model = {"display_name": "from a pipeline", "artifact_uri": "/data/1", "container_spec": {"image_uri": "serving:1"}}
     version = registry.add(server.work_dir, model)

@@ -24,6 +24,11 @@ def test_a_job_is_submitted_watched_and_its_results_are_read(server: Server, new
     dataset = details["wait"].outputs["data"].artifacts[0]
     assert (dataset.metadata["rows"], dataset.schema_title) == (3, "system.Dataset")
     assert Path(dataset.uri).read_text() == "rows"
+    assert job.gca_resource.service_account == "local-project-compute@developer.gserviceaccount.com"
+    # A mask goes through the list of tasks.
+    mask = {"readMask": "jobDetail.taskDetails.taskName", "filter": 'display_name:"small*"'}
+    listed = server.call("GET", "pipelineJobs", params=mask).json()["pipelineJobs"]
+    assert {"jobDetail": {"taskDetails": [{"taskName": each} for each in ("first-job", "double", "wait")]}} in listed
     # The command line sees the same run.
     record = json.loads((server.work_dir / "first-job" / "run.json").read_text())
     assert (record["state"], record["outputs"]["parameters"]) == ("SUCCEEDED", {"Output": 8})

@@ -22,7 +22,14 @@ def resource(number: int, **fields: Any) -> dict[str, Any]:
 ONE = resource(
     1, displayName="train-a", state="RUNNING", labels={"team": "vision", "Cased": "x"}, startedRunCount="9", tags=["t"]
 )
-TWO = resource(2, displayName='say "hi" [x]', state="FAILED", startedRunCount="10", allowQueueing=True)
+TWO = resource(
+    2,
+    displayName='say "hi" [x]',
+    state="FAILED",
+    startedRunCount="10",
+    allowQueueing=True,
+    labels={"a key": "a value", "a.b": "c", '"q"': "x"},
+)
 
 
 @pytest.mark.parametrize(
@@ -41,9 +48,18 @@ TWO = resource(2, displayName='say "hi" [x]', state="FAILED", startedRunCount="1
         ("labels.Cased=x", [ONE]),
         ("labels:team", [ONE]),
         ("-labels:team", [TWO]),
-        ("labels:*", [ONE]),
+        ("labels:*", [ONE, TWO]),
         ("tags:t", [ONE]),
         ("display_name:HI", [TWO]),
+        # The service's own examples; with `*` it is a pattern of the whole name.
+        ('display_name:"train-*"', [ONE]),
+        ('display_name:"*HI*"', [TWO]),
+        ('display_name:"rain*"', []),
+        ('labels."a key"="a value"', [TWO]),
+        ('labels."a key":*', [TWO]),
+        ('labels."a.b".c=d', []),
+        ('labels."a.b"=c AND labels:"a key"', [TWO]),
+        (r'labels."\"q\""=x', [TWO]),
         # Compared as numbers: as strings, "10" would come before "9".
         ("started_run_count>9", [TWO]),
         ("started_run_count<=9", [ONE]),
@@ -68,6 +84,7 @@ def test_a_filter_selects_resources(text: str, found: list[dict[str, Any]]) -> N
     ("text", "reason"),
     [
         ("colour=red", "unknown field 'colour'"),
+        (".=x", "unknown field '.'"),
         ("state", "expected field, operator and value"),
         ("state=", "expected field, operator and value"),
         ("state=(", "expected a value"),
@@ -132,3 +149,18 @@ def test_order_other_locations_and_masks() -> None:
         listed([], readMask="colour")
     with pytest.raises(ApiError, match="pageSize"):
         listed([ONE], pageSize="-1")
+
+
+def test_a_mask_goes_through_the_elements_of_a_list() -> None:
+    tasks = [{"taskName": "a", "execution": {"name": "x", "metadata": {"k": 1}}}, {"taskName": "b", "state": "FAILED"}]
+    one = resource(1, tags=tasks)
+
+    def masked(mask: str) -> Any:
+        return listed([one], readMask=mask)["things"]
+
+    assert masked("tags.task_name") == [{"tags": [{"taskName": "a"}, {"taskName": "b"}]}]
+    assert masked("tags.execution.name,tags.state") == [{"tags": [{"execution": {"name": "x"}}, {"state": "FAILED"}]}]
+    assert masked("tags.execution,tags.execution.name,name") == [
+        {"name": one["name"], "tags": [{"execution": tasks[0]["execution"]}, {}]}
+    ]
+    assert masked("tags.taskName,tags") == [{"tags": tasks}]

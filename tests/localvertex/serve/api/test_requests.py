@@ -56,7 +56,7 @@ def test_a_wrong_body_is_refused_with_the_reason(server: Server, name: str) -> N
         "/v1/projects/p/locations/l/schedules/.lock",
         "/v1/projects/p/locations/l/operations/1%2f..%2f..%2fsmall",
         "/v2/projects/p/locations/l/pipelineJobs/x",
-        "/v1/projects/p/locations/l/datasets/1",
+        "/v1/projects/p/locations/l/cats/1",
     ],
 )
 def test_a_path_that_leads_elsewhere_is_not_found(server: Server, path: str) -> None:

@@ -1,0 +1,98 @@
+"""Writes the table of calls into docs/serve.md: `python -m tests.localvertex.serve.api.calls`.
+
+A server is asked for each method of Vertex AI that Google's generated clients can send.
+"""
+
+import tempfile
+import textwrap
+from collections import defaultdict
+from pathlib import Path
+
+import requests
+
+from localvertex.serve.api.known_methods import KnownMethod, known_methods
+from tests.support.server import Server
+
+PAGE = Path(__file__).parents[4] / "docs" / "serve.md"
+
+_START, _END = "<!-- calls: written by tests/localvertex/serve/api/calls.py -->\n\n", "<!-- end of calls -->\n"
+
+_NO_LRO = "done when the request returns"
+
+_LOCATION = "only `projects/*/locations/*/operations`, where this server has all operations"
+
+DIFFERS = {
+    "PipelineService.CreatePipelineJob": "runs on this machine; `runtimeConfig.inputArtifacts` is refused",
+    "PipelineService.BatchCancelPipelineJobs": "the operation is done before the jobs have stopped",
+    "PipelineService.DeletePipelineJob": _NO_LRO,
+    "PipelineService.BatchDeletePipelineJobs": _NO_LRO,
+    "PipelineService.GetPipelineJob": "the default service account has the id of the project, not its number",
+    "JobService.CreateCustomJob": "runs on this machine",
+    "JobService.DeleteCustomJob": _NO_LRO,
+    "ModelService.UploadModel": f"{_NO_LRO}; `gs://` files are not copied",
+    "ModelService.ListModels": "the models of the work directory, in every project and region",
+    "ModelService.DeleteModel": _NO_LRO,
+    "ModelService.DeleteModelVersion": _NO_LRO,
+    "ScheduleService.DeleteSchedule": _NO_LRO,
+    "Operations.CancelOperation": "does nothing, because every operation is done",
+    "Operations.WaitOperation": "returns at once, because every operation is done",
+    "Operations.GetOperation": _LOCATION,
+    "Operations.ListOperations": _LOCATION,
+    "Operations.DeleteOperation": _LOCATION,
+}
+"""How methods differ from those of the service; the others that are served work as there."""
+
+
+def is_served(server: Server, method: KnownMethod) -> bool:
+    """Send a request for resources that do not exist, and return whether the server has the method."""
+    # A body that is not an object is refused before anything is done.
+    answer = requests.request(method.http_method, f"{server.url}{method.example}", json=[], timeout=60)
+    if answer.status_code == 501:
+        error = answer.json()["error"]
+        assert (error["code"], error["status"]) == (501, "UNIMPLEMENTED")
+        assert method.name in error["message"]
+        return False
+    assert answer.status_code in (400, 404), (method, answer.text)
+    return True
+
+
+def table(server: Server) -> str:
+    """Build the table from the responses of a server."""
+    served: dict[str, set[str]] = {"v1": set(), "v1beta1": set()}
+    every: set[str] = set()
+    for version, names in served.items():
+        methods = known_methods(version)
+        every |= {each.name for each in methods}
+        names |= {each.name for each in methods if is_served(server, each)}
+    assert served["v1"] == served["v1beta1"], served["v1"] ^ served["v1beta1"]
+    missing = defaultdict(list)
+    for name in sorted(every - served["v1"]):
+        service, _, method = name.partition(".")
+        missing[service].append(method)
+    rows = [f"| {name} | {_described(name)} |" for name in sorted(served["v1"])]
+    own = {name.partition(".")[0] for name in served["v1"]}
+    lists = [f"{service}: {', '.join(missing[service])}" for service in sorted(own & set(missing))]
+    others = [f"{service} ({len(missing[service])})" for service in sorted(set(missing) - own)]
+    lists.append(f"all methods of {', '.join(others)}")
+    items = [textwrap.fill(f"- 501: {each}", 120, subsequent_indent="  ", break_on_hyphens=False) for each in lists]
+    return "\n".join(["| method | answer |", "|---|---|", *rows, "", *items, "", ""])
+
+
+def _described(name: str) -> str:
+    return f"differs: {DIFFERS[name]}" if name in DIFFERS else "works"
+
+
+def page_with(new: str) -> str:
+    """Return the page with this table."""
+    before, _, rest = PAGE.read_text().partition(_START)
+    return f"{before}{_START}{new}{_END}{rest.partition(_END)[2]}"
+
+
+def main() -> None:
+    """Write the page."""
+    with tempfile.TemporaryDirectory() as folder, Server(Path(folder) / "runs") as server:
+        PAGE.write_text(page_with(table(server)))
+
+
+if __name__ == "__main__":
+    main()
