@@ -10,12 +10,14 @@ from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
+from localvertex.serve import connection
 from localvertex.serve.api.call import Call, Location
-from localvertex.serve.api.errors import ApiError, error_body, invalid
+from localvertex.serve.api.errors import ApiError, error_body, invalid, not_written
 from localvertex.serve.api.guard import Guard
+from localvertex.serve.api.json_response import JsonResponse
 from localvertex.serve.service import Service
 from userinput.errors import UserError
 from userinput.reading import parse_json
@@ -63,7 +65,7 @@ def application(service: Service) -> Starlette:
 
     return Starlette(
         routes=_routes(service),
-        middleware=[Middleware(Guard)],
+        middleware=[Middleware(Guard, seconds=connection.REQUEST_SECONDS)],
         exception_handlers={HTTPException: _on_http_error, Exception: _on_defect},
         lifespan=lifespan,
     )
@@ -83,14 +85,23 @@ def _endpoint(method: Method) -> Endpoint:
     """Build the endpoint of an API method."""
 
     async def respond(request: Request) -> Response:
-        try:
-            call = _call_of(request, await request.body())
-            return JSONResponse(await run_in_threadpool(method, call))
-        except ApiError as error:
-            code = error.status.http_code
-            return JSONResponse(error_body(code, error.status.name, str(error)), code)
+        body = await request.body()
+        # A large body is parsed and answered in a thread, so that other requests do not wait for it.
+        return await run_in_threadpool(_answer, method, request, body)
 
     return respond
+
+
+def _answer(method: Method, request: Request, body: bytes) -> Response:
+    """Carry out a request."""
+    try:
+        return JsonResponse(method(_call_of(request, body)))
+    except ApiError as error:
+        refused = error
+    except OSError as error:
+        refused = not_written(error)
+    code = refused.status.http_code
+    return JsonResponse(error_body(code, refused.status.name, str(refused)), code)
 
 
 def _call_of(request: Request, body: bytes) -> Call:
@@ -123,10 +134,10 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     """Respond that the path does not exist, or not with this HTTP method."""
     code = error.status_code if isinstance(error, HTTPException) else 500
     text = f"this server has no {request.method} {request.url.path[:300]}"
-    return JSONResponse(error_body(code, "UNIMPLEMENTED" if code == 405 else "NOT_FOUND", text), code)
+    return JsonResponse(error_body(code, "UNIMPLEMENTED" if code == 405 else "NOT_FOUND", text), code)
 
 
 async def _on_defect(request: Request, error: Exception) -> Response:
     """Report a defect of localvertex itself; the server keeps running."""
     text = f"internal error in localvertex: {type(error).__name__}: {error}"
-    return JSONResponse(error_body(500, "INTERNAL", text), 500)
+    return JsonResponse(error_body(500, "INTERNAL", text), 500)

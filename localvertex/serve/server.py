@@ -1,12 +1,14 @@
 """`localvertex serve` as a process: one socket on the loopback interface."""
 
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
 
 from localvertex.containers.options import ContainerOptions
 from localvertex.serve.app import application
+from localvertex.serve.connection import Connection
 from localvertex.serve.service import Service
 from userinput.errors import UserError
 
@@ -42,7 +44,8 @@ def serve(
 
     def log(text: str) -> None:
         # A single write per line, because several threads log.
-        print(text + "\n", end="", flush=True)
+        with suppress(OSError):  # the terminal is gone, or the disk with the log is full
+            print(text + "\n", end="", flush=True)
 
     if gcs_root is not None and not gcs_root.is_dir():
         raise UserError(f"--gcs-root {gcs_root}: expected an existing folder, which has one folder per bucket")
@@ -50,7 +53,12 @@ def serve(
     service.hold()
     with _listen(port) as listener:
         config = uvicorn.Config(
-            application(service), lifespan="on", log_level="warning", access_log=False, server_header=False
+            application(service),
+            http=Connection,
+            lifespan="on",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
         )
         url = f"http://{_HOST}:{listener.getsockname()[1]}"
         log(_STARTED.format(work_dir=work_dir, url=url))
