@@ -6,15 +6,12 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from tests.support.server import PARENT, Server
-
-pytestmark = pytest.mark.slow
 
 NUM_REQUESTS = 500
 
@@ -61,16 +58,9 @@ TEXTS = [
 
 
 @pytest.fixture
-def messages(compile_pipeline: Any, tmp_path: Path) -> dict[str, Any]:
+def messages(light_pipeline: dict[str, Any]) -> dict[str, Any]:
     """Return a valid body for each collection; their jobs end at once."""
-    from kfp import dsl
-
-    @dsl.pipeline(name="import")
-    def imports(x: str = "y") -> None:
-        dsl.importer(artifact_uri="/tmp", artifact_class=dsl.Dataset, metadata={"x": x})
-
-    spec = json.loads(compile_pipeline(imports, tmp_path / "import.json").read_text())
-    job = {"displayName": "fuzz", "labels": {"a": "b"}, "pipelineSpec": spec}
+    job = {"displayName": "fuzz", "labels": {"a": "b"}, "pipelineSpec": light_pipeline}
     job["runtimeConfig"] = {"parameterValues": {"x": "z"}, "gcsOutputDirectory": "gs://b"}
     container = {"imageUri": "python:3.11", "command": ["true"], "args": [], "env": [{"name": "A", "value": "b"}]}
     pool = {"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": "1", "containerSpec": container}
