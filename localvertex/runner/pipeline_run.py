@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -52,6 +52,8 @@ class PipelineRun:
         self._notes += filter(None, [announcement(pins)])
         self._pins = pins
         self._signals: list[int] = []
+        self.unwritten: dict[str, Any] | None = None
+        """The complete record, if it could not be written at the end."""
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
         if self._buckets.root is not None and output_directory:
             job = job | {"pipeline_root": output_directory}
@@ -136,19 +138,26 @@ class PipelineRun:
             with self._stopped_by_signals():
                 self._scheduler.run(self._root)
         finally:
-            self._processes.stop()
-            self._context.fork_servers.close()
-            self._credentials.close()
-            content = self._record.content()
-            try:
-                self._record.end(content)
-            finally:
-                self._hold.close()
-                self._display.ended(content)
+            # Whatever happens to the record, the run is no longer locked.
+            with closing(self._hold):
+                content = self._end()
         with written_to(self.run_dir):
             report.write(self.run_dir, content, self._file.pipeline)
             # The page also contains pages that steps wrote.
             self._credentials.secrets.remove_from([self.run_dir / report.FILE])
+        return content
+
+    def _end(self) -> dict[str, Any]:
+        """Stop everything and write the complete record."""
+        self._processes.stop()
+        self._context.fork_servers.close()
+        self._credentials.close()
+        content = self.unwritten = self._record.content()
+        try:
+            self._record.end(content)
+            self.unwritten = None
+        finally:
+            self._display.ended(content)
         return content
 
     def _changed(self, task: Task) -> None:

@@ -1,5 +1,7 @@
 """The routes of the API, and how a request becomes a call and then a response."""
 
+import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -26,6 +28,10 @@ Method = Callable[[Call], dict[str, Any]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 _PARENT = "/{api:api}/projects/{project:part}/locations/{region:part}"
+
+
+_MAY_BE_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+"""An escape sequence of a surrogate, which protobuf and the disk take in pairs only."""
 
 
 class Part(StringConvertor):
@@ -112,8 +118,12 @@ def _call_of(request: Request, body: bytes) -> Call:
     """
     try:
         content = parse_json(body.decode(), "the body") if body.strip() else {}
+        if _MAY_BE_HALF.search(body):
+            json.dumps(content, ensure_ascii=False).encode()
     except UnicodeDecodeError:
         raise invalid("the body is not UTF-8") from None
+    except UnicodeEncodeError:
+        raise invalid("a text in the body contains half of a character, an unpaired surrogate") from None
     except UserError as error:
         raise invalid(str(error)) from None
     if not isinstance(content, dict):

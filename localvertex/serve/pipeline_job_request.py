@@ -73,6 +73,7 @@ def check_runtime_config(body: dict[str, Any]) -> None:
 def check_record(job: dict[str, Any]) -> None:
     """Raise one of `UNUSABLE` when the stored part of a job is damaged."""
     texts = [job["createTime"], job.get("scheduleName", ""), job.get("state", "")]
+    texts += [job["error"]["message"]] if "error" in job else []
     if not all(isinstance(each, str) for each in texts):
         raise TypeError("a field is not a string")
     job["pipelineSpec"].keys(), job.get("labels", {}).keys(), job.get("runtimeConfig", {}).keys()

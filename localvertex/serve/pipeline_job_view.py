@@ -26,6 +26,9 @@ def pipeline_job(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
 def _current(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
     content = record.read(run_dir)
     state, text = content["state"], content["error"]
+    if not content["end_time"] and "error" in job:
+        text = job["error"]["message"]
+    job = {key: value for key, value in job.items() if key != "error"}
     wanted = job.get("state", "")
     if wanted == "PIPELINE_STATE_FAILED" and state == State.CANCELLED:
         state, text = State.FAILED, _STOPPED.format(run_id=run_dir.name)

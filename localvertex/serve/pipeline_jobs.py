@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Damaged, Store
 from localvertex.serve.pipeline_job_request import check_record, check_runtime_config, file_of, new_resource
 from localvertex.serve.pipeline_job_view import FILTER_FIELDS, pipeline_job, pipeline_name, searchable
-from localvertex.state import journal, record, removal, run_folder
-from localvertex.state.runs import Found, find_all
-from userinput.errors import UserError
+from localvertex.serve.run_files import remove_run, write_end
+from localvertex.state import record, run_folder
+from localvertex.state.task import State
 
 COLLECTION = "pipelineJobs"
 
@@ -149,12 +150,26 @@ class PipelineJobs:
             self._log(f"pipelineJobs/{job_id}: {content['state']}{reason}")
         except RecordNotWritten as error:
             self._log(f"pipelineJobs/{job_id}: {error}")
+            self._keep_end(job_id, run, str(error))
         except Exception as error:  # the server keeps running, and run.json shows that the run no longer does
             self._log(f"pipelineJobs/{job_id}: internal error in localvertex: {type(error).__name__}: {error}")
         finally:
             with self._store.lock:
                 self._running.pop(job_id, None)
             self.on_end()
+
+    def _keep_end(self, job_id: str, run: PipelineRun, reason: str) -> None:
+        """Note why a record has no end, and write the end as soon as there is room."""
+        with self._store.lock, suppress(Damaged):
+            job = self._store.read(COLLECTION, job_id)
+            if job is not None:
+                error = rpc_error(Status.RESOURCE_EXHAUSTED, reason)
+                self._store.keep(COLLECTION, job_id, job | {"error": error})
+        content = run.unwritten
+        if content is not None:
+            if not State(content["state"]).is_final:
+                content |= {"state": str(State.FAILED), "error": reason, "end_time": record.now()}
+            self._store.later(partial(write_end, run.run_dir, content))
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return one job."""
@@ -192,7 +207,7 @@ class PipelineJobs:
                 self._find(call, is_enough=run_dir.is_dir())
             if record.is_running(run_dir):
                 raise ApiError(Status.FAILED_PRECONDITION, f"{call.resource_id} is running; cancel it first")
-            _remove_run(run_dir)
+            remove_run(run_dir)
             self._store.remove(COLLECTION, call.resource_id)
         return self._operations.done(call, "DeleteOperationMetadata")
 
@@ -234,19 +249,3 @@ class PipelineJobs:
 
 def _id_of(job: dict[str, Any]) -> str:
     return str(job["name"].rpartition("/")[2])
-
-
-def _remove_run(run_dir: Path) -> None:
-    """Delete a run; keep its files, but not its record, when another run or a model refers to them.
-
-    Raises:
-        ApiError: A file cannot be deleted.
-    """
-    found = Found(run_dir=run_dir, content={})
-    try:
-        for each in removal.plan(run_dir.parent, [found], find_all(run_dir.parent)).removed:
-            removal.remove(each)
-    except UserError as error:
-        raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
-    for path in (run_dir / record.FILE, *run_dir.glob(journal.PATTERN)):
-        path.unlink(missing_ok=True)

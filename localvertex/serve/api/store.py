@@ -9,6 +9,7 @@ import json
 import re
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -53,6 +54,7 @@ class Store:
         self._checks: dict[str, Check] = {}
         self._reported: set[str] = set()
         self._unwritten: dict[Path, str] = {}
+        self._later: list[Callable[[], None]] = []
         self._writer: threading.Thread | None = None
         self._closing = threading.Event()
 
@@ -96,6 +98,8 @@ class Store:
         try:
             text = self._unwritten.get(path) or path.read_text()
             content: dict[str, Any] = json.loads(text)
+            if not isinstance(content.get("createTime", ""), str):
+                raise TypeError(f"createTime {content['createTime']!r}")
             if content["name"].split("/")[-2:] != [collection, resource_id]:
                 raise ValueError(f"it belongs to {content['name'][:200]!r}")
             check = self._checks.get(collection)
@@ -130,9 +134,13 @@ class Store:
                 path = self.path(collection, resource_id)
                 self._unwritten[path] = json.dumps(content)
                 self.log(f"{path} cannot be written: {error.strerror}; it is written as soon as that is possible")
-                if self._writer is None:
-                    self._writer = threading.Thread(target=self._write_later, name="unwritten state", daemon=True)
-                    self._writer.start()
+                self._start_writer()
+
+    def later(self, write: Callable[[], None]) -> None:
+        """Call `write` again and again until it raises no OSError, also once when the server ends."""
+        with self.lock:
+            self._later.append(write)
+            self._start_writer()
 
     def remove(self, collection: str, resource_id: str) -> None:
         """Delete a resource."""
@@ -180,11 +188,16 @@ class Store:
         for path in self._unwritten:
             self.log(f"{path} could not be written; its last state is lost")
 
+    def _start_writer(self) -> None:
+        if self._writer is None:
+            self._writer = threading.Thread(target=self._write_later, name="unwritten state", daemon=True)
+            self._writer.start()
+
     def _write_later(self) -> None:
         while not self._closing.wait(_RETRY_SECONDS):
             with self.lock:
                 self._write_kept()
-                if not self._unwritten:
+                if not self._unwritten and not self._later:
                     self._writer = None
                     return
 
@@ -197,3 +210,7 @@ class Store:
                 except OSError:
                     continue
                 del self._unwritten[path]
+            for write in list(self._later):
+                with suppress(OSError):
+                    write()
+                    self._later.remove(write)
