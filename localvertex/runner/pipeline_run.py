@@ -21,6 +21,7 @@ from localvertex.processes.processes import Processes
 from localvertex.runner.options import Options
 from localvertex.runner.run_record import RunRecord, written_to
 from localvertex.runner.scheduler import Scheduler
+from localvertex.runner.task_tree import root_task
 from localvertex.show import failure, report
 from localvertex.show.display import Display
 from localvertex.state import record, run_folder
@@ -63,7 +64,7 @@ class PipelineRun:
         constants = [each.constant for task in _tasks_of_file(file) for each in task.parameters.values()]
         self._credentials.secrets.learn_declared([dict(inputs.parameters), constants])
         self._context = self._new_context(job, options)
-        self._root = _root_task(file, self._inputs, self.run_dir)
+        self._root = root_task(file.pipeline, self._inputs, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
         self._fail_fast = options.fail_fast or file.pipeline.job.fail_fast or bool(self._earlier.get("fail_fast"))
         finished = FinishedSteps(self._earlier, self.run_dir)
@@ -255,12 +256,3 @@ def _notes_of(file: PipelineFile, inputs: Values, buckets: Buckets) -> list[str]
         text = "outputs go to the work directory instead; --gcs-root DIR keeps them in DIR/BUCKET"
         settings.append(f"runtimeConfig.gcsOutputDirectory {directory}: {text}")
     return [*settings, *filter(None, rounded)]
-
-
-def _root_task(file: PipelineFile, inputs: Values, run_dir: Path) -> Task:
-    """Return the root as a task, whose inputs are those of the pipeline."""
-    component = file.pipeline.root
-    spec = TaskSpec(name="root", component="root")
-    parameters = {name: value for name, value in inputs.parameters.items() if value is not None}
-    inputs = Values(parameters=parameters, artifacts=inputs.artifacts)
-    return Task(spec=spec, component=component, name="root", path=(), folder=run_dir, inputs=inputs)
