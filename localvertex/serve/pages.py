@@ -84,11 +84,14 @@ class Pages:
 
     def file(self, id: str, path: str) -> Response:
         """Return a file of a run: its page with links, pages of steps without scripts, all others as plain text."""
-        folder = (self._work_dir / id).resolve()
         try:
-            found = (folder / path).resolve()
-        except (OSError, ValueError):  # a null byte, or a loop of links
-            found = folder
+            return self._file(id, path)
+        except (OSError, ValueError):  # a null byte, a long name, a loop of links, a file that was just removed
+            return Response(f"the run {id} has no file {path[:300]!r}", 404, _HEADERS, "text/plain")
+
+    def _file(self, id: str, path: str) -> Response:
+        folder = (self._work_dir / id).resolve()
+        found = (folder / path).resolve()
         is_run = folder.parent == self._work_dir.resolve() and (folder / report.FILE).is_file()
         is_hidden = any(part.startswith(".") for part in Path(path).parts)
         # Links are resolved first, because the location of the file itself decides.
@@ -97,7 +100,7 @@ class Pages:
             names = sorted(f"{each.name}/" if each.is_dir() else each.name for each in found.iterdir())
             return Response("\n".join(names), headers=_HEADERS, media_type="text/plain")
         if not is_inside or not found.is_file():
-            return Response(f"the run {id} has no file {path[:300]!r}", 404, _HEADERS, "text/plain")
+            raise FileNotFoundError
         if found.stat().st_size > _MAX_FILE_BYTES:
             return Response(
                 f"{found} is larger than {_MAX_FILE_BYTES} bytes; open the file itself", 413, _HEADERS, "text/plain"

@@ -109,6 +109,7 @@ DAMAGED: dict[str, bytes] = {
 COLLECTIONS = ("pipelineJobs", "customJobs", "schedules", "operations")
 
 
+@pytest.mark.slow
 def test_damaged_records_of_all_collections_are_listed_and_hurt_nothing(
     start_server: Callable[..., Server], light_pipeline: dict[str, Any]
 ) -> None:
@@ -150,7 +151,8 @@ def test_damaged_records_of_all_collections_are_listed_and_hurt_nothing(
     page = requests.get(server.url, timeout=60)
     assert page.status_code == 200
     assert page.text.count("its record is damaged") >= 2 * len(numbers)
-    assert requests.get(f"{server.url}/runs/models/m2/1/", timeout=60).status_code == 404
+    for path in ("models/m2/1/", "intact/" + "a" * 3000, "intact/a%00b"):
+        assert requests.get(f"{server.url}/runs/{path}", timeout=60).status_code == 404
     assert server.text.count("api/customJobs/100.json is damaged") == 1
     for collection in COLLECTIONS:
         for number in numbers:
@@ -234,6 +236,7 @@ def test_a_custom_job_is_failed_only_when_its_process_is_gone(
     assert again.call("DELETE", f"customJobs/{number}").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_large_pipeline_does_not_hold_up_others(
     start_server: Callable[..., Server], light_pipeline: dict[str, Any]
 ) -> None:

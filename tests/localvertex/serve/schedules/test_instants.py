@@ -131,6 +131,7 @@ def check_damaged(server: Server, number: str, damaged: list[str]) -> None:
         assert (refused.status_code, refused.json()["error"]["status"]) == (400, "FAILED_PRECONDITION")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_prepared", [True, False], ids=["its run exists", "its run was begun"])
 def test_an_instant_that_was_not_noted_counts_once(
     start_server: Callable[..., Server], each_minute: dict[str, Any], is_prepared: bool
@@ -155,6 +156,7 @@ def test_an_instant_that_was_not_noted_counts_once(
     assert last in instants(again)
 
 
+@pytest.mark.slow
 def test_refused_runs_do_not_count(start_server: Callable[..., Server], each_minute: dict[str, Any]) -> None:
     server = start_server()
     later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
