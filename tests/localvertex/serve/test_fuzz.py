@@ -106,7 +106,7 @@ def damaged(message: Any, chance: random.Random) -> Any:
         if chance.random() < 0.2 and isinstance(target, dict):
             target.pop(last, None)
         else:
-            target[last] = chance.choice(VALUES)
+            target[last] = copy.deepcopy(chance.choice(VALUES))
     return result
 
 
