@@ -37,7 +37,7 @@ from userinput.errors import UserError
 from userinput.parameters import complete, typed
 from userinput.spelling import quoted
 
-__all__ = ["Options", "PipelineRun", "open_pipeline", "prepare", "resume", "run"]
+__all__ = ["Options", "PipelineRun", "check", "open_pipeline", "prepare", "resume", "run"]
 
 
 def open_pipeline(
@@ -109,18 +109,33 @@ def prepare(
         UserError: The input is invalid; nothing was written.
     """
     options = options or Options()
-    file = file if isinstance(file, PipelineFile) else _opened(Path(file), options)
-    values = complete(file.pipeline.root.input_parameters, {**file.pipeline.job.parameters, **(parameters or {})})
-    _check_values(file, values, options)
-    parent = artifact_parent(options.project, options.region)
-    given = input_artifacts.resolve(file.pipeline, artifacts or {}, parent)
+    file, inputs = check(file, parameters=parameters, artifacts=artifacts, options=options)
     work_dir = options.work_dir.absolute()
     run_id = (
         new_run_id(file.pipeline.name, work_dir) if options.run_id is None else check_run_id(options.run_id, work_dir)
     )
     job = new_job_fields(run_id, work_dir, options) | file.pipeline.job.placeholders
-    inputs = Values(parameters=values, artifacts=given)
     return PipelineRun(file, inputs, job, options=options, display=display or Display(), pins=_pins(file, work_dir))
+
+
+def check(
+    file: PipelineFile | Path | str,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    artifacts: input_artifacts.Given | None = None,
+    options: Options | None = None,
+) -> tuple[PipelineFile, Values]:
+    """Check everything that can be checked before a run is created; return the file and its inputs.
+
+    Raises:
+        UserError: The input is invalid.
+    """
+    options = options or Options()
+    file = file if isinstance(file, PipelineFile) else _opened(Path(file), options)
+    values = complete(file.pipeline.root.input_parameters, {**file.pipeline.job.parameters, **(parameters or {})})
+    _check_values(file, values, options)
+    parent = artifact_parent(options.project, options.region)
+    return file, Values(parameters=values, artifacts=input_artifacts.resolve(file.pipeline, artifacts or {}, parent))
 
 
 def resume(name: str, *, options: Options | None = None, display: Display | None = None) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A custom job: its pools, replicas and scheduling, read from a CustomJob message and checked."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -224,9 +224,18 @@ def _pool_of(
         image_uri=image,
         entry_point=entry_point,
         arguments=tuple(container.get("args", ())),
-        env={variable["name"]: variable.get("value", "") for variable in container.get("env", ())},
+        env=_variables(number, container.get("env", ())),
         num_gpus=int(fields.get("machine_spec", {}).get("accelerator_count", 0)),
         is_python_package=bool(package),
         package_uris=tuple(package.get("package_uris", ())),
         has_local_command=bool(prefix),
     )
+
+
+def _variables(number: int, env: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Return environment variables by their names."""
+    if not all(each.get("name") for each in env):
+        raise TaskFailed(
+            f"worker_pool_specs[{number}]: a variable in env has no name; every variable needs one", is_retryable=False
+        )
+    return {each["name"]: each.get("value", "") for each in env}

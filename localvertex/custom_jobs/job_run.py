@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -93,7 +94,8 @@ class JobRun:
         )
 
     def _log(self, text: str) -> None:
-        logs.add(self._log_file, text)
+        with suppress(OSError):  # a full disk does not end the job
+            logs.add(self._log_file, text)
         self._marks.append((time.time(), text))
 
     def _announce(self, text: str) -> None:

@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,6 +21,7 @@ from localvertex.processes.processes import Processes
 from localvertex.runner.options import Options
 from localvertex.runner.run_record import RunRecord, written_to
 from localvertex.runner.scheduler import Scheduler
+from localvertex.runner.task_tree import root_task
 from localvertex.show import failure, report
 from localvertex.show.display import Display
 from localvertex.state import record, run_folder
@@ -52,6 +53,8 @@ class PipelineRun:
         self._notes += filter(None, [announcement(pins)])
         self._pins = pins
         self._signals: list[int] = []
+        self.unwritten: dict[str, Any] | None = None
+        """The complete record, if it could not be written at the end."""
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
         if self._buckets.root is not None and output_directory:
             job = job | {"pipeline_root": output_directory}
@@ -61,7 +64,7 @@ class PipelineRun:
         constants = [each.constant for task in _tasks_of_file(file) for each in task.parameters.values()]
         self._credentials.secrets.learn_declared([dict(inputs.parameters), constants])
         self._context = self._new_context(job, options)
-        self._root = _root_task(file, self._inputs, self.run_dir)
+        self._root = root_task(file.pipeline, self._inputs, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
         self._fail_fast = options.fail_fast or file.pipeline.job.fail_fast or bool(self._earlier.get("fail_fast"))
         finished = FinishedSteps(self._earlier, self.run_dir)
@@ -136,19 +139,26 @@ class PipelineRun:
             with self._stopped_by_signals():
                 self._scheduler.run(self._root)
         finally:
-            self._processes.stop()
-            self._context.fork_servers.close()
-            self._credentials.close()
-            content = self._record.content()
-            try:
-                self._record.end(content)
-            finally:
-                self._hold.close()
-                self._display.ended(content)
+            # Whatever happens to the record, the run is no longer locked.
+            with closing(self._hold):
+                content = self._end()
         with written_to(self.run_dir):
             report.write(self.run_dir, content, self._file.pipeline)
             # The page also contains pages that steps wrote.
             self._credentials.secrets.remove_from([self.run_dir / report.FILE])
+        return content
+
+    def _end(self) -> dict[str, Any]:
+        """Stop everything and write the complete record."""
+        self._processes.stop()
+        self._context.fork_servers.close()
+        self._credentials.close()
+        content = self.unwritten = self._record.content()
+        try:
+            self._record.end(content)
+            self.unwritten = None
+        finally:
+            self._display.ended(content)
         return content
 
     def _changed(self, task: Task) -> None:
@@ -246,12 +256,3 @@ def _notes_of(file: PipelineFile, inputs: Values, buckets: Buckets) -> list[str]
         text = "outputs go to the work directory instead; --gcs-root DIR keeps them in DIR/BUCKET"
         settings.append(f"runtimeConfig.gcsOutputDirectory {directory}: {text}")
     return [*settings, *filter(None, rounded)]
-
-
-def _root_task(file: PipelineFile, inputs: Values, run_dir: Path) -> Task:
-    """Return the root as a task, whose inputs are those of the pipeline."""
-    component = file.pipeline.root
-    spec = TaskSpec(name="root", component="root")
-    parameters = {name: value for name, value in inputs.parameters.items() if value is not None}
-    inputs = Values(parameters=parameters, artifacts=inputs.artifacts)
-    return Task(spec=spec, component=component, name="root", path=(), folder=run_dir, inputs=inputs)

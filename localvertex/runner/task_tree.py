@@ -1,6 +1,7 @@
 """Dags and loops: the tasks that they open into, and the outputs that they collect when all of these are final."""
 
 from graphlib import TopologicalSorter
+from pathlib import Path
 from typing import Any
 
 from compiled.spec import Dag, Iterator, OutputSource, Pipeline, TaskSpec
@@ -13,6 +14,14 @@ from userinput.reading import parse_json
 
 _MAX_ITEMS = 10_000
 """Most iterations of one ParallelFor: each is a task with a folder, a log and an entry in run.json."""
+
+
+def root_task(pipeline: Pipeline, inputs: Values, run_dir: Path) -> Task:
+    """Return the root as a task, whose inputs are those of the pipeline."""
+    spec = TaskSpec(name="root", component="root")
+    parameters = {name: value for name, value in inputs.parameters.items() if value is not None}
+    inputs = Values(parameters=parameters, artifacts=inputs.artifacts)
+    return Task(spec=spec, component=pipeline.root, name="root", path=(), folder=run_dir, inputs=inputs)
 
 
 def tasks_of(parent: Task, dag: Dag, pipeline: Pipeline) -> dict[str, Task]:

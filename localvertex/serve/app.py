@@ -1,5 +1,7 @@
 """The routes of the API, and how a request becomes a call and then a response."""
 
+import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,13 +12,15 @@ from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Match, Route
 
+from localvertex.serve import connection
 from localvertex.serve.api import known_methods
 from localvertex.serve.api.call import Call, Location
-from localvertex.serve.api.errors import ApiError, error_body, invalid
+from localvertex.serve.api.errors import ApiError, error_body, invalid, not_written
 from localvertex.serve.api.guard import Guard
+from localvertex.serve.api.json_response import JsonResponse
 from localvertex.serve.api.known_methods import KnownMethod
 from localvertex.serve.service import Service
 from userinput.errors import UserError
@@ -28,6 +32,10 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 _PARENT = "/projects/{project:part}/locations/{region:part}"
 
 _API, _OPERATIONS_API = "/{api:api}", "/{api:ui}"
+
+
+_MAY_BE_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+"""An escape sequence of a surrogate, which protobuf and the disk take in pairs only."""
 
 
 class Part(StringConvertor):
@@ -74,7 +82,7 @@ def application(service: Service) -> Starlette:
 
     return Starlette(
         routes=_routes(service),
-        middleware=[Middleware(Guard)],
+        middleware=[Middleware(Guard, seconds=connection.REQUEST_SECONDS)],
         exception_handlers={HTTPException: _on_http_error, Exception: _on_defect},
         lifespan=lifespan,
     )
@@ -95,14 +103,23 @@ def _endpoint(method: Method) -> Endpoint:
     """Build the endpoint of an API method."""
 
     async def respond(request: Request) -> Response:
-        try:
-            call = _call_of(request, await request.body())
-            return JSONResponse(await run_in_threadpool(method, call))
-        except ApiError as error:
-            code = error.status.http_code
-            return JSONResponse(error_body(code, error.status.name, str(error)), code)
+        body = await request.body()
+        # A large body is parsed and answered in a thread, so that other requests do not wait for it.
+        return await run_in_threadpool(_answer, method, request, body)
 
     return respond
+
+
+def _answer(method: Method, request: Request, body: bytes) -> Response:
+    """Carry out a request."""
+    try:
+        return JsonResponse(method(_call_of(request, body)))
+    except ApiError as error:
+        refused = error
+    except OSError as error:
+        refused = not_written(error)
+    code = refused.status.http_code
+    return JsonResponse(error_body(code, refused.status.name, str(refused)), code)
 
 
 def _call_of(request: Request, body: bytes) -> Call:
@@ -113,8 +130,12 @@ def _call_of(request: Request, body: bytes) -> Call:
     """
     try:
         content = parse_json(body.decode(), "the body") if body.strip() else {}
+        if _MAY_BE_HALF.search(body):
+            json.dumps(content, ensure_ascii=False).encode()
     except UnicodeDecodeError:
         raise invalid("the body is not UTF-8") from None
+    except UnicodeEncodeError:
+        raise invalid("a text in the body contains half of a character, an unpaired surrogate") from None
     except UserError as error:
         raise invalid(str(error)) from None
     if not isinstance(content, dict):
@@ -137,9 +158,9 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     known = await run_in_threadpool(known_methods.find, request.method, request.url.path)
     if known and not _is_served(request.app, known):
         text = f"localvertex serve does not implement {known.name} of Vertex AI; docs/serve.md lists the methods it has"
-        return JSONResponse(error_body(501, "UNIMPLEMENTED", text), 501)
+        return JsonResponse(error_body(501, "UNIMPLEMENTED", text), 501)
     text = f"this server has no {request.method} {request.url.path[:300]}"
-    return JSONResponse(error_body(code, "UNIMPLEMENTED" if code == 405 else "NOT_FOUND", text), code)
+    return JsonResponse(error_body(code, "UNIMPLEMENTED" if code == 405 else "NOT_FOUND", text), code)
 
 
 def _is_served(app: Starlette, method: KnownMethod) -> bool:
@@ -151,4 +172,4 @@ def _is_served(app: Starlette, method: KnownMethod) -> bool:
 async def _on_defect(request: Request, error: Exception) -> Response:
     """Report a defect of localvertex itself; the server keeps running."""
     text = f"internal error in localvertex: {type(error).__name__}: {error}"
-    return JSONResponse(error_body(500, "INTERNAL", text), 500)
+    return JsonResponse(error_body(500, "INTERNAL", text), 500)

@@ -3,8 +3,9 @@
 import shutil
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from uuid import uuid4
 
 from localvertex import custom_jobs
@@ -17,8 +18,8 @@ from localvertex.serve.api.call import Call
 from localvertex.serve.api.errors import ApiError, invalid, not_found, rpc_error
 from localvertex.serve.api.listing import page
 from localvertex.serve.api.operations import Operations
-from localvertex.serve.api.store import Store
-from localvertex.state import record
+from localvertex.serve.api.store import Damaged, Store
+from localvertex.state import record, run_folder
 
 COLLECTION = "customJobs"
 
@@ -49,6 +50,7 @@ class CustomJobs:
         self._command_prefixes = options.command_prefixes
         self._buckets = options.gcs_root.absolute() if options.gcs_root else store.folder.parent / _BUCKETS
         self._running: dict[str, tuple[threading.Event, threading.Thread]] = {}
+        store.expect(COLLECTION, _check_record)
 
     def create(self, call: Call) -> dict[str, Any]:
         """Start a job."""
@@ -79,28 +81,48 @@ class CustomJobs:
             project=call.location.project,
             buckets=self._buckets,
         )
+        workspace.folder.mkdir(parents=True)
+        # Held until the last process of the job has ended, even when this server is killed.
+        hold = run_folder.lock(workspace.folder)
         thread = threading.Thread(
-            target=self._execute, args=(number, job, workspace, cancel), name=f"custom job {number}"
+            target=self._execute, args=(number, job, workspace, cancel, hold), name=f"custom job {number}"
         )
-        with self._store.lock:
-            self._store.write(COLLECTION, number, resource)
-            self._running[number] = cancel, thread
-            thread.start()
+        try:
+            with self._store.lock:
+                self._store.write(COLLECTION, number, resource)
+                self._running[number] = cancel, thread
+                thread.start()
+        except BaseException:
+            self._running.pop(number, None)
+            hold.close()
+            shutil.rmtree(workspace.folder, ignore_errors=True)
+            raise
         return resource
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return one job."""
-        return self._find(call)
+        try:
+            return self._find(call)
+        except Damaged as error:
+            return damaged_resource(call, call.resource_id, str(error))
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the jobs of a location."""
         fields = messages.field_names(call.version, "CustomJob")
-        return page(call, COLLECTION, self._store.all(COLLECTION), fields=fields)
+        found, damaged = self.survey()
+        found += [damaged_resource(call, number, reason) for number, reason in damaged.items()]
+        return page(call, COLLECTION, found, fields=fields)
+
+    def survey(self) -> tuple[list[dict[str, Any]], dict[str, str]]:
+        """Return all jobs, and the ids of damaged ones with the reason."""
+        found, damaged = self._store.survey(COLLECTION)
+        return [self._current(each) for each in found], damaged
 
     def cancel(self, call: Call) -> dict[str, Any]:
         """Ask a running job to stop; one that has ended is unchanged."""
         with self._store.lock:
-            self._find(call)
+            with suppress(Damaged):
+                self._find(call)
             if call.resource_id in self._running:
                 self._update(call.resource_id, state=str(JobState.CANCELLING))
                 self._running[call.resource_id][0].set()
@@ -109,20 +131,14 @@ class CustomJobs:
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete a job that has ended, with its logs; files that it wrote elsewhere stay."""
         with self._store.lock:
-            self._find(call)
-            if call.resource_id in self._running:
+            with suppress(Damaged):
+                self._find(call)
+            if record.is_running(self._folder(call.resource_id)):
                 raise ApiError(errors.Status.FAILED_PRECONDITION, f"{call.resource_id} is running; cancel it first")
-            self._store.remove(COLLECTION, call.resource_id)
+            # The record comes last, so that an interrupted deletion can be completed.
             shutil.rmtree(self._folder(call.resource_id), ignore_errors=True)
+            self._store.remove(COLLECTION, call.resource_id)
         return self._operations.done(call, "DeleteOperationMetadata")
-
-    def begin(self) -> None:
-        """At the server's start, mark jobs that ended with an earlier server as FAILED."""
-        for job in self._store.all(COLLECTION):
-            if job["state"] not in _FINAL:
-                error = rpc_error(errors.Status.ABORTED, _STOPPED)
-                number = job["name"].rpartition("/")[2]
-                self._update(number, state=str(JobState.FAILED), error=error, endTime=record.now())
 
     def close(self) -> None:
         """Stop the running jobs and wait for them; they become FAILED, because no client cancelled them."""
@@ -133,7 +149,9 @@ class CustomJobs:
         for _, thread in running.values():
             thread.join()
 
-    def _execute(self, number: str, job: custom_jobs.CustomJob, workspace: Workspace, cancel: threading.Event) -> None:
+    def _execute(
+        self, number: str, job: custom_jobs.CustomJob, workspace: Workspace, cancel: threading.Event, hold: IO[str]
+    ) -> None:
         def observe(status: Status) -> None:
             if status.state is JobState.RUNNING:
                 with self._store.lock:
@@ -147,6 +165,7 @@ class CustomJobs:
         ledger = self._options.new_ledger()
         try:
             processes = Processes(grace_seconds=_GRACE_SECONDS)
+            processes.hold = hold.fileno()
             outcome = custom_jobs.run(
                 job,
                 workspace=workspace,
@@ -166,29 +185,64 @@ class CustomJobs:
             status = errors.Status.INVALID_ARGUMENT if isinstance(error, TaskFailed) else errors.Status.INTERNAL
             changes = {"state": str(JobState.FAILED), "error": rpc_error(status, str(error))}
         with self._store.lock:
-            wanted = (self._store.read(COLLECTION, number) or {}).get("state")
+            wanted = self._stored(number).get("state")
             if changes["state"] == JobState.CANCELLED and wanted != JobState.CANCELLING:
                 changes = {"state": str(JobState.FAILED), "error": rpc_error(errors.Status.ABORTED, _STOPPED)}
-            self._update(number, **changes, endTime=record.now())
             self._running.pop(number, None)
+            hold.close()
+            self._update(number, **changes, endTime=record.now())
         self._log(f"customJobs/{number}: {changes['state']}{_describe(changes)}")
 
     def _folder(self, number: str) -> Path:
         return self._store.folder / COLLECTION / number
 
+    def _stored(self, number: str) -> dict[str, Any]:
+        """Return the record of a job, empty if it was damaged or deleted while the job was running."""
+        try:
+            return self._store.read(COLLECTION, number) or {}
+        except Damaged:
+            return {}
+
     def _update(self, number: str, **changes: Any) -> None:
+        """Change the fields of a job, in memory while the disk is full."""
         with self._store.lock:
-            job = self._store.read(COLLECTION, number) or {}
+            job = self._stored(number)
             changes = {key: value for key, value in changes.items() if key != "startTime" or key not in job}
-            if any(job.get(key) != value for key, value in changes.items()):
-                self._store.write(COLLECTION, number, job | changes | {"updateTime": record.now()})
+            if job and any(job.get(key) != value for key, value in changes.items()):
+                self._store.keep(COLLECTION, number, job | changes | {"updateTime": record.now()})
+
+    def _current(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Return a job, which is FAILED when the server that ran it and the last process of the job have ended."""
+        number = job["name"].rpartition("/")[2]
+        with self._store.lock:
+            job = self._stored(number) or job
+            if job["state"] in _FINAL or number in self._running or record.is_running(self._folder(number)):
+                return job
+            error = rpc_error(errors.Status.ABORTED, _STOPPED)
+            self._update(number, state=str(JobState.FAILED), error=error, endTime=record.now())
+            return self._stored(number) or job
 
     def _find(self, call: Call) -> dict[str, Any]:
         name = call.location.child(COLLECTION, call.resource_id)
         job = self._store.read(COLLECTION, call.resource_id)
         if job is None or job["name"] != name:
             raise not_found(name)
-        return job
+        return self._current(job)
+
+
+def damaged_resource(call: Call, number: str, reason: str) -> dict[str, Any]:
+    """Build the stand-in for a job whose record is damaged."""
+    error = rpc_error(errors.Status.INTERNAL, f"its record is damaged ({reason}); delete it")
+    job = {"name": call.location.child(COLLECTION, number), "displayName": number}
+    return job | {"state": str(JobState.FAILED), "error": error}
+
+
+def _check_record(job: dict[str, Any]) -> None:
+    """Raise one of `UNUSABLE` when the record of a job is damaged."""
+    JobState(job["state"])
+    if not all(isinstance(job[name], str) for name in ("displayName", "createTime", "updateTime")):
+        raise TypeError("a field is not a string")
+    job["jobSpec"].keys(), job.get("labels", {}).keys(), job.get("error", {}).get("message", "").strip()
 
 
 def _end_of(outcome: Outcome) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from localvertex.serve.api.call import Call
 from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
 from localvertex.serve.api.listing import page
 from localvertex.serve.api.operations import TYPES, Operations
-from localvertex.serve.api.store import ID, Store
+from localvertex.serve.api.store import ID, UNUSABLE, Store
 from localvertex.state import registry
 from localvertex.state.model_versions import DEFAULT, ModelVersions, check_alias
 from userinput.spelling import camel, snake
@@ -64,25 +64,23 @@ class Models:
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return the version with the given number or alias, by default the default version."""
-        versions = self._found(call)
-        number = _number(versions, call.resource_version or DEFAULT)
-        return _view(call, versions, number, is_version=bool(call.resource_version))
+        name = call.resource_version
+        return self._view(call, self._found(call), name or DEFAULT, is_version=bool(name))
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List all models, each in its default version."""
         folder = self._work_dir / _COLLECTION
         ids = [each.name for each in folder.iterdir() if ID.fullmatch(each.name)] if folder.is_dir() else []
-        every = [(versions, _number(versions, DEFAULT)) for each in ids if (versions := self._versions(each)).numbers]
+        models = [self._view(call, versions, DEFAULT) for each in ids if (versions := self._versions(each)).numbers]
         fields = messages.field_names(call.version, "Model") | _FILTER_FIELDS
-        models = [_view(call, versions, number) for versions, number in every]
         return page(call, _COLLECTION, models, fields=fields, searchable=_searchable)
 
     def list_versions(self, call: Call) -> dict[str, Any]:
         """List all versions of a model."""
         versions = self._found(call)
-        fields = messages.field_names(call.version, "Model")
-        every = [_view(call, versions, each, is_version=True) for each in versions.numbers]
-        return page(call, _COLLECTION, every, fields=fields | _FILTER_FIELDS, searchable=_searchable)
+        every = [self._view(call, versions, each, is_version=True) for each in versions.numbers]
+        fields = messages.field_names(call.version, "Model") | _FILTER_FIELDS
+        return page(call, _COLLECTION, every, fields=fields, searchable=_searchable)
 
     def patch(self, call: Call) -> dict[str, Any]:
         """Change the fields that the mask names: of one version if the name contains it, else of all versions."""
@@ -135,6 +133,21 @@ class Models:
             except ValueError as error:
                 raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         return self._operations.done(call, "DeleteOperationMetadata")
+
+    def _view(self, call: Call, versions: ModelVersions, name: str, *, is_version: bool = False) -> dict[str, Any]:
+        """Build the Model resource of a version, a stand-in when the version is damaged."""
+        try:
+            return _view(call, versions, _number(versions, name), is_version=is_version)
+        except ApiError:
+            raise
+        except (OSError, *UNUSABLE) as error:
+            resource = call.location.child(_COLLECTION, versions.folder.name)
+            reason = f"{type(error).__name__}: {str(error)[:200]}"
+            self._store.report(f"{resource}@{name} is damaged ({reason}); nothing else is affected")
+            number = name if name.isdecimal() else versions.numbers[-1]
+            shown = f"{resource}@{number}" if is_version else resource
+            model = {"name": shown, "displayName": versions.folder.name, "versionId": number}
+            return model | {"versionDescription": f"this version is damaged ({reason})"}
 
     def _versions(self, model_id: str) -> ModelVersions:
         return ModelVersions.of(self._work_dir, model_id)

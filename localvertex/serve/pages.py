@@ -11,7 +11,8 @@ from starlette.routing import Route
 
 from localvertex.serve import custom_jobs
 from localvertex.serve.api.call import Call, Location
-from localvertex.serve.api.store import Store
+from localvertex.serve.api.store import UNUSABLE, Store
+from localvertex.serve.custom_jobs import CustomJobs
 from localvertex.serve.models import Models
 from localvertex.serve.schedules import schedules
 from localvertex.show import report
@@ -20,6 +21,9 @@ from localvertex.state import registry, runs
 from localvertex.state.model_versions import ModelVersions
 
 _INDEX, _MODEL = "index.html.j2", "model.html.j2"
+
+_ANYWHERE = Call(version="v1", location=Location(project="local-project", region="us-central1"))
+"""The registry belongs to the work directory, so every location shows all of it."""
 
 _MAX_ROWS = 200
 """The newest rows of each table are shown."""
@@ -46,8 +50,8 @@ _SANDBOX = {
 class Pages:
     """The pages of one work directory."""
 
-    def __init__(self, store: Store, models: Models) -> None:
-        self._store, self._models, self._work_dir = store, models, store.folder.parent
+    def __init__(self, store: Store, jobs: CustomJobs, models: Models) -> None:
+        self._store, self._custom_jobs, self._models, self._work_dir = store, jobs, models, store.folder.parent
 
     @property
     def routes(self) -> list[Route]:
@@ -55,14 +59,12 @@ class Pages:
         return [
             Route("/", _served(lambda _: self.index())),
             # The folders of the work directory, so that links between files work here, too.
-            Route("/runs/models/{id:id}/{version:int}/", _served(lambda request: self.model(**request.path_params))),
+            Route("/runs/models/{id:id}/{version:id}/", _served(lambda request: self.model(**request.path_params))),
             Route("/runs/{id:id}/{path:path}", _served(lambda request: self.file(**request.path_params))),
         ]
 
     def index(self) -> Response:
         """Render runs, custom jobs, models and schedules with their states."""
-        # The registry belongs to the work directory, so every location shows all of it.
-        anywhere = Call(version="v1", location=Location(project="local-project", region="us-central1"))
         page = templates.render(
             _INDEX,
             work_dir=self._work_dir,
@@ -70,14 +72,20 @@ class Pages:
                 (each.run_dir.name, each.content, (each.run_dir / report.FILE).is_file())
                 for each in runs.find_all(self._work_dir)[:_MAX_ROWS]
             ],
-            custom_jobs=self._newest(custom_jobs.COLLECTION),
-            schedules=self._newest(schedules.COLLECTION),
-            models=self._models.list_all(anywhere)["models"],
+            custom_jobs=_newest(*self._custom_jobs.survey(), custom_jobs.damaged_resource),
+            schedules=_newest(*self._store.survey(schedules.COLLECTION), schedules.damaged_resource),
+            models=self._models.list_all(_ANYWHERE)["models"],
         )
         return HTMLResponse(page, headers=_HEADERS)
 
     def file(self, id: str, path: str) -> Response:
         """Return a file of a run: its page with links, pages of steps without scripts, all others as plain text."""
+        try:
+            return self._file(id, path)
+        except (OSError, ValueError):  # a null byte, a long name, a loop of links, a file that was just removed
+            return Response(f"the run {id} has no file {path[:300]!r}", 404, _HEADERS, "text/plain")
+
+    def _file(self, id: str, path: str) -> Response:
         folder = (self._work_dir / id).resolve()
         found = (folder / path).resolve()
         is_run = folder.parent == self._work_dir.resolve() and (folder / report.FILE).is_file()
@@ -88,7 +96,7 @@ class Pages:
             names = sorted(f"{each.name}/" if each.is_dir() else each.name for each in found.iterdir())
             return Response("\n".join(names), headers=_HEADERS, media_type="text/plain")
         if not is_inside or not found.is_file():
-            return Response(f"the run {id} has no file {path[:300]!r}", 404, _HEADERS, "text/plain")
+            raise FileNotFoundError
         if found.stat().st_size > _MAX_FILE_BYTES:
             return Response(
                 f"{found} is larger than {_MAX_FILE_BYTES} bytes; open the file itself", 413, _HEADERS, "text/plain"
@@ -100,9 +108,9 @@ class Pages:
             return Response(found.read_bytes(), headers=_SANDBOX, media_type="text/html")
         return Response(found.read_bytes(), headers=_HEADERS, media_type="text/plain")
 
-    def model(self, id: str, version: int) -> Response:
+    def model(self, id: str, version: str) -> Response:
         """Render a version of a model, with its files and a link to the run that made it."""
-        folder = self._work_dir / "models" / id / str(version)
+        folder = self._work_dir / "models" / id / version
         try:
             content = ModelVersions(folder.parent).content(str(version))
         except (OSError, ValueError):
@@ -114,9 +122,7 @@ class Pages:
             model=content,
             version=version,
             folder=folder,
-            aliases=sorted(
-                alias for alias, each in ModelVersions(folder.parent).aliases.items() if each == str(version)
-            ),
+            aliases=_aliases(folder),
             run=self._run_of(str(content.get(registry.SOURCE, ""))),
             sizes=sizes,
             num_more=len(every) - len(sizes),
@@ -126,12 +132,25 @@ class Pages:
     def _run_of(self, uri: str) -> str:
         """Return the run whose folder contains a path, empty when it has no page."""
         path = Path(uri)
-        name = path.relative_to(self._work_dir).parts[0] if path.is_relative_to(self._work_dir) else ""
+        is_inside = path != self._work_dir and path.is_relative_to(self._work_dir)
+        name = path.relative_to(self._work_dir).parts[0] if is_inside else ""
         return name if name and (self._work_dir / name / report.FILE).is_file() else ""
 
-    def _newest(self, collection: str) -> list[dict[str, Any]]:
-        found = sorted(self._store.all(collection), key=lambda each: str(each.get("createTime")), reverse=True)
-        return found[:_MAX_ROWS]
+
+def _aliases(folder: Path) -> list[str]:
+    """Return the aliases of a version, none when their file is damaged."""
+    try:
+        return sorted(alias for alias, each in ModelVersions(folder.parent).aliases.items() if each == folder.name)
+    except (OSError, *UNUSABLE):
+        return []
+
+
+def _newest(
+    found: list[dict[str, Any]], damaged: dict[str, str], stand_in: Callable[[Call, str, str], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the newest resources, and before them what is shown of damaged ones."""
+    found = sorted(found, key=lambda each: str(each.get("createTime")), reverse=True)
+    return [*(stand_in(_ANYWHERE, number, reason) for number, reason in damaged.items()), *found][:_MAX_ROWS]
 
 
 def _served(page: Callable[[Request], Response]) -> Any:

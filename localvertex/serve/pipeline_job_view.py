@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.serve.api.errors import Status, rpc_error
+from localvertex.serve.api.store import UNUSABLE
 from localvertex.state import record
 from localvertex.state.task import State
 
@@ -19,12 +20,20 @@ _STOPPED = "the server was stopped during this run; resume it with `localvertex 
 def pipeline_job(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
     """Build the current resource from the stored part, which does not change, and the run's record."""
     try:
-        content = record.read(run_dir)
-    except (OSError, ValueError) as error:
-        return job | {"state": "PIPELINE_STATE_FAILED", "error": rpc_error(Status.INTERNAL, f"run.json: {error}")}
+        return _current(job, run_dir)
+    except (OSError, *UNUSABLE) as error:
+        text = f"run.json is damaged ({type(error).__name__}: {str(error)[:200]}); delete the job"
+        return job | {"state": "PIPELINE_STATE_FAILED", "error": rpc_error(Status.INTERNAL, text)}
+
+
+def _current(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
+    content = record.read(run_dir)
     project = job["name"].split("/")[1]
     job = {"serviceAccount": _DEFAULT_ACCOUNT.format(project=project)} | job
     state, text = content["state"], content["error"]
+    if not content["end_time"] and "error" in job:
+        text = job["error"]["message"]
+    job = {key: value for key, value in job.items() if key != "error"}
     wanted = job.get("state", "")
     if wanted == "PIPELINE_STATE_FAILED" and state == State.CANCELLED:
         state, text = State.FAILED, _STOPPED.format(run_id=run_dir.name)
@@ -52,7 +61,7 @@ def pipeline_name(spec: dict[str, Any]) -> str:
 
 def searchable(job: dict[str, Any]) -> dict[str, Any]:
     """Return the resource with the fields that exist in filters only."""
-    name = pipeline_name(job["pipelineSpec"])
+    name = pipeline_name(job.get("pipelineSpec", {}))
     return job | {"pipelineName": name, "pipelineJobUserId": job["name"].rpartition("/")[2]}
 
 

@@ -1,45 +1,28 @@
 """pipelineJobs: a job is a run with the same engine and work directory as `localvertex run`."""
 
-import json
-import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from localvertex import engine
-from localvertex.errors import RecordNotWritten, Refused
+from localvertex.errors import RecordNotWritten
 from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.serve.api import messages
 from localvertex.serve.api.call import Call, Location
-from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
+from localvertex.serve.api.errors import ApiError, Status, invalid, not_found, rpc_error
 from localvertex.serve.api.listing import page
 from localvertex.serve.api.operations import Operations
-from localvertex.serve.api.store import Store
+from localvertex.serve.api.store import Damaged, Store
+from localvertex.serve.pipeline_job_request import check_record, check_runtime_config, file_of, new_resource
 from localvertex.serve.pipeline_job_view import FILTER_FIELDS, pipeline_job, pipeline_name, searchable
-from localvertex.state import journal, record, removal, run_folder
-from localvertex.state.runs import find_all
-from userinput.errors import UserError
+from localvertex.serve.run_files import remove_run, write_end
+from localvertex.state import record, run_folder
+from localvertex.state.task import State
 
 COLLECTION = "pipelineJobs"
-
-_INPUT_FIELDS = (
-    "displayName",
-    "pipelineSpec",
-    "labels",
-    "runtimeConfig",
-    "encryptionSpec",
-    "serviceAccount",
-    "network",
-    "reservedIpRanges",
-    "templateUri",
-    "pscInterfaceConfig",
-    "preflightValidations",
-    "originalPipelineJobId",
-    "pipelineTaskRerunConfigs",
-)
-"""Fields that a user may set; the service sets the others."""
 
 
 class PipelineJobs:
@@ -56,6 +39,9 @@ class PipelineJobs:
         self._options_of_all = options
         self._work_dir = store.folder.parent
         self._running: dict[str, tuple[PipelineRun, threading.Thread]] = {}
+        self._starting: set[str] = set()
+        """Ids of the jobs that are being checked, which takes seconds for a large pipeline."""
+        store.expect(COLLECTION, check_record)
         self.on_end: Callable[[], None] = lambda: None
         """Called when a run has ended."""
 
@@ -77,40 +63,80 @@ class PipelineJobs:
 
         Raises:
             ApiError: The pipeline cannot run here, its parameters are wrong, or the id is in use.
+            OSError: The run cannot be created, e.g. because the disk is full.
         """
         spec = body.get("pipelineSpec")
         if not spec:
             raise invalid("pipelineSpec is missing; a template is read by the SDK, which sends the pipeline itself")
+        check_runtime_config(body)
         with self._store.lock:
-            job_id = job_id or run_folder.new_run_id(pipeline_name(spec), self._work_dir)
+            job_id = job_id or self._new_id(pipeline_name(spec))
             self._check_id(location, job_id)
-            _check_runtime_config(body)
-            options = replace(
-                self._options_of_all,
-                work_dir=self._work_dir,
-                run_id=job_id,
-                project=location.project,
-                region=location.region,
-                schedule_time=schedule_time,
-            )
-            job = _new_resource(location.child(COLLECTION, job_id), body, schedule_name)
+            job = new_resource(location.child(COLLECTION, job_id), body, schedule_name)
             self._store.write(COLLECTION, job_id, job)
-            try:
-                run = _prepared(body, options)
-            except ApiError:
-                self._store.remove(COLLECTION, job_id)
-                raise
+            self._starting.add(job_id)
+        try:
+            with file_of(body) as path:
+                run = engine.prepare(path, options=self._options(location, job_id, schedule_time))
             thread = threading.Thread(target=self._execute, args=(job_id, run), name=job_id)
-            self._running[job_id] = run, thread
-            thread.start()
+            with self._store.lock:
+                self._running[job_id] = run, thread
+                thread.start()
+        except BaseException:
+            self._store.remove(COLLECTION, job_id)
+            raise
+        finally:
+            with self._store.lock:
+                self._starting.discard(job_id)
         return self._view(job)
+
+    def check(self, location: Location, body: dict[str, Any]) -> None:
+        """Check a PipelineJob message as `start` does, and start nothing.
+
+        Raises:
+            ApiError: The pipeline cannot run here, or its parameters are wrong.
+        """
+        check_runtime_config(body)
+        with file_of(body) as path:
+            engine.check(path, options=self._options(location))
+
+    def was_begun(self, job_id: str, schedule_name: str) -> bool:
+        """Return whether the start of this run of a schedule was begun."""
+        try:
+            job = self._store.read(COLLECTION, job_id)
+        except Damaged:
+            # The id contains the number of the schedule.
+            return self.is_started(job_id)
+        return job is not None and job.get("scheduleName") == schedule_name
+
+    def is_started(self, job_id: str) -> bool:
+        """Return whether the run of a job exists; `localvertex clean` may have removed it."""
+        return (self._work_dir / job_id / record.FILE).is_file()
+
+    def _options(self, location: Location, job_id: str | None = None, schedule_time: str = "") -> engine.Options:
+        return replace(
+            self._options_of_all,
+            work_dir=self._work_dir,
+            run_id=job_id,
+            project=location.project,
+            region=location.region,
+            schedule_time=schedule_time,
+        )
+
+    def _new_id(self, name: str) -> str:
+        stem = job_id = run_folder.new_run_id(name, self._work_dir)
+        number = 1
+        while job_id in self._starting:
+            number += 1
+            job_id = f"{stem}-{number}"
+        return job_id
 
     def _check_id(self, location: Location, job_id: str) -> None:
         if not run_folder.RUN_ID.fullmatch(job_id) or job_id in run_folder.RESERVED:
             raise invalid(
                 f"pipelineJobId {job_id[:140]!r}: expected up to 128 lower-case letters, digits and '-', a letter first"
             )
-        if (self._work_dir / job_id).exists():
+        if (self._work_dir / job_id).exists() or job_id in self._starting:
             raise ApiError(Status.ALREADY_EXISTS, f"{location.child(COLLECTION, job_id)} already exists")
 
     def _execute(self, job_id: str, run: PipelineRun) -> None:
@@ -121,6 +147,7 @@ class PipelineJobs:
             self._log(f"pipelineJobs/{job_id}: {content['state']}{reason}")
         except RecordNotWritten as error:
             self._log(f"pipelineJobs/{job_id}: {error}")
+            self._keep_end(job_id, run, str(error))
         except Exception as error:  # the server keeps running, and run.json shows that the run no longer does
             self._log(f"pipelineJobs/{job_id}: internal error in localvertex: {type(error).__name__}: {error}")
         finally:
@@ -128,109 +155,94 @@ class PipelineJobs:
                 self._running.pop(job_id, None)
             self.on_end()
 
+    def _keep_end(self, job_id: str, run: PipelineRun, reason: str) -> None:
+        """Note why a record has no end, and write the end as soon as there is room."""
+        with self._store.lock, suppress(Damaged):
+            job = self._store.read(COLLECTION, job_id)
+            if job is not None:
+                error = rpc_error(Status.RESOURCE_EXHAUSTED, reason)
+                self._store.keep(COLLECTION, job_id, job | {"error": error})
+        content = run.unwritten
+        if content is not None:
+            if not State(content["state"]).is_final:
+                content |= {"state": str(State.FAILED), "error": reason, "end_time": record.now()}
+            self._store.later(partial(write_end, run.run_dir, content))
+
     def get(self, call: Call) -> dict[str, Any]:
         """Return one job."""
-        return self._view(self._find(call))
+        try:
+            return self._view(self._find(call))
+        except Damaged as error:
+            return self._damaged(call, call.resource_id, str(error))
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the jobs of a location."""
-        jobs = [self._view(each) for each in self._existing()]
+        found, damaged = self._store.survey(COLLECTION)
+        jobs = [self._view(each) for each in found if self.is_started(_id_of(each))]
+        jobs += [self._damaged(call, each, reason) for each, reason in damaged.items()]
         fields = messages.field_names(call.version, "PipelineJob") | FILTER_FIELDS
         return page(call, COLLECTION, jobs, fields=fields, searchable=searchable)
 
     def cancel(self, call: Call) -> dict[str, Any]:
         """Ask a running job to stop; one that has ended is unchanged."""
         with self._store.lock:
-            job = self._find(call)
+            try:
+                job = self._find(call)
+            except Damaged:
+                job = {}
             if call.resource_id in self._running:
-                self._store.write(COLLECTION, call.resource_id, job | {"state": "PIPELINE_STATE_CANCELLING"})
+                if job:
+                    self._store.keep(COLLECTION, call.resource_id, job | {"state": "PIPELINE_STATE_CANCELLING"})
                 self._running[call.resource_id][0].stop()
         return {}
 
     def delete(self, call: Call) -> dict[str, Any]:
-        """Delete a job that has ended, with all its files."""
+        """Delete a job that has ended, with all its files; a deletion that was interrupted is completed."""
         with self._store.lock:
-            self._find(call)
-            if record.is_running(self._work_dir / call.resource_id):
+            run_dir = self._work_dir / call.resource_id
+            with suppress(Damaged):
+                self._find(call, is_enough=run_dir.is_dir())
+            if record.is_running(run_dir):
                 raise ApiError(Status.FAILED_PRECONDITION, f"{call.resource_id} is running; cancel it first")
+            remove_run(run_dir)
             self._store.remove(COLLECTION, call.resource_id)
-            _remove_run(self._work_dir / call.resource_id)
         return self._operations.done(call, "DeleteOperationMetadata")
 
     def num_active(self, schedule_name: str) -> int:
         """Count the jobs of a schedule that have not ended."""
-        jobs = [each for each in self._existing() if each.get("scheduleName") == schedule_name]
-        return sum(record.is_running(self._work_dir / each["name"].rpartition("/")[2]) for each in jobs)
+        jobs = [each for each in self._store.all(COLLECTION) if each.get("scheduleName") == schedule_name]
+        return sum(record.is_running(self._work_dir / _id_of(each)) for each in jobs)
 
     def close(self) -> None:
         """Stop the running jobs and wait for them; they become FAILED, because no client cancelled them."""
         with self._store.lock:
             running = dict(self._running)
             for job_id, (run, _) in running.items():
-                job = self._store.read(COLLECTION, job_id)
-                if job and job.get("state") != "PIPELINE_STATE_CANCELLING":
-                    self._store.write(COLLECTION, job_id, job | {"state": "PIPELINE_STATE_FAILED"})
+                with suppress(Damaged):
+                    job = self._store.read(COLLECTION, job_id)
+                    if job and job.get("state") != "PIPELINE_STATE_CANCELLING":
+                        self._store.keep(COLLECTION, job_id, job | {"state": "PIPELINE_STATE_FAILED"})
                 run.stop()
         for _, thread in running.values():
             thread.join()
 
-    def _existing(self) -> list[dict[str, Any]]:
-        """Return the jobs whose run exists; `localvertex clean` may have removed it."""
-        jobs = self._store.all(COLLECTION)
-        return [each for each in jobs if (self._work_dir / each["name"].rpartition("/")[2] / record.FILE).is_file()]
-
-    def _find(self, call: Call) -> dict[str, Any]:
+    def _find(self, call: Call, *, is_enough: bool = False) -> dict[str, Any]:
+        """Return the stored part of a job whose run exists; with `is_enough` it need not."""
         name = call.location.child(COLLECTION, call.resource_id)
         job = self._store.read(COLLECTION, call.resource_id)
-        if job is None or job["name"] != name or not (self._work_dir / call.resource_id / record.FILE).is_file():
+        if job is None or job["name"] != name or not (is_enough or self.is_started(call.resource_id)):
             raise not_found(name)
         return job
 
     def _view(self, job: dict[str, Any]) -> dict[str, Any]:
-        return pipeline_job(job, self._work_dir / job["name"].rpartition("/")[2])
+        return pipeline_job(job, self._work_dir / _id_of(job))
+
+    def _damaged(self, call: Call, job_id: str, reason: str) -> dict[str, Any]:
+        """Build the stand-in for a job whose stored request is damaged, with the state of its run."""
+        stored = {"name": call.location.child(COLLECTION, job_id), "displayName": job_id, "pipelineSpec": {}}
+        error = rpc_error(Status.INTERNAL, f"its record is damaged ({reason}); delete it")
+        return self._view(stored) | {"error": error}
 
 
-def _new_resource(name: str, body: dict[str, Any], schedule_name: str) -> dict[str, Any]:
-    """Build the stored part of a PipelineJob."""
-    now, given = record.now(), {key: body[key] for key in _INPUT_FIELDS if key in body}
-    job = {"name": name, "displayName": name.rpartition("/")[2], "createTime": now, "updateTime": now}
-    return job | ({"scheduleName": schedule_name} if schedule_name else {}) | given
-
-
-def _prepared(body: dict[str, Any], options: engine.Options) -> PipelineRun:
-    """Prepare a run of a PipelineJob, whose settings are read like those of a PipelineJob file.
-
-    Raises:
-        ApiError: The pipeline cannot run here, or its parameters are wrong.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "pipeline.json"
-        path.write_text(json.dumps({name: body[name] for name in _INPUT_FIELDS if name in body}))
-        try:
-            return engine.prepare(path, options=options)
-        except UserError as error:
-            reasons = "; ".join(error.reasons) if isinstance(error, Refused) else str(error)
-            raise invalid(reasons.replace(f"{path}: ", "")) from None
-
-
-def _check_runtime_config(body: dict[str, Any]) -> None:
-    """Refuse settings that a PipelineJob file may have, but a request may not.
-
-    Raises:
-        ApiError: There is such a setting.
-    """
-    config = body.get("runtimeConfig", {})
-    if config.get("parameters"):
-        raise invalid("runtimeConfig.parameters belongs to schema version 2.0.0; use parameterValues")
-    if config.get("inputArtifacts"):
-        raise invalid("runtimeConfig.inputArtifacts is not supported locally; pass the artifact with an importer")
-
-
-def _remove_run(run_dir: Path) -> None:
-    """Delete a run; keep its files, but not its record, when another run or a model refers to them."""
-    every = find_all(run_dir.parent)
-    removed = removal.plan(run_dir.parent, [each for each in every if each.run_dir == run_dir], every).removed
-    for each in removed:
-        removal.remove(each)
-    for path in (run_dir / record.FILE, *run_dir.glob(journal.PATTERN)):
-        path.unlink(missing_ok=True)
+def _id_of(job: dict[str, Any]) -> str:
+    return str(job["name"].rpartition("/")[2])

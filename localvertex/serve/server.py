@@ -1,11 +1,13 @@
 """`localvertex serve` as a process: one socket on the loopback interface."""
 
 import socket
+from contextlib import suppress
 
 import uvicorn
 
 from localvertex.engine import Options
 from localvertex.serve.app import application
+from localvertex.serve.connection import Connection
 from localvertex.serve.service import Service
 from userinput.errors import UserError
 
@@ -44,13 +46,19 @@ def serve(options: Options, *, port: int, time_factor: float) -> None:
 
     def log(text: str) -> None:
         # A single write per line, because several threads log.
-        print(text + "\n", end="", flush=True)
+        with suppress(OSError):  # the terminal is gone, or the disk with the log is full
+            print(text + "\n", end="", flush=True)
 
     service = Service(options.work_dir.absolute(), time_factor=time_factor, log=log, options=options)
     service.hold()
     with _listen(port) as listener:
         config = uvicorn.Config(
-            application(service), lifespan="on", log_level="warning", access_log=False, server_header=False
+            application(service),
+            http=Connection,
+            lifespan="on",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
         )
         url = f"http://{_HOST}:{listener.getsockname()[1]}"
         log(_STARTED.format(work_dir=options.work_dir, url=url))

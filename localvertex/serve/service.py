@@ -32,7 +32,7 @@ class Service:
         options: Options | None = None,
     ) -> None:
         options = options or Options()
-        self._store = Store(work_dir)
+        self._store = Store(work_dir, log)
         self.operations = Operations(self._store)
         self.pipeline_jobs = PipelineJobs(self._store, self.operations, log, options)
         self.custom_jobs = CustomJobs(self._store, self.operations, log, options)
@@ -40,7 +40,7 @@ class Service:
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
-        self.pages = Pages(self._store, self.models)
+        self.pages = Pages(self._store, self.custom_jobs, self.models)
         self._held = ExitStack()
 
     def hold(self) -> None:
@@ -52,8 +52,7 @@ class Service:
         self._held.enter_context(self._store.hold())
 
     def open(self) -> None:
-        """Clean up after an earlier server, and start the schedules."""
-        self.custom_jobs.begin()
+        """Start the schedules."""
         self.schedules.begin()
 
     def close(self) -> None:
@@ -61,6 +60,7 @@ class Service:
         self.schedules.close()
         self.pipeline_jobs.close()
         self.custom_jobs.close()
+        self._store.close()
         self._held.close()
 
     @property

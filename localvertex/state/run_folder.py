@@ -27,6 +27,14 @@ MARGIN_SECONDS = 10.0
 """Time beyond the grace time for the supervisors of a killed run to end their processes."""
 
 
+class NotCreated(UserError):
+    """The folder of a run cannot be created."""
+
+    def __init__(self, message: str, reason: OSError) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 def readable_id(pipeline_name: str, ending: str) -> str:
     """Return an id made from the pipeline's name, whatever its characters."""
     name = re.sub(r"[^a-z0-9-]+", "-", pipeline_name.lower()).strip("-")[:100] or "pipeline"
@@ -67,7 +75,8 @@ def create(run_dir: Path, file: PipelineFile, write_record: Callable[[Path], Non
     The folder is built under another name and renamed, so that a folder of a run always has a record.
 
     Raises:
-        UserError: It cannot be created, or another run took the name.
+        NotCreated: The disk is full, for example.
+        UserError: Another run took the name.
     """
     staged = run_dir.parent / record.PRIVATE / f"new-{uuid4().hex}"
     try:
@@ -81,7 +90,7 @@ def create(run_dir: Path, file: PipelineFile, write_record: Callable[[Path], Non
         shutil.rmtree(staged, ignore_errors=True)
         if run_dir.exists():
             raise UserError(f"{run_dir} already exists; choose another --run-id") from None
-        raise UserError(f"cannot use the work directory {run_dir.parent}: {error.strerror}") from None
+        raise NotCreated(f"cannot use the work directory {run_dir.parent}: {error.strerror}", error) from None
 
 
 def pipeline_copy(run_dir: Path) -> Path:

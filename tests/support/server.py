@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -19,9 +20,9 @@ PARENT = "projects/local-project/locations/us-central1"
 class Server:
     """`python -m localvertex serve` over a work directory."""
 
-    def __init__(self, work_dir: Path, *options: str) -> None:
+    def __init__(self, work_dir: Path, *options: str, program: tuple[str, ...] = ("-m", "localvertex")) -> None:
         self.work_dir, self._log = work_dir, work_dir.parent / f"serve-{time.monotonic_ns()}.log"
-        words = [sys.executable, "-m", "localvertex", "serve", "--port", "0", "--work-dir", str(work_dir), *options]
+        words = [sys.executable, *program, "serve", "--port", "0", "--work-dir", str(work_dir), *options]
         with self._log.open("w") as log:
             self.process = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, env=dict(os.environ))
         wait_until(lambda: self.process.poll() is not None or "credentials=" in self.text)
@@ -37,6 +38,16 @@ class Server:
     def call(self, method: str, path: str, body: Any = None, **options: Any) -> requests.Response:
         """Send a plain request; `path` is relative to the location."""
         return requests.request(method, f"{self.url}/v1/{PARENT}/{path}", json=body, timeout=60, **options)
+
+    @contextlib.contextmanager
+    def full_disk(self) -> Iterator[None]:
+        """Let no file of the server grow: the kernel refuses each write, as on a full disk."""
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        try:
+            yield
+        finally:
+            unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+            resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, unlimited)
 
     def schedules(self) -> list[dict[str, Any]]:
         """Return all schedules."""

@@ -1,7 +1,10 @@
 """Errors as Google's APIs report them: an HTTP code, a status and a message."""
 
+import errno
 from enum import Enum
 from typing import Any
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Status(Enum):
@@ -12,6 +15,8 @@ class Status(Enum):
     PERMISSION_DENIED = (403, 7)
     NOT_FOUND = (404, 5)
     ALREADY_EXISTS = (409, 6)
+    RESOURCE_EXHAUSTED = (429, 8)
+    """Also when the disk is full, as google.rpc.Code documents."""
     ABORTED = (409, 10)
     INTERNAL = (500, 13)
     UNIMPLEMENTED = (501, 12)
@@ -53,3 +58,9 @@ def invalid(message: str) -> ApiError:
 def rpc_error(status: Status, message: str) -> dict[str, Any]:
     """Build a google.rpc.Status, the `error` field of a resource."""
     return {"code": status.number, "message": message}
+
+
+def not_written(error: OSError) -> ApiError:
+    """Build the error for a request whose effect could not be written to the disk."""
+    status = Status.RESOURCE_EXHAUSTED if error.errno in _FULL else Status.INTERNAL
+    return ApiError(status, f"the work directory cannot be used: {error.strerror or error}")

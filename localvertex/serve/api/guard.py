@@ -5,6 +5,7 @@ only loopback host names (against DNS rebinding), no requests from other origins
 preflight that this server never grants), and bodies of a limited size.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from starlette.datastructures import Headers
@@ -24,10 +25,15 @@ _HOSTS = ("127.0.0.1", "localhost")
 
 
 class Guard:
-    """Refuses requests before anything else reads them."""
+    """Refuses requests before anything else reads them.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    Args:
+        app: The application behind it.
+        seconds: How long the next part of a body may take.
+    """
+
+    def __init__(self, app: ASGIApp, *, seconds: float) -> None:
+        self._app, self._seconds = app, seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -37,7 +43,15 @@ class Guard:
         refused = _refusal(scope["method"], headers)
         body = b""
         if refused is None:
-            body, num_bytes = await _read_body(receive, int(headers.get("content-length") or 0))
+            try:
+                body, num_bytes = await _read_body(receive, int(headers.get("content-length") or 0), self._seconds)
+            except ConnectionError:
+                # Half a request must have no effect, and there is no client to respond to.
+                return None
+            except TimeoutError:
+                text = f"the rest of the body did not arrive within {self._seconds:g} s; nothing was done"
+                closing = JSONResponse(error_body(408, "CANCELLED", text), 408, {"Connection": "close"})
+                return await closing(scope, receive, send)
             if num_bytes > _MAX_BODY_BYTES:
                 refused = 413, f"the body is larger than {_MAX_BODY_BYTES} bytes"
         if refused is not None:
@@ -63,14 +77,20 @@ def _refusal(method: str, headers: Headers) -> tuple[int, str] | None:
     return None
 
 
-async def _read_body(receive: Receive, announced: int) -> tuple[bytes, int]:
-    """Return the body and its size in bytes; a body that is too large is dropped."""
+async def _read_body(receive: Receive, announced: int, seconds: float) -> tuple[bytes, int]:
+    """Return the body and its size in bytes; a body that is too large is dropped.
+
+    Raises:
+        ConnectionError: The connection ended before the body.
+        TimeoutError: The next part of the body did not arrive in time.
+    """
     chunks: list[bytes] = []
     size, is_kept = 0, announced <= _MAX_BODY_BYTES
     while size <= _MAX_DRAINED_BYTES:
-        message = await receive()
+        async with asyncio.timeout(seconds):
+            message = await receive()
         if message["type"] != "http.request":
-            break
+            raise ConnectionError("the connection ended before the body")
         size += len(message.get("body", b""))
         is_kept = is_kept and size <= _MAX_BODY_BYTES
         if is_kept:

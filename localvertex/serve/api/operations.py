@@ -1,12 +1,13 @@
 """Long-running operations, which here are done when the request returns and can be read afterwards."""
 
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
 from localvertex.serve.api.call import Call, Location
-from localvertex.serve.api.errors import not_found
+from localvertex.serve.api.errors import Status, not_found, rpc_error
 from localvertex.serve.api.listing import page
-from localvertex.serve.api.store import Store
+from localvertex.serve.api.store import Damaged, Store
 from localvertex.state import record
 
 _COLLECTION = "operations"
@@ -42,12 +43,16 @@ class Operations:
             "done": True,
             "response": response,
         }
-        self._store.write(_COLLECTION, number, operation)
+        # What the operation reports has been done already.
+        self._store.keep(_COLLECTION, number, operation)
         return operation
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return one operation."""
-        return self._find(call.location, call.resource_id)
+        try:
+            return self._find(call.location, call.resource_id)
+        except Damaged as error:
+            return _damaged(call, call.resource_id, str(error))
 
     def wait(self, call: Call) -> dict[str, Any]:
         """Return one operation at once, because every operation is already done."""
@@ -55,16 +60,20 @@ class Operations:
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the operations of a location."""
-        return page(call, _COLLECTION, self._store.all(_COLLECTION), fields=_FIELDS)
+        found, damaged = self._store.survey(_COLLECTION)
+        found += [_damaged(call, number, reason) for number, reason in damaged.items()]
+        return page(call, _COLLECTION, found, fields=_FIELDS)
 
     def cancel(self, call: Call) -> dict[str, Any]:
         """Do nothing, because every operation is already done."""
-        self._find(call.location, call.resource_id)
+        with suppress(Damaged):
+            self._find(call.location, call.resource_id)
         return {}
 
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete an operation."""
-        self._find(call.location, call.resource_id)
+        with suppress(Damaged):
+            self._find(call.location, call.resource_id)
         self._store.remove(_COLLECTION, call.resource_id)
         return {}
 
@@ -74,3 +83,9 @@ class Operations:
         if found is None or found["name"] != name:
             raise not_found(name)
         return found
+
+
+def _damaged(call: Call, number: str, reason: str) -> dict[str, Any]:
+    """Build the stand-in for an operation whose record is damaged."""
+    error = rpc_error(Status.INTERNAL, f"its record is damaged ({reason}); delete it")
+    return {"name": call.location.child(_COLLECTION, number), "done": True, "error": error}

@@ -8,6 +8,9 @@ from datetime import UTC, datetime, timedelta
 _LONGEST_WAIT_SECONDS = 60.0
 """The machine may sleep, or its clock may be set, so that the next instant comes sooner than computed."""
 
+RETRY_SECONDS = 2.0
+"""Real time after which a run that could not be started is tried again."""
+
 
 class Clock:
     """Real time, or time that passes `factor` times as fast since the server's start."""
@@ -27,6 +30,10 @@ class Clock:
         if self.factor != 1 and moment > self.now():
             self._start, self._origin = moment, time.monotonic()
 
+    def after_real_seconds(self, seconds: float) -> datetime:
+        """Return the time of this clock after some real seconds."""
+        return self.now() + timedelta(seconds=seconds * self.factor)
+
     def real_seconds_until(self, moment: datetime) -> float:
         """Return how many real seconds remain until a time of this clock."""
         return max(0.0, (moment - self.now()).total_seconds() / self.factor)
@@ -38,10 +45,11 @@ class Waker:
     Args:
         clock: The clock of the schedules.
         fire_due: Starts the runs that are due; returns the next instant, None when there is none.
+        log: Called with what `fire_due` raised; it is called again after RETRY_SECONDS.
     """
 
-    def __init__(self, clock: Clock, fire_due: Callable[[], datetime | None]) -> None:
-        self._clock, self._fire_due = clock, fire_due
+    def __init__(self, clock: Clock, fire_due: Callable[[], datetime | None], log: Callable[[str], None]) -> None:
+        self._clock, self._fire_due, self._log = clock, fire_due, log
         self._changed = threading.Event()
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="schedules", daemon=True)
@@ -63,8 +71,10 @@ class Waker:
     def _run(self) -> None:
         while not self._is_stopping:
             self._changed.clear()
-            moment = self._fire_due()
-            wait = _LONGEST_WAIT_SECONDS
-            if moment is not None:
-                wait = min(wait, self._clock.real_seconds_until(moment))
-            self._changed.wait(wait)
+            try:
+                moment = self._fire_due()
+                wait = _LONGEST_WAIT_SECONDS if moment is None else self._clock.real_seconds_until(moment)
+            except Exception as error:  # schedules are followed as long as the server runs
+                self._log(f"schedules: {type(error).__name__}: {error}; trying again")
+                wait = RETRY_SECONDS
+            self._changed.wait(min(wait, _LONGEST_WAIT_SECONDS))

@@ -9,6 +9,8 @@ from cronsim import CronSim, CronSimError
 
 from localvertex.serve.api.errors import invalid
 
+_MAX_LENGTH = 1000
+
 _PREFIX = re.compile(r"(?:CRON_TZ|TZ)=(?P<zone>\S*)\s+(?P<expression>.*)", re.DOTALL)
 
 
@@ -26,6 +28,8 @@ class Cron:
         Raises:
             ApiError: It is not a cron expression, its time zone is unknown, or it never fires.
         """
+        if len(text) > _MAX_LENGTH:
+            raise invalid(f"cron {text[:100]!r}...: expected at most {_MAX_LENGTH} characters")
         match = _PREFIX.fullmatch(text.strip())
         name, expression = (match["zone"], match["expression"].strip()) if match else ("UTC", text.strip())
         try:
@@ -41,8 +45,6 @@ class Cron:
             cron.after(datetime.now(UTC))
         except CronSimError as error:
             raise invalid(f"cron {text[:100]!r}: {error}") from None
-        except StopIteration:
-            raise invalid(f"cron {text[:100]!r}: it never fires, because no such day exists") from None
         return cron
 
     def after(self, moment: datetime) -> datetime:
@@ -50,5 +52,13 @@ class Cron:
 
         On days when clocks change it follows Debian's cron: an instant in the skipped hour fires right after it, one in
         the repeated hour fires once, and only hourly schedules follow the real hours.
+
+        Raises:
+            ApiError: There is none before the year 10000.
         """
-        return next(CronSim(self.expression, moment.astimezone(self.zone))).astimezone(UTC)
+        try:
+            return next(CronSim(self.expression, moment.astimezone(self.zone))).astimezone(UTC)
+        except StopIteration:
+            raise invalid(f"cron {self.expression!r}: it never fires, because no such day exists") from None
+        except (OverflowError, ValueError):
+            raise invalid(f"cron {self.expression!r}: it does not fire after {moment.isoformat()}") from None

@@ -1,13 +1,14 @@
 """What a schedule does at an instant of its cron: start a run, skip it, or let it wait.
 
 The resource itself contains everything that is needed after a restart. `nextRunTime` is the next instant that has not
-been handled; while a run waits for its turn it stays in the past, as the API describes.
+been handled; while a run waits for its turn it stays in the past, as the API describes. The resource is written after
+each instant, so that at most the run of `nextRunTime` was started without being noted.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from enum import Enum, auto
+from typing import Any, Protocol
 
 from localvertex.serve.schedules.cron import Cron
 
@@ -64,40 +65,81 @@ def first_instant(schedule: Schedule, now: datetime) -> datetime:
     """Return the first instant after now that is not before the start time."""
     start = time_of(schedule.content["startTime"])
     # An instant equal to the start time counts.
-    return schedule.cron.after(max(now, start - timedelta(microseconds=1)))
+    return schedule.cron.after(now if start <= now else start - timedelta(microseconds=1))
 
 
-def fire(
-    schedule: Schedule,
-    now: datetime,
-    *,
-    start: Callable[[Schedule, datetime], str],
-    num_active: Callable[[str], int],
-) -> bool:
-    """Handle every instant up to now.
+class Progress(Enum):
+    """What `fire` has done."""
+
+    IDLE = auto()
+    """The next instant is in the future."""
+    WAITS = auto()
+    """A run waits until another one ends."""
+    HANDLED = auto()
+    """One instant was handled; the content has changed."""
+
+
+class Runs(Protocol):
+    """The runs of a schedule."""
+
+    def exists(self, schedule: Schedule, instant: datetime) -> str:
+        """Return the name of the run of an instant; empty when it was not started."""
+
+    def start(self, schedule: Schedule, instant: datetime) -> tuple[bool, str]:
+        """Start a run; return whether it was started, and the service's response as text."""
+
+    def num_active(self, schedule: Schedule) -> int:
+        """Count the runs that have not ended."""
+
+
+def settle(schedule: Schedule, now: datetime, runs: Runs) -> bool:
+    """Note the run of the next instant if it exists: the server may have ended after it had started the run.
+
+    Returns:
+        Whether it exists; the content has changed.
+    """
+    name = "" if "nextRunTime" not in schedule.content else runs.exists(schedule, schedule.next_run)
+    if name:
+        _note(schedule, now, is_started=True, response=f"OK: {name}")
+    return bool(name)
+
+
+def fire(schedule: Schedule, now: datetime, runs: Runs) -> Progress:
+    """Handle the next instant if it is due, or end the schedule after its last one.
 
     Args:
         schedule: The schedule, whose content changes.
         now: The current time.
-        start: Starts a run and returns the service's response as text.
-        num_active: Returns how many runs of the schedule with this name have not ended.
+        runs: Looks at runs and starts them.
 
-    Returns:
-        Whether a run waits until another one ends.
+    Raises:
+        OSError: The run could not be started, e.g. because the disk is full; the content is unchanged.
     """
-    content, cron = schedule.content, schedule.cron
-    while not schedule.is_over and schedule.next_run <= now:
-        instant = schedule.next_run
-        if num_active(content["name"]) < schedule.limit:
-            response = start(schedule, instant)
-            content["startedRunCount"] = str(int(content["startedRunCount"]) + 1)
-        elif schedule.may_wait:
-            return True
-        else:
-            response = f"SKIPPED: the limit of {schedule.limit} concurrent runs is reached"
-        content["lastScheduledRunResponse"] = {"scheduledRunTime": time_text(instant), "runResponse": response}
-        content["nextRunTime"], content["updateTime"] = time_text(cron.after(instant)), time_text(now)
     if schedule.is_over:
-        content["state"] = "COMPLETED"
-        content.pop("nextRunTime")
-    return False
+        schedule.content["state"] = "COMPLETED"
+        schedule.content.pop("nextRunTime")
+    elif schedule.next_run > now:
+        return Progress.IDLE
+    elif not settle(schedule, now, runs):
+        if runs.num_active(schedule) < schedule.limit:
+            is_started, response = runs.start(schedule, schedule.next_run)
+        elif schedule.may_wait:
+            return Progress.WAITS
+        else:
+            is_started, response = False, f"SKIPPED: the limit of {schedule.limit} concurrent runs is reached"
+        _note(schedule, now, is_started=is_started, response=response)
+    return Progress.HANDLED
+
+
+def failed(schedule: Schedule, reason: str) -> dict[str, Any]:
+    """Return the content with the reason for which the next instant could not be handled; it is tried again."""
+    instant = schedule.content.get("nextRunTime", "")
+    return schedule.content | {"lastScheduledRunResponse": {"scheduledRunTime": instant, "runResponse": reason}}
+
+
+def _note(schedule: Schedule, now: datetime, *, is_started: bool, response: str) -> None:
+    content, instant = schedule.content, schedule.next_run
+    following = schedule.cron.after(instant)
+    content["startedRunCount"] = str(int(content["startedRunCount"]) + is_started)
+    content["lastScheduledRunResponse"] = {"scheduledRunTime": time_text(instant), "runResponse": response}
+    content["nextRunTime"], content["updateTime"] = time_text(following), time_text(now)

@@ -1,40 +1,27 @@
 """schedules: the resource and its methods; firing.py has what happens when one is due."""
 
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from localvertex.serve import pipeline_jobs
 from localvertex.serve.api import messages
-from localvertex.serve.api.call import Call, Location
-from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
+from localvertex.serve.api.call import Call
+from localvertex.serve.api.errors import ApiError, Status, invalid, not_found, not_written
 from localvertex.serve.api.listing import page
 from localvertex.serve.api.operations import Operations
-from localvertex.serve.api.store import Store
-from localvertex.serve.pipeline_job_view import pipeline_name
+from localvertex.serve.api.store import Damaged, Store
 from localvertex.serve.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedules import firing
-from localvertex.serve.schedules.clock import Clock, Waker
-from localvertex.serve.schedules.cron import Cron
-from localvertex.serve.schedules.firing import Schedule, time_text
-from localvertex.state import run_folder
+from localvertex.serve.schedules.checks import INPUT_FIELDS, check, check_record
+from localvertex.serve.schedules.clock import RETRY_SECONDS, Clock, Waker
+from localvertex.serve.schedules.firing import Progress, Schedule, time_text
+from localvertex.serve.schedules.scheduled_runs import ScheduledRuns, location_of
 from userinput.spelling import camel
 
 COLLECTION = "schedules"
-
-_INPUT_FIELDS = (
-    "displayName",
-    "cron",
-    "startTime",
-    "endTime",
-    "maxRunCount",
-    "maxConcurrentRunCount",
-    "maxConcurrentActiveRunCount",
-    "allowQueueing",
-    "createPipelineJobRequest",
-)
-"""Fields that a user may set; the service sets the others."""
 
 
 class Schedules:
@@ -44,7 +31,10 @@ class Schedules:
         self, store: Store, operations: Operations, jobs: PipelineJobs, *, clock: Clock, log: Callable[[str], None]
     ) -> None:
         self._store, self._operations, self._jobs, self._clock, self._log = store, operations, jobs, clock, log
-        self._waker = Waker(clock, self.fire_due)
+        self._runs = ScheduledRuns(jobs, log)
+        self._waker = Waker(clock, self.fire_due, log)
+        self._locks: dict[str, threading.RLock] = {}
+        store.expect(COLLECTION, check_record)
         jobs.on_end = self._waker.wake
 
     def create(self, call: Call) -> dict[str, Any]:
@@ -53,63 +43,71 @@ class Schedules:
         number, now = str(uuid4().int >> 66), self._clock.now()
         schedule = {"name": call.location.child(COLLECTION, number), "state": "ACTIVE", "startedRunCount": "0"}
         schedule |= {"createTime": time_text(now), "updateTime": time_text(now), "startTime": time_text(now)}
-        schedule |= {key: body[key] for key in _INPUT_FIELDS if key in body}
+        schedule |= {key: body[key] for key in INPUT_FIELDS if key in body}
         check(schedule)
+        self._check_pipeline(schedule)
         schedule["nextRunTime"] = time_text(firing.first_instant(Schedule(schedule), now))
         self._write(schedule)
         return schedule
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return one schedule."""
-        return self._find(call)
+        try:
+            return self._find(call)
+        except Damaged as error:
+            return damaged_resource(call, call.resource_id, str(error))
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the schedules of a location."""
         fields = messages.field_names(call.version, "Schedule")
-        return page(call, COLLECTION, self._store.all(COLLECTION), fields=fields)
+        found, damaged = self._store.survey(COLLECTION)
+        found += [damaged_resource(call, number, reason) for number, reason in damaged.items()]
+        return page(call, COLLECTION, found, fields=fields)
 
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete a schedule; the runs that it started continue."""
-        with self._store.lock:
-            self._find(call)
+        with self._lock_of(call.resource_id):
+            with suppress(Damaged):
+                self._find(call)
             self._store.remove(COLLECTION, call.resource_id)
         return self._operations.done(call, "DeleteOperationMetadata")
 
     def patch(self, call: Call) -> dict[str, Any]:
-        """Change the fields that the mask names; the next run follows from the changed times."""
+        """Change the fields that the mask names; runs that are due but have not started are skipped, as in the API."""
         body = messages.checked(call.version, "Schedule", call.body)
         paths = [part.strip() for part in call.query.get("updateMask", "").split(",") if part.strip()]
         named = [camel(path.split(".")[0]) for path in paths]
-        if not named or set(named) - set(_INPUT_FIELDS):
+        if not named or set(named) - set(INPUT_FIELDS):
             raise invalid(
-                f"updateMask {call.query.get('updateMask', '')[:200]!r}: expected some of {', '.join(_INPUT_FIELDS)}"
+                f"updateMask {call.query.get('updateMask', '')[:200]!r}: expected some of {', '.join(INPUT_FIELDS)}"
             )
-        with self._store.lock:
-            schedule = {key: value for key, value in self._find(call).items() if key not in named}
-            schedule |= {key: body[key] for key in named if key in body}
-            self._refuse_completed(schedule)
+        with self._lock_of(call.resource_id):
             now = self._clock.now()
+            schedule = {key: value for key, value in self._settled(call, now).items() if key not in named}
+            schedule |= {key: body[key] for key in named if key in body}
             schedule.setdefault("startTime", schedule["createTime"])
             check(schedule)
-            if {"cron", "startTime"} & set(named):
-                schedule["nextRunTime"] = time_text(firing.first_instant(Schedule(schedule), now))
+            if "createPipelineJobRequest" in named:
+                self._check_pipeline(schedule)
+            schedule["nextRunTime"] = time_text(firing.first_instant(Schedule(schedule), now))
             self._write(schedule | {"updateTime": time_text(now)})
-        return self._find(call)
+            return self._find(call)
 
     def pause(self, call: Call) -> dict[str, Any]:
         """Start no new runs until the schedule is resumed."""
-        with self._store.lock:
-            schedule, now = self._find(call), time_text(self._clock.now())
-            self._refuse_completed(schedule)
+        with self._lock_of(call.resource_id):
+            now = self._clock.now()
+            schedule = self._settled(call, now)
             if schedule["state"] == "ACTIVE":
-                self._write(schedule | {"state": "PAUSED", "lastPauseTime": now, "updateTime": now})
+                times = {"lastPauseTime": time_text(now), "updateTime": time_text(now)}
+                self._write(schedule | {"state": "PAUSED"} | times)
         return {}
 
     def resume(self, call: Call) -> dict[str, Any]:
         """Start runs again; with `catchUp` the missed ones come first."""
-        with self._store.lock:
-            schedule, now = self._find(call), self._clock.now()
-            self._refuse_completed(schedule)
+        with self._lock_of(call.resource_id):
+            now = self._clock.now()
+            schedule = self._settled(call, now)
             catch_up = call.body.get("catchUp", call.body.get("catch_up", False))
             if not isinstance(catch_up, bool):
                 raise invalid("catchUp: expected true or false")
@@ -123,56 +121,75 @@ class Schedules:
 
     def fire_due(self) -> datetime | None:
         """Start every run that is due; return the next instant, None when there is none."""
-        next_times = []
-        for number in self._store.ids(COLLECTION):
-            with self._store.lock:
-                content = self._store.read(COLLECTION, number)
-                if content is None or content["state"] != "ACTIVE":
-                    continue
-                schedule = Schedule(dict(content))
-                waits = firing.fire(schedule, self._clock.now(), start=self._start, num_active=self._jobs.num_active)
-                if schedule.content != content:
-                    self._write(schedule.content, wake=False)
-                if schedule.content["state"] == "ACTIVE" and not waits:
-                    next_times.append(schedule.next_run)
-        return min(next_times, default=None)
+        moments = [self._guarded(self._fire, number) for number in self._store.ids(COLLECTION)]
+        return min((each for each in moments if each is not None), default=None)
 
     def begin(self) -> None:
         """At the server's start, skip missed instants unless they are to be queued; then start firing."""
         for content in self._store.all(COLLECTION):
             self._clock.begin_at(datetime.fromisoformat(content["updateTime"]))
-        for content in self._store.all(COLLECTION):
-            schedule = Schedule(content)
-            if content["state"] == "ACTIVE" and not schedule.may_wait and schedule.next_run <= self._clock.now():
-                first = firing.first_instant(schedule, self._clock.now())
-                self._write(content | {"nextRunTime": time_text(first)}, wake=False)
+        for number in self._store.ids(COLLECTION):
+            self._guarded(self._skip_missed, number)
         self._waker.start()
 
     def close(self) -> None:
         """Stop firing; no run starts after this returns."""
         self._waker.stop()
 
-    def _start(self, schedule: Schedule, instant: datetime) -> str:
-        request = schedule.content["createPipelineJobRequest"]
-        _, project, _, region = request["parent"].split("/")
-        location = Location(project=project, region=region)
-        job_id = _scheduled_job_id(schedule.content, instant)
+    def _fire(self, number: str) -> datetime | None:
+        """Handle every instant of a schedule up to now, one by one; return the next one."""
+        while True:
+            with self._lock_of(number):
+                schedule = self._active(number)
+                if schedule is None:
+                    return None
+                progress = firing.fire(schedule, self._clock.now(), self._runs)
+                if progress is Progress.IDLE:
+                    return schedule.next_run
+                if progress is Progress.WAITS:
+                    return None
+                # If this fails, the next attempt finds the run.
+                self._write(schedule.content, wake=False)
+
+    def _skip_missed(self, number: str) -> None:
+        """Skip the instants at which no server ran; a run that had been begun is started, or noted if it exists."""
+        with self._lock_of(number):
+            schedule, now = self._active(number), self._clock.now()
+            if schedule is None or schedule.may_wait or schedule.next_run > now:
+                return
+            if self._runs.was_begun(schedule, schedule.next_run):
+                firing.fire(schedule, now, self._runs)
+            if not schedule.is_over:
+                schedule.content["nextRunTime"] = time_text(firing.first_instant(schedule, now))
+            self._store.keep(COLLECTION, number, schedule.content)
+
+    def _guarded(self, handle: Callable[[str], datetime | None], number: str) -> datetime | None:
+        """Handle a schedule; a failure is recorded on it and tried again, and hurts no other schedule."""
         try:
-            job = self._jobs.start(
-                location,
-                request["pipelineJob"],
-                job_id,
-                schedule_name=schedule.content["name"],
-                schedule_time=time_text(instant),
-            )
-        except ApiError as error:
-            if error.status is Status.ALREADY_EXISTS:
-                # The server was killed after it had started the run, but before it had stored that.
-                return f"OK: {location.child(pipeline_jobs.COLLECTION, job_id)}"
-            self._log(f"schedule {schedule.content['displayName']}: run of {time_text(instant)} refused: {error}")
-            return f"{error.status.name}: {error}"
-        self._log(f"schedule {schedule.content['displayName']}: run of {time_text(instant)} is {job['name']}")
-        return f"OK: {job['name']}"
+            return handle(number)
+        except Damaged:
+            return None
+        except Exception as error:  # whatever it is, the other schedules go on
+            reason = not_written(error) if isinstance(error, OSError) else error
+            status = reason.status.name if isinstance(reason, ApiError) else f"INTERNAL: {type(error).__name__}"
+            self._record_failure(number, f"{status}: {reason}; the run is tried again")
+            return self._clock.after_real_seconds(RETRY_SECONDS)
+
+    def _record_failure(self, number: str, text: str) -> None:
+        with self._lock_of(number):
+            schedule = self._active(number)
+            if schedule and schedule.content.get("lastScheduledRunResponse", {}).get("runResponse") != text:
+                self._log(f"schedule {schedule.content['displayName']}: {text}")
+                self._store.keep(COLLECTION, number, firing.failed(schedule, text))
+
+    def _active(self, number: str) -> Schedule | None:
+        content = self._store.read(COLLECTION, number)
+        return None if content is None or content["state"] != "ACTIVE" else Schedule(dict(content))
+
+    def _lock_of(self, number: str) -> threading.RLock:
+        """Return the lock of one schedule: starting its run may take seconds, for which no other has to wait."""
+        with self._store.lock:
+            return self._locks.setdefault(number, threading.RLock())
 
     def _write(self, schedule: dict[str, Any], *, wake: bool = True) -> None:
         self._store.write(COLLECTION, schedule["name"].rpartition("/")[2], schedule)
@@ -186,41 +203,25 @@ class Schedules:
             raise not_found(name)
         return schedule
 
-    @staticmethod
-    def _refuse_completed(schedule: dict[str, Any]) -> None:
-        if schedule["state"] == "COMPLETED":
-            raise ApiError(Status.FAILED_PRECONDITION, f"{schedule['name']} is COMPLETED; create a new one")
+    def _settled(self, call: Call, now: datetime) -> dict[str, Any]:
+        """Return a schedule that is to be changed, with every run that was started noted on it."""
+        try:
+            schedule = Schedule(self._find(call))
+        except Damaged as error:
+            raise error.api_error(call.location.child(COLLECTION, call.resource_id)) from None
+        if schedule.content["state"] == "COMPLETED":
+            raise ApiError(Status.FAILED_PRECONDITION, f"{schedule.content['name']} is COMPLETED; create a new one")
+        firing.settle(schedule, now, self._runs)
+        return schedule.content
+
+    def _check_pipeline(self, schedule: dict[str, Any]) -> None:
+        """Refuse a pipeline that cannot run here, before its first run does."""
+        request = schedule["createPipelineJobRequest"]
+        self._jobs.check(location_of(request), request["pipelineJob"])
 
 
-def _scheduled_job_id(schedule: dict[str, Any], instant: datetime) -> str:
-    """Derive the id of an instant's run from the instant, so that no instant runs twice."""
-    spec = schedule["createPipelineJobRequest"]["pipelineJob"]["pipelineSpec"]
-    return run_folder.readable_id(pipeline_name(spec), f"{instant:%Y%m%d%H%M%S}-{schedule['name'][-6:]}")
-
-
-def check(schedule: dict[str, Any]) -> None:
-    """Refuse a schedule that could not run as written.
-
-    Raises:
-        ApiError: The error names the first wrong field.
-    """
-    if not 1 <= len(schedule.get("displayName", "")) <= 128:
-        raise invalid("displayName: expected 1 to 128 characters")
-    if "cron" not in schedule:
-        raise invalid("cron is missing, e.g. 'TZ=Europe/Berlin 0 3 * * 1'")
-    Cron.parse(schedule["cron"])
-    request = schedule.get("createPipelineJobRequest", {})
-    if not request.get("pipelineJob", {}).get("pipelineSpec"):
-        raise invalid(
-            "createPipelineJobRequest.pipelineJob.pipelineSpec is missing; this server schedules only pipeline jobs"
-        )
-    parts = request.get("parent", "").split("/")
-    if [len(parts), *parts[::2]] != [4, "projects", "locations"]:
-        raise invalid("createPipelineJobRequest.parent: expected projects/P/locations/L")
-    if int(schedule.get("maxConcurrentRunCount", 0)) < 1:
-        raise invalid("maxConcurrentRunCount: expected 1 or more")
-    for name in ("maxRunCount", "maxConcurrentActiveRunCount"):
-        if int(schedule.get(name, 1)) < 1:
-            raise invalid(f"{name}: expected 1 or more; leave it out for no limit")
-    if "endTime" in schedule and firing.time_of(schedule["endTime"]) <= firing.time_of(schedule["startTime"]):
-        raise invalid("endTime: expected a time after the start")
+def damaged_resource(call: Call, number: str, reason: str) -> dict[str, Any]:
+    """Build the stand-in for a schedule whose record is damaged; it starts nothing."""
+    text = f"INTERNAL: its record is damaged ({reason}); delete it and create it again"
+    schedule = {"name": call.location.child(COLLECTION, number), "displayName": number}
+    return schedule | {"state": "STATE_UNSPECIFIED", "lastScheduledRunResponse": {"runResponse": text}}

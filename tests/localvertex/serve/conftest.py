@@ -1,5 +1,6 @@
 """Real servers in their own processes, with the real SDK as their client."""
 
+import json
 import signal
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,8 +17,8 @@ def start_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Start servers on the test's own work directory."""
     servers: list[Server] = []
 
-    def start(*options: str) -> Server:
-        servers.append(Server(tmp_path / "runs", *options))
+    def start(*options: str, **more: Any) -> Server:
+        servers.append(Server(tmp_path / "runs", *options, **more))
         return servers[-1]
 
     yield start
@@ -79,6 +80,21 @@ def small_pipeline(compile_pipeline: Any, tmp_path_factory: pytest.TempPathFacto
         return doubled.output
 
     return compile_pipeline(small, tmp_path_factory.mktemp("compiled") / "small.json")
+
+
+@pytest.fixture(scope="session")
+def light_pipeline(compile_pipeline: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Compile a pipeline that starts no process, so that its runs end at once."""
+    from kfp import dsl
+
+    @dsl.pipeline(name="light")
+    def light(x: str = "y") -> None:
+        dsl.importer(artifact_uri="/tmp", artifact_class=dsl.Dataset, metadata={"x": x})
+
+    content: dict[str, Any] = json.loads(
+        compile_pipeline(light, tmp_path_factory.mktemp("compiled") / "light.json").read_text()
+    )
+    return content
 
 
 @pytest.fixture

@@ -1,0 +1,39 @@
+"""A connection of a client, which is closed when a request does not arrive within a time."""
+
+import asyncio
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+REQUEST_SECONDS = 30.0
+"""Time for the head of a request, and between two parts of its body."""
+
+
+class Connection(H11Protocol):
+    """HTTP/1.1 as uvicorn speaks it, which waits for the rest of a request's head for ever."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Read a part of a request."""
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        """Close the connection after a time without the head of a request; more parts of it do not prolong the time."""
+        if self.conn.their_state is not h11.IDLE and self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        elif self.conn.their_state is h11.IDLE and self._deadline is None:
+            self._deadline = self.loop.call_later(REQUEST_SECONDS, self.transport.close)

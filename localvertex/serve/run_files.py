@@ -1,0 +1,51 @@
+"""The files of a run that has ended: removed by a request, and completed when the disk was full at its end."""
+
+from pathlib import Path
+from typing import Any
+
+from localvertex.serve.api.errors import ApiError, Status
+from localvertex.state import journal, record, removal, run_folder
+from localvertex.state.runs import Found, find_all
+from localvertex.state.task import State
+from userinput.errors import UserError
+
+
+def remove_run(run_dir: Path) -> None:
+    """Delete a run; keep its files, but not its record, when another run or a model refers to them.
+
+    Raises:
+        ApiError: A file cannot be deleted.
+    """
+    if run_dir.name in run_folder.RESERVED or not run_dir.is_dir():
+        # The stored part of the job was damaged, and has no run.
+        return
+    found = Found(run_dir=run_dir, content={})
+    try:
+        for each in removal.plan(run_dir.parent, [found], find_all(run_dir.parent)).removed:
+            removal.remove(each)
+    except UserError as error:
+        raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
+    for path in (run_dir / record.FILE, *run_dir.glob(journal.PATTERN)):
+        path.unlink(missing_ok=True)
+
+
+def write_end(run_dir: Path, content: dict[str, Any]) -> None:
+    """Write the complete record of a run, unless the run was removed or resumed meanwhile.
+
+    Raises:
+        OSError: It cannot be written yet.
+    """
+    try:
+        hold = run_folder.lock(run_dir)
+    except (BlockingIOError, FileNotFoundError):
+        return
+    with hold:
+        try:
+            present = record.read(run_dir)
+        except (FileNotFoundError, ValueError):
+            return
+        if State(present["state"]).is_final or present.get("resume_times") != content["resume_times"]:
+            return
+        record.write(run_dir, content)
+        for path in run_dir.glob(journal.PATTERN):
+            path.unlink(missing_ok=True)
