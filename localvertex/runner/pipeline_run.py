@@ -228,8 +228,7 @@ def _inputs_of(file: PipelineFile, given: Values) -> Values:
 
 def buckets_of(options: Options, earlier: dict[str, Any]) -> Buckets:
     """Return the folders of the buckets: those of the options, or those of an earlier run that is resumed."""
-    root = options.gcs_root or earlier.get("gcs_root")
-    return Buckets(root=Path(root).absolute() if root else None)
+    return Buckets(root=options.gcs_root.absolute()) if options.gcs_root else Buckets.of_record(earlier)
 
 
 def _notes_of(file: PipelineFile, inputs: Values, buckets: Buckets) -> list[str]:
