@@ -17,7 +17,7 @@ from localvertex.show import follow, summary
 from localvertex.show.display import Display, Lines
 from localvertex.show.terminal import resume_command, run_list
 from localvertex.state import record, removal, step_logs
-from localvertex.state.runs import Found, find, find_all, find_readable, find_task
+from localvertex.state.runs import Found, find, find_all, find_readable, find_steps
 from localvertex.state.task import State
 from userinput import parameters
 from userinput.errors import UserError

@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -142,14 +142,26 @@ class PipelineRun:
             content = self._record.content()
             try:
                 self._record.end(content)
+                self._write_page(content)
             finally:
                 self._hold.close()
                 self._display.ended(content)
-        with written_to(self.run_dir):
+        return content
+
+    def _write_page(self, content: dict[str, Any]) -> None:
+        """Write the page; the run has its result and its record without it."""
+        page = self.run_dir / report.FILE
+        try:
             report.write(self.run_dir, content, self._file.pipeline)
             # The page also contains pages that steps wrote.
-            self._credentials.secrets.remove_from([self.run_dir / report.FILE])
-        return content
+            self._credentials.secrets.remove_from([page])
+        except Exception as error:
+            # The page of an earlier start would show another result.
+            with suppress(OSError):
+                page.unlink()
+            reason = " ".join(str(error).split())
+            text = f"{page} was not written ({type(error).__name__}: {reason}); {record.FILE} has everything"
+            self._display.warned(text)
 
     def _changed(self, task: Task) -> None:
         # What was shown must not be lost, however this process ends.

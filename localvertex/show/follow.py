@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.state import record, step_logs
-from localvertex.state.runs import Found, find_readable, find_task
+from localvertex.state.runs import Found, find_readable, find_steps
 from localvertex.state.task import State
 from userinput.errors import UserError
 
@@ -71,10 +71,8 @@ def follow(work_dir: Path, run: str, task: str | None, write: Write) -> None:
 
 def _tasks(found: Found, name: str | None, is_running: bool) -> list[dict[str, Any]]:
     """Return the tasks to follow; a task that is named may not be known before the run has come to it."""
-    if name is None:
-        return [each for each in found.content["tasks"] if each["kind"] == "step"]
     try:
-        return [find_task(found, name)]
+        return find_steps(found, name)
     except UserError:
         if is_running:
             return []

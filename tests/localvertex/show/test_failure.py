@@ -70,7 +70,7 @@ def test_the_log_of_a_custom_job_is_that_of_its_first_replica_with_output(tmp_pa
 
 
 def test_the_log_of_a_tuning_job_is_that_of_the_trial_that_its_error_names(tmp_path: Path) -> None:
-    error = "a trial failed before any succeeded: trial 10: workerpool0-0: exit code 2: no images; its logs are in trials/10"
+    error = "1 failed trials: trial 10: workerpool0-0: exit code 2: no images; its logs are in trials/10"
     content = {"tasks": [{"path": "tune", "log": "tune/log.txt", "error": error}], "failed_task": "tune"}
     for number in (1, 2, 10):
         (tmp_path / "tune" / "trials" / str(number)).mkdir(parents=True)
