@@ -138,9 +138,7 @@ def _logs_command(options: argparse.Namespace) -> int:
         follow.follow(options.work_dir, options.run, options.task, lambda text: print(text, end="", flush=True))
         return 0
     found = find_readable(options.work_dir, options.run)
-    tasks = (
-        [find_task(found, options.task)] if options.task else [t for t in found.content["tasks"] if t["kind"] == "step"]
-    )
+    tasks = find_steps(found, options.task)
     for task in tasks:
         folder = found.run_dir / task["path"]
         logs = step_logs.of_step(folder) or ([found.run_dir / task["log"]] if task["log"] else [])
