@@ -192,7 +192,8 @@ class TuningRun:
         self._num_failed += 1
         limit = self._job.max_failed_trials
         if limit:
-            fails, rule = self._num_failed >= limit, f"{self._num_failed} failed trials (max_failed_trial_count)"
+            trials = "1 failed trial" if self._num_failed == 1 else f"{self._num_failed} failed trials"
+            fails, rule = self._num_failed >= limit, f"{trials} (max_failed_trial_count)"
         else:
             fails, rule = not any(each.has_succeeded for each in self._trials), "a trial failed before any succeeded"
         if fails:
