@@ -40,7 +40,7 @@ class ContainerCommandExecutor:
         return isinstance(executor, Container)
 
     def refusals(self, executor: Container | Importer) -> list[str]:
-        """Refuse life-cycle hooks; `runner.container_commands` checks the command."""
+        """Refuse life-cycle hooks; `checks.container_commands` checks the command."""
         if isinstance(executor, Container) and executor.has_lifecycle:
             return [f"{executor.path}.lifecycle: life-cycle hooks do not run locally"]
         return []
