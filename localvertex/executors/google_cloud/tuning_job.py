@@ -36,8 +36,9 @@ class TuningJobExecutor(LauncherExecutor):
 
     def accepts(self, executor: Container | Importer) -> bool:
         """Accept a container that runs Google's module for a job of the user's own trials."""
-        is_launcher = isinstance(executor, Container) and super().accepts(executor)
-        return is_launcher and launcher_options(list(executor.args)).get("type") == _TYPE
+        if not isinstance(executor, Container) or not super().accepts(executor):
+            return False
+        return launcher_options(list(executor.args)).get("type") == _TYPE
 
     def execute(self, attempt: Attempt) -> None:
         """Run the job to its end."""
