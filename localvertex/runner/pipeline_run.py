@@ -131,6 +131,7 @@ class PipelineRun:
         self._display.started(self.run_dir, self._root)
         try:
             if self._earlier:
+                self._remove_page()
                 with written_to(self.run_dir):
                     self._record.begin(self.run_dir)
             with self._stopped_by_signals():
@@ -156,12 +157,15 @@ class PipelineRun:
             # The page also contains pages that steps wrote.
             self._credentials.secrets.remove_from([page])
         except Exception as error:
-            # The page of an earlier start would show another result.
-            with suppress(OSError):
-                page.unlink()
+            self._remove_page()
             reason = " ".join(str(error).split())
             text = f"{page} was not written ({type(error).__name__}: {reason}); {record.FILE} has everything"
             self._display.warned(text)
+
+    def _remove_page(self) -> None:
+        """Remove a page that shows another result: that of an earlier start, or a part of this one's."""
+        with suppress(OSError):
+            (self.run_dir / report.FILE).unlink()
 
     def _changed(self, task: Task) -> None:
         # What was shown must not be lost, however this process ends.

@@ -20,6 +20,20 @@ def speak(folder: str, fails: bool) -> None:
         raise ValueError("no images")
 
 
+@dsl.component(**STEP)
+def look(folder: str) -> None:
+    import os
+
+    print("page:", os.path.exists(f"{folder}/runs/r/run.html"))
+    if not os.path.exists(f"{folder}/go"):
+        raise ValueError("not yet")
+
+
+@dsl.pipeline(name="looking")
+def looking(folder: str) -> None:
+    look(folder=folder).set_caching_options(False)
+
+
 @dsl.pipeline(name="speaking")
 def speaking(folder: str = "", fails: bool = False) -> None:
     speak(folder=folder, fails=fails).set_caching_options(False)
@@ -58,3 +72,15 @@ def test_a_defect_while_it_is_rendered_is_one_line_and_leaves_no_page_of_an_earl
         f"warning: {page} was not written (KeyError: 'two\\nlines'); run.json has everything"
     ]
     assert not os.path.lexists(page)
+
+
+def test_a_resumed_run_has_no_page_of_its_earlier_start_while_it_runs(
+    compiled: Compile, command: Command, tmp_path: Path
+) -> None:
+    page = tmp_path / "runs" / "r" / "run.html"
+    assert command("run", compiled(looking), "--run-id", "r", "-p", f"folder={tmp_path}").returncode == 1
+    assert "FAILED" in page.read_text()
+    (tmp_path / "go").touch()
+    assert command("run", "--resume", "r").returncode == 0
+    assert (tmp_path / "runs" / "r" / "look" / "log.txt").read_text().count("page: False\n") == 2
+    assert "Failed" not in page.read_text()
