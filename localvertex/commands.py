@@ -16,8 +16,8 @@ from localvertex.runner import input_artifacts
 from localvertex.show import follow, summary
 from localvertex.show.display import Display, Lines
 from localvertex.show.terminal import resume_command, run_list
-from localvertex.state import record, removal
-from localvertex.state.runs import Found, find, find_all, find_readable, find_task
+from localvertex.state import record, removal, step_logs
+from localvertex.state.runs import Found, find, find_all, find_readable, find_steps
 from localvertex.state.task import State
 from userinput import parameters
 from userinput.errors import UserError
@@ -138,12 +138,13 @@ def _logs_command(options: argparse.Namespace) -> int:
         follow.follow(options.work_dir, options.run, options.task, lambda text: print(text, end="", flush=True))
         return 0
     found = find_readable(options.work_dir, options.run)
-    tasks = [find_task(found, options.task)] if options.task else [t for t in found.content["tasks"] if t["log"]]
+    tasks = find_steps(found, options.task)
     for task in tasks:
-        logs = sorted((found.run_dir / task["log"]).parent.glob("*.log")) if task["log"] else []
-        for log in [found.run_dir / task["log"], *logs] if task["log"] else []:
-            if len(tasks) > 1 or logs:
-                print(f"==> {task['path']} ({log.name}) <==")
+        folder = found.run_dir / task["path"]
+        logs = step_logs.of_step(folder) or ([found.run_dir / task["log"]] if task["log"] else [])
+        for log in logs:
+            if len(tasks) > 1 or len(logs) > 1:
+                print(step_logs.title(task["path"], folder, log))
             try:
                 sys.stdout.write(log.read_text(errors="replace"))
             except OSError as error:

@@ -4,15 +4,15 @@ import json
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from compiled.spec import Container, Importer
+from compiled.spec import Container
 from localvertex import custom_jobs
 from localvertex.custom_jobs.tuning.trial_run import TrialRun
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.launcher import (
+    LauncherExecutor,
     launcher_options,
     launcher_payload,
-    missing_options,
     target,
     without_empty,
     write_resource,
@@ -24,18 +24,11 @@ _PREVIEW_MODULE = "google_cloud_pipeline_components.container.preview.custom_job
 """Its payload also has `persistent_resource_id`."""
 
 
-class CustomJobExecutor:
+class CustomJobExecutor(LauncherExecutor):
     """Builds the job from the launcher's `--payload`, runs it, and writes `gcp_resources` as the launcher does."""
 
     name: ClassVar[str] = "custom job"
-
-    def accepts(self, executor: Container | Importer) -> bool:
-        """Accept a container that runs one of Google's modules."""
-        return isinstance(executor, Container) and not {_MODULE, _PREVIEW_MODULE}.isdisjoint(executor.command)
-
-    def refusals(self, executor: Container | Importer) -> list[str]:
-        """Refuse a launcher without its required options."""
-        return missing_options(executor, "payload", "gcp_resources")
+    modules = frozenset({_MODULE, _PREVIEW_MODULE})
 
     def execute(self, attempt: Attempt) -> None:
         """Run the job to its end."""

@@ -3,7 +3,7 @@
 import json
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
@@ -60,10 +60,21 @@ def write_resource(attempt: Attempt, options: dict[str, str], kind: str, name: s
     path.write_text(json.dumps({"resources": [resource]}, indent=2))
 
 
-def missing_options(executor: Container | Importer, *names: str) -> list[str]:
-    """Return one reason to refuse a launcher for each of these options that its arguments lack."""
-    options = launcher_options(list(executor.args)) if isinstance(executor, Container) else {}
-    return [f"{executor.path}.args: the launcher has no --{name}" for name in names if name not in options]
+class LauncherExecutor:
+    """Accepts and checks one of Google's launchers by its module; a subclass executes it."""
+
+    modules: ClassVar[frozenset[str]]
+    required: ClassVar[tuple[str, ...]] = ("payload", "gcp_resources")
+    """Its required options."""
+
+    def accepts(self, executor: Container | Importer) -> bool:
+        """Accept a container that runs one of Google's modules."""
+        return isinstance(executor, Container) and not self.modules.isdisjoint(executor.command)
+
+    def refusals(self, executor: Container | Importer) -> list[str]:
+        """Refuse a launcher without its required options."""
+        options = launcher_options(list(executor.args)) if isinstance(executor, Container) else {}
+        return [f"{executor.path}.args: the launcher has no --{name}" for name in self.required if name not in options]
 
 
 def launcher_payload(template: str, attempt: Attempt) -> dict[str, Any]:

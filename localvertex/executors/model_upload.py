@@ -3,13 +3,12 @@
 import re
 from typing import Any, ClassVar
 
-from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.launcher import (
+    LauncherExecutor,
     launcher_options,
     launcher_payload,
-    missing_options,
     target,
     vertex_uri,
     without_empty,
@@ -22,18 +21,11 @@ from localvertex.state.model_versions import ModelVersions, check_alias
 _MODULE = "google_cloud_pipeline_components.container.v1.model.upload_model.launcher"
 
 
-class ModelUploadExecutor:
+class ModelUploadExecutor(LauncherExecutor):
     """Builds the model from the launcher's arguments and commits it as the next version."""
 
     name: ClassVar[str] = "model upload"
-
-    def accepts(self, executor: Container | Importer) -> bool:
-        """Accept a container that runs Google's module."""
-        return isinstance(executor, Container) and _MODULE in executor.command
-
-    def refusals(self, executor: Container | Importer) -> list[str]:
-        """Refuse a launcher without its required options."""
-        return missing_options(executor, "payload", "gcp_resources")
+    modules = frozenset({_MODULE})
 
     def execute(self, attempt: Attempt) -> None:
         """Register the model, and write `gcp_resources` and the model artifact as the launcher does."""

@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -134,6 +134,7 @@ class PipelineRun:
         self._display.started(self.run_dir, self._root)
         try:
             if self._earlier:
+                self._remove_page()
                 with written_to(self.run_dir):
                     self._record.begin(self.run_dir)
             with self._stopped_by_signals():
@@ -142,11 +143,25 @@ class PipelineRun:
             # Whatever happens to the record, the run is no longer locked.
             with closing(self._hold):
                 content = self._end()
-        with written_to(self.run_dir):
+        return content
+
+    def _write_page(self, content: dict[str, Any]) -> None:
+        """Write the page; the run has its result and its record without it."""
+        page = self.run_dir / report.FILE
+        try:
             report.write(self.run_dir, content, self._file.pipeline)
             # The page also contains pages that steps wrote.
-            self._credentials.secrets.remove_from([self.run_dir / report.FILE])
-        return content
+            self._credentials.secrets.remove_from([page])
+        except Exception as error:
+            self._remove_page()
+            reason = " ".join(str(error).split())
+            text = f"{page} was not written ({type(error).__name__}: {reason}); {record.FILE} has everything"
+            self._display.warned(text)
+
+    def _remove_page(self) -> None:
+        """Remove a page that shows another result: that of an earlier start, or a part of this one's."""
+        with suppress(OSError):
+            (self.run_dir / report.FILE).unlink()
 
     def _end(self) -> dict[str, Any]:
         """Stop everything and write the complete record."""
@@ -157,6 +172,7 @@ class PipelineRun:
         try:
             self._record.end(content)
             self.unwritten = None
+            self._write_page(content)
         finally:
             self._display.ended(content)
         return content
@@ -238,8 +254,7 @@ def _inputs_of(file: PipelineFile, given: Values) -> Values:
 
 def buckets_of(options: Options, earlier: dict[str, Any]) -> Buckets:
     """Return the folders of the buckets: those of the options, or those of an earlier run that is resumed."""
-    root = options.gcs_root or earlier.get("gcs_root")
-    return Buckets(root=Path(root).absolute() if root else None)
+    return Buckets(root=options.gcs_root.absolute()) if options.gcs_root else Buckets.of_record(earlier)
 
 
 def _notes_of(file: PipelineFile, inputs: Values, buckets: Buckets) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.processes import logs
+from localvertex.state import step_logs
 from localvertex.state.task import State, Task
 
 _NUM_LOG_LINES = 20
@@ -34,10 +35,18 @@ def log_of(content: dict[str, Any], run_dir: Path) -> tuple[Path | None, list[st
         return None, []
     log = run_dir / task["log"]
     # The log of a custom job only names its replica; the replica's own log has the error.
-    replicas = [each for each in sorted(log.parent.glob("workerpool*.log")) if each.stat().st_size]
     error = task.get("error") or ""
-    log = next((each for each in replicas if error.startswith(f"{each.stem}: ")), [*replicas, log][0])
+    replicas = [each for each in step_logs.of_replicas(log.parent) if each.stat().st_size]
+    named = [each for each in replicas if _names(error, each.relative_to(log.parent))]
+    first = [each for each in replicas if each.parent == log.parent]
+    log = [*named, *first, log][0]
     return (log, _without_quoted(logs.tail(log, _NUM_LOG_LINES), error)) if log.is_file() else (None, [])
+
+
+def _names(error: str, log: Path) -> bool:
+    """Return whether an error is that of the replica, or of the replica of a trial, with this log."""
+    replica = f"{log.stem}: "
+    return error.startswith(replica) if len(log.parts) == 1 else f"trial {log.parent.name}: {replica}" in error
 
 
 def _without_quoted(lines: list[str], error: str) -> list[str]:

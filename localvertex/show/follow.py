@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from localvertex.state import executor_files, record
-from localvertex.state.runs import Found, find_readable, find_task
+from localvertex.state import record, step_logs
+from localvertex.state.runs import Found, find_readable, find_steps
 from localvertex.state.task import State
 from userinput.errors import UserError
 
@@ -60,7 +60,7 @@ def follow(work_dir: Path, run: str, task: str | None, write: Write) -> None:
         for log in _logs(tasks, run_dir, logs):
             text = log.read_new()
             if text and last != log.path:
-                write(f"==> {log.title} <==\n")
+                write(f"{log.title}\n")
                 last = log.path
             if text:
                 write(text)
@@ -71,10 +71,8 @@ def follow(work_dir: Path, run: str, task: str | None, write: Write) -> None:
 
 def _tasks(found: Found, name: str | None, is_running: bool) -> list[dict[str, Any]]:
     """Return the tasks to follow; a task that is named may not be known before the run has come to it."""
-    if name is None:
-        return [each for each in found.content["tasks"] if each["kind"] == "step"]
     try:
-        return [find_task(found, name)]
+        return find_steps(found, name)
     except UserError:
         if is_running:
             return []
@@ -87,7 +85,6 @@ def _logs(tasks: list[dict[str, Any]], run_dir: Path, known: dict[Path, Log]) ->
     for task in tasks:
         # The record names a log only after the next change of a task.
         folder = run_dir / task["path"]
-        own = [folder / executor_files.LOG] if (folder / executor_files.LOG).is_file() else []
-        for path in [*own, *sorted(folder.glob("*.log"))]:
-            found.append(known.setdefault(path, Log(path=path, title=f"{task['path']} ({path.name})")))
+        for path in step_logs.of_step(folder):
+            found.append(known.setdefault(path, Log(path=path, title=step_logs.title(task["path"], folder, path))))
     return found

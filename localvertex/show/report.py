@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from compiled.spec import Pipeline
-from localvertex.show import failure, job_report
+from localvertex.show import failure, job_report, results
 from localvertex.show.html import templates
-from localvertex.show.page import graph, result, steps
+from localvertex.show.page import graph, models, steps
 from localvertex.show.page.artifacts import Artifacts
 from localvertex.state.task import State
 from localvertex.values.buckets import Buckets
@@ -27,8 +27,9 @@ def write(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> Path:
         content: The record.
         pipeline: What was run, for the drawing of its graph.
     """
-    root = content.get("gcs_root")
-    artifacts = Artifacts(run_dir=run_dir, buckets=Buckets(root=Path(root) if root else None))
+    artifacts = Artifacts(run_dir=run_dir, buckets=Buckets.of_record(content))
+    same = results.nothing_new(content)
+    earlier = same.earlier if same else None
     tree = steps.tree(content, artifacts)
     page = templates.render(
         _TEMPLATE,
@@ -38,9 +39,10 @@ def write(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> Path:
         custom_jobs=job_report.sections(content["tasks"]),
         frames=artifacts.frames,
         failure=_failure(run_dir, content, tree.shown),
-        models=result.models(content, run_dir),
+        models=models.of_record(content, run_dir),
         resume=f"python -m localvertex run --resume {content['run_id']} --work-dir {shlex.quote(content['work_dir'])}",
-        nothing_new=result.nothing_new(content, run_dir),
+        nothing_new=same,
+        earlier_models=models.of_record(earlier, run_dir) if earlier else [],
     )
     files.write_all({run_dir / FILE: page.encode(errors="replace")})
     return run_dir / FILE

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localvertex.state import runs
+from localvertex.state import registry, runs
+from localvertex.values.buckets import Buckets, OutsideBucket
 
 _NOTHING_NEW, _IDENTITY = "has_nothing_new", "run_id"
 """Outputs of a step that finds out that the same run already ran, and the identity by which it does."""
@@ -18,18 +19,17 @@ class NothingNew:
 
     identity: str
     work_dir: Path
-    earlier_run: str = ""
-    """Its run id; empty when its record is no longer in the work directory."""
-    metric: str = ""
-    model: str = ""
-    """Path of its model on this machine."""
+    earlier: dict[str, Any] | None
+    """The record of that run; None when it is no longer in the work directory."""
 
     @property
     def sentence(self) -> str:
         """Return all of it as one sentence."""
-        if not self.earlier_run:
+        if self.earlier is None:
             return f"nothing new: run {self.identity} is already finished; {self.work_dir} has no record of it"
-        known = [f"same as run {self.earlier_run}", self.metric, f"model {self.model}" if self.model else "no model"]
+        places = [place for model in self.earlier["models"] if (place := _place(self.work_dir, self.earlier, model))]
+        model = f"model {places[-1]}" if places else "no model"
+        known = [f"same as run {self.earlier['run_id']}", main_metric(self.earlier), model]
         return f"nothing new: {', '.join(filter(None, known))}"
 
 
@@ -49,16 +49,7 @@ def nothing_new(content: dict[str, Any]) -> NothingNew | None:
     ]
     # The newest one with a result: an earlier one may have failed half-way.
     best = max(same, key=lambda each: (bool(each["models"]), bool(each["metrics"]), each["create_time"]), default=None)
-    if best is None:
-        return NothingNew(identity=identity, work_dir=work_dir)
-    paths = [path for model in best["models"] if (path := _model_path(work_dir, model))]
-    return NothingNew(
-        identity=identity,
-        work_dir=work_dir,
-        earlier_run=best["run_id"],
-        metric=main_metric(best),
-        model=str(paths[-1]) if paths else "",
-    )
+    return NothingNew(identity=identity, work_dir=work_dir, earlier=best)
 
 
 def has_nothing_new(task: dict[str, Any]) -> bool:
@@ -78,17 +69,15 @@ def main_metric(content: dict[str, Any]) -> str:
     return f"{chosen['name']} {chosen['value']:.6g}" if chosen else ""
 
 
-def registry_folder(work_dir: Path, model: dict[str, Any]) -> Path | None:
-    """Return the folder in the local registry of a model of a record; None when it is not there."""
-    if not model["resource_name"]:
-        return None
-    model_id, _, version = model["resource_name"].rpartition("/")[2].partition("@")
-    folder = work_dir / "models" / model_id / version
-    return folder if folder.is_dir() else None
-
-
-def _model_path(work_dir: Path, model: dict[str, Any]) -> Path | None:
-    """Return where the files of a model of a record are on this machine; None when they are not."""
-    folder = registry_folder(work_dir, model)
-    path = folder / "model" if folder and (folder / "model").exists() else folder or Path(model["uri"])
-    return path if path.is_absolute() and path.exists() else None
+def _place(work_dir: Path, content: dict[str, Any], model: dict[str, Any]) -> str:
+    """Return where the files of a model of a record are; empty when they are no longer there."""
+    if folder := registry.folder_of(work_dir, model["resource_name"] or ""):
+        return str(folder / "model" if (folder / "model").exists() else folder)
+    uri, buckets = str(model["uri"]), Buckets.of_record(content)
+    if "://" in uri and not (buckets.root and uri.startswith("gs://")):
+        return uri
+    try:
+        path = Path(buckets.path_of(uri))
+    except OutsideBucket:
+        return ""
+    return str(path) if path.is_absolute() and path.exists() else ""

@@ -12,7 +12,7 @@ from rich.text import Text
 from localvertex.show import failure, results
 from localvertex.show.job_report import sentences
 from localvertex.show.terminal.rows import aligned, between_words
-from localvertex.state import record
+from localvertex.state import record, registry
 from localvertex.state.task import State
 
 _COLOURS = {
@@ -105,7 +105,7 @@ def _location_of_model(content: dict[str, Any], model: dict[str, Any]) -> str:
     """Return the URI of a model, for a registered one the resource name and its folder in the local registry."""
     if not model["resource_name"]:
         return str(model["uri"])
-    folder = results.registry_folder(Path(content["work_dir"]), model)
+    folder = registry.folder_of(Path(content["work_dir"]), model["resource_name"])
     return f"{model['resource_name']} ({folder})" if folder else str(model["resource_name"])
 
 

@@ -144,11 +144,11 @@ def models(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {
             "task": path,
-            "artifact": name,
+            "artifact": output,
             "uri": artifact["uri"],
-            "resource_name": artifact["metadata"].get("resourceName"),
+            "resource_name": name if isinstance(name := artifact["metadata"].get("resourceName"), str) else None,
         }
-        for path, name, artifact in found
+        for path, output, artifact in found
     ]
 
 

@@ -136,9 +136,8 @@ def _id_of_parent(models: Path, parent: str) -> str:
     return match["id"]
 
 
-def exists(work_dir: Path, resource_name: str) -> bool:
-    """Return whether the version with this resource name exists."""
+def folder_of(work_dir: Path, resource_name: str) -> Path | None:
+    """Return the folder of the version with this resource name; None when there is no such version."""
     match = _RESOURCE.fullmatch(resource_name)
-    return (
-        match is not None and (work_dir / "models" / match["id"] / (match["version"] or "1") / "model.json").is_file()
-    )
+    folder = work_dir / "models" / match["id"] / (match["version"] or "1") if match else None
+    return folder if folder and (folder / "model.json").is_file() else None

@@ -63,7 +63,12 @@ def find_readable(work_dir: Path, name: str) -> Found:
     return Found(run_dir=found.run_dir, content=found.content | {"work_dir": str(found.run_dir.parent.resolve())})
 
 
-def find_task(found: Found, name: str) -> dict[str, Any]:
+def find_steps(found: Found, name: str | None) -> list[dict[str, Any]]:
+    """Return all steps, or the task with this name or with this path."""
+    return [_find_task(found, name)] if name else [each for each in found.content["tasks"] if each["kind"] == "step"]
+
+
+def _find_task(found: Found, name: str) -> dict[str, Any]:
     """Return the task with this path or name, or whose path contains it.
 
     Raises:

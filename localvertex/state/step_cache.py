@@ -71,7 +71,7 @@ def look_up(work_dir: Path, key: str, buckets: Buckets, secrets: Secrets) -> Val
 def _is_there(work_dir: Path, artifact: Artifact, buckets: Buckets) -> bool:
     """Return whether an artifact still exists: a local path, or a version in the local registry."""
     if artifact["type"].get("schemaTitle") == "google.VertexModel":
-        return registry.exists(work_dir, str(artifact.get("metadata", {}).get("resourceName", "")))
+        return registry.folder_of(work_dir, str(artifact.get("metadata", {}).get("resourceName", ""))) is not None
     return executor_files.exists(artifact, buckets)
 
 

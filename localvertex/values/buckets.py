@@ -56,6 +56,12 @@ class Buckets:
     root: Path | None = None
     """Absolute path of a folder with one folder per bucket; None: gs:// is Cloud Storage itself."""
 
+    @classmethod
+    def of_record(cls, content: dict[str, Any]) -> "Buckets":
+        """Return the buckets of a run by its record; runs of earlier versions have none."""
+        root = content.get("gcs_root")
+        return cls(root=Path(root) if root else None)
+
     def path_of(self, uri: str) -> str:
         """Return the path for a URI, as kfp's `Artifact.path` does; other URIs are returned unchanged.
 

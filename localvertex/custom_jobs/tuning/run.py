@@ -18,13 +18,11 @@ from localvertex.custom_jobs.tuning.trial import Trial
 from localvertex.custom_jobs.tuning.trial_run import RunJob, TrialRun, gpu_slots
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.state import executor_files
+from localvertex.state.step_logs import TRIALS
 from userinput import files
 
 FILE = "hyperparameter_tuning_job.json"
 """In the job's folder: its state and its trials, with the API's names."""
-
-_TRIALS = "trials"
-"""The folder with one folder per trial."""
 
 _POLL_SECONDS = 0.1
 """How often the metric files are read. The end of a trial wakes the loop at once."""
@@ -94,16 +92,16 @@ class TuningRun:
 
     def _forget_other_job(self) -> None:
         """Remove the trials of an earlier attempt, unless they belong to the same job."""
-        path = self._folder / _TRIALS / "digest"
+        path = self._folder / TRIALS / "digest"
         if not path.is_file() or path.read_text() != self._job.digest:
-            executor_files.remove(self._folder / _TRIALS)
+            executor_files.remove(self._folder / TRIALS)
             path.parent.mkdir(parents=True)
             files.write_text(path, self._job.digest)
 
     def _waiting(self) -> Iterator[TrialRun]:
         """Yield the trials to run; those that an earlier attempt finished are only recorded."""
         for number, point in enumerate(islice(suggestions(self._job.study), self._job.max_trials), start=1):
-            folder = self._folder / _TRIALS / str(number)
+            folder = self._folder / TRIALS / str(number)
             name = self._name.replace("/hyperparameterTuningJobs/", "/customJobs/")
             trial = Trial(id=str(number), point=point, custom_job=f"{name}{number:04d}")
             self._trials.append(trial)
@@ -194,12 +192,13 @@ class TuningRun:
         self._num_failed += 1
         limit = self._job.max_failed_trials
         if limit:
-            fails, rule = self._num_failed >= limit, f"{self._num_failed} failed trials (max_failed_trial_count)"
+            trials = "1 failed trial" if self._num_failed == 1 else f"{self._num_failed} failed trials"
+            fails, rule = self._num_failed >= limit, f"{trials} (max_failed_trial_count)"
         else:
             fails, rule = not any(each.has_succeeded for each in self._trials), "a trial failed before any succeeded"
         if fails:
             permanent = outcome.is_permanent
-            text = f"{rule}: trial {trial.id}: {outcome.error}; its logs are in {_TRIALS}/{trial.id}"
+            text = f"{rule}: trial {trial.id}: {outcome.error}; its logs are in {TRIALS}/{trial.id}"
             raise TaskFailed(text, exit_code=outcome.exit_code, is_retryable=not permanent)
 
     def _end(self, state: JobState) -> None:
@@ -219,7 +218,7 @@ class TuningRun:
         status = Status(
             state=state,
             replicas=tuple(
-                replica.renamed(f"{_TRIALS}/{trial_id}/{replica.name}")
+                replica.renamed(f"{TRIALS}/{trial_id}/{replica.name}")
                 for trial_id, found in running
                 for replica in found.replicas
             ),

@@ -4,10 +4,9 @@ import re
 from typing import ClassVar
 from uuid import uuid4
 
-from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.launcher import launcher_options, launcher_payload, missing_options, write_resource
+from localvertex.executors.launcher import LauncherExecutor, launcher_options, launcher_payload, write_resource
 from localvertex.processes import logs
 from localvertex.state.model_versions import ModelVersions
 
@@ -16,18 +15,11 @@ _MODULE = "google_cloud_pipeline_components.container.v1.model.delete_model.laun
 _NAME = re.compile(r"(?P<name>projects/[^/]+/locations/(?P<location>[^/]+)/models/(?P<id>[A-Za-z0-9_-]+))(?:@[^/@]*)?")
 
 
-class ModelDeleteExecutor:
+class ModelDeleteExecutor(LauncherExecutor):
     """Deletes only what the registry made; the user's files and those of runs stay."""
 
     name: ClassVar[str] = "model delete"
-
-    def accepts(self, executor: Container | Importer) -> bool:
-        """Accept a container that runs Google's module."""
-        return isinstance(executor, Container) and _MODULE in executor.command
-
-    def refusals(self, executor: Container | Importer) -> list[str]:
-        """Refuse a launcher without its required options."""
-        return missing_options(executor, "payload", "gcp_resources")
+    modules = frozenset({_MODULE})
 
     def execute(self, attempt: Attempt) -> None:
         """Delete the model whatever its version, as the launcher does (delete_model/remote_runner.py of GCPC 2.22)."""

@@ -3,10 +3,9 @@
 import re
 from typing import ClassVar
 
-from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.launcher import launcher_options, missing_options, target, vertex_uri
+from localvertex.executors.launcher import LauncherExecutor, launcher_options, target, vertex_uri
 from localvertex.processes import logs
 from localvertex.state import executor_files
 from localvertex.state.model_versions import DEFAULT, ModelVersions
@@ -16,18 +15,12 @@ _MODULE = "google_cloud_pipeline_components.container.v1.model.get_model.launche
 _NAME = re.compile(r"(?P<id>[A-Za-z0-9_-]+)(?:@(?P<version>[A-Za-z0-9_-]+))?")
 
 
-class ModelGetExecutor:
+class ModelGetExecutor(LauncherExecutor):
     """Writes the artifact of the version that `model_name` names: `ID`, `ID@VERSION` or `ID@ALIAS`."""
 
     name: ClassVar[str] = "model get"
-
-    def accepts(self, executor: Container | Importer) -> bool:
-        """Accept a container that runs Google's module."""
-        return isinstance(executor, Container) and _MODULE in executor.command
-
-    def refusals(self, executor: Container | Importer) -> list[str]:
-        """Refuse a launcher without its required options."""
-        return missing_options(executor, "model_name", "executor_input")
+    modules = frozenset({_MODULE})
+    required = ("model_name", "executor_input")
 
     def execute(self, attempt: Attempt) -> None:
         """Look the model up, and write the artifact as the launcher does (get_model/remote_runner.py of GCPC 2.22)."""

@@ -10,9 +10,9 @@ from localvertex.custom_jobs.tuning.suggestions import SEED
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.custom_job import read, run
 from localvertex.executors.launcher import (
+    LauncherExecutor,
     launcher_options,
     launcher_payload,
-    missing_options,
     target,
     without_empty,
     write_resource,
@@ -28,20 +28,17 @@ _BAYESIAN = (
 )
 
 
-class TuningJobExecutor:
+class TuningJobExecutor(LauncherExecutor):
     """Builds the job from the launcher's `--payload`, and runs its trials below the step's folder."""
 
     name: ClassVar[str] = "hyperparameter tuning job"
+    modules = frozenset({_MODULE})
 
     def accepts(self, executor: Container | Importer) -> bool:
         """Accept a container that runs Google's module for a job of the user's own trials."""
-        if not isinstance(executor, Container) or _MODULE not in executor.command:
+        if not isinstance(executor, Container) or not super().accepts(executor):
             return False
         return launcher_options(list(executor.args)).get("type") == _TYPE
-
-    def refusals(self, executor: Container | Importer) -> list[str]:
-        """Refuse a launcher without its required options."""
-        return missing_options(executor, "payload", "gcp_resources")
 
     def execute(self, attempt: Attempt) -> None:
         """Run the job to its end."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.launcher import launcher_options, missing_options
+from localvertex.executors.launcher import LauncherExecutor, launcher_options
 from localvertex.processes import logs
 from localvertex.state import datasets, executor_files
 from userinput.errors import UserError
@@ -15,21 +15,18 @@ _FUNCTION = "def get_vertex_dataset(executor_input_json"
 """Part of the operation's program (v1/dataset/get_vertex_dataset/component.py of GCPC 2.22)."""
 
 
-class VertexDatasetExecutor:
+class VertexDatasetExecutor(LauncherExecutor):
     """Writes an artifact with the dataset's name, whose URI is the local path.
 
     On Vertex AI the URI is the name: the operation makes no call and does not check that the dataset exists.
     """
 
     name: ClassVar[str] = "Vertex dataset"
+    required = ("dataset_resource_name", "executor_input")
 
     def accepts(self, executor: Container | Importer) -> bool:
         """Accept a container with the operation's program."""
         return isinstance(executor, Container) and any(_FUNCTION in word for word in executor.command)
-
-    def refusals(self, executor: Container | Importer) -> list[str]:
-        """Refuse a program without its required options."""
-        return missing_options(executor, "dataset_resource_name", "executor_input")
 
     def execute(self, attempt: Attempt) -> None:
         """Find the dataset, and write the artifact."""

@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import ClassVar
 
-from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.google_cloud.resources import single_resource
-from localvertex.executors.launcher import launcher_options, missing_options
+from localvertex.executors.launcher import LauncherExecutor, launcher_options
 from localvertex.processes import logs
 from localvertex.state import record, step_folders
 from localvertex.state.task import State
@@ -17,18 +16,11 @@ _MODULE = "google_cloud_pipeline_components.container.v1.wait_gcp_resources.laun
 _POLL_SECONDS = 0.2
 
 
-class WaitResourcesExecutor:
+class WaitResourcesExecutor(LauncherExecutor):
     """Returns when the step that created a resource has ended; at once for a step of this run."""
 
     name: ClassVar[str] = "wait for resources"
-
-    def accepts(self, executor: Container | Importer) -> bool:
-        """Accept a container that runs Google's module."""
-        return isinstance(executor, Container) and _MODULE in executor.command
-
-    def refusals(self, executor: Container | Importer) -> list[str]:
-        """Refuse a launcher without its required options."""
-        return missing_options(executor, "payload", "gcp_resources")
+    modules = frozenset({_MODULE})
 
     def execute(self, attempt: Attempt) -> None:
         """Wait, and pass the resources on as the launcher does (wait_gcp_resources/remote_runner.py of GCPC 2.22)."""

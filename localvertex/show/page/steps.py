@@ -6,7 +6,7 @@ from typing import Any
 
 from localvertex.show.html.templates import shown
 from localvertex.show.page.artifacts import Artifacts, View
-from localvertex.state import record
+from localvertex.state import record, step_logs
 from localvertex.state.task import State
 
 _MAX_ITERATIONS = 50
@@ -14,6 +14,9 @@ _MAX_ITERATIONS = 50
 
 _MAX_ROWS = 500
 """Of the whole page."""
+
+_MAX_LOGS = 100
+"""Of one step: a tuning job has one per replica of each trial."""
 
 _MAX_ITEM = 60
 """Characters of an item in the line of its row."""
@@ -40,6 +43,8 @@ class Row:
     width: float
     inputs: list[View]
     outputs: list[View]
+    logs: dict[str, str]
+    """Paths of its logs, relative to the page, by their names in the folder of the step."""
     rows: list["Row"]
     more: str
     """What the rows leave out; empty if nothing."""
@@ -125,12 +130,19 @@ class _Builder:
             width=round(min(task["seconds"] / self._total * 100, 100 - left), 2) if start else 0.0,
             inputs=self._artifacts.inputs(task["inputs"]["artifacts"]) if is_step else [],
             outputs=self._artifacts.outputs(task["outputs"]["artifacts"], task["title"]) if is_step else [],
+            logs=self._logs(task) if is_step else {},
             rows=rows,
             more=more,
             is_open=bool(rows)
             and (task["state"] == State.FAILED or len(rows) <= _MAX_OPEN)
             and not self._is_good(task),
         )
+
+    def _logs(self, task: dict[str, Any]) -> dict[str, str]:
+        run_dir = self._artifacts.run_dir
+        folder = run_dir / task["path"]
+        found = step_logs.of_step(folder)[:_MAX_LOGS]
+        return {str(log.relative_to(folder)): str(log.relative_to(run_dir)) for log in found}
 
     def _is_good(self, task: dict[str, Any]) -> bool:
         """Return whether this is an iteration that needs no more than one line."""

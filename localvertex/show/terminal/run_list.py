@@ -29,8 +29,9 @@ def show(records: list[dict[str, Any]]) -> None:
     blocks = aligned([row[:num_shown] for row in rows], width=width, right=_SECONDS)
     for row, block, given in zip(rows, blocks, [[], *parameters], strict=True):
         rest = [cell.plain for cell in row[num_shown:]] if row is not rows[0] else []
-        if num_shown == len(_COLUMNS):
-            block[-1] += Text("  ".join(["", *given]))
+        line = block[-1] + Text("  ".join(["", *given]))
+        if num_shown == len(_COLUMNS) and (width is None or line.cell_len <= width):
+            block[-1] = line
         else:
             block += wrapped([*rest, *given], width=width)
         for line in block:

@@ -7,6 +7,7 @@ import pytest
 
 from compiled.spec import Component, Dag, TaskSpec
 from localvertex.show import failure
+from localvertex.state import step_logs
 from localvertex.state.task import State, Task
 
 
@@ -66,3 +67,18 @@ def test_the_log_of_a_custom_job_is_that_of_its_first_replica_with_output(tmp_pa
     (tmp_path / "train" / "workerpool1-0.log").write_text("one\nno images\n")
     assert failure.log_of(content, tmp_path) == (tmp_path / "train" / "workerpool1-0.log", ["one", "no images"])
     assert failure.log_of(content | {"failed_task": None}, tmp_path) == (None, [])
+
+
+def test_the_log_of_a_tuning_job_is_that_of_the_trial_that_its_error_names(tmp_path: Path) -> None:
+    error = "1 failed trials: trial 10: workerpool0-0: exit code 2: no images; its logs are in trials/10"
+    content = {"tasks": [{"path": "tune", "log": "tune/log.txt", "error": error}], "failed_task": "tune"}
+    for number in (1, 2, 10):
+        (tmp_path / "tune" / "trials" / str(number)).mkdir(parents=True)
+        (tmp_path / "tune" / "trials" / str(number) / "workerpool0-0.log").write_text(f"trial {number}\n")
+    (tmp_path / "tune" / "log.txt").write_text("tuning job\n")
+    (tmp_path / "tune" / "debug.log").write_text("of the program itself\n")
+    tenth = tmp_path / "tune" / "trials" / "10" / "workerpool0-0.log"
+    assert failure.log_of(content, tmp_path) == (tenth, ["trial 10"])
+    content["tasks"][0]["error"] = "there is no model"
+    assert failure.log_of(content, tmp_path) == (tmp_path / "tune" / "log.txt", ["tuning job"])
+    assert step_logs.of_replicas(tmp_path / "tune")[-1] == tenth

@@ -182,12 +182,14 @@ def test_a_run_with_nothing_new_shows_the_result_of_the_earlier_one(
     for run_id, is_finished in (("alone", True), ("first", False), ("second", True)):
         assert execute(file, {"is_finished": is_finished}, run_id=run_id)["state"] == "SUCCEEDED"
     alone, first, second = (Page((work_dir / name / "run.html").read_text()) for name in ("alone", "first", "second"))
-    assert "Nothing new. Configuration and data are those of an earlier run, abc123." in " ".join(alone.text.split())
-    assert "Nothing new" not in first.text
+    sentence = f"nothing new: run abc123 is already finished; {work_dir} has no record of it"
+    assert sentence in " ".join(alone.text.split())
+    assert "nothing new" not in first.text
     box = " ".join(second.text[: second.text.index("Graph")].split())
-    assert "Nothing new. Configuration and data are those of the run first" in box
+    model = work_dir / "first" / "condition-1" / "train" / "model"
+    assert f"nothing new: same as run first, accuracy 0.875, model {model}" in box
     assert "accuracy0.875" in box  # a caption and its figure
-    assert str(work_dir / "first" / "condition-1" / "train" / "model") in box
+    assert box.count(str(model)) == 2, "in the sentence, and in the list of models"
     assert "../first/run.html" in [each["href"] for each in second.attributes("a")]
 
 

@@ -10,6 +10,7 @@ from google_cloud_pipeline_components.v1.model import ModelUploadOp
 from kfp import dsl
 
 from localvertex.show import results
+from tests.support.html import Page
 from tests.support.runs import STEP, Command, Compile
 
 
@@ -65,6 +66,7 @@ def test_nothing_new_names_the_run_its_accuracy_and_its_model(run: Any, command:
     said = f"nothing new: same as run first, accuracy 0.875, model {tmp_path}/runs/first/condition-1/train/model"
     for name in ("second", "third"):
         assert run(name).count(said) == 1
+        assert said in Page((tmp_path / "runs" / name / "run.html").read_text()).text
     assert command("show", "third").stdout.splitlines().count(said) == 1
     assert re.search(r"^third +SUCCEEDED +[0-9.]+ +nothing new ", command("list").stdout, re.MULTILINE)
     assert not any(line.startswith("nothing new") for line in run("other", "label=b"))
@@ -81,6 +83,21 @@ def test_the_model_is_the_one_in_the_registry_and_the_run_the_one_that_made_it(r
     run("first", "registers=true")
     said = f"nothing new: same as run first, accuracy 0.875, model {tmp_path}/runs/models/m/1/model"
     assert run("second").count(said) == 1
+
+
+def test_the_model_of_a_run_with_buckets_is_where_they_are(tmp_path: Path) -> None:
+    (tmp_path / "buckets" / "data").mkdir(parents=True)
+    (tmp_path / "buckets" / "data" / "model").touch()
+    model = {"uri": "gs://data/model", "resource_name": None}
+    earlier = {"run_id": "first", "metrics": [], "models": [model], "gcs_root": str(tmp_path / "buckets")}
+
+    def said(**changes: Any) -> str:
+        return results.NothingNew(identity="i", work_dir=tmp_path, earlier=earlier | changes).sentence
+
+    assert said() == f"nothing new: same as run first, model {tmp_path}/buckets/data/model"
+    assert said(gcs_root=None) == "nothing new: same as run first, model gs://data/model"
+    for uri in ("gs://data/gone", "gs://data/../data/model", "relative", ""):
+        assert said(models=[model | {"uri": uri}]) == "nothing new: same as run first, no model"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import localvertex
 from localvertex.errors import RecordNotWritten
 from localvertex.runner import run_record
 from localvertex.show.display import Display
-from localvertex.state import record
+from localvertex.state import executor_files, record
 from localvertex.state.task import State, Task
 from tests.support.runs import STEP, Command, Compile, Record
 
@@ -72,6 +72,10 @@ def killed(file: Path, tmp_path: Path) -> Path:
     code += "run_record._SNAPSHOT_SECONDS = 3600; from localvertex.__main__ import main; sys.exit(main())"
     process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.DEVNULL)
     while not (run_dir / record.FILE).exists() or states(record.read(run_dir)).get("wait-for") != "RUNNING":
+        assert process.poll() is None
+        time.sleep(0.02)
+    # By this file `clean` knows the folder of a step when it cannot read the record.
+    while not (run_dir / "wait-for" / executor_files.INPUT).exists():
         assert process.poll() is None
         time.sleep(0.02)
     process.kill()

@@ -13,6 +13,7 @@ import pytest
 from kfp import dsl
 
 import localvertex
+from tests.support.html import Page
 from tests.support.runs import STEP, Compile, Execute, FindTask
 from tests.support.tuning import ACCURACY, KIND, RATE, UNITS, pool, tune
 
@@ -87,6 +88,10 @@ def test_a_trial_has_its_own_output_directory_number_and_log(execute: Execute, w
         folder = work_dir / "own" / NAME / "trials" / str(trial)
         assert (folder / "workerpool0-0.log").read_text() == f"trial {trial}\n"
         assert json.loads((folder / "trial.json").read_text())["state"] == "SUCCEEDED"
+        log = f"{NAME}/trials/{trial}/workerpool0-0.log"
+        assert f"./{log}" in [
+            each["href"] for each in Page((work_dir / "own" / "run.html").read_text()).attributes("a")
+        ]
 
 
 def test_the_last_measurement_counts_where_the_study_says_so(execute: Execute, work_dir: Path, tmp_path: Path) -> None:

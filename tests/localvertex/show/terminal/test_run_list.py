@@ -53,6 +53,21 @@ def test_ids_and_states_are_whole_on_a_terminal(listed: Path, width: int) -> Non
         assert {line for line in terminal.lines if cell_len(line) > width} <= set(IDS), "an id that is itself longer"
 
 
+def test_parameters_that_do_not_fit_beside_short_ids_have_lines_of_their_own(
+    compiled: Compile, command: Command, tmp_path: Path
+) -> None:
+    file, notes = compiled(trains), {"a": "x" * 50, "b": "y"}
+    for run_id, note in notes.items():
+        words = [word for each in ("rate=0.5", "same=s", f"note={note}") for word in ("-p", each)]
+        assert command("run", file, "--run-id", run_id, *words).returncode == 0
+    terminal = Terminal([sys.executable, "-m", "localvertex", "list"], width=90, cwd=tmp_path)
+    assert terminal.end() == 0
+    (number,) = [n for n, line in enumerate(terminal.lines) if line.split()[:1] == ["a"]]
+    assert "note" not in terminal.lines[number]
+    assert terminal.lines[number + 1].strip() == f"note={notes['a']}"
+    assert [line.split()[-1] for line in terminal.lines if line.split()[:1] == ["b"]] == ["note=y"]
+
+
 def test_without_a_terminal_each_run_is_one_line(listed: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "localvertex", "list"], cwd=listed, capture_output=True, text=True, check=True
