@@ -121,6 +121,7 @@ class ReplicaCommands:
             readable=(*self._workspace.readable, *mentioned_paths(pool.command, work_dir=work_dir)),
             writable=tuple(writable),
             gcs_root=gcs_root,
+            known_links=leftovers.links_out(gcs_root),
             gpus=env.get(VARIABLE, "").removeprefix("-1") if pool.num_gpus else "",
             host_name=replica.name,
         )
