@@ -103,7 +103,9 @@ class PipelineRun:
             command_prefixes=options.command_prefixes,
             containers=options.container_choice,
             pins=self._pins,
-            given_paths=given_paths(self._inputs.parameters, _known_values(self._file), self._inputs.artifacts),
+            given_paths=given_paths(
+                self._inputs.parameters, _known_values(self._file), self._inputs.artifacts, work_dir=self.work_dir
+            ),
         )
 
     @property

@@ -6,6 +6,7 @@ from pathlib import Path
 import uvicorn
 
 from localvertex.containers.options import ContainerOptions
+from localvertex.runner.options import check_gcs_root
 from localvertex.serve.app import application
 from localvertex.serve.service import Service
 from userinput.errors import UserError
@@ -44,8 +45,8 @@ def serve(
         # A single write per line, because several threads log.
         print(text + "\n", end="", flush=True)
 
-    if gcs_root is not None and not gcs_root.is_dir():
-        raise UserError(f"--gcs-root {gcs_root}: expected an existing folder, which has one folder per bucket")
+    if gcs_root is not None:
+        check_gcs_root(gcs_root, work_dir)
     service = Service(work_dir.absolute(), time_factor=time_factor, log=log, containers=containers, gcs_root=gcs_root)
     service.hold()
     with _listen(port) as listener:
