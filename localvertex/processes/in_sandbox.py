@@ -10,18 +10,18 @@ import os
 import signal
 import sys
 
-PREFIX = "LOCALVERTEX_VARIABLE_"
+_PREFIX = "LOCALVERTEX_VARIABLE_"
 
 
 def carried(env: dict[str, str]) -> dict[str, str]:
     """Return the variables that carry others to the sandbox, with those that the programs on the way need."""
     needed = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
-    return needed | {f"{PREFIX}{name}": text for name, text in env.items()}
+    return needed | {f"{_PREFIX}{name}": text for name, text in env.items()}
 
 
 def main() -> None:
     """Become the command."""
-    env = {name.removeprefix(PREFIX): text for name, text in os.environ.items() if name.startswith(PREFIX)}
+    env = {name.removeprefix(_PREFIX): text for name, text in os.environ.items() if name.startswith(_PREFIX)}
     command = sys.argv[1:]
     # bubblewrap's own processes ignore these, so that the command has its whole grace time.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
