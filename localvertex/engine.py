@@ -18,16 +18,15 @@ from typing import Any
 
 from compiled import platforms
 from compiled.load import PipelineFile, load
-from localvertex.checks import addresses, container_images, hidden_paths, jobs, pinned_versions
+from localvertex.checks import addresses, container_images, jobs, pinned_versions
 from localvertex.checks.refusals import reachable, refusals
 from localvertex.checks.signatures import has_nul
 from localvertex.containers.choice import Choice
-from localvertex.containers.mounts import given_paths
 from localvertex.errors import Refused
 from localvertex.processes.sinks import MASK
 from localvertex.runner import input_artifacts
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
-from localvertex.runner.pipeline_run import PipelineRun, buckets_of, known_values
+from localvertex.runner.pipeline_run import PipelineRun, buckets_of
 from localvertex.show.display import Display
 from localvertex.state import record, run_folder
 from localvertex.state.executor_files import artifact_parent
@@ -109,7 +108,7 @@ def prepare(
     values = complete(file.pipeline.root.input_parameters, {**file.pipeline.job.parameters, **(parameters or {})})
     parent = artifact_parent(options.project, options.region)
     given = input_artifacts.resolve(file.pipeline, artifacts or {}, parent)
-    _check_values(file, values, given, options)
+    _check_values(file, values, options)
     work_dir = options.work_dir.absolute()
     run_id = (
         new_run_id(file.pipeline.name, work_dir) if options.run_id is None else check_run_id(options.run_id, work_dir)
@@ -146,7 +145,7 @@ def _prepare_resume(name: str, *, options: Options | None = None, display: Displ
         # Read again: another process may have written to it before the lock was taken.
         content = record.read(run_dir)
         file = _earlier_file(run_dir, content, options)
-        _check_values(file, content["parameters"], content.get("input_artifacts", {}), options, content)
+        _check_values(file, content["parameters"], options, content)
         return PipelineRun(
             file,
             Values(parameters=content["parameters"], artifacts=content.get("input_artifacts", {})),
@@ -179,7 +178,6 @@ def _pins(file: PipelineFile, work_dir: Path) -> dict[str, str]:
 def _check_values(
     file: PipelineFile,
     values: Mapping[str, Any],
-    artifacts: Mapping[str, Any],
     options: Options,
     earlier: dict[str, Any] | None = None,
 ) -> None:
@@ -192,10 +190,6 @@ def _check_values(
         for name, value in values.items()
         if has_nul(value)
     ]
-    work_dir = options.work_dir.absolute()
-    given = given_paths(values, known_values(file), artifacts, work_dir=work_dir)
-    shown = (*given, work_dir, *([buckets.root] if buckets.root else []))
-    reasons += hidden_paths.refusals(file.pipeline, components, options.container_choice, shown)
     region = str((earlier or {}).get("region", options.region))
     reasons += jobs.refusals(
         file.pipeline,

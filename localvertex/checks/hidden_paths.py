@@ -16,8 +16,10 @@ _ADVICE = (
 )
 
 
-def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice, shown: Iterable[Path]) -> list[str]:
-    """Return one reason for each importer with a hidden path whose artifact a container command receives.
+def warnings(pipeline: Pipeline, components: Iterable[Component], choice: Choice, shown: Iterable[Path]) -> list[str]:
+    """Return one sentence for each hidden path of importers, constants and words that reach a container command.
+
+    Not a refusal: the step may not run, or may use only the address.
 
     Args:
         pipeline: The pipeline.
@@ -25,14 +27,9 @@ def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice
         choice: How container commands run.
         shown: What they see besides the system.
     """
-    found = (pair for component in components for pair in _imported(component, pipeline))
-    return [f"{where}: the importer's artifact is {path}, {_ADVICE}" for where, path in _hidden(found, choice, shown)]
-
-
-def warnings(pipeline: Pipeline, components: Iterable[Component], choice: Choice, shown: Iterable[Path]) -> list[str]:
-    """Return one sentence for each hidden path among the constants and words of container commands."""
     components = list(components)
-    found = [pair for component in components for pair in _constants(component, pipeline)]
+    found = [pair for component in components for pair in _imported(component, pipeline)]
+    found += [pair for component in components for pair in _constants(component, pipeline)]
     for component in components:
         container = pipeline.executors.get(component.executor)
         if isinstance(container, Container) and runs_own_command(container):

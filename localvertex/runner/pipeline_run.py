@@ -106,7 +106,7 @@ class PipelineRun:
             containers=options.container_choice,
             pins=self._pins,
             given_paths=given_paths(
-                self._inputs.parameters, known_values(self._file), self._inputs.artifacts, work_dir=self.work_dir
+                self._inputs.parameters, _known_values(self._file), self._inputs.artifacts, work_dir=self.work_dir
             ),
         )
 
@@ -232,7 +232,7 @@ def _is_dag(file: PipelineFile, task: TaskSpec) -> bool:
     return component is not None and component.dag is not None
 
 
-def known_values(file: PipelineFile) -> dict[str, Any]:
+def _known_values(file: PipelineFile) -> dict[str, Any]:
     """Return the values that a file has for the parameters of its pipeline."""
     declared = file.pipeline.root.input_parameters
     return {name: each.default for name, each in declared.items()} | dict(file.pipeline.job.parameters)
