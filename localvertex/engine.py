@@ -133,9 +133,10 @@ def check(
     options = options or Options()
     file = file if isinstance(file, PipelineFile) else _opened(Path(file), options)
     values = complete(file.pipeline.root.input_parameters, {**file.pipeline.job.parameters, **(parameters or {})})
-    _check_values(file, values, options)
     parent = artifact_parent(options.project, options.region)
-    return file, Values(parameters=values, artifacts=input_artifacts.resolve(file.pipeline, artifacts or {}, parent))
+    given = input_artifacts.resolve(file.pipeline, artifacts or {}, parent)
+    _check_values(file, values, options)
+    return file, Values(parameters=values, artifacts=given)
 
 
 def resume(name: str, *, options: Options | None = None, display: Display | None = None) -> dict[str, Any]:
@@ -197,7 +198,10 @@ def _pins(file: PipelineFile, work_dir: Path) -> dict[str, str]:
 
 
 def _check_values(
-    file: PipelineFile, values: Mapping[str, Any], options: Options, earlier: dict[str, Any] | None = None
+    file: PipelineFile,
+    values: Mapping[str, Any],
+    options: Options,
+    earlier: dict[str, Any] | None = None,
 ) -> None:
     """Refuse what cannot run with these values: addresses that the run does not reach, and custom jobs."""
     components = reachable(file.pipeline, [])

@@ -36,6 +36,8 @@ class Call:
     gpus: str = ""
     """Indices of the GPUs, separated by commas."""
     host_name: str = ""
+    known_links: frozenset[tuple[str, str]] = frozenset()
+    """Links in the buckets, with their targets, that were there before: the user's own."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,11 @@ Options after docs.docker.com/reference/cli/docker/container/run and docs.podman
 
 import csv
 import io
+import json
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,6 +22,9 @@ from userinput.errors import UserError
 _MAX_ANSWER_SECONDS = 30
 
 _MIN_CPUS = 0.01
+
+_DESCRIPTIONS = ("CLUSTER_SPEC", "TF_CONFIG")
+"""Variables with the spec of a job as JSON, in JSON."""
 
 
 class Engine:
@@ -66,7 +71,7 @@ class Engine:
         words += ["--hostname", call.host_name] if call.host_name and not self._has_network else []
         words += ["--add-host", "metadata.google.internal:127.0.0.1"] if words[-1] == "bridge" else []
         words += _mounts(call)
-        secrets = {variable for variable in env if looks_like_secret(variable)}
+        secrets = _secrets(env)
         for variable, text in ({"HOME": "/tmp"} | env).items():  # noqa: S108 - a folder of the container
             words += ["--env", variable if variable in secrets else f"{variable}={text}"]
         words += ["--entrypoint", call.command[0]] if call.command else []
@@ -119,6 +124,13 @@ class Engine:
             )
 
 
+def _secrets(env: Mapping[str, str]) -> set[str]:
+    """Return the names of the variables with secrets, also of those that describe a job with all its variables."""
+    found = {name for name in env if looks_like_secret(name)}
+    written = [json.dumps(json.dumps(env[name])[1:-1])[1:-1] for name in found if env[name]]
+    return found | {name for name in _DESCRIPTIONS if any(text in env.get(name, "") for text in written)}
+
+
 def _limits(call: Call) -> list[str]:
     """Return the limits of the spec; an engine refuses more processors than the machine has."""
     available = float(os.cpu_count() or 1)
@@ -131,7 +143,8 @@ def _mounts(call: Call) -> list[str]:
     words = []
     for path in call.readable:
         words += _mount(path, path, "readonly")
-    for path in (call.folder, *call.writable):
+    # An unusual work directory is reached through a link in the temporary folder.
+    for path in (call.folder, call.temporary, *call.writable):
         words += _mount(path, path)
     return words + (
         [*_mount(call.gcs_root, Path("/gcs")), *_mount(call.gcs_root, call.gcs_root)] if call.gcs_root else []

@@ -6,13 +6,13 @@ It would follow a link that the command itself could not follow, and would block
 
 import json
 import os
-import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from localvertex.containers.call import Call, inside
 from localvertex.containers.sandbox import is_of_system
 from localvertex.errors import TaskFailed
+from localvertex.values.buckets import Buckets
 
 _MAX_OUTPUT_BYTES = 2**26
 
@@ -27,8 +27,11 @@ def check(call: Call, output_file: Path | None = None) -> None:
     Raises:
         TaskFailed: The command left one, or the output names a path that the command may not see.
     """
-    visible = (call.folder, call.temporary, *call.readable, *call.writable)
+    buckets = [call.gcs_root] if call.gcs_root else []
+    visible = (call.folder, call.temporary, *call.readable, *call.writable, *buckets)
     found = [path for folder in (call.folder, *call.writable) for path in _ways_out(folder, visible)]
+    new = (path for folder in buckets for path in _ways_out(folder, visible) if _link(path) not in call.known_links)
+    found += list(new)
     for path in found:
         path.unlink(missing_ok=True)
     if found:
@@ -36,35 +39,51 @@ def check(call: Call, output_file: Path | None = None) -> None:
             f"the command left {found[0]}, which is a special file or a link out of its folder; it was removed",
             is_retryable=False,
         )
-    for custom in _custom_paths(output_file) if output_file else ():
-        if not _is_visible(call.folder / custom, visible):
+    for name in _artifact_paths(output_file) if output_file else ():
+        path = call.folder / Buckets(root=call.gcs_root).path_of(name)
+        is_made_here = inside(path, [call.temporary])
+        if not _is_visible(path, visible) or (is_made_here and next(_ways_out(path, visible), None)):
             raise TaskFailed(
-                f"the command named {custom} as an artifact, but it may not see this path", is_retryable=False
+                f"the command named {name} as an artifact, but it may not see this path", is_retryable=False
             )
 
 
-def _ways_out(folder: Path, visible: Iterable[Path]) -> list[Path]:
-    found = []
-    for parent, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            path = Path(parent, name)
-            mode = path.lstat().st_mode
-            is_link_out = stat.S_ISLNK(mode) and not _is_visible(path, visible)
-            if is_link_out or not (stat.S_ISLNK(mode) or stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-                found.append(path)
-    return found
+def links_out(gcs_root: Path | None) -> frozenset[tuple[str, str]]:
+    """Return the links that lead out of the buckets, with their targets."""
+    return frozenset(map(_link, _ways_out(gcs_root, [gcs_root]))) if gcs_root else frozenset()
+
+
+def _link(path: Path) -> tuple[str, str]:
+    return str(path), os.readlink(path) if path.is_symlink() else ""
+
+
+def _ways_out(folder: Path, visible: Sequence[Path]) -> Iterator[Path]:
+    waiting = [folder]
+    while waiting:
+        parent = waiting.pop()
+        # A file is checked without a call of the system: buckets may have many.
+        for entry in os.scandir(parent) if parent.is_dir() else ():
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(Path(entry.path))
+            elif entry.is_symlink():
+                if not _is_visible(Path(entry.path), visible):
+                    yield Path(entry.path)
+            elif not entry.is_file(follow_symlinks=False):
+                yield Path(entry.path)
 
 
 def _is_visible(path: Path, visible: Iterable[Path]) -> bool:
     return inside(path, visible) or is_of_system(path)
 
 
-def _custom_paths(output_file: Path) -> list[str]:
+def _artifact_paths(output_file: Path) -> list[str]:
     """Return the artifact paths in an executor output; an invalid output is reported by its reader."""
     try:
         if output_file.stat().st_size > _MAX_OUTPUT_BYTES:
             raise TaskFailed(f"{output_file.name} is larger than {_MAX_OUTPUT_BYTES} bytes", is_retryable=False)
         groups = json.loads(output_file.read_text()).get("artifacts", {}).values()
-        return [str(each["custom_path"]) for group in groups for each in group["artifacts"] if each.get("custom_path")]
+        artifacts = [each for group in groups for each in group["artifacts"]]
+        custom = [str(each["custom_path"]) for each in artifacts if each.get("custom_path")]
+        return custom + [str(each["uri"]) for each in artifacts if os.path.isabs(str(each.get("uri", "")))]
     except (OSError, ValueError, AttributeError, TypeError, KeyError, RecursionError):
         return []

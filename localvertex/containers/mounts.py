@@ -1,6 +1,7 @@
 """Which files of this machine a container command may read or write, besides its own folder."""
 
 import os
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,18 +10,43 @@ from localvertex.containers.call import inside
 
 _RECORD = "run.json"
 
+_NOT_RUNS = ("models", "api")
+"""Folders of the work directory that only localvertex writes: the model registry and the endpoint's records."""
 
-def given_paths(values: Mapping[str, Any], known: Mapping[str, Any], artifacts: Mapping[str, Any]) -> tuple[Path, ...]:
+_OF_THE_SANDBOX = ("/dev", "/proc")
+"""A device or a process of this machine is not a file of the user, although it has a path."""
+
+_WITH_FILES_OF_ALL = ("/", "/home", "/root", "/run", "/tmp", "/var", "/var/tmp")  # noqa: S108
+
+
+def given_paths(
+    values: Mapping[str, Any], known: Mapping[str, Any], artifacts: Mapping[str, Any], *, work_dir: Path
+) -> tuple[Path, ...]:
     """Return the files and folders that the user has named as inputs of the pipeline.
+
+    A folder that contains the home directory, all runs or all temporary files is not among them: a text such as `/` is
+    not a wish to show them.
 
     Args:
         values: The parameters of the run.
         known: Their values in the file: a path that only the file names was not chosen by the user.
         artifacts: Input artifacts that the user has given.
+        work_dir: The folder of the runs.
     """
     texts = [text for name, value in values.items() if value != known.get(name) for text in _texts(value)]
     texts += [text for value in artifacts.values() for text in _texts(value)]
-    return tuple(dict.fromkeys(Path(each) for each in texts if os.path.isabs(each) and _exists(each)))
+    found = dict.fromkeys(Path(each) for each in texts if os.path.isabs(each) and _exists(each))
+    return tuple(each for each in found if not (inside(each, _OF_THE_SANDBOX) or contains_private(each, work_dir)))
+
+
+def contains_private(folder: Path, work_dir: Path) -> str:
+    """Return what a folder contains that belongs to the user or to other programs as a whole; empty for none."""
+    if inside(Path.home(), [folder]):
+        return "your home directory"
+    if inside(work_dir, [folder]):
+        return "the work directory"
+    is_shared = os.path.realpath(folder) in map(os.path.realpath, _WITH_FILES_OF_ALL)
+    return "files of all users" if is_shared or inside(tempfile.gettempdir(), [folder]) else ""
 
 
 def artifact_paths(executor_input: Mapping[str, Any], *, work_dir: Path) -> list[Path]:
@@ -54,7 +80,7 @@ def output_folders(
     if not inside(place, [work_dir]):
         return None
     parts = place.relative_to(os.path.realpath(work_dir)).parts
-    if parts and parts[0].startswith("."):
+    if parts and (parts[0].startswith(".") or parts[0] in _NOT_RUNS):
         return None
     first = Path(os.path.realpath(work_dir), *parts[:1])
     if parts and (first / _RECORD).exists() and not inside(folder, [first]):

@@ -4,7 +4,6 @@ The root is built from nothing. Folders of the system are mounted read-only; tho
 services and agents, or with temporary files stay out: /home, /root, /run, /var, /tmp, /mnt. Options after bwrap(1).
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -90,15 +89,12 @@ class Sandbox:
             # The folder named by isolation.py is among the temporary files, which are hidden.
             env["CLOUDSDK_CONFIG"] = str(call.temporary / "gcloud")
             (call.temporary / "gcloud").mkdir(exist_ok=True)
-        file = call.temporary / "variables.json"
-        file.touch(mode=0o600)
-        file.write_text(json.dumps(env))
-        inner = [sys.executable, "-I", "-S", in_sandbox.__file__, str(file), *call.command, *call.arguments]
+        inner = [sys.executable, "-I", "-S", in_sandbox.__file__, *call.command, *call.arguments]
         words = [self._program, "--unshare-all", *(["--share-net"] if self._has_network else [])]
         words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", *self._root, *self._mounts(call)]
         return Prepared(
             command=[*STARTER, *words, "--chdir", str(call.folder), "--", *inner],
-            env={"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"},
+            env=in_sandbox.carried(env),
         )
 
     @cached_property

@@ -73,9 +73,10 @@ class ReplicaCommands:
         metadata = {} if self._credentials.is_users else metadata_environment(metadata_address)
         if pool.number not in self._foreign:
             command = Buckets(root=self._workspace.buckets).mounted(_local_command(pool.command, bin_folder))
+            env |= metadata
             if pool.is_python_package:
-                command = read_only.command(command, env | metadata, Path(own))
-            return Prepared(command=command, env=env | metadata)
+                command, env = read_only.prepared(command, env)
+            return Prepared(command=command, env=env)
         declared = frozenset((*pool.env, *service, *metadata))
         call = self._call(replica, env | metadata, declared, Path(own))
         self._calls.append(call)
@@ -121,6 +122,7 @@ class ReplicaCommands:
             readable=(*self._workspace.readable, *mentioned_paths(pool.command, work_dir=work_dir)),
             writable=tuple(writable),
             gcs_root=gcs_root,
+            known_links=leftovers.links_out(gcs_root),
             gpus=env.get(VARIABLE, "").removeprefix("-1") if pool.num_gpus else "",
             host_name=replica.name,
         )

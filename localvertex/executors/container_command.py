@@ -88,6 +88,7 @@ def _run(attempt: Attempt, words: list[str], arguments: list[str], env: dict[str
         credentials=context.credentials.files,
         readable=(context.run_dir, *context.given_paths, *inputs),
         gcs_root=context.buckets.root,
+        known_links=leftovers.links_out(context.buckets.root),
         cpus=_quantity(attempt, resources, "resourceCpuLimit", "cpuLimit"),
         memory_bytes=int(_quantity(attempt, resources, "resourceMemoryLimit", "memoryLimit", 10**9)),
         gpus=",".join(visible_gpus()[:accelerators]) if accelerators else "",

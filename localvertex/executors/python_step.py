@@ -97,7 +97,7 @@ def run(command: list[str], attempt: Attempt, folder: Path) -> int:
     )
     if not process:
         env |= own
-        return attempt.run(read_only.command(command, env, attempt.temporary) if has_own else command, env)
+        return attempt.run(*(read_only.prepared(command, env) if has_own else (command, env)))
     processes.add(process)
     return attempt.wait(process)
 

@@ -12,7 +12,6 @@ import os
 import shutil
 import site
 import sys
-import tempfile
 import time
 import venv
 from pathlib import Path
@@ -85,8 +84,8 @@ def _version() -> str:
 
 def _install(install: list[str], processes: Processes, *, cwd: Path, env: dict[str, str], log: Path) -> int:
     """Run the installation, which cannot change the user's packages where bubblewrap is installed."""
-    with tempfile.TemporaryDirectory(prefix="localvertex-", ignore_cleanup_errors=True) as temporary:
-        return processes.run(read_only.command(install, env, Path(temporary)), cwd=cwd, env=env, log=log)
+    command, env = read_only.prepared(install, env)
+    return processes.run(command, cwd=cwd, env=env, log=log)
 
 
 def activated(env: dict[str, str], folder: Path) -> dict[str, str]:

@@ -1,21 +1,28 @@
 """The first program in the sandbox: take the variables of the step, let signals end it, and become its command.
 
-Run as `python -I -S in_sandbox.py VARIABLES COMMAND...`. VARIABLES is a JSON file: outside of the sandbox, programs of
-this machine start with none of the step's variables, of which some (LD_PRELOAD) load its code.
+Run as `python -I -S in_sandbox.py COMMAND...`. The step's variables have a prefix, so that outside of the sandbox none
+of them changes what a program of this machine does, as LD_PRELOAD would. A file with them would outlive SIGKILL.
 
 Standard library only, no import of this package: it may not be found in the sandbox.
 """
 
-import json
 import os
 import signal
 import sys
 
+_PREFIX = "LOCALVERTEX_VARIABLE_"
+
+
+def carried(env: dict[str, str]) -> dict[str, str]:
+    """Return the variables that carry others to the sandbox, with those that the programs on the way need."""
+    needed = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
+    return needed | {f"{_PREFIX}{name}": text for name, text in env.items()}
+
 
 def main() -> None:
     """Become the command."""
-    with open(sys.argv[1]) as file:
-        env, command = json.load(file), sys.argv[2:]
+    env = {name.removeprefix(_PREFIX): text for name, text in os.environ.items() if name.startswith(_PREFIX)}
+    command = sys.argv[1:]
     # bubblewrap's own processes ignore these, so that the command has its whole grace time.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)

@@ -4,7 +4,6 @@ It is for steps and replicas with their own environment, which install packages 
 outside: bubblewrap only mounts these folders read-only.
 """
 
-import json
 import shutil
 import site
 import subprocess
@@ -34,20 +33,12 @@ def view() -> tuple[str, ...]:
     return words if done.returncode == 0 else ()
 
 
-def command(words: list[str], env: dict[str, str], temporary: Path) -> list[str]:
-    """Return the command that runs another one in this view, with these variables.
-
-    Args:
-        words: The command.
-        env: Its variables.
-        temporary: A folder of the step, for the file of the variables.
-    """
+def prepared(words: list[str], env: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Return the command that runs another one in this view, and the variables to start it with."""
     if not view():
-        return words
-    file = temporary / "variables.json"
-    file.touch(mode=0o600)
-    file.write_text(json.dumps(env))
-    return [*STARTER, *view(), "--", sys.executable, "-I", "-S", in_sandbox.__file__, str(file), *words]
+        return words, env
+    inner = [sys.executable, "-I", "-S", in_sandbox.__file__, *words]
+    return [*STARTER, *view(), "--", *inner], in_sandbox.carried(env)
 
 
 def _folders() -> list[str]:

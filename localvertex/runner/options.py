@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from localvertex.containers.choice import Choice
+from localvertex.containers.mounts import contains_private
 from localvertex.containers.options import ContainerOptions
 from localvertex.custom_jobs import Options as CustomJobOptions
 from userinput.errors import UserError
@@ -68,8 +69,8 @@ class Options:
         """Refuse values out of range."""
         if self.allow_cloud_launchers and not self.with_credentials:
             raise UserError("--allow-cloud-launchers needs --with-credentials: Google's operations run with them")
-        if self.gcs_root is not None and not self.gcs_root.is_dir():
-            raise UserError(f"--gcs-root {self.gcs_root}: expected an existing folder, which has one folder per bucket")
+        if self.gcs_root is not None:
+            check_gcs_root(self.gcs_root, self.work_dir)
         if self.max_parallel < 1:
             raise UserError(f"--max-parallel {self.max_parallel}: expected at least 1")
         for name, seconds in (("--max-backoff", self.max_backoff_seconds), ("--grace", self.grace_seconds)):
@@ -78,6 +79,18 @@ class Options:
         for name, text in (("--project", self.project), ("--region", self.region)):
             if not _NAME.fullmatch(text):
                 raise UserError(f"{name} {text!r}: expected letters, digits, '-', '.', ':' and '_'")
+
+
+def check_gcs_root(root: Path, work_dir: Path) -> None:
+    """Refuse a folder of buckets that is missing, or whose buckets would be files of the user or of runs.
+
+    Raises:
+        UserError: It cannot be used.
+    """
+    if not root.is_dir():
+        raise UserError(f"--gcs-root {root}: expected an existing folder, which has one folder per bucket")
+    if content := contains_private(root.absolute(), work_dir.absolute()):
+        raise UserError(f"--gcs-root {root}: this folder contains {content}; give a folder that has only buckets")
 
 
 def new_job_fields(run_id: str, work_dir: Path, options: Options) -> dict[str, str]:

@@ -161,13 +161,16 @@ def execute(
             )
             return _without_link(values, attempt)
         finally:
-            _remove_secrets(task, context)
+            remove_secrets(task, context)
 
 
-def _remove_secrets(task: Task, context: Context) -> None:
-    """Take the secrets out of the files of a step that has ended; its outputs have been read."""
+def remove_secrets(task: Task, context: Context) -> None:
+    """Take the secrets out of the files of a step that has ended; its outputs have been read.
+
+    A value may become a secret later: when a step hands it to a secret variable of another one.
+    """
     names = (executor_files.INPUT, executor_files.OUTPUT, executor_files.LOG, *task.component.output_parameters)
-    files = [task.folder / name for name in names] + list(task.folder.glob("*.log"))
+    files = [task.folder / name for name in names] + list(task.folder.rglob("*.log"))
     context.credentials.secrets.remove_from(path for path in files if path.is_file())
 
 

@@ -10,7 +10,7 @@ from typing import IO, Any
 from compiled import platforms
 from compiled.load import PipelineFile
 from compiled.spec import TaskSpec
-from localvertex.checks import container_commands
+from localvertex.checks import container_commands, hidden_paths
 from localvertex.checks.refusals import reachable
 from localvertex.containers.mounts import given_paths
 from localvertex.credentials import cloud_launchers
@@ -19,12 +19,13 @@ from localvertex.executors.context import Context, Warnings
 from localvertex.processes.pins import announcement
 from localvertex.processes.processes import Processes
 from localvertex.runner.options import Options
+from localvertex.runner.outcome import remove_secrets
 from localvertex.runner.run_record import RunRecord, written_to
 from localvertex.runner.scheduler import Scheduler
 from localvertex.runner.task_tree import root_task
 from localvertex.show import failure, report
 from localvertex.show.display import Display
-from localvertex.state import record, run_folder
+from localvertex.state import record, run_folder, step_cache
 from localvertex.state.finished_steps import FinishedSteps
 from localvertex.state.task import Task, Values
 from localvertex.values.buckets import Buckets
@@ -63,6 +64,7 @@ class PipelineRun:
         self._processes.secrets = self._credentials.secrets.known
         constants = [each.constant for task in _tasks_of_file(file) for each in task.parameters.values()]
         self._credentials.secrets.learn_declared([dict(inputs.parameters), constants])
+        self._first_secrets = self._credentials.secrets.known()
         self._context = self._new_context(job, options)
         self._root = root_task(file.pipeline, self._inputs, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
@@ -106,7 +108,9 @@ class PipelineRun:
             command_prefixes=options.command_prefixes,
             containers=options.container_choice,
             pins=self._pins,
-            given_paths=given_paths(self._inputs.parameters, _known_values(self._file), self._inputs.artifacts),
+            given_paths=given_paths(
+                self._inputs.parameters, _known_values(self._file), self._inputs.artifacts, work_dir=self.work_dir
+            ),
         )
 
     @property
@@ -129,6 +133,9 @@ class PipelineRun:
         pipeline = self._file.pipeline
         if line := container_commands.announcement(pipeline, reachable(pipeline, []), self._context.containers):
             self._context.warnings.add(line)
+        shown = (*self._context.given_paths, self.work_dir, *([self._buckets.root] if self._buckets.root else []))
+        for text in hidden_paths.warnings(pipeline, reachable(pipeline, []), self._context.containers, shown):
+            self._context.warnings.add(text)
         for text in self._notes:
             self._context.warnings.add(text)
         self._display.started(self.run_dir, self._root)
@@ -167,6 +174,7 @@ class PipelineRun:
         """Stop everything and write the complete record."""
         self._processes.stop()
         self._context.fork_servers.close()
+        self._remove_late_secrets()
         self._credentials.close()
         content = self.unwritten = self._record.content()
         try:
@@ -181,6 +189,17 @@ class PipelineRun:
         # What was shown must not be lost, however this process ends.
         self._record.changed(task)
         self._display.changed(task)
+
+    def _remove_late_secrets(self) -> None:
+        """Take secrets out of what steps wrote before these values were known to be secrets."""
+        secrets = self._credentials.secrets
+        if secrets.known() == self._first_secrets:
+            return
+        with suppress(OSError):
+            for task in self._root.walk():
+                if task.is_step:
+                    remove_secrets(task, self._context)
+            step_cache.remove_secrets(self.work_dir, self.run_id, secrets)
 
     def _fields(self) -> dict[str, Any]:
         """Return the fields of the record that are not about single tasks."""

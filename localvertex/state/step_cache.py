@@ -83,6 +83,16 @@ def keep(work_dir: Path, key: str, outputs: Values, origin: str, secrets: Secret
     files.write_text(path, json.dumps(secrets.hashed(content, key), indent=1))
 
 
+def remove_secrets(work_dir: Path, run_id: str, secrets: Secrets) -> None:
+    """Put hashes in place of secrets that became known after steps of a run were stored."""
+    for path in _entry(work_dir, "").parent.glob("*.json"):
+        content = json.loads(path.read_text())
+        if str(content["origin"]).startswith(f"{run_id}/"):
+            hashed = secrets.hashed(content, path.stem)
+            if hashed != content:
+                files.write_text(path, json.dumps(hashed, indent=1))
+
+
 def _entry(work_dir: Path, key: str) -> Path:
     """Return the file of a key."""
     return work_dir / ".localvertex" / "cache" / f"{key}.json"

@@ -60,6 +60,7 @@ def test_the_command_line_of_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         *("--mount", f"type=bind,source={run / 'r'},target={run / 'r'},readonly"),
         *("--mount", f'type=bind,"source={tmp_path}/data, more","target={tmp_path}/data, more",readonly'),
         *("--mount", f"type=bind,source={run / 'r' / 'step'},target={run / 'r' / 'step'}"),
+        *("--mount", f"type=bind,source={tmp_path / 'tmp'},target={tmp_path / 'tmp'}"),
         *("--mount", f"type=bind,source={run / 'out'},target={run / 'out'}"),
         *("--mount", f"type=bind,source={tmp_path / 'buckets'},target=/gcs"),
         *("--mount", f"type=bind,source={tmp_path / 'buckets'},target={tmp_path / 'buckets'}"),
@@ -162,6 +163,47 @@ def test_steps_and_replicas_run_in_their_images(
     assert replica[-4:] == ["gcr.io/x/trainer", "/app/train.py", "--steps", "3"]
     assert any(word.startswith("CLUSTER_SPEC=") for word in replica)
     assert record["warnings"][0].startswith("container commands run in their images with docker, without network")
+
+
+@dsl.pipeline(name="replicas")
+def replicas(pools: list) -> None:
+    CustomTrainingJobOp(display_name="j", worker_pool_specs=pools)
+
+
+def test_no_secret_of_a_replica_is_in_the_list_of_processes(execute: Execute, task: FindTask, docker: Path) -> None:
+    install_engine(docker, "docker")
+    container = {"image_uri": "alpine", "command": ["sh", "-c", 'test "$HF_TOKEN" && echo "$CLUSTER_SPEC" > spec.json']}
+    container["env"] = [{"name": "HF_TOKEN", "value": 'hf_"planted'}]
+    pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}
+    record = execute(replicas, {"pools": [pool]}, containers=ContainerOptions(engine="docker"))
+    assert task(record, "custom-training-job")["state"] == "SUCCEEDED", record["error"]
+    assert "planted" in (docker / "spec.json").read_text(), "the replica has it"
+    calls = [json.loads(line)["arguments"] for line in (docker / "calls.jsonl").read_text().splitlines()]
+    assert not [word for call in calls for word in call if "planted" in word]
+
+
+@dsl.container_component
+def unquoted(out: dsl.OutputPath(str)) -> dsl.ContainerSpec:
+    script = f"mkdir -p $(dirname {out}); pwd > {out}; echo {out}"
+    return dsl.ContainerSpec(image="alpine", command=["sh", "-ec", script])
+
+
+@dsl.pipeline(name="odd")
+def odd() -> None:
+    unquoted()
+
+
+def test_an_unusual_work_directory_is_found_in_a_container(compiled: Compile, docker: Path, tmp_path: Path) -> None:
+    install_engine(docker, "docker")
+    how = ContainerOptions(engine="docker")
+    options = localvertex.Options(work_dir=tmp_path / "w o'dd", containers=how)
+    record = localvertex.run(compiled(odd), options=options)
+    assert record["state"] == "SUCCEEDED", record["error"]
+    calls = [json.loads(line)["arguments"] for line in (docker / "calls.jsonl").read_text().splitlines()]
+    (step,) = [each for each in calls if each[0] == "run"]
+    mounts = [word for word in step if word.startswith("type=bind")]
+    link = step[-1].rpartition(" ")[2].partition("/work/")[0]
+    assert [word for word in mounts if word.endswith(f"target={link}")], (link, mounts)
 
 
 def test_an_engine_and_the_host_exclude_each_other(command: Command, compiled: Compile) -> None:

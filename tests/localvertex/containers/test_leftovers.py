@@ -77,6 +77,49 @@ def test_no_link_leads_out_of_the_folder(
     assert not [path for path in (work_dir / "r" / "leave").rglob("*") if path.is_symlink() or path.is_fifo()]
 
 
+NAMED = {
+    "a link in the temporary folder": {"custom_path": "$TMPDIR/x"},
+    "another address": {"uri": "{home}/.ssh"},
+    "a bucket's link": {"custom_path": "gs://data/x"},
+    "a mount's link": {"custom_path": "/gcs/data/x"},
+}
+
+
+@pytest.mark.parametrize("form", NAMED)
+def test_an_artifact_is_never_a_file_of_the_user(
+    execute: Execute, task: FindTask, secret: Path, work_dir: Path, tmp_path: Path, form: str
+) -> None:
+    (tmp_path / "buckets" / "data").mkdir(parents=True)
+    artifact = {"uri": str(work_dir / "r" / "leave" / "data"), **NAMED[form]}
+    output = json.dumps({"artifacts": {"data": {"artifacts": [artifact]}}}).replace("{home}", str(secret))
+    places = " ".join(f"mkdir {each}/x; ln -s {secret}/.ssh {each}/x/keys;" for each in ("$TMPDIR", "/gcs/data"))
+    script = f"{places} cat > executor_output.json <<END\n{output}\nEND"
+    record = execute(leaves, {"script": script}, run_id="r", gcs_root=tmp_path / "buckets")
+    assert task(record, "leave")["state"] == "FAILED"
+    assert task(record, "read")["state"] == "NOT_TRIGGERED"
+    assert not [path for path in (work_dir / "r").rglob("*") if path.name in ("id_rsa", "keys")]
+
+
+def test_no_new_link_leads_out_of_the_buckets(execute: Execute, task: FindTask, secret: Path, tmp_path: Path) -> None:
+    data = tmp_path / "buckets" / "data"
+    (data / "deep").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (data / "own").symlink_to(tmp_path / "elsewhere")
+    script = f"ln -s {secret}/.ssh /gcs/data/deep/keys; ln -s b /gcs/data/a"
+    record = execute(leaves, {"script": script}, gcs_root=data.parent)
+    assert (task(record, "leave")["state"], task(record, "leave")["attempts"]) == ("FAILED", 1)
+    assert "it was removed" in task(record, "leave")["error"]
+    assert not (data / "deep" / "keys").is_symlink()
+    assert (data / "own").is_symlink(), "the user's own link is not touched"
+    assert (data / "a").is_symlink(), "a link within the buckets is no way out"
+
+
+def test_links_into_the_buckets_stay(execute: Execute, task: FindTask, tmp_path: Path) -> None:
+    (tmp_path / "buckets" / "data").mkdir(parents=True)
+    record = execute(leaves, {"script": f"ln -s {tmp_path}/buckets/data one"}, gcs_root=tmp_path / "buckets")
+    assert task(record, "leave")["state"] == "SUCCEEDED", record["error"]
+
+
 def test_links_to_what_a_command_sees_stay(execute: Execute, task: FindTask, work_dir: Path) -> None:
     record = execute(leaves, {"script": 'ln -s /usr/bin/env tool; ln -s "$2" data-link; ln -s ../run.json r'})
     assert task(record, "leave")["state"] == "SUCCEEDED", record["error"]

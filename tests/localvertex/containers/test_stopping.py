@@ -31,7 +31,7 @@ def hold() -> dsl.ContainerSpec:
 
 @dsl.pipeline(name="holds")
 def holds() -> None:
-    hold()
+    hold().set_env_variable("API_KEY", "planted-4711")
 
 
 Start = Callable[..., tuple[subprocess.Popen[str], list[psutil.Process]]]
@@ -77,11 +77,14 @@ def test_a_command_in_the_sandbox_has_its_grace_time_and_leaves_nothing(start: S
 
 
 @pytest.mark.usefixtures("sandbox")
-def test_a_killed_runner_leaves_no_process_in_the_sandbox(start: Start) -> None:
-    process, children = start("--grace", "0.3")
+def test_a_killed_runner_leaves_no_process_in_the_sandbox_and_no_secret(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    process, children = start("--grace", "0.3", TMPDIR=str(tmp_path / "temporary"))
     process.kill()
     process.communicate()
     wait_until(lambda: are_gone(children))
+    left = [each for each in (tmp_path / "temporary").rglob("*") if each.is_file()]
+    assert not [each for each in left if b"planted-4711" in each.read_bytes()]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

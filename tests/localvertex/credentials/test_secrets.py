@@ -97,6 +97,38 @@ def passes_on() -> None:
     receive(text=given.output).set_caching_options(False)
 
 
+@dsl.component(**STEP)
+def make(part: str) -> str:
+    print("made", part + "4711")
+    return part + "4711"
+
+
+@dsl.component(**STEP)
+def use(text: str) -> None:
+    import os
+    from pathlib import Path
+
+    Path(f"seen-{len(os.environ['DB_PASSWORD'])}").touch()
+
+
+@dsl.pipeline(name="late")
+def late() -> None:
+    made = make(part="late-")
+    use(text=made.output).set_env_variable("DB_PASSWORD", "{{$.inputs.parameters['text']}}")
+
+
+def test_a_value_that_becomes_a_secret_later_is_removed_from_earlier_files(
+    execute: Execute, work_dir: Path, task: FindTask
+) -> None:
+    for run_id in ("first", "second"):
+        record = execute(late, run_id=run_id)
+        assert record["state"] == "SUCCEEDED", record["error"]
+        files = [each for each in work_dir.rglob("*") if each.is_file()]
+        assert [each.name for each in files if each.parent.name == "cache"]
+        assert not [each for each in files if b"late-4711" in each.read_bytes()]
+    assert (work_dir / "first" / "use" / "seen-9").exists()
+
+
 def test_the_logs_of_the_server_contain_no_secret_of_a_job(tmp_path: Path) -> None:
     with Server(tmp_path / "runs") as server:
         job = {"displayName": "j", "jobSpec": {"workerPoolSpecs": pools(SHOW + "; sys.exit(os.environ['API_KEY'])")}}

@@ -55,13 +55,13 @@ def test_a_step_that_installs_packages_writes_only_its_own(
     assert len([each for each in tmp_path.iterdir() if each.name.isdigit()]) == 2
 
 
-def test_a_command_in_the_view_gets_its_variables_and_its_signals(tmp_path: Path) -> None:
+def test_a_command_in_the_view_gets_its_variables_and_its_signals() -> None:
     program = (
         "import os, signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); "
         "print(os.environ['A'], flush=True); signal.pause()"
     )
-    words = read_only.command([sys.executable, "-c", program], {"A": "b"}, tmp_path)
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+    words, env = read_only.prepared([sys.executable, "-c", program], {"A": "b"})
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "b\n"
         os.killpg(process.pid, signal.SIGTERM)
