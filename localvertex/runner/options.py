@@ -70,7 +70,7 @@ class Options:
         if self.allow_cloud_launchers and not self.with_credentials:
             raise UserError("--allow-cloud-launchers needs --with-credentials: Google's operations run with them")
         if self.gcs_root is not None:
-            check_gcs_root(self.gcs_root, self.work_dir)
+            _check_gcs_root(self.gcs_root, self.work_dir)
         if self.max_parallel < 1:
             raise UserError(f"--max-parallel {self.max_parallel}: expected at least 1")
         for name, seconds in (("--max-backoff", self.max_backoff_seconds), ("--grace", self.grace_seconds)):
@@ -81,7 +81,7 @@ class Options:
                 raise UserError(f"{name} {text!r}: expected letters, digits, '-', '.', ':' and '_'")
 
 
-def check_gcs_root(root: Path, work_dir: Path) -> None:
+def _check_gcs_root(root: Path, work_dir: Path) -> None:
     """Refuse a folder of buckets that is missing, or whose buckets would be files of the user or of runs.
 
     Raises:

@@ -9,8 +9,6 @@ from kfp import dsl
 
 import localvertex
 from localvertex.containers.mounts import output_folders
-from localvertex.containers.options import ContainerOptions
-from localvertex.serve.server import serve
 from tests.support.runs import Execute, FindTask
 from userinput.errors import UserError
 
@@ -69,8 +67,6 @@ def test_the_buckets_do_not_contain_the_user(home: Path, work_dir: Path, tmp_pat
     for root in (home, home.parent, tmp_path, work_dir, Path("/")):
         with pytest.raises(UserError, match=r"--gcs-root .*: this folder contains .*; give a folder"):
             localvertex.Options(work_dir=work_dir, gcs_root=root)
-        with pytest.raises(UserError, match=r"--gcs-root .*: this folder contains .*; give a folder"):
-            serve(work_dir, port=0, time_factor=1.0, containers=ContainerOptions(), gcs_root=root)
 
 
 def test_a_job_does_not_write_over_the_registry_or_the_endpoint(tmp_path: Path) -> None:

@@ -110,7 +110,9 @@ def test_a_killed_replica_restarts_all_and_training_ends_with_the_same_result(
 
 def test_without_the_flag_a_lost_peer_still_restarts_the_job(trains: Trains) -> None:
     outcome, events = trains("SIGKILL workerpool1-0 at step 12", restart=False)
-    assert outcome.status.num_restarts >= 2
+    # Two restarts, or one if the chief's exit is noticed before that of the killed worker.
+    assert outcome.status.num_restarts >= 1
+    assert all(each.num_starts >= 2 for each in outcome.status.replicas)
     assert names(events).count("start") >= 2
 
 
