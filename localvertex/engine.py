@@ -26,7 +26,8 @@ from localvertex.errors import Refused
 from localvertex.processes.sinks import MASK
 from localvertex.runner import input_artifacts
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
-from localvertex.runner.pipeline_run import PipelineRun, buckets_of
+from localvertex.runner.pipeline_inputs import buckets_of
+from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.show.display import Display
 from localvertex.state import record, run_folder
 from localvertex.state.executor_files import artifact_parent

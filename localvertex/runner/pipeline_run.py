@@ -7,9 +7,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from compiled import platforms
 from compiled.load import PipelineFile
-from compiled.spec import TaskSpec
 from localvertex.checks import container_commands, hidden_paths
 from localvertex.checks.refusals import reachable
 from localvertex.containers.mounts import given_paths
@@ -20,6 +18,7 @@ from localvertex.processes.pins import announcement
 from localvertex.processes.processes import Processes
 from localvertex.runner.options import Options
 from localvertex.runner.outcome import remove_secrets
+from localvertex.runner.pipeline_inputs import buckets_of, inputs_of, known_values, notes_of, tasks_of_file
 from localvertex.runner.run_record import RunRecord, written_to
 from localvertex.runner.scheduler import Scheduler
 from localvertex.runner.task_tree import root_task
@@ -28,9 +27,6 @@ from localvertex.show.display import Display
 from localvertex.state import record, run_folder, step_cache
 from localvertex.state.finished_steps import FinishedSteps
 from localvertex.state.task import Task, Values
-from localvertex.values.buckets import Buckets
-from userinput import doubles
-from userinput.parameters import convert
 
 
 class PipelineRun:
@@ -50,7 +46,7 @@ class PipelineRun:
     ) -> None:
         self._file, self._display, self._earlier = file, display, earlier or {}
         self._buckets, output_directory = buckets_of(options, self._earlier), file.pipeline.job.output_directory
-        self._inputs, self._notes = _inputs_of(file, inputs), _notes_of(file, inputs, self._buckets)
+        self._inputs, self._notes = inputs_of(file, inputs), notes_of(file, inputs, self._buckets)
         self._notes += filter(None, [announcement(pins)])
         self._pins = pins
         self._signals: list[int] = []
@@ -62,7 +58,7 @@ class PipelineRun:
         self._processes = Processes(grace_seconds=options.grace_seconds)
         self._credentials = UserCredentials() if options.with_credentials else NoCredentials()
         self._processes.secrets = self._credentials.secrets.known
-        constants = [each.constant for task in _tasks_of_file(file) for each in task.parameters.values()]
+        constants = [each.constant for task in tasks_of_file(file) for each in task.parameters.values()]
         self._credentials.secrets.learn_declared([dict(inputs.parameters), constants])
         self._first_secrets = self._credentials.secrets.known()
         self._context = self._new_context(job, options)
@@ -109,7 +105,7 @@ class PipelineRun:
             containers=options.container_choice,
             pins=self._pins,
             given_paths=given_paths(
-                self._inputs.parameters, _known_values(self._file), self._inputs.artifacts, work_dir=self.work_dir
+                self._inputs.parameters, known_values(self._file), self._inputs.artifacts, work_dir=self.work_dir
             ),
         )
 
@@ -245,48 +241,3 @@ class PipelineRun:
         finally:
             for number, handler in previous.items():
                 signal.signal(number, handler)
-
-
-def _tasks_of_file(file: PipelineFile) -> list[TaskSpec]:
-    """Return the tasks of all dags of a file."""
-    dags = [each.dag for each in (file.pipeline.root, *file.pipeline.components.values())]
-    return [task for dag in dags if dag for task in dag.tasks.values()]
-
-
-def _is_dag(file: PipelineFile, task: TaskSpec) -> bool:
-    component = file.pipeline.components.get(task.component)
-    return component is not None and component.dag is not None
-
-
-def _known_values(file: PipelineFile) -> dict[str, Any]:
-    """Return the values that a file has for the parameters of its pipeline."""
-    declared = file.pipeline.root.input_parameters
-    return {name: each.default for name, each in declared.items()} | dict(file.pipeline.job.parameters)
-
-
-def _inputs_of(file: PipelineFile, given: Values) -> Values:
-    """Return the inputs of the pipeline with the numbers that its steps see."""
-    declared = file.pipeline.root.input_parameters
-    parameters = {name: convert(value, declared[name].type) for name, value in given.parameters.items()}
-    return Values(parameters=parameters, artifacts=given.artifacts)
-
-
-def buckets_of(options: Options, earlier: dict[str, Any]) -> Buckets:
-    """Return the folders of the buckets: those of the options, or those of an earlier run that is resumed."""
-    return Buckets(root=options.gcs_root.absolute()) if options.gcs_root else Buckets.of_record(earlier)
-
-
-def _notes_of(file: PipelineFile, inputs: Values, buckets: Buckets) -> list[str]:
-    """Return what differs from the service and is known before the run, one warning each."""
-    rounded = [doubles.warning(f"parameter {name!r}", value) for name, value in inputs.parameters.items()]
-    settings = [*platforms.harmless(file.pipeline.platforms), *file.pipeline.job.without_effect]
-    settings += [
-        f"{task.path}: the retries of a nested pipeline have no effect here; call set_retry on its steps"
-        for task in _tasks_of_file(file)
-        if task.retry.max_retries and _is_dag(file, task)
-    ]
-    directory = file.pipeline.job.output_directory
-    if directory and buckets.root is None:
-        text = "outputs go to the work directory instead; --gcs-root DIR keeps them in DIR/BUCKET"
-        settings.append(f"runtimeConfig.gcsOutputDirectory {directory}: {text}")
-    return [*settings, *filter(None, rounded)]
