@@ -12,6 +12,7 @@ import psutil
 import pytest
 from kfp import dsl
 
+from tests.support.processes import has_ended
 from tests.support.runs import Compile
 from tests.support.server import wait_until
 
@@ -62,7 +63,7 @@ def start(compiled: Compile, tmp_path: Path) -> Iterator[Start]:
 
 
 def are_gone(processes: list[psutil.Process]) -> bool:
-    return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
+    return all(map(has_ended, processes))
 
 
 @pytest.mark.usefixtures("sandbox")

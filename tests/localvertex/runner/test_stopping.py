@@ -13,6 +13,7 @@ import psutil
 import pytest
 from kfp import dsl
 
+from tests.support.processes import has_ended
 from tests.support.runs import STEP, Command, Compile, Execute
 
 
@@ -84,7 +85,7 @@ def running(compiled: Compile, tmp_path: Path) -> Iterator[StartRun]:
 
 
 def have_ended(processes: list[psutil.Process]) -> bool:
-    return not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in processes)
+    return all(map(has_ended, processes))
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -8,6 +8,7 @@ import psutil
 import pytest
 from google.api_core import exceptions
 
+from tests.support.processes import has_ended
 from tests.support.server import Server, wait_until
 
 pytestmark = pytest.mark.slow
@@ -98,4 +99,4 @@ def test_a_job_that_ended_with_the_server_is_failed(start_server: Callable[..., 
     answer = again.call("GET", f"customJobs/{job.name}").json()
     assert answer["state"] == "JOB_STATE_FAILED"
     assert "create it again" in answer["error"]["message"]
-    wait_until(lambda: not [each for each in left if each.is_running() and each.status() != psutil.STATUS_ZOMBIE])
+    wait_until(lambda: not [each for each in left if not has_ended(each)])

@@ -1,0 +1,12 @@
+"""Whether processes that a test started have ended."""
+
+import psutil
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Return whether a process has ended, though its parent may not have waited for it."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        # It ended between the two calls.
+        return True
