@@ -34,7 +34,7 @@ demo: .venv/ready ## Compile the pipeline and run it locally; SOURCE=my/photos u
 	$(PY) -m localvertex run build/image_training.json --work-dir "$$WORK_DIR" \
 	    --parameter "source=$$SOURCE" $$(printf -- '--parameter %s ' "$$@")
 
-test: .venv/ready ## Run the tests, in about 3 minutes on 2 cores
+test: .venv/ready ## Run the tests, in about 5 minutes on 2 cores
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not slow"
 
 test-slow: .venv/ready ## Run the slow tests: whole runs, killed and resumed
