@@ -34,6 +34,7 @@ _SANDBOXED = (
     "constructs/test_constructs.py::test_a_construct_gives_its_values[variables_of_a_command]",
     "constructs/test_constructs.py::test_a_construct_is_refused_before_anything_runs[containerized_component]",
     "constructs/test_constructs.py::test_a_construct_is_refused_before_anything_runs[image_without_a_command]",
+    "constructs/test_operations.py::test_the_page_is_what_localvertex_decides",
     "credentials/test_gcs_root.py::test_a_bucket_without_a_folder_is_named",
     "credentials/test_gcs_root.py::test_a_resumed_run_uses_the_buckets_that_it_was_started_with",
     "credentials/test_gcs_root.py::test_no_address_leads_out_of_its_bucket",
