@@ -111,15 +111,20 @@ def _received(lifeline: int) -> bytes:
 
 
 def supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> int:
-    """Wait for the command, forward signals, stop it when the lifeline closes, and return its exit code."""
-    waiting, kill_at = [lifeline, wakeup], None
+    """Wait for the command, forward signals, stop it when the lifeline closes, and return its exit code.
+
+    A stop that ends a shell at once leaves the program that the shell started its grace time.
+    """
+    waiting, kill_at, code = [lifeline, wakeup], None, None
     while True:
         timeout = None if kill_at is None else max(0.0, kill_at - time.monotonic())
         ready, _, _ = select.select(waiting, [], [], timeout)
         if wakeup in ready:
             os.read(wakeup, 4096)
-        code = _reap(child)
-        if code is not None:
+        ended = _reap(child)
+        code = code if ended is None else ended
+        is_stopped = kill_at is not None and code == 128 + signal.SIGTERM
+        if code is not None and not (is_stopped and _descendants(os.getpid())):
             return code
         if lifeline in ready:
             numbers = _received(lifeline)

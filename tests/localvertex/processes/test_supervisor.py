@@ -95,6 +95,23 @@ def test_a_signal_reaches_the_running_command(tmp_path: Path) -> None:
     assert process.wait() == 9
 
 
+def test_a_program_in_a_shell_has_its_grace_time_although_the_shell_ends_at_once(tmp_path: Path) -> None:
+    """kfp starts each step through a shell, which does not replace itself."""
+    code = (
+        "import signal, sys, time\n"
+        "def end(*_): time.sleep(1); print('saved', flush=True); sys.exit()\n"
+        "signal.signal(signal.SIGTERM, end); print('up', flush=True); time.sleep(60)"
+    )
+    log = tmp_path / "log"
+    command = ["sh", "-c", '"$@"; true', "sh", sys.executable, "-c", code]
+    process = Processes(grace_seconds=30).start(command, cwd=tmp_path, env=dict(os.environ), log=log)
+    while not log.exists() or not log.read_text():
+        time.sleep(0.01)
+    process.stop()
+    assert process.wait() == 128 + signal.SIGTERM
+    assert log.read_text() == "up\nsaved\n"
+
+
 def test_it_needs_only_the_standard_library() -> None:
     import localvertex
 
