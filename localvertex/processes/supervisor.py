@@ -115,7 +115,9 @@ def supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> i
 
     A stop that ends a shell at once leaves the program that the shell started its grace time.
     """
-    waiting, kill_at, code = [lifeline, wakeup], None, None
+    waiting = [lifeline, wakeup]
+    kill_at: float | None = None
+    code: int | None = None
     while True:
         timeout = None if kill_at is None else max(0.0, kill_at - time.monotonic())
         ready, _, _ = select.select(waiting, [], [], timeout)

@@ -12,8 +12,8 @@ from localvertex.serve.api.store import Store
 from localvertex.serve.custom_jobs import CustomJobs
 from localvertex.serve.models import Models
 from localvertex.serve.pages import Pages
-from localvertex.serve.pipeline_job_batches import PipelineJobBatches
-from localvertex.serve.pipeline_jobs import PipelineJobs
+from localvertex.serve.pipeline_jobs.batches import PipelineJobBatches
+from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedules.clock import Clock
 from localvertex.serve.schedules.schedules import Schedules
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from localvertex.serve.api.call import Location
 from localvertex.serve.api.errors import ApiError
-from localvertex.serve.pipeline_job_view import pipeline_name
-from localvertex.serve.pipeline_jobs import COLLECTION, PipelineJobs
+from localvertex.serve.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
+from localvertex.serve.pipeline_jobs.view import pipeline_name
 from localvertex.serve.schedules.firing import Schedule, time_text
 from localvertex.state import run_folder
 

@@ -13,7 +13,7 @@ from localvertex.serve.api.errors import ApiError, Status, invalid, not_found, n
 from localvertex.serve.api.listing import page
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Damaged, Store
-from localvertex.serve.pipeline_jobs import PipelineJobs
+from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedules import firing
 from localvertex.serve.schedules.checks import INPUT_FIELDS, check, check_record
 from localvertex.serve.schedules.clock import RETRY_SECONDS, Clock, Waker

@@ -8,7 +8,7 @@ from localvertex.serve.api.call import Call
 from localvertex.serve.api.errors import ApiError, Status, invalid
 from localvertex.serve.api.operations import TYPES, Operations
 from localvertex.serve.api.store import Store
-from localvertex.serve.pipeline_jobs import COLLECTION, PipelineJobs
+from localvertex.serve.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
 from localvertex.state import record
 
 _MAX_JOBS = 32

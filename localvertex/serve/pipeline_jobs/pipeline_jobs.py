@@ -16,9 +16,9 @@ from localvertex.serve.api.errors import ApiError, Status, invalid, not_found, r
 from localvertex.serve.api.listing import page
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Damaged, Store
-from localvertex.serve.pipeline_job_request import check_record, check_runtime_config, file_of, new_resource
-from localvertex.serve.pipeline_job_view import FILTER_FIELDS, pipeline_job, pipeline_name, searchable
-from localvertex.serve.run_files import remove_run, write_end
+from localvertex.serve.pipeline_jobs.request import check_record, check_runtime_config, file_of, new_resource
+from localvertex.serve.pipeline_jobs.run_files import remove_run, write_end
+from localvertex.serve.pipeline_jobs.view import FILTER_FIELDS, pipeline_job, pipeline_name, searchable
 from localvertex.state import record, run_folder
 from localvertex.state.task import State
 
