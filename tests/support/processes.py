@@ -1,4 +1,4 @@
-"""Whether processes that a test started have ended."""
+"""What processes that a test started are, and whether they have ended, which may happen at any time."""
 
 import psutil
 
@@ -10,3 +10,11 @@ def has_ended(process: psutil.Process) -> bool:
     except psutil.NoSuchProcess:
         # It ended between the two calls.
         return True
+
+
+def command_line(process: psutil.Process) -> list[str]:
+    """Return the words that a process was started with; none when it has ended."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []

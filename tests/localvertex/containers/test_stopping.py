@@ -12,7 +12,7 @@ import psutil
 import pytest
 from kfp import dsl
 
-from tests.support.processes import has_ended
+from tests.support.processes import command_line, has_ended
 from tests.support.runs import Compile
 from tests.support.server import wait_until
 
@@ -69,7 +69,7 @@ def are_gone(processes: list[psutil.Process]) -> bool:
 @pytest.mark.usefixtures("sandbox")
 def test_a_command_in_the_sandbox_has_its_grace_time_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
     process, children = start("--grace", "60")
-    assert len([each for each in children if each.name() == "sleep"]) >= 2
+    assert len([each for each in children if "sleep" in command_line(each)]) >= 2
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=50)
     assert process.returncode == 143, output

@@ -11,6 +11,7 @@ import pytest
 from kfp import dsl
 
 from localvertex.processes import forked_steps
+from tests.support.processes import command_line
 from tests.support.runs import STEP, Compile, Execute, FindTask, ReadLog
 
 
@@ -201,7 +202,7 @@ def test_steps_run_without_a_killed_server(
 def test_no_server_outlives_its_run(execute: Execute, forks: list[str]) -> None:
     execute(several)
     assert forks
-    servers = [each for each in psutil.Process().children(recursive=True) if forked_steps.SERVER in each.cmdline()]
+    servers = [each for each in psutil.Process().children(recursive=True) if forked_steps.SERVER in command_line(each)]
     assert servers == []
 
 

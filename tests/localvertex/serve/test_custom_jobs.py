@@ -8,7 +8,7 @@ import psutil
 import pytest
 from google.api_core import exceptions
 
-from tests.support.processes import has_ended
+from tests.support.processes import command_line, has_ended
 from tests.support.server import Server, wait_until
 
 pytestmark = pytest.mark.slow
@@ -65,7 +65,7 @@ def test_a_job_is_cancelled_with_all_its_processes(server: Server, new_custom_jo
     job.cancel()
     wait_until(lambda: job.state.name == "JOB_STATE_CANCELLED")
     left = psutil.Process(server.process.pid).children(recursive=True)
-    assert not [each for each in left if "time.sleep(300)" in " ".join(each.cmdline())]
+    assert not [each for each in left if "time.sleep(300)" in " ".join(command_line(each))]
 
 
 def test_a_failed_job_names_the_replica_and_the_reason(server: Server, new_custom_job: Any) -> None:
