@@ -71,13 +71,19 @@ def read_bytes(path: str | Path) -> bytes:
     return data
 
 
-def parse_all(data: bytes, name: str, *, only_json_values: bool = False) -> list[Any]:
-    """Return the documents of a text; `name` is the file's, and ".json" at its end excludes YAML.
+def parse_all(data: bytes, name: str, *, only_json_values: bool = False, may_be_yaml: bool = False) -> list[Any]:
+    """Return the documents of a text.
+
+    Args:
+        data: The text.
+        name: The file's name for messages; ".json" at its end excludes YAML.
+        only_json_values: Refuse what only YAML can write, such as dates.
+        may_be_yaml: Read it as YAML where it is not JSON, whatever its name is.
 
     Raises:
         UserError: It is neither JSON nor YAML, or only JSON values are allowed and there are others.
     """
-    is_json = name.endswith(".json")
+    is_json = name.endswith(".json") and not may_be_yaml
     if is_json or data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
         try:
             return [_json(data, name)]

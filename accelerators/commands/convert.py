@@ -1,6 +1,7 @@
 """`python -m accelerators convert`: a job of AI Platform Training as a Vertex AI custom job."""
 
 import argparse
+import json
 import shlex
 import sys
 from typing import Any
@@ -11,7 +12,7 @@ from accelerators.legacy.convert import Conversion, convert
 from accelerators.legacy.report import LegacyInputError, Report
 from userinput import cli
 from userinput.errors import UserError
-from userinput.reading import read
+from userinput.reading import parse_all, read_bytes, shown
 from userinput.spelling import camel
 
 _DESCRIPTION = """\
@@ -47,10 +48,15 @@ def run(arguments: list[str]) -> int:
         for problem in error.problems:
             print(f"error: {problem}", file=sys.stderr)
         return cli.WRONG_INPUT
-    shown, command = conversion.job if conversion.parameters is None else conversion.parameters, ""
-    if options.gcloud:
-        shown, command = _for_gcloud(conversion.job, conversion.region)
-    print(_as_yaml(shown), end="")
+    shown, command = _as_yaml(conversion.job if conversion.parameters is None else conversion.parameters), ""
+    if options.gcloud and _has_gap(conversion.job):
+        message = "gcloud refuses the unused pool {}; this is the request for the REST API, as JSON"
+        conversion.report.add("changed", "worker pools", message)
+        shown, command = _for_rest(conversion.job, conversion.region)
+    elif options.gcloud:
+        config, command = _for_gcloud(conversion.job, conversion.region)
+        shown = _as_yaml(config)
+    print(shown, end="")
     sys.stdout.flush()
     _print_report(conversion)
     if command:
@@ -115,10 +121,27 @@ def _document(path: str | None, command: Command | None, report: Report) -> Any:
 
 
 def _yaml(path: str) -> Any:
-    document = read(path)
+    # gcloud reads a JSON file as YAML, too, which allows a comma after the last item.
+    document = next(iter(parse_all(read_bytes(path), shown(path), may_be_yaml=True)), None)
     if document is None:
         raise UserError(f"{path} is empty; expected trainingInput: with its fields")
     return document
+
+
+def _has_gap(job: dict[str, Any]) -> bool:
+    return {} in (job.get("trial_job_spec") or job["job_spec"])["worker_pool_specs"]
+
+
+def _for_rest(job: dict[str, Any], region: str) -> tuple[str, str]:
+    """Return the body of the request that creates the job, and the command that sends it."""
+    collection = "hyperparameterTuningJobs" if "trial_job_spec" in job else "customJobs"
+    place = shlex.quote(region) if region else "REGION"
+    url = f"https://{place}-aiplatform.googleapis.com/v1/projects/PROJECT/locations/{place}/{collection}"
+    command = (
+        'curl -X POST -H "Authorization: Bearer $(gcloud auth print-access-token)" '
+        f'-H "Content-Type: application/json" -d @FILE {url}'
+    )
+    return json.dumps(_camel(job), indent=2, ensure_ascii=False) + "\n", command
 
 
 def _for_gcloud(job: dict[str, Any], region: str) -> tuple[dict[str, Any], str]:
@@ -132,6 +155,9 @@ def _for_gcloud(job: dict[str, Any], region: str) -> tuple[dict[str, Any], str]:
         config = {"studySpec": _camel(job["study_spec"]), "trialJobSpec": _camel(job["trial_job_spec"])}
         flags = ["gcloud ai hp-tuning-jobs create", f"--max-trial-count={job['max_trial_count']}"]
         flags.append(f"--parallel-trial-count={job['parallel_trial_count']}")
+        if "max_failed_trial_count" in job:
+            # There is no flag for it; the file has the fields of the whole job.
+            config["maxFailedTrialCount"] = job["max_failed_trial_count"]
     else:
         config, flags = _camel(job["job_spec"]), ["gcloud ai custom-jobs create"]
     flags += [

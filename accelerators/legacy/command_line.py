@@ -1,5 +1,6 @@
 """The reader of pasted command lines: `gcloud ai-platform jobs submit training` or `gcloud ml-engine ...`."""
 
+import re
 import shlex
 from dataclasses import dataclass, field
 
@@ -29,6 +30,9 @@ _GLOBAL_VALUES = frozenset(
 _GLOBAL_SWITCHES = frozenset("--quiet -q --log-http --user-output-enabled --help -h".split())
 # Words that end a command in a shell; another command or a redirection follows.
 _SHELL_ENDS = frozenset({"|", "||", "&&", ";", "&", ">", ">>", "2>&1", "2>"})
+_SUBSTITUTION = re.compile(r"\$\([^()]*\)|`[^`\n]*`|<[A-Za-z][\w -]*>")
+"""A command's output or a guide's placeholder; its blanks do not separate words."""
+_BLANK = "\0"
 _DASHES = ("\u2013", "\u2014", "\u2212")
 
 
@@ -77,9 +81,9 @@ def _words(words: list[str], report: Report) -> list[str]:
     """
     if len(words) == 1 and any(letter.isspace() for letter in words[0]):
         # Line continuations of a POSIX shell, cmd.exe and PowerShell.
-        line = words[0].replace("\\\n", " ").replace("^\n", " ").replace("`\n", " ")
+        line = words[0].replace("\\\n", " ").replace("^\n", " ").replace("`\n", " ").rstrip().rstrip("\\^`")
         try:
-            words = shlex.split(line)
+            words = [word.replace(_BLANK, " ") for word in shlex.split(_SUBSTITUTION.sub(_in_one_word, line))]
         except ValueError as error:
             raise LegacyInputError([f"the command line cannot be split into words: {error}"]) from None
         for index, word in enumerate(words):
@@ -88,6 +92,10 @@ def _words(words: list[str], report: Report) -> list[str]:
                 words = words[:index]
                 break
     return [word for word in words if word not in ("\\", "\n", "^")]
+
+
+def _in_one_word(found: "re.Match[str]") -> str:
+    return re.sub(r"\s", _BLANK, found.group())
 
 
 def _without_prompt(words: list[str]) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from accelerators.legacy.fields import (
+    ANY,
     BOOL,
     COUNT,
     NUMBER,
@@ -95,6 +96,8 @@ class _Reader:
     def _value(self, value: object, kind: "str | Fields", path: str) -> Any:
         if isinstance(kind, dict):
             return self._messages(value, kind["[]"], path) if "[]" in kind else self.fields(value, kind, path)
+        if kind == ANY:
+            return value
         if kind in (TEXTS, NUMBERS):
             return self._list(value, TEXT if kind == TEXTS else NUMBER, path)
         if kind == TEXT_MAP:

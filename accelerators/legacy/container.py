@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from accelerators.legacy.fields import ROLES
 from accelerators.legacy.report import Report
 
 _IMAGE_PLACEHOLDER = "IMAGE_URI"
@@ -48,7 +49,7 @@ class Task:
             spec["command"] = list(config["containerCommand"])
         args = config.get("containerArgs") or []
         if args and self.training.get("args"):
-            message = "args and containerArgs exclude each other; containerArgs was used, with --job-dir appended"
+            message = "args and containerArgs exclude each other; containerArgs was used"
             self.report.add("decide", f"{role}Config.containerArgs", message)
         if args:
             spec["args"] = [*args, *_job_dir(self.training, args)]
@@ -80,18 +81,50 @@ class Task:
 
 
 def _job_dir(training: dict[str, Any], args: list[str]) -> list[str]:
+    """Return the argument that AI Platform Training added by itself.
+
+    For tuning jobs it ended in the number of the trial, which no constant argument can.
+    """
     folder = training.get("jobDir")
-    given = any(arg == "--job-dir" or arg.startswith("--job-dir=") for arg in args)
-    return [f"--job-dir={folder}"] if folder and not given else []
+    left_out = training.get("hyperparameters") or _has_job_dir(args)
+    return [f"--job-dir={folder}"] if folder and not left_out else []
+
+
+def _has_job_dir(args: list[str]) -> bool:
+    return any(arg == "--job-dir" or arg.startswith("--job-dir=") for arg in args)
 
 
 def _args(training: dict[str, Any], report: Report) -> list[str]:
     args = list(training.get("args") or [])
+    if training.get("hyperparameters"):
+        _folders_of_trials(training, args, report)
     extra = _job_dir(training, args)
     if extra:
         message = "also passed to the program as --job-dir, as AI Platform Training did; Vertex AI does not"
         report.add("changed", "jobDir", message)
     return args + extra
+
+
+def _folders_of_trials(training: dict[str, Any], args: list[str], report: Report) -> None:
+    """Add what the program of a tuning job has to read instead of --job-dir and TF_CONFIG."""
+    containers = [config.get("containerArgs") or [] for role in ROLES if (config := training.get(f"{role}Config"))]
+    if any(map(_has_job_dir, [args, *containers])):
+        message = "every trial gets this same folder and overwrites the others' checkpoints; remove the argument and"
+    elif training.get("jobDir"):
+        message = "--job-dir is left out: every trial would get the same folder;"
+    else:
+        message = ""
+    if message:
+        report.add(
+            "decide",
+            "jobDir",
+            f"{message} let the program read AIP_MODEL_DIR and AIP_CHECKPOINT_DIR, which Vertex AI sets for each trial",
+        )
+    report.add(
+        "doubtful",
+        "TF_CONFIG",
+        "it no longer contains the trial; a program that takes the trial from it has to read CLOUD_ML_TRIAL_ID",
+    )
 
 
 def _packages(training: dict[str, Any], report: Report) -> list[str]:

@@ -10,7 +10,7 @@ from accelerators.document import examine
 from accelerators.job.finding import Finding
 from accelerators.legacy.command_line import Command
 from accelerators.legacy.config_file import read_config
-from accelerators.legacy.job import vertex_job
+from accelerators.legacy.job import is_filled_in, vertex_job
 from accelerators.legacy.machines import MachineConverter
 from accelerators.legacy.merge import merge
 from accelerators.legacy.parameters import pipeline_parameters, worker_pools
@@ -78,8 +78,8 @@ def convert(
         today=day,
     )
     made = vertex_job(job, converter, notes)
-    # The report already has a region that is a shell variable.
-    checked_region = "" if "$" in region else region
+    # The report already has a region that is a variable.
+    checked_region = region if is_filled_in(region) else ""
     if not as_parameters:
         findings = _check_job(made, checked_region, tables, day)
         return Conversion(job=made, region=region, report=notes, findings=findings)
@@ -98,7 +98,7 @@ def _merged(document: Any, command: Command | None, report: Report) -> dict[str,
 
 def _region(training: dict[str, Any], report: Report) -> str:
     region = str(training.get("region") or "")
-    if region and "$" not in region:
+    if region and is_filled_in(region):
         message = f"not a field of the job; submit the job or the pipeline to {region} (with gcloud: --region={region})"
         report.add("changed", "region", message)
     return region

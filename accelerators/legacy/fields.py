@@ -1,6 +1,7 @@
 """The fields of a config.yaml (the Job resource of the ml v1 API) and their types."""
 
 TEXT, COUNT, BOOL, TEXTS, TEXT_MAP, NUMBERS, NUMBER = "text", "count", "bool", "texts", "text map", "numbers", "number"
+ANY = "any"
 
 Fields = dict[str, "str | Fields"]
 """Field -> type, or its nested fields; a list of messages has the single key "[]"."""
@@ -45,6 +46,7 @@ TRAINING_INPUT: Fields = {
     "jobDir": TEXT,
     "masterConfig": _REPLICA,
     "masterType": TEXT,
+    "nasJobSpec": ANY,
     "network": TEXT,
     "packageUris": TEXTS,
     "pythonModule": TEXT,

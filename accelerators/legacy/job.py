@@ -5,14 +5,15 @@ from typing import Any
 
 from accelerators.legacy.machines import MachineConverter
 from accelerators.legacy.pools import worker_pools
-from accelerators.legacy.report import Report
+from accelerators.legacy.report import Kind, Report
 from accelerators.legacy.tuning import tuning_job
-from userinput.spelling import closest, listed
+from userinput.spelling import closest, listed, quoted
 
 NAME_PLACEHOLDER = "JOB_NAME"
 _MAX_NAME = 128
 _STRATEGIES = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
-_SHELL = re.compile(r"\$\{?\w+\}?|\$\(|%\w+%|`")
+_UNFILLED = re.compile(r"\$\{?\w+\}?|\$\(|%\w+%|`|\{\w+\}|<[A-Za-z][\w -]*>")
+"""Variables of a shell, a template's braces, a placeholder of a guide."""
 
 
 def vertex_job(job: dict[str, Any], converter: MachineConverter, report: Report) -> dict[str, Any]:
@@ -27,10 +28,11 @@ def vertex_job(job: dict[str, Any], converter: MachineConverter, report: Report)
             spec[new] = training[old]
     if training.get("enableWebAccess"):
         spec["enable_web_access"] = True
+    _not_carried_over(training, report)
     if training.get("jobDir"):
         spec["base_output_directory"] = {"output_uri_prefix": training["jobDir"]}
     _roles_in_tf_config(training, spec, report)
-    _shell_variables(job, report)
+    _unfilled(job, report)
     made: dict[str, Any] = {"display_name": _name(job, report)}
     if job.get("labels"):
         made["labels"] = job["labels"]
@@ -67,13 +69,10 @@ def _scheduling(old: dict[str, Any], report: Report) -> dict[str, Any]:
             hint = f"did you mean {near[0]}?" if near else f"expected {listed(_STRATEGIES)}"
             report.add("decide", "scheduling.strategy", f"{name} was not a strategy of AI Platform Training; {hint}")
     if "resilientToWorkerRestart" in old:
-        # By their documentation the two are opposites: a resilient job needs no restart of all its replicas.
-        new["restart_job_on_worker_restart"] = not old["resilientToWorkerRestart"]
-        message = (
-            f"{str(old['resilientToWorkerRestart']).lower()} becomes restart_job_on_worker_restart "
-            f"{str(not old['resilientToWorkerRestart']).lower()}: a job that survives a lost worker needs no restart"
-        )
-        report.add("doubtful", "scheduling.resilientToWorkerRestart", message)
+        # Despite its name: both references say that the whole job is restarted when a worker is.
+        new["restart_job_on_worker_restart"] = old["resilientToWorkerRestart"]
+        message = "called restart_job_on_worker_restart now; true restarts the whole job when a worker restarts"
+        report.add("changed", "scheduling.resilientToWorkerRestart", message)
     if "priority" in old:
         report.add("dropped", "scheduling.priority", "Vertex AI custom jobs have no priority")
     return new
@@ -105,11 +104,32 @@ def _roles_in_tf_config(training: dict[str, Any], spec: dict[str, Any], report: 
         report.add("doubtful", "TF_CONFIG", message)
 
 
-def _shell_variables(job: dict[str, Any], report: Report) -> None:
+def is_filled_in(text: str) -> bool:
+    """Return whether a text is a value, and not a variable or placeholder that stands for one."""
+    return _UNFILLED.search(text) is None
+
+
+def _unfilled(job: dict[str, Any], report: Report) -> None:
     for path, text in _texts(job, ""):
-        if _SHELL.search(text) and not path.endswith("]"):
-            message = f"{text} contains a shell variable, which is not expanded here; write the value"
-            report.add("decide", path.removeprefix("trainingInput."), message)
+        if not is_filled_in(text):
+            what = "shell variable" if re.search(r"[$%`]", text) else "placeholder"
+            # An argument may contain such a text by intention, a field cannot.
+            kind: Kind = "doubtful" if path.endswith("]") else "decide"
+            report.add(
+                kind,
+                path.removeprefix("trainingInput."),
+                f"{text} contains a {what}, which is kept and not expanded; write the value",
+            )
+
+
+def _not_carried_over(training: dict[str, Any], report: Report) -> None:
+    folder = str(training.get("jobDir") or "")
+    if folder and not folder.startswith("gs://") and is_filled_in(folder):
+        message = f"{quoted(folder)} is not in Cloud Storage; the service refuses it, so give a gs:// address"
+        report.add("decide", "jobDir", message)
+    if training.get("nasJobSpec"):
+        message = "Neural Architecture Search has a service of its own on Vertex AI; only its machines are converted"
+        report.add("decide", "nasJobSpec", message)
 
 
 def _texts(value: Any, path: str) -> list[tuple[str, str]]:

@@ -124,7 +124,11 @@ class MachineConverter:
             message = f"{ended}; proposed: {successor} (pass --replace-retired to apply it)"
             self.report.add("decide", f"{role} accelerator", message)
             return machine
-        self.report.add("changed", f"{role} accelerator", f"{ended}: {machine} becomes {successor} (--replace-retired)")
+        message = f"{ended}: {machine} becomes {successor} (--replace-retired)"
+        larger = (machine.accelerator_type, successor.accelerator_type) == ("NVIDIA_TESLA_K80", "NVIDIA_TESLA_V100")
+        if larger:
+            message += ", a larger GPU at a much higher price; compare prices, fewer of them may do"
+        self.report.add("doubtful" if larger else "changed", f"{role} accelerator", message)
         return successor
 
 

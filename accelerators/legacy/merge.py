@@ -120,9 +120,9 @@ def _pairs(text: str, flag: str, problems: list[str]) -> dict[str, str]:
 def _booleans(command: Command, training: dict[str, Any], problems: list[str], report: Report) -> None:
     chief = command.flags.get("--use-chief-in-tf-config")
     if chief is not None:
-        if chief.casefold() not in ("true", "false"):
+        if chief.casefold() not in ("true", "yes", "false", "no"):
             problems.append(f"--use-chief-in-tf-config is {quoted(chief)}; expected true or false")
-        training["useChiefInTfConfig"] = chief.casefold() == "true"
+        training["useChiefInTfConfig"] = chief.casefold() in ("true", "yes")
     web_access = command.flags.get("--enable-web-access") == "true"
     if training.get("enableWebAccess") and not web_access:
         message = "gcloud used only the flag and ignored the file; left out, as it was in your jobs"

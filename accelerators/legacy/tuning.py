@@ -1,9 +1,10 @@
 """The hyperparameters block of a legacy job as the study of a HyperparameterTuningJob."""
 
+import re
 from typing import Any
 
 from accelerators.legacy.report import Report
-from userinput.spelling import closest, listed
+from userinput.spelling import closest, listed, quoted
 
 _DEFAULT_METRIC = "training/hptuning/metric"
 """The metric tag of jobs without one (ml v1 API reference)."""
@@ -52,9 +53,17 @@ def _metric(old: dict[str, Any], report: Report) -> dict[str, str]:
         report.add("decide", "hyperparameters.goal", f"{goal} is not a goal; treated as {hint[0]}")
         goal = hint[0]
     tag = old.get("hyperparameterMetricTag") or _DEFAULT_METRIC
+    _check_id(str(tag), "hyperparameters.hyperparameterMetricTag", report)
     message = f"{tag} is the metric_id now; the program has to report it with the cloudml-hypertune package"
     report.add("doubtful", "hyperparameters.hyperparameterMetricTag", message)
     return {"metric_id": str(tag), "goal": goal}
+
+
+def _check_id(name: str, path: str, report: Report) -> None:
+    """Add a decision where the service would refuse an id: it may contain no whitespace."""
+    if re.search(r"\s", name):
+        message = f"{quoted(name)} contains whitespace, which Vertex AI refuses; rename it here and in the program"
+        report.add("decide", path, message)
 
 
 def _without_counterpart(old: dict[str, Any], report: Report) -> None:
@@ -71,6 +80,7 @@ def _parameter(old: dict[str, Any], path: str, report: Report) -> dict[str, Any]
     if not old.get("parameterName"):
         report.add("decide", f"{path}.parameterName", "missing; replace PARAMETER_NAME with its name")
     made: dict[str, Any] = {"parameter_id": str(old.get("parameterName") or "PARAMETER_NAME")}
+    _check_id(made["parameter_id"], f"{path}.parameterName", report)
     if kind not in _KINDS:
         report.add("decide", f"{path}.type", f"{kind or 'missing'}; expected {listed(_KINDS)}: the range is left out")
         return made

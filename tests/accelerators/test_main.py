@@ -107,12 +107,35 @@ def test_convert_prints_only_the_job_on_stdout(accelerators: Program, tmp_path: 
 
 
 def test_convert_for_gcloud(accelerators: Program) -> None:
-    done = accelerators("convert", "--gcloud", LEGACY / "everything.yaml")
+    done = accelerators("convert", "--gcloud", LEGACY / "distributed_gpus.yaml")
     spec = yaml.safe_load(done.stdout)
-    assert spec["workerPoolSpecs"][0]["machineSpec"]["acceleratorType"] == "NVIDIA_TESLA_V100"
-    assert "gcloud ai custom-jobs create --region=europe-west4 --display-name=everything_1" in done.stderr
+    assert spec["workerPoolSpecs"][0]["machineSpec"]["acceleratorType"] == "NVIDIA_TESLA_K80"
+    assert "gcloud ai custom-jobs create --region=REGION --display-name=JOB_NAME" in done.stderr
+
+
+def test_a_job_with_an_unused_pool_is_printed_as_a_request_for_rest(accelerators: Program) -> None:
+    """gcloud refuses {} among the pools; the service takes it."""
+    done = accelerators("convert", "--gcloud", LEGACY / "everything.yaml")
+    job = json.loads(done.stdout)
+    assert job["jobSpec"]["workerPoolSpecs"][0]["machineSpec"]["acceleratorType"] == "NVIDIA_TESLA_V100"
+    assert {} in job["jobSpec"]["workerPoolSpecs"]
+    assert (job["displayName"], job["labels"]) == ("everything_1", {"team": "vision"})
+    assert "gcloud refuses the unused pool {}" in done.stderr
+    assert "/projects/PROJECT/locations/europe-west4/customJobs\n" in done.stderr
     (checked,) = json.loads(accelerators("check", "-", "--format", "json", stdin=done.stdout).stdout)["files"]
-    assert [finding["rule"] for finding in checked["findings"]] == ["pool-gap"]
+    assert [finding["rule"] for finding in checked["findings"]] == ["pool-gap", "spot-without-restart"]
+
+
+def test_a_tuning_job_for_gcloud_keeps_its_limit_of_failed_trials(accelerators: Program, tmp_path: Path) -> None:
+    file = tmp_path / "tuning.json"
+    params = [{"parameterName": "lr", "type": "DOUBLE", "minValue": 0.1, "maxValue": 1}]
+    tuning = {"maxTrials": 8, "maxFailedTrials": 3, "params": params}
+    config = {"trainingInput": {"scaleTier": "BASIC", "region": "us-central1", "hyperparameters": tuning}}
+    # A comma after the last item is no JSON, but gcloud read the file as YAML.
+    file.write_text(json.dumps(config)[:-1] + ",}")
+    done = accelerators("convert", "--gcloud", file)
+    assert yaml.safe_load(done.stdout)["maxFailedTrialCount"] == 3
+    assert "--max-trial-count=8" in done.stderr
 
 
 def test_converted_jobs_pass_check(accelerators: Program) -> None:

@@ -80,3 +80,25 @@ def test_flags_win_and_packages_follow_gcloud() -> None:
     assert remarks(done, "dropped", "enableWebAccess")
     assert "enable_web_access" not in done.job["job_spec"]
     assert done.region == "us-central1"
+
+
+def test_one_pasted_word_with_what_a_shell_would_expand() -> None:
+    """The output of a command, variables and placeholders are kept as they are, and the report contains them."""
+    start = "gcloud ai-platform jobs submit training"
+    rest = "--region us-central1 --scale-tier BASIC --master-image-uri {IMAGE} \\\n -- --name $USER --data <your bucket> \\\n"
+    for name in ("job_$(date +%Y%m%d)", "job_`date +%s`", "$JOB", "${JOB}", "{JOB}", "<YOUR_JOB>", "<your job>"):
+        done = run(None, f"{start} {name} {rest}")
+        assert done.job["display_name"] == name
+        assert "write the value" in remarks(done, "decide", "jobId")[0]
+        container = done.job["job_spec"]["worker_pool_specs"][0]["container_spec"]
+        assert container == {"image_uri": "{IMAGE}", "args": ["--name", "$USER", "--data", "<your bucket>"]}
+        assert "placeholder" in remarks(done, "decide", "masterConfig.imageUri")[0]
+        assert "shell variable" in remarks(done, "doubtful", "args[1]")[0]
+
+
+@pytest.mark.parametrize(("text", "value"), [("yes", True), ("True", True), ("no", False), ("FALSE", False)])
+def test_switches_with_values_take_what_gcloud_takes(text: str, value: bool) -> None:
+    machines_of_two = "--runtime-version 1.15 --scale-tier CUSTOM --master-machine-type n1-standard-4 "
+    machines_of_two += "--worker-machine-type n1-standard-4 --worker-count 1"
+    line = f"gcloud ai-platform jobs submit training j {machines_of_two} --use-chief-in-tf-config {text}"
+    assert (not remarks(run(None, line), "doubtful", "TF_CONFIG")) is value, "the program already looks for chief"

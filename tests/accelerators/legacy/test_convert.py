@@ -125,14 +125,14 @@ def test_every_field_of_a_full_job(data: Path) -> None:
     spec = done.job["job_spec"]
     assert done.job["labels"] == {"team": "vision"}
     assert done.job["encryption_spec"]["kms_key_name"].endswith("/cryptoKeys/k")
-    assert spec["scheduling"] == {"timeout": "7200s", "strategy": "SPOT", "restart_job_on_worker_restart": True}
+    assert spec["scheduling"] == {"timeout": "7200s", "strategy": "SPOT", "restart_job_on_worker_restart": False}
     assert spec["service_account"] == "train@shop-ml.iam.gserviceaccount.com"
     assert spec["enable_web_access"] is True
     first = spec["worker_pool_specs"][0]
     assert first["disk_spec"] == {"boot_disk_type": "pd-standard", "boot_disk_size_gb": 200}
     image = "europe-docker.pkg.dev/vertex-ai/training/tf-gpu.2-11:latest"
     assert first["python_package_spec"]["executor_image_uri"] == image
-    assert {finding.rule for finding in done.findings} == {"pool-gap"}
+    assert {finding.rule for finding in done.findings} == {"pool-gap", "spot-without-restart"}
     for field in ("pythonVersion", "scheduling.maxWaitTime", "scheduling.priority"):
         assert remarks(done, "dropped", field)
 
@@ -167,3 +167,22 @@ def test_results_pass_check_or_need_a_decision(data: Path) -> None:
             assert done.findings == check_custom_job(done.job, region=done.region, today=TODAY)
         errors = [finding for finding in done.findings if finding.severity == "error"]
         assert not errors or done.report.needs_decision
+
+
+@pytest.mark.parametrize("is_set", [True, False])
+def test_restarts_keep_their_meaning(is_set: bool) -> None:
+    done = run({"trainingInput": {"scheduling": {"resilientToWorkerRestart": is_set}}})
+    assert done.job["job_spec"]["scheduling"]["restart_job_on_worker_restart"] is is_set
+
+
+def test_what_the_service_would_refuse_is_a_decision() -> None:
+    done = run({"trainingInput": {"jobDir": "/tmp/job", "nasJobSpec": {"resumeNasJobId": "x"}}})
+    assert "is not in Cloud Storage" in remarks(done, "decide", "jobDir")[0]
+    assert "Neural Architecture Search" in remarks(done, "decide", "nasJobSpec")[0]
+
+
+def test_a_much_larger_gpu_instead_of_a_retired_one_is_doubtful() -> None:
+    training = {"scaleTier": "CUSTOM", "masterType": "complex_model_l_gpu"}
+    done = run({"trainingInput": training}, replace_retired=True)
+    assert machines(done) == [("n1-standard-32", "NVIDIA_TESLA_V100", 8, 1)]
+    assert "compare prices" in remarks(done, "doubtful", "master accelerator")[0]
