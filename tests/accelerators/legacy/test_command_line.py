@@ -85,7 +85,8 @@ def test_flags_win_and_packages_follow_gcloud() -> None:
 def test_one_pasted_word_with_what_a_shell_would_expand() -> None:
     """The output of a command, variables and placeholders are kept as they are, and the report contains them."""
     start = "gcloud ai-platform jobs submit training"
-    rest = "--region us-central1 --scale-tier BASIC --master-image-uri {IMAGE} \\\n -- --name $USER --data <your bucket> \\\n"
+    own = "-- --name $USER --data <your bucket> \\\n"
+    rest = "--region us-central1 --scale-tier BASIC --master-image-uri {IMAGE} \\\n " + own
     for name in ("job_$(date +%Y%m%d)", "job_`date +%s`", "$JOB", "${JOB}", "{JOB}", "<YOUR_JOB>", "<your job>"):
         done = run(None, f"{start} {name} {rest}")
         assert done.job["display_name"] == name
