@@ -117,7 +117,9 @@ def _print(path: str, result: Examination | UserError) -> None:
         print(f"note: {note}")
     name = path if path.isprintable() else repr(path)
     counts = [sum(finding.severity == kind for finding in result.findings) for kind in ("error", "warning")]
-    print(f"{name}: {result.what}, {_plural(counts[0], 'error')}, {_plural(counts[1], 'warning')}")
+    unknown = sum(finding.rule == "not-checked" for finding in result.findings)
+    more = f" ({unknown} not checked)" if unknown else ""
+    print(f"{name}: {result.what}, {_plural(counts[0], 'error')}, {_plural(counts[1], 'warning')}{more}")
 
 
 def _as_text(finding: Finding) -> str:

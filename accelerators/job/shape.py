@@ -11,6 +11,9 @@ from accelerators.job.schema import ENUMS, MESSAGES, OUTPUT, REPEATED
 from accelerators.job.values import RuntimeValue
 from userinput.spelling import did_you_mean, listed, quoted, snake
 
+LAUNCHER_RULES = frozenset({"camel-case", "quoted-number", "float-number"})
+"""Rules that find what only the launcher of the components refuses."""
+
 _MISSING = object()
 # Replaces a value of the wrong type, so that rules ignore it.
 _UNREADABLE = RuntimeValue(origin="a value of the wrong type")
@@ -27,7 +30,8 @@ class Reading:
 
     lenient: bool
     """True for files, which the REST API and gcloud read: they accept camelCase, "1" and 1.0. False for the payload of
-    a Google Cloud component, which goes through `aiplatform_v1.CustomJob` (GCPC 2.22)."""
+    a Google Cloud component: Vertex AI accepts them there too (kubeflow/pipelines#10883, #11504), but the open-source
+    launcher, which passes it through `aiplatform_v1.CustomJob` (GCPC 2.22), does not."""
     compiled: bool = False
     """The numbers come from a compiled pipeline, which writes every 1 as 1.0."""
     findings: list[Finding] = field(default_factory=list)
@@ -37,6 +41,12 @@ class Reading:
     def error(self, rule: str, path: str, message: str) -> None:
         """Note one error."""
         self.findings.append(Finding(rule=rule, severity="error", path=path or "(top)", message=message))
+
+    def _launcher(self, rule: str, path: str, message: str) -> None:
+        """Note what only the launcher of the components refuses."""
+        if not self.lenient:
+            text = f"{message}; Vertex AI accepts it, the open-source launcher of the component refuses it"
+            self.findings.append(Finding(rule=rule, severity="warning", path=path, message=text))
 
     def as_written(self, path: str) -> str:
         """Return a path with its keys spelled as in the file."""
@@ -68,8 +78,7 @@ class Reading:
             return None
         if name != key:
             self.spelling[name] = str(key)
-            if not self.lenient:
-                self.error("camel-case", here, f"found {key}; the component's launcher only knows {name}; rename it")
+            self._launcher("camel-case", here, f"found {key}, expected {name}")
         return name
 
     def _value(self, value: object, kind: str, path: str) -> Any:
@@ -107,8 +116,8 @@ class Reading:
             return self._wrong(value, f"one of the names {listed(list(names)[1:])}", path)
         return value
 
-    def _wrong(self, value: object, expected: str, path: str, rule: str = "field-type") -> Any:
-        self.error(rule, path, f"found {quoted(value)}; expected {expected}")
+    def _wrong(self, value: object, expected: str, path: str) -> Any:
+        self.error("field-type", path, f"found {quoted(value)}; expected {expected}")
         return _UNREADABLE
 
     def _string(self, value: object, path: str) -> Any:
@@ -123,8 +132,8 @@ class Reading:
         return value if isinstance(value, bool) else self._wrong(value, "true or false", path)
 
     def _int32(self, value: object, path: str) -> Any:
-        if isinstance(value, str) and not self.lenient:
-            return self._wrong(value, "a number without quotes (the component's launcher refuses text here)", path)
+        if isinstance(value, str) and _INTEGER.fullmatch(value):
+            self._launcher("quoted-number", path, f"found {quoted(value)}, expected a number without quotes")
         return self._whole(value, path, 2**31)
 
     def _int64(self, value: object, path: str) -> Any:
@@ -133,9 +142,8 @@ class Reading:
     def _whole(self, value: object, path: str, limit: int) -> Any:
         number = int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value
         if isinstance(number, float) and math.isfinite(number) and number.is_integer():
-            if not (self.lenient or self.compiled):
-                expected = f"{int(number)} (the component's launcher refuses fractions and 1.0 alike)"
-                return self._wrong(value, expected, path, "float-number")
+            if not self.compiled:
+                self._launcher("float-number", path, f"found {number}, expected {int(number)}")
             number = int(number)
         if isinstance(number, bool) or not isinstance(number, int) or not -limit <= number < limit:
             return self._wrong(value, "a whole number", path)

@@ -1,5 +1,6 @@
 """Check a compiled pipeline: the jobs of its steps, and the rules that only pipelines have."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
@@ -9,11 +10,13 @@ from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
 from accelerators.job.values import RuntimeValue
 from accelerators.pipeline.graph import Graph, Step, mapping
-from accelerators.pipeline.payload import Payload, build
+from accelerators.pipeline.payload import MACHINE_FIELDS, Payload, build
 from accelerators.pipeline.rules import check_images, check_launcher, check_locations, check_plain_step, check_root
 from accelerators.rules.rules import check_job, check_spec
 from compiled.reader import read_pipeline
-from userinput.spelling import listed, quoted
+from userinput.spelling import listed, quoted, snake
+
+_TUNING = ("HyperparameterTuningJob", "HyperparameterTuningJobWithMetrics")
 
 _JUDGED = ("worker_pool_specs", "scheduling", "location")
 """The parts of a job that rules check; defaults of other parts need no note."""
@@ -77,7 +80,7 @@ def _check_step(step: Step, seen: Examination, region: str, catalogue: Catalogue
         seen.findings += check_plain_step(step, region, catalogue, today)
         return
     kind = step.argument("--type")
-    trains = kind in ("CustomJob", "HyperparameterTuningJob")
+    trains = kind in ("CustomJob", *_TUNING)
     seen.findings += check_launcher(step, trains=trains)
     if trains:
         _check_job(step, kind, seen, region, catalogue, today)
@@ -130,12 +133,30 @@ def _origin(value: object) -> str:
     return value.origin if isinstance(value, RuntimeValue) else quoted(value)
 
 
-def _remarks(payload: Payload, path: str, seen: Examination) -> None:
-    pools = mapping(payload.job.get(path)).get("worker_pool_specs")
+def _not_checked(payload: Payload, path: str, spec: dict[str, Any]) -> Iterator[Finding]:
+    """Find what decides about machines and is known only at run time."""
+    unknown: dict[str, tuple[str, RuntimeValue]] = {}
+    pools = spec.get("worker_pool_specs")
     if isinstance(pools, RuntimeValue):
-        message = f"the worker pools come from {pools.origin}; values known only at run time were not checked"
-        in_file = payload.path_in_file(f"{path}.worker_pool_specs")
-        seen.findings.append(Finding(rule="not-checked", severity="warning", path=in_file, message=message))
+        unknown[path] = "the worker pools", pools
+    for index, pool in enumerate(pools if isinstance(pools, list) else []):
+        at = f"{path}[{index}]"
+        machine = _read(pool, "machine_spec")
+        parts = {at: ("a worker pool", pool), f"{at}.machine_spec": ("the machine", machine)}
+        parts |= {f"{at}.machine_spec.{name}": (name, _read(machine, name)) for name in MACHINE_FIELDS}
+        unknown |= {key: (what, value) for key, (what, value) in parts.items() if isinstance(value, RuntimeValue)}
+    for at, (what, value) in unknown.items():
+        message = f"{what} of step {payload.step.name!r}: {value.origin}; it is known only at run time and not checked"
+        yield Finding(rule="not-checked", severity="warning", path=payload.path_in_file(at), message=message)
+
+
+def _read(fields: Any, name: str) -> Any:
+    """Return a field in snake_case or camelCase."""
+    return next((value for key, value in mapping(fields).items() if snake(str(key)) == name), None)
+
+
+def _remarks(payload: Payload, path: str, seen: Examination) -> None:
+    seen.findings += _not_checked(payload, f"{path}.worker_pool_specs", mapping(payload.job.get(path)))
     used = {
         name: value.value
         for at, value in payload.origins.items()

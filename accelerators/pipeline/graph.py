@@ -1,19 +1,23 @@
 """The steps of a compiled pipeline with the values that reach them, through nested dags."""
 
+import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 from accelerators.job.values import RuntimeValue
-from compiled.payload import expand
+from compiled.payload import INPUT_PARAMETER, expand
 from compiled.spec import Component, Container, Dag, ParameterSource, Pipeline, TaskSpec
 from userinput.errors import UserError
 
 _MAX_TASKS = 20_000
 """A pipeline whose nested dags unfold to more tasks is refused, because its check would take too long."""
 _MAX_DEPTH = 40
+_MAX_ITEMS = 100
+"""Different items of a loop that are checked."""
+_PART = re.compile(r'parseJson\(string_value\)\["([^"]+)"\]')
 _LAUNCHER = re.compile(r"google_cloud_pipeline_components\.container\.[\w.]+launcher")
 
 
@@ -50,6 +54,14 @@ class Step:
         """Whether it is a Google Cloud component, whose container only starts a job elsewhere."""
         return any(_LAUNCHER.search(word) for word in self.container.command)
 
+    def filled(self, text: Any) -> Any:
+        """Return the value of a field that may be the placeholder of an input."""
+        if not isinstance(text, str) or "{{$" not in text:
+            return text
+        whole = INPUT_PARAMETER.fullmatch(text)
+        held = self.inputs.get(whole[1]) if whole else None
+        return held.value if held is not None else RuntimeValue(origin="the running pipeline")
+
     def argument(self, name: str) -> str:
         """Return the word after a flag in the container's arguments, e.g. of "--type"; empty without the flag."""
         present = {name for name, held in self.inputs.items() if held.value is not None}
@@ -77,10 +89,12 @@ class Graph:
     Attributes:
         pipeline: The pipeline as far as it could be read.
         parameters: Values of root parameters that replace the defaults, as a PipelineJob has them.
+        unfolds_loops: Whether the steps of a loop are yielded for every item that is known.
     """
 
     pipeline: Pipeline
     parameters: dict[str, Any] = field(default_factory=dict)
+    unfolds_loops: bool = True
     _visited: int = 0
 
     def steps(self) -> Iterator[Step]:
@@ -106,21 +120,27 @@ class Graph:
 
     def _walk(self, scope: _Scope) -> Iterator[Step]:
         for task in scope.dag.tasks.values():
-            self._count()
             component = self._component(task)
             inputs = self._inputs(task, component, scope)
-            if component.dag is not None:
-                yield from self._nested(component, component.dag, inputs, scope)
-            executor = self.pipeline.executors.get(component.executor)
-            if isinstance(executor, Container):
-                yield Step(
-                    name=task.name,
-                    path=task.path,
-                    container=executor,
-                    inputs=inputs,
-                    given=frozenset(task.parameters),
-                    is_cached=task.enable_cache,
-                )
+            for item in _items(task, inputs, unfolds=self.unfolds_loops):
+                yield from self._steps_of(task, component, inputs | item, scope)
+
+    def _steps_of(
+        self, task: TaskSpec, component: Component, inputs: dict[str, Value], scope: _Scope
+    ) -> Iterator[Step]:
+        self._count()
+        if component.dag is not None:
+            yield from self._nested(component, component.dag, inputs, scope)
+        executor = self.pipeline.executors.get(component.executor)
+        if isinstance(executor, Container):
+            yield Step(
+                name=task.name,
+                path=task.path,
+                container=executor,
+                inputs=inputs,
+                given=frozenset(task.parameters),
+                is_cached=task.enable_cache,
+            )
 
     def _nested(self, component: Component, dag: Dag, inputs: dict[str, Value], scope: _Scope) -> Iterator[Step]:
         name = component.name
@@ -147,7 +167,7 @@ class Graph:
 
     def _resolve(self, source: ParameterSource, scope: _Scope, depth: int = 0) -> Value:
         if source.selector:
-            return Value(value=RuntimeValue(origin="a part of another value"), path=source.path)
+            return _part(self._resolve(replace(source, selector=None), scope, depth), source.selector)
         if source.constant is not None or source.is_null:
             return Value(value=source.constant, path=source.path)
         if source.input is not None:
@@ -170,6 +190,45 @@ class Graph:
             is_artifact=source.output in component.output_artifacts
             and source.output not in component.output_parameters,
         )
+
+
+def _items(task: TaskSpec, inputs: dict[str, Value], *, unfolds: bool) -> list[dict[str, Value]]:
+    """Return the additional input of each iteration of a ParallelFor; of an ordinary task one without any."""
+    loop = task.iterator
+    if loop is None:
+        return [{}]
+    path, default_of = f"{task.path}.parameterIterator.items.raw", ()
+    items: Any = None if loop.items is None else list(loop.items)
+    held = inputs.get(loop.input_parameter or "")
+    if held is not None:
+        items, path, default_of = _as_json(held.value), held.path, held.default_of
+    unknown = Value(value=RuntimeValue(origin=f"the items of loop {task.name!r}"), path=path)
+    if not isinstance(items, list) or not unfolds:
+        return [{loop.item_input: unknown}]
+    different = {json.dumps(item, sort_keys=True, default=repr): index for index, item in reversed([*enumerate(items)])}
+    known = [
+        Value(value=items[index], path=f"{path}[{index}]", default_of=default_of)
+        for index in sorted(different.values())[:_MAX_ITEMS]
+    ]
+    return [{loop.item_input: value} for value in [*known, *[unknown] * (len(different) > _MAX_ITEMS)]]
+
+
+def _part(held: Value, selector: str) -> Value:
+    """Return the part of a value that a selector of the compiler names."""
+    match = _PART.fullmatch(selector)
+    value = _as_json(held.value)
+    if match is None or not isinstance(value, dict):
+        origin = f"a part of {held.value.origin}" if isinstance(held.value, RuntimeValue) else "a part of another value"
+        return replace(held, value=RuntimeValue(origin=origin))
+    return replace(held, value=value.get(match[1]), path=f"{held.path}.{match[1]}")
+
+
+def _as_json(value: Any) -> Any:
+    """Return a list or mapping that was given as JSON text, and any other value as it is."""
+    try:
+        return json.loads(value) if isinstance(value, str) and value[:1] in ("[", "{") else value
+    except (ValueError, RecursionError):
+        return value
 
 
 def mapping(value: Any) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from compiled.payload import INPUT_PARAMETER, decoded
 _LAST = re.compile(r"(^|\.)[^.\[]+$|\[\d+\]$")
 _LOCATION = "{{$.pipeline_google_cloud_location}}"
 
-_MACHINE_INPUTS = ("machine_type", "accelerator_type", "accelerator_count")
-"""A step with an input of such a name is assumed to plan the machines."""
+MACHINE_FIELDS = ("machine_type", "accelerator_type", "accelerator_count")
+"""What decides about a machine; a step with an input of such a name is assumed to plan the machines."""
 
 
 @dataclass(kw_only=True)
@@ -136,11 +136,11 @@ def _add_planned_pools(payload: Payload) -> None:
     """Fill in the machine that a planning step is given, where the job has that step's output as its pools."""
     spec = payload.job.get("job_spec")
     pools = mapping(spec).get("worker_pool_specs")
-    if not isinstance(pools, RuntimeValue) or not any(name in pools.step_inputs for name in _MACHINE_INPUTS):
+    if not isinstance(pools, RuntimeValue) or not any(name in pools.step_inputs for name in MACHINE_FIELDS):
         return
     path = "job_spec.worker_pool_specs"
     machine: dict[str, Any] = {}
-    for name in _MACHINE_INPUTS:
+    for name in MACHINE_FIELDS:
         held = pools.step_inputs.get(name, Value(value=RuntimeValue(origin="the planning step"), path=pools.producer))
         # A parameter of "" or 0 means no accelerator.
         if held.value not in ("", 0):

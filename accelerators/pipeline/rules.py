@@ -8,7 +8,7 @@ from typing import Any
 
 from accelerators.catalogue.catalogue import Catalogue
 from accelerators.job.finding import Finding
-from accelerators.job.values import is_placeholder
+from accelerators.job.values import RuntimeValue, is_placeholder
 from accelerators.pipeline.graph import Step, mapping
 from accelerators.rules.job import Job
 from accelerators.rules.machines import check_accelerator
@@ -148,12 +148,16 @@ def _over_limits(step: Step) -> list[Finding]:
 
 def _step_accelerator(step: Step, region: str, catalogue: Catalogue, today: date) -> list[Finding]:
     requested = mapping(step.container.resources.get("accelerator"))
-    kind = requested.get("type") or requested.get("resourceType")
-    count = requested.get("count") or requested.get("resourceCount")
-    if not isinstance(kind, str) or "{{$" in kind:
-        return []
     path = f"{step.container.path}.resources.accelerator"
-    digits = str(count)
+    kind = step.filled(requested.get("resourceType") or requested.get("type"))
+    count = step.filled(requested.get("resourceCount") or requested.get("count"))
+    unknown = next((value for value in (kind, count) if isinstance(value, RuntimeValue)), None)
+    if unknown is not None:
+        message = f"the accelerator of step {step.name!r}: {unknown.origin}; it is known only at run time, not checked"
+        return [Finding(rule="not-checked", severity="warning", path=path, message=message)]
+    if not isinstance(kind, str) or not kind:
+        return []
+    digits = str(int(count)) if isinstance(count, float) and count.is_integer() else str(count)
     number = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 6 else None
     machine = {"accelerator_type": kind} | ({} if number is None else {"accelerator_count": number})
     spec = {"worker_pool_specs": [{"machine_spec": machine}]}

@@ -51,7 +51,8 @@ def refusals(
     given = {name: value for name, value in values.items() if value is not None}
     found: list[str] = []
     try:
-        for step in Graph(pipeline=pipeline, parameters=given).steps():
+        # A condition may leave out the item that would be refused.
+        for step in Graph(pipeline=pipeline, parameters=given, unfolds_loops=False).steps():
             if custom_job(step.container):
                 found += _of_custom_job(step, region, command_prefixes, has_images)
             elif tuning_job(step.container) and (payload := build(step)):

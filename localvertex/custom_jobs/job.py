@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from accelerators import Finding, check_custom_job, custom_job_fields
+from accelerators.job.shape import LAUNCHER_RULES
 from compiled.launchers import started_module
 from localvertex.errors import TaskFailed
 
@@ -177,10 +178,9 @@ def read(
         if finding.rule not in _QUIET_RULES:
             warn(_sentence(finding))
     if through_launcher:
-        known = {(finding.rule, finding.path) for finding in findings}
         for finding in check_custom_job(message, region=region, lenient=False):
-            if finding.severity == "error" and (finding.rule, finding.path) not in known:
-                warn(f"the service accepts this job, but Google's launcher refuses it: {_sentence(finding)}")
+            if finding.rule in LAUNCHER_RULES:
+                warn(_sentence(finding))
     return CustomJob.of(custom_job_fields(message), command_prefixes or {}, has_images=has_images)
 
 
