@@ -1,6 +1,8 @@
 """Strict reading of JSON and YAML files that users and other programs wrote."""
 
 import math
+import os
+import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ from userinput.unique_keys import RepeatedKey, UniqueKeys, load_json
 
 MAX_BYTES = 20 * 2**20
 """Larger files are not read; the largest spec that Vertex AI Pipelines takes is far smaller."""
+_MAX_YAML_BYTES = 5 * 2**20
+"""YAML takes about a second per MiB to read."""
 _MAX_VALUES = 2_000_000
 _MAX_DEPTH = 100
 """Levels of nesting; compiled pipelines have about 15."""
@@ -56,8 +60,9 @@ def read_bytes(path: str | Path) -> bytes:
         if str(path) == "-":
             data = sys.stdin.buffer.read(MAX_BYTES + 1)
         else:
-            with open(path, "rb") as file:
-                data = file.read(MAX_BYTES + 1)
+            # Opening a pipe without a writer would never return.
+            with open(path, "rb", opener=_without_waiting) as file:
+                data = _beginning(file.fileno(), name) + file.read(MAX_BYTES + 1)
     except IsADirectoryError:
         raise UserError(f"{name} is a folder; give a file") from None
     except OSError as error:
@@ -69,6 +74,29 @@ def read_bytes(path: str | Path) -> bytes:
     if not data.strip():
         raise UserError(f"{name} is empty; expected JSON or YAML")
     return data
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _beginning(fd: int, name: str) -> bytes:
+    """Return the first byte of a pipe if it is there already; nothing of any other file.
+
+    Raises:
+        UserError: Nothing writes to the pipe, so that reading it would never end.
+    """
+    content = b""
+    if stat.S_ISFIFO(os.fstat(fd).st_mode):
+        try:
+            content = os.read(fd, 1)
+        except BlockingIOError:
+            pass  # Its writer has not written yet.
+        else:
+            if not content:
+                raise UserError(f"{name} is a pipe without a writer; give a file")
+    os.set_blocking(fd, True)
+    return content
 
 
 def parse_all(data: bytes, name: str, *, only_json_values: bool = False, may_be_yaml: bool = False) -> list[Any]:
@@ -90,6 +118,8 @@ def parse_all(data: bytes, name: str, *, only_json_values: bool = False, may_be_
         except ValueError as error:
             if is_json or isinstance(error, UserError):
                 raise _not_json(error, name) from None
+    if len(data) > _MAX_YAML_BYTES:
+        raise UserError(f"{name} is YAML of more than {_MAX_YAML_BYTES // 2**20} MiB, which takes long; give JSON")
     documents = _parse_yaml(data, name)
     for document in documents:
         _check_values(document, name, only_json_values=only_json_values)

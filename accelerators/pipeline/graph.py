@@ -197,7 +197,8 @@ def _items(task: TaskSpec, inputs: dict[str, Value], *, unfolds: bool) -> list[d
     loop = task.iterator
     if loop is None:
         return [{}]
-    path, default_of = f"{task.path}.parameterIterator.items.raw", ()
+    path = f"{task.path}.parameterIterator.items.raw"
+    default_of: tuple[str, ...] = ()
     items: Any = None if loop.items is None else list(loop.items)
     held = inputs.get(loop.input_parameter or "")
     if held is not None:

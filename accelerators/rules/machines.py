@@ -1,4 +1,6 @@
-"""Rules about the machine of a pool: its type, its accelerators and their number, TPUs included."""
+"""Rules about the machine of a pool: its type, its accelerators and their number; those of TPUs are in tpus.py."""
+
+import re
 
 from accelerators.catalogue import nearest
 from accelerators.catalogue.catalogue import has_ended
@@ -7,7 +9,8 @@ from accelerators.job.values import RuntimeValue, known
 from accelerators.rules.job import Job, Pool
 from userinput.spelling import closest, listed
 
-_TPU_SLICES = ("TPU_V2", "TPU_V3")
+_ARM = re.compile(r"a4x-|c4a-")
+"""Machines with Arm CPUs."""
 
 
 def check_machines(job: Job) -> None:
@@ -19,9 +22,10 @@ def check_machines(job: Job) -> None:
         is_machine = _machine_type(job, pool, path)
         check_accelerator(job, pool, path)
         if is_machine and job.catalogue.machines[pool.machine["machine_type"]].kind == "tpu-only":
-            _tpu(job, pool, path)
-        elif _given_together(job, pool, path) and is_machine:
+            continue  # see tpus.py
+        if _given_together(job, pool, path) and is_machine:
             _fits(job, pool, path)
+            _cpu_architecture(job, pool)
 
 
 def _machine_type(job: Job, pool: Pool, path: str) -> bool:
@@ -152,6 +156,13 @@ def _fits(job: Job, pool: Pool, path: str) -> None:
         job.note("small-machine", "warning", f"{path}.machine_type", message)
 
 
+def _cpu_architecture(job: Job, pool: Pool) -> None:
+    if not _ARM.match(pool.machine["machine_type"]):
+        return
+    message = f"{pool.machine['machine_type']} has Arm CPUs; the image has to be built for linux/arm64"
+    job.note("arm-image", "warning", f"{pool.path}.container_spec.image_uri", message)
+
+
 def _may_go_without(job: Job, machine: str, path: str) -> None:
     if job.catalogue.machines[machine].kind != "gpu-only":
         return
@@ -175,34 +186,3 @@ def _cannot_be_attached(job: Job, pool: Pool, path: str) -> None:
     demand = job.demand(machine, accelerator, pool.machine["accelerator_count"])
     alternatives = nearest.combinations(job.catalogue, demand)
     job.note("accelerator-machine", "error", f"{path}.accelerator_type", message, alternatives)
-
-
-def _tpu(job: Job, pool: Pool, path: str) -> None:
-    """Check a pool on a TPU machine (facts of the page on configuring compute, 2026-08-20)."""
-    if pool.machine["machine_type"] == "cloud-tpu":
-        _cloud_tpu(job, pool, path)
-    else:
-        _tpu_topology(job, pool, path)
-    if known(pool.replica_count) and pool.replica_count != 1:
-        message = f"replica_count is {pool.replica_count}; a TPU pool needs exactly 1"
-        job.note("tpu", "error", f"{pool.path}.replica_count", message)
-
-
-def _cloud_tpu(job: Job, pool: Pool, path: str) -> None:
-    accelerator, count = (pool.machine.get(key) for key in ("accelerator_type", "accelerator_count"))
-    right_type = accelerator in _TPU_SLICES or (accelerator is not None and not known(accelerator))
-    right_count = (count is not None and not known(count)) or (
-        isinstance(count, int) and (count == 8 or (count > 0 and count % 32 == 0))
-    )
-    if not (right_type and right_count):
-        message = f"cloud-tpu with {count or 0} x {accelerator}; it supports 8 (one host) or a multiple of 32 (a pod)"
-        job.note("tpu", "error", path, message, tuple(f"cloud-tpu with 8 x {name}" for name in _TPU_SLICES))
-
-
-def _tpu_topology(job: Job, pool: Pool, path: str) -> None:
-    machine = pool.machine["machine_type"]
-    if pool.accelerator or pool.machine.get("accelerator_count"):
-        message = f"{machine} accepts neither accelerator_type nor accelerator_count; set tpu_topology, e.g. 2x2"
-        job.note("accelerator-machine", "error", path, message)
-    elif not pool.machine.get("tpu_topology"):
-        job.note("tpu", "error", path, f"tpu_topology is missing; {machine} needs one, e.g. 2x2")

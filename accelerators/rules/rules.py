@@ -13,6 +13,7 @@ from accelerators.rules.machines import check_machines
 from accelerators.rules.pools import check_pools
 from accelerators.rules.regions import check_region
 from accelerators.rules.scheduling import check_scheduling
+from accelerators.rules.tpus import check_tpus
 from userinput.spelling import snake
 
 RULES: dict[str, str] = {
@@ -23,6 +24,7 @@ RULES: dict[str, str] = {
     "accelerator-region-doubtful": "an accelerator on which Google's pages disagree for this region",
     "accelerator-required": "a machine type that always has accelerators, requested without them",
     "accelerator-type": "an unknown accelerator, or one that is not for training",
+    "arm-image": "a machine with Arm CPUs, whose image has to be built for them",
     "artifact-in-worker-pools": "an artifact inside worker pools, which accept only parameters",
     "camel-case": "camelCase in the payload of a component, whose open-source launcher rejects it",
     "capacity": "an accelerator that is hard to get without Spot, FLEX_START or a reservation",
@@ -59,7 +61,7 @@ RULES: dict[str, str] = {
     "region-doubtful": "a region on which Google's pages disagree",
     "replica-count": "a replica_count that is missing (warning) or below 1 (error)",
     "required-field": "a container or Python package without a required field",
-    "reservation": "a reservation that is missing, incomplete or of an unknown type",
+    "reservation": "a reservation that is missing, incomplete, of an unknown type or on a persistent resource",
     "restart-is-not-spot": "restart_job_on_worker_restart where Spot seems to be meant",
     "retries-disabled": "disable_retries together with Spot or restarts",
     "same-zone": "several accelerator types in one job",
@@ -68,13 +70,13 @@ RULES: dict[str, str] = {
     "small-machine": "n1-highmem-2 with a GPU",
     "spot-without-restart": "Spot with several replicas but without restart_job_on_worker_restart",
     "step-resources": "an ordinary step that requests more than 96 CPUs or 624 GB",
-    "tpu": "a TPU machine with the wrong accelerators, topology or replicas",
+    "tpu": "a TPU machine with the wrong accelerators, topology, replicas or strategy, or beside other pools",
     "training-cached": "a training task whose result may come from the cache",
     "unknown-field": "a field that the API does not have",
 }
 """Rule id -> what it finds, in one line. Ids are stable."""
 
-_IN_ORDER = (check_pools, check_machines, check_disks, check_containers, check_scheduling, check_region)
+_IN_ORDER = (check_pools, check_machines, check_tpus, check_disks, check_containers, check_scheduling, check_region)
 
 
 def check_job(

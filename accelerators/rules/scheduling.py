@@ -126,6 +126,9 @@ def _reservation(job: Job, pool: Pool) -> None:
     if reserved and job.scheduling_strategy == "FLEX_START":
         message = f"{kind} and FLEX_START exclude each other; drop one"
         job.note("flex-start-reservation", "error", path, message)
+    if reserved and job.spec.get("persistent_resource_id"):
+        message = f"{kind} and persistent_resource_id exclude each other; the persistent resource has the reservation"
+        job.note("reservation", "error", path, message)
     if kind == "SPECIFIC_RESERVATION" and isinstance(affinity, dict) and not affinity.get("values"):
         message = (
             "SPECIFIC_RESERVATION names no reservation; set key to compute.googleapis.com/reservation-name, and values"

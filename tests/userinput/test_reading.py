@@ -1,12 +1,14 @@
 """JSON and YAML are read strictly: what one reader would silently drop or unfold is refused, in both formats."""
 
+import os
+import subprocess
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 from userinput.errors import UserError
-from userinput.reading import parse_all, read_all
+from userinput.reading import parse_all, read, read_all
 
 
 @pytest.mark.parametrize(
@@ -97,3 +99,30 @@ def test_all_documents_of_a_file_are_read() -> None:
     assert parse_all(b"a: 1\n---\nb: 2\n", "file") == [{"a": 1}, {"b": 2}]
     with pytest.raises(UserError, match="'b' twice"):
         parse_all(b"a: 1\n---\nb: 2\nb: 3\n", "file")
+
+
+def test_a_pipe_is_read_and_one_without_a_writer_is_refused(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    with pytest.raises(UserError, match="is a pipe without a writer; give a file"):
+        read(pipe)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_what_a_shell_gives_for_a_command_is_read_to_its_end(is_late: bool) -> None:
+    reader, writer = os.pipe()
+    command = ["sh", "-c", f"{'sleep 0.3; ' * is_late}echo a: 1; {'sleep 0.3; ' * is_late}echo b: 2"]
+    process = subprocess.Popen(command, stdout=writer)
+    os.close(writer)
+    if not is_late:
+        process.wait()
+    assert read(f"/dev/fd/{reader}") == {"a": 1, "b": 2}
+    os.close(reader)
+    process.wait()
+
+
+def test_very_long_yaml_is_refused_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "long.yaml"
+    file.write_bytes(b"a: 1\n# " + b"x" * 6 * 2**20)
+    with pytest.raises(UserError, match="is YAML of more than 5 MiB"):
+        read(file)

@@ -4,7 +4,7 @@ import datetime
 
 import pytest
 
-from tests.accelerators.conftest import MACHINE, T4, Case, assert_broken, broken, pool, with_machine
+from tests.accelerators.conftest import MACHINE, RESERVED, T4, Case, assert_broken, broken, pool, with_machine
 
 CASES = [
     broken([pool("n1-standard-2")], "machine-type", "error", f"{MACHINE}.machine_type", "n1-standard-4"),
@@ -48,6 +48,12 @@ CASES = [
         "warning",
         f"{MACHINE}.accelerator_type",
         today=datetime.date(2026, 1, 1),
+    ),
+    broken(
+        with_machine([pool("a4x-highgpu-4g", "NVIDIA_GB200", 4)], **RESERVED),
+        "arm-image",
+        "warning",
+        "worker_pool_specs[0].container_spec.image_uri",
     ),
     broken([pool("cloud-tpu", "TPU_V2", 4)], "tpu", "error", MACHINE, "cloud-tpu with 8 x TPU_V2"),
     broken([pool("ct6e-standard-4t")], "tpu", "error", MACHINE),

@@ -19,8 +19,9 @@ SOUND = [
     ([L4, L4 | {"replica_count": 3}], {"restart_job_on_worker_restart": True}),
     ([L4], {"scheduling_strategy": "FLEX_START", "timeout_seconds": 604800, "region": "europe-west4"}),
     ([pool("a4-highgpu-8g", "NVIDIA_B200", 8)], {"scheduling_strategy": "SPOT"}),
-    (with_machine([pool("a4x-highgpu-4g", "NVIDIA_GB200", 4)], **RESERVED), {}),
+    (with_machine([pool("a4-highgpu-8g", "NVIDIA_B200", 8)], **RESERVED), {}),
     ([pool("cloud-tpu", "TPU_V3", 32)], {}),
+    ([pool("cloud-tpu", "TPU_V3", 8)], {"scheduling_strategy": "SPOT"}),
     (with_machine([pool("ct6e-standard-4t")], tpu_topology="2x2"), {}),
     ([L4, {}, {}], {}),
     ([pool(disk_spec={"boot_disk_type": "pd-ssd", "boot_disk_size_gb": 64000})], {}),
@@ -30,6 +31,13 @@ SOUND = [
 @pytest.mark.parametrize(("pools", "options"), SOUND)
 def test_sound_jobs_have_no_findings(pools: list[dict[str, Any]], options: dict[str, Any]) -> None:
     assert [finding.message for finding in check_worker_pools(pools, **{"today": TODAY} | options)] == []
+
+
+def test_a_reservation_on_a_persistent_resource_is_refused() -> None:
+    spec = {"persistent_resource_id": "mine", "worker_pool_specs": with_machine([L4], **RESERVED)}
+    (finding,) = check_custom_job(spec, today=TODAY)
+    assert (finding.rule, finding.severity) == ("reservation", "error")
+    assert "exclude each other" in finding.message
 
 
 def test_a_custom_job_is_checked_with_its_name_and_scheduling() -> None:

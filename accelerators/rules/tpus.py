@@ -1,0 +1,73 @@
+"""Rules about TPUs (page on configuring compute, 2026-08-20): accelerators, topology, replicas, pools, Spot."""
+
+import math
+import re
+
+from accelerators.job.values import known
+from accelerators.rules.job import Job, Pool
+
+_SLICES = ("TPU_V2", "TPU_V3")
+_CHIPS_OF_A_HOST = 8
+"""Of cloud-tpu; more of them are a pod."""
+_TOPOLOGY = re.compile(r"\d{1,3}(?:x\d{1,3}){1,2}")
+_CHIPS_OF_A_MACHINE = re.compile(r"-(\d+)t$")
+
+
+def check_tpus(job: Job) -> None:
+    """Check every pool on a TPU machine, and that no other pool is beside one."""
+    with_tpus = [pool for pool in job.pools if _is_tpu(job, pool)]
+    for pool in with_tpus:
+        path = f"{pool.path}.machine_spec"
+        is_pod = _cloud_tpu(job, pool, path) if pool.machine["machine_type"] == "cloud-tpu" else _slice(job, pool, path)
+        if is_pod and job.scheduling_strategy == "SPOT":
+            message = "SPOT is not available for TPU pods, only for the TPUs of one host; use STANDARD"
+            job.note("tpu", "error", f"{job.prefix}scheduling.strategy", message, ("STANDARD",))
+        if known(pool.replica_count) and pool.replica_count != 1:
+            message = f"replica_count is {pool.replica_count}; a TPU pool needs exactly 1"
+            job.note("tpu", "error", f"{pool.path}.replica_count", message)
+    if with_tpus and len(job.pools) > 1:
+        other = next((pool for pool in job.pools if pool is not with_tpus[0]), with_tpus[0])
+        message = f"found {len(job.pools)} pools; a job with TPUs has one pool with one replica, so remove the others"
+        job.note("tpu", "error", other.path, message)
+    for pool in job.pools:
+        if pool not in with_tpus and pool.machine.get("tpu_topology") and known(pool.machine.get("machine_type")):
+            message = f"{pool.machine['machine_type']} has no TPUs; remove tpu_topology or choose a TPU machine"
+            job.note("tpu", "error", f"{pool.path}.machine_spec.tpu_topology", message)
+
+
+def _is_tpu(job: Job, pool: Pool) -> bool:
+    name = pool.machine.get("machine_type")
+    return isinstance(name, str) and name in job.catalogue.machines and job.catalogue.machines[name].kind == "tpu-only"
+
+
+def _cloud_tpu(job: Job, pool: Pool, path: str) -> bool:
+    """Check the accelerator of a cloud-tpu machine; return whether it is a pod."""
+    accelerator, count = (pool.machine.get(key) for key in ("accelerator_type", "accelerator_count"))
+    right_type = accelerator in _SLICES or (accelerator is not None and not known(accelerator))
+    right_count = (count is not None and not known(count)) or (
+        isinstance(count, int) and (count == _CHIPS_OF_A_HOST or (count > 0 and count % 32 == 0))
+    )
+    if not (right_type and right_count):
+        message = f"cloud-tpu with {count or 0} x {accelerator}; it supports 8 (one host) or a multiple of 32 (a pod)"
+        job.note("tpu", "error", path, message, tuple(f"cloud-tpu with 8 x {name}" for name in _SLICES))
+    return isinstance(count, int) and count > _CHIPS_OF_A_HOST
+
+
+def _slice(job: Job, pool: Pool, path: str) -> bool:
+    """Check the topology of a newer TPU machine; return whether it spans several hosts."""
+    machine, topology = pool.machine["machine_type"], pool.machine.get("tpu_topology")
+    per_machine = _CHIPS_OF_A_MACHINE.search(machine)
+    chips = int(per_machine[1]) if per_machine else 1
+    if pool.accelerator or pool.machine.get("accelerator_count"):
+        message = f"{machine} accepts neither accelerator_type nor accelerator_count; set tpu_topology, e.g. 2x2"
+        job.note("accelerator-machine", "error", path, message)
+    elif not topology:
+        job.note("tpu", "error", path, f"tpu_topology is missing; {machine} needs one, e.g. 2x2")
+    if not isinstance(topology, str):
+        return False
+    sides = [int(side) for side in topology.split("x")] if _TOPOLOGY.fullmatch(topology) else []
+    total = math.prod(sides) if sides else 0
+    if not total or total % chips:
+        message = f"tpu_topology is {topology!r}; expected a multiple of the {chips} chips of {machine}, e.g. 2x4"
+        job.note("tpu", "error", f"{path}.tpu_topology", message)
+    return total > chips
