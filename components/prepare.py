@@ -14,6 +14,7 @@ def prepare(
     seed: int,
     dataset: dsl.Output[dsl.Dataset],
     report: dsl.Output[dsl.HTML],
+    settings: dict[str, str] = {},  # noqa: B006 - kfp reads it once, as the default
 ) -> None:
     """Read the images of the source, resize them once and write them as ArrayRecord shards with their statistics.
 
@@ -25,11 +26,13 @@ def prepare(
         seed: Selects the splits, and the images of a trial (`max_examples`).
         dataset: The dataset; its metadata has the fingerprint, the classes and the counts.
         report: Page with the statistics, sample images and skipped files.
+        settings: Values of other steps by name; wrong ones end this step before it reads an image.
     """
-    from trainer.prepare import prepare as prepare_dataset, reported
+    from training_job.prepare import prepare as prepare_dataset, reported
 
     dataset.metadata.update(
         reported(prepare_dataset)(
+            settings=settings,
             source=source,
             output_directory=dataset.path,
             report_path=report.path,

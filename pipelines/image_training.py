@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 from google_cloud_pipeline_components.types.artifact_types import UnmanagedContainerModel
-from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from google_cloud_pipeline_components.v1.model import ModelUploadOp
 from google_cloud_pipeline_components.v1.vertex_notification_email import VertexNotificationEmailOp
 from kfp import dsl
@@ -16,12 +15,10 @@ from components.plan import plan
 from components.prepare import prepare
 from components.record import record
 from components.summary import summary
+from pipelines import training
 from pipelines.settings import Settings
 
 _NAME = "image-training"
-_LOCATION = "{{$.pipeline_google_cloud_location}}"
-"""Resolved at run time to the region of the pipeline job; ModelUploadOp would default to us-central1."""
-
 _JOB_FIELDS = (
     "is_finished",
     "worker_pool_specs",
@@ -31,37 +28,6 @@ _JOB_FIELDS = (
     "base_output_directory",
 )
 """Outputs of `plan` that the training job takes as they are."""
-
-
-@dsl.pipeline(name="train-unless-finished", description="Requests the machines unless this run is already complete.")
-def train_unless_finished(
-    is_finished: bool,
-    worker_pool_specs: list[dict[str, str]],
-    restart_job_on_worker_restart: bool,
-    timeout: str,
-    display_name: str,
-    base_output_directory: str,
-    scheduling_strategy: str,
-    service_account: str,
-    network: str,
-    tensorboard: str,
-    kms_key: str,
-) -> None:
-    """Run the training job in its own graph: later steps depend on the graph even if the job is skipped."""
-    with dsl.If(is_finished == False, name="not-finished"):  # noqa: E712 - this builds an expression
-        CustomTrainingJobOp(
-            display_name=display_name,
-            location=_LOCATION,
-            worker_pool_specs=worker_pool_specs,
-            timeout=timeout,
-            restart_job_on_worker_restart=restart_job_on_worker_restart,
-            base_output_directory=base_output_directory,
-            strategy=scheduling_strategy,
-            service_account=service_account,
-            network=network,
-            tensorboard=tensorboard,
-            encryption_spec_key_name=kms_key,
-        ).set_display_name("train").set_caching_options(False)
 
 
 def image_training(settings: Settings) -> Any:
@@ -143,6 +109,8 @@ def image_training(settings: Settings) -> Any:
             recipients: E-mail addresses to notify when the run has ended.
         """
         parameters = dict(locals())
+        # What `plan` needs of the pipeline's parameters has the same name there.
+        of_plan = {name: value for name, value in parameters.items() if name in plan.component_spec.inputs}
         at_the_end = (
             _step(summary(), settings)
             if settings.recipients is None
@@ -155,19 +123,19 @@ def image_training(settings: Settings) -> Any:
                 max_examples=max_examples,
                 max_bad_fraction=max_bad_fraction,
                 seed=seed,
+                settings=of_plan,
             )
             dataset = _step(prepared, settings).outputs["dataset"]
             planned = plan(
                 dataset=dataset,
                 image=settings.image,
-                region=_LOCATION,
+                region=training.LOCATION,
                 pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
-                # What `plan` needs of the pipeline's parameters has the same name there.
-                **{name: value for name, value in parameters.items() if name in plan.component_spec.inputs},
+                **of_plan,
             )
             plan_outputs = _step(planned, settings).outputs
             with dsl.If(plan_outputs["has_nothing_new"] == False, name="something-new"):  # noqa: E712
-                trained = train_unless_finished(
+                trained = training.train_unless_finished(
                     **{name: plan_outputs[name] for name in _JOB_FIELDS},
                     scheduling_strategy=scheduling_strategy,
                     service_account=service_account,
@@ -203,7 +171,7 @@ def _register(
     )
     registered = ModelUploadOp(
         display_name=model_name,
-        location=_LOCATION,
+        location=training.LOCATION,
         unmanaged_container_model=servable.output,
         encryption_spec_key_name=kms_key,
     )
@@ -226,3 +194,7 @@ def _drop_parameter(graph: Callable[..., Any], name: str) -> None:
 def _step(task: Any, settings: Settings) -> Any:
     # The service's cache compares the path of a folder, not its content: a cached step could miss changed data.
     return task.set_container_image(settings.image).set_caching_options(False)
+
+
+pipeline = image_training(Settings())
+"""The only pipeline of this module, for `kfp dsl compile --py pipelines/image_training.py`."""

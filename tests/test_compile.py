@@ -113,6 +113,8 @@ def test_notify_uses_googles_e_mail_op_and_makes_the_recipients_a_parameter(
         (["--accelerator-count=two"], "two", "--help"),
         (["--image="], "''", "sha256"),
         (["--image=a b"], "a b", "sha256"),
+        (["--image=foo"], "'foo'", "sha256"),
+        (["--serving-image=nonsense"], "'nonsense'", "sha256"),
         (["--image=UPPER//x@@"], "UPPER", "sha256"),
         (["--image=us-docker.pkg.dev/your-project/images/name:1"], "your-project", "placeholder"),
         (["--notify", "team"], "team", "@"),

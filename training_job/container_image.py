@@ -18,8 +18,8 @@ def check_image(field: str, image: str) -> None:
     Raises:
         UserError: The name is empty or has characters that no registry accepts.
     """
-    if not _REFERENCE.fullmatch(image):
+    if not _REFERENCE.fullmatch(image) or "/" not in image:
         raise UserError(
-            f"{field} is {image!r}, which is not an image name; expected lower-case letters, ideally with a digest: "
+            f"{field} is {image!r}, which is not an image name; expected a registry and a path, ideally with a digest: "
             "us-docker.pkg.dev/my-project/my-repository/name@sha256:<64 hexadecimal digits>"
         )

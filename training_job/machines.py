@@ -13,6 +13,17 @@ _WEEK_SECONDS = 7 * 24 * 3600
 """Vertex AI's default timeout, and the longest one that it allows with FLEX_START."""
 
 
+_BUILD = "TensorFlow 2.21 is built with CUDA 12.5, whose compiler does not know this GPU"
+_BEYOND_THE_BUILD = {
+    # XLA ends the process with a fatal error of LLVM (tensorflow/tensorflow#111958).
+    "NVIDIA_RTX_PRO_6000": _BUILD,
+    # The same limit, inferred (openxla/xla#21822).
+    "NVIDIA_B200": _BUILD,
+    "NVIDIA_GB200": f"{_BUILD}, and its machines have Arm CPUs",
+}
+"""GPUs that this project's training image cannot use, with the reason."""
+
+
 def _setting(help_text: str, **options: Any) -> Any:
     """Return a field whose help text is also that of its flag in compile.py."""
     return dataclasses.field(metadata={"help": help_text}, **options)
@@ -103,5 +114,24 @@ def check(machines: Machines, *, image: str, region: str) -> list[accelerators.F
     errors = [finding for finding in findings if finding.severity == "error" or finding.rule in rules]
     if errors:
         raise UserError(sentences(errors))
+    if machines.accelerator_type in _BEYOND_THE_BUILD:
+        findings.append(_beyond_the_build(machines.accelerator_type, image))
     # compile.py itself explains how far a file without an image can be used.
     return [finding for finding in findings if image != PLACEHOLDER_IMAGE or finding.rule != "placeholder-image"]
+
+
+def _beyond_the_build(accelerator_type: str, image: str) -> accelerators.Finding:
+    """Return the warning for an image of the user's own.
+
+    Raises:
+        UserError: The training job would run this project's own image.
+    """
+    message = f"{accelerator_type}: {_BEYOND_THE_BUILD[accelerator_type]}"
+    if image == PLACEHOLDER_IMAGE:
+        raise UserError(f"{message}; choose e.g. NVIDIA_L4 or NVIDIA_H100_80GB, or give an --image that supports it")
+    return accelerators.Finding(
+        rule="training-image",
+        severity="warning",
+        path="worker_pool_specs[0].machine_spec.accelerator_type",
+        message=f"{message}; make sure that your image supports it",
+    )

@@ -9,12 +9,9 @@ from trainer.command_line import reported as reported  # a component imports `re
 from trainer.config import TrainConfig
 from trainer.data import dataset
 from training_job import report
-from training_job.container_image import check_image
 from training_job.machines import Machines, check
+from training_job.values import check_accuracy, check_names
 from userinput.errors import UserError
-
-_UNSAFE_IN_NAMES = '"\\\n\r\t'
-"""Google's components paste names into JSON strings, which these characters would break."""
 
 
 class TrainingPlan(NamedTuple):
@@ -68,7 +65,8 @@ def plan(
     Raises:
         UserError: A value is wrong, or Vertex AI would refuse the machines.
     """
-    _check_values(names, minimum_accuracy)
+    check_names(names)
+    check_accuracy(minimum_accuracy)
     config, pools = TrainConfig(**hyperparameters), Machines(**machines)
     findings = check(pools, image=image, region=region)
     data = dataset.load(dataset_directory)
@@ -130,14 +128,3 @@ def _check_batch_size(config: TrainConfig, *, num_train: int) -> None:
             f"global_batch_size is {config.global_batch_size}, but the training split has {num_train} images; "
             f"give {num_train} or less"
         )
-
-
-def _check_values(names: dict[str, str], minimum_accuracy: float) -> None:
-    if not names["model_name"] or len(names["model_name"]) > 100:
-        raise UserError(f"model_name is {names['model_name']!r}; expected 1 to 100 characters")
-    check_image("serving_image", names["serving_image"])
-    for field, value in names.items():
-        if any(character in value for character in _UNSAFE_IN_NAMES):
-            raise UserError(f"{field} is {value!r}; quotes, backslashes and line breaks are not allowed")
-    if not 0 <= minimum_accuracy <= 1:
-        raise UserError(f"minimum_accuracy is {minimum_accuracy}; expected a number from 0 to 1, e.g. 0.9")

@@ -12,6 +12,7 @@ from accelerators.job.finding import sentences
 from accelerators.pipeline.check import examine_pipeline
 from compiled.reader import read_pipeline
 from pipelines.vertex import Location
+from training_job.values import check_values
 from userinput.errors import UserError
 from userinput.parameters import ParameterSpec, require_all, typed
 from userinput.reading import read
@@ -117,12 +118,27 @@ def pipeline_job(
     return {key: value for key, value in job.items() if value}
 
 
+def _check_own(job: dict[str, Any]) -> None:
+    """Refuse wrong values for this project's own pipeline, which a step would find only on Google's machines.
+
+    Raises:
+        UserError: A value is wrong.
+    """
+    pipeline = read_pipeline(job["pipelineSpec"])
+    declared = pipeline.root.input_parameters
+    if not {"model", "learning_rate", "machine_type", "minimum_accuracy"} <= set(declared):
+        return
+    defaults = {name: spec.default for name, spec in declared.items() if spec.default is not None}
+    check_values(defaults | job["runtimeConfig"]["parameterValues"])
+
+
 def check(job: dict[str, Any], location: Location) -> list[Finding]:
     """Check the machines, container images and locations of a job, and return the warnings.
 
     Raises:
         UserError: The service would refuse the job; the message has the reasons and the nearest valid choices.
     """
+    _check_own(job)
     examined = examine_pipeline(job, region=location.region, catalogue=load_catalogue(), today=None)
     # Locally no container image is used, and the server has its own pipeline root.
     rules = set() if location.is_local else _REFUSED_BY_VERTEX

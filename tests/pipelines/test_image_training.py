@@ -1,11 +1,14 @@
 """The compiled graph: the parts of the spec that determine what runs where."""
 
+import dataclasses
 import json
 from typing import Any
 
 import pytest
 from google.protobuf import json_format
+from kfp.cli.compile_ import collect_pipeline_or_component_from_module
 
+import pipelines.image_training
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
 from trainer.config import TrainConfig
@@ -174,3 +177,13 @@ def test_the_registered_model_is_served_by_the_image_of_the_parameter(spec: dict
     importer = executor(spec, "comp-importer")["importer"]
     assert importer["typeSchema"]["schemaTitle"] == "google.UnmanagedContainerModel"
     assert "{{$.inputs.parameters['metadata" in json.dumps(importer["metadata"]["containerSpec"])
+
+
+def test_the_module_has_one_pipeline_for_kfps_own_command() -> None:
+    assert collect_pipeline_or_component_from_module(pipelines.image_training).name == "image-training"
+
+
+def test_the_first_step_gets_every_value_that_a_later_step_checks(spec: dict[str, Any]) -> None:
+    settings = dag(spec, "comp-exit-handler-1")["prepare"]["inputs"]["parameters"]["settings"]
+    checked = {field.name for kind in (TrainConfig, Machines) for field in dataclasses.fields(kind)}
+    assert checked | {"minimum_accuracy", "model_name", "serving_image"} <= set(settings["runtimeValue"]["constant"])

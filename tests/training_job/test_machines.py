@@ -2,6 +2,7 @@
 
 import pytest
 
+from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.machines import Machines, check
 from userinput.errors import UserError
 
@@ -87,6 +88,17 @@ def test_what_vertex_would_refuse_is_refused_with_the_nearest_choice(changes: di
 def test_a_gpu_that_the_region_lacks_is_refused() -> None:
     with pytest.raises(UserError, match="africa-south1"):
         check(machines(), image=IMAGE, region="africa-south1")
+
+
+@pytest.mark.parametrize(
+    ("machine_type", "gpu", "count"),
+    [("g4-standard-48", "NVIDIA_RTX_PRO_6000", 1), ("a4-highgpu-8g", "NVIDIA_B200", 8)],
+)
+def test_a_gpu_beyond_the_build_of_tensorflow_needs_an_own_image(machine_type: str, gpu: str, count: int) -> None:
+    given = machines(machine_type=machine_type, accelerator_type=gpu, accelerator_count=count)
+    with pytest.raises(UserError, match=r"built with CUDA 12\.5.*or give an --image that supports it"):
+        check(given, image=PLACEHOLDER_IMAGE, region="us-central1")
+    assert "make sure that your image supports it" in check(given, image=IMAGE, region="us-central1")[-1].message
 
 
 def test_a_valid_job_passes_without_errors() -> None:

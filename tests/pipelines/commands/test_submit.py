@@ -55,6 +55,14 @@ def test_a_dry_run_prints_the_request_and_the_plan(pipelines_process: Any, compi
     assert "POST https://us-central1-aiplatform.googleapis.com/v1/projects/my-project/" in done.stderr
 
 
+@pytest.mark.parametrize("value", ["model=resnet51", "learning_rate=-1", "minimum_accuracy=95"])
+def test_a_value_that_a_later_step_would_refuse_is_refused(
+    value: str, pipelines_process: Any, compiled_training_for_image: Path
+) -> None:
+    done = pipelines_process("submit", compiled_training_for_image, *PLACE, "--parameter", value, "--dry-run")
+    assert value.partition("=")[0] in refused(done)
+
+
 def test_a_dry_run_imports_no_cloud_sdk(repository: Path, compiled_training_for_image: Path) -> None:
     words = ["submit", str(compiled_training_for_image), *PLACE, "--dry-run"]
     heavy = ("google.cloud.", "google.auth", "kfp", "tensorflow")

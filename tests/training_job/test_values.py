@@ -1,0 +1,66 @@
+"""Wrong values of any step are refused before the first image is read, and before a request is sent."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer.config import TrainConfig
+from training_job.prepare import prepare
+from training_job.values import check_values
+from userinput.errors import UserError
+
+SOUND = {
+    **TrainConfig().to_dict(),
+    "machine_type": "n1-standard-8",
+    "accelerator_type": "NVIDIA_TESLA_T4",
+    "accelerator_count": 1,
+    "replica_count": 2,
+    "timeout_seconds": 3600,
+    "minimum_accuracy": 0.9,
+    "model_name": "digits",
+    "serving_image": "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest",
+    "service_account": "",
+    "tensorboard": "",
+}
+
+WRONG = [
+    ({"model": "resnet51"}, "did you mean resnet50"),
+    ({"learning_rate": -1}, "learning_rate=-1.0 is out of range"),
+    ({"learning_rate": "fast"}, "learning_rate"),
+    ({"epochs": "0"}, "epochs=0 is out of range"),
+    ({"minimum_accuracy": 95}, "minimum_accuracy is 95"),
+    ({"minimum_accuracy": "high"}, "minimum_accuracy is high"),
+    ({"replica_count": 0}, "replica_count is 0"),
+    ({"model_name": ""}, "model_name is ''"),
+    ({"serving_image": "nonsense"}, "serving_image is 'nonsense'"),
+    ({"tensorboard": "projects/1/locations/r/tensorboards/2"}, "TensorBoard needs one"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), WRONG)
+def test_a_wrong_value_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        check_values(SOUND | changes)
+
+
+def test_sound_values_pass_also_as_text() -> None:
+    check_values(SOUND)
+    check_values({name: str(value) for name, value in SOUND.items()})
+    check_values({})
+    check_values(dict.fromkeys(SOUND, "{{$.inputs.parameters['pipelinechannel--model']}}"))
+
+
+def test_the_first_step_refuses_before_it_reads_the_source(tmp_path: Path) -> None:
+    """The source does not exist, and the error is about the value."""
+    with pytest.raises(UserError, match="minimum_accuracy is 95"):
+        prepare(
+            settings=SOUND | {"minimum_accuracy": 95},
+            source=str(tmp_path / "none"),
+            output_directory=str(tmp_path / "dataset"),
+            report_path=str(tmp_path / "report.html"),
+            image_size=16,
+            max_examples=0,
+            max_bad_fraction=0.1,
+        )
+    assert list(tmp_path.iterdir()) == []

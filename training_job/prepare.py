@@ -1,0 +1,25 @@
+"""The first step of the pipeline: it refuses wrong values of all steps before it reads a single image."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from trainer import prepare as dataset
+from trainer.command_line import reported as reported  # a component imports `reported` from here
+from training_job.values import check_values
+
+
+def prepare(*, settings: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+    """Check the values of the later steps, then write the dataset.
+
+    Args:
+        settings: Values of the pipeline's parameters by name; empty where there is no such pipeline.
+        **options: Those of `trainer.prepare.prepare`.
+
+    Returns:
+        The metadata of the dataset.
+
+    Raises:
+        UserError: A value is wrong, or the source cannot be used.
+    """
+    check_values(settings)
+    return dataset.prepare(**options)

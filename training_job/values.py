@@ -1,0 +1,82 @@
+"""The values of a run that can be refused without any image: hyperparameters, machines, names."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from trainer.config import TrainConfig
+from training_job.container_image import check_image
+from training_job.machines import Machines
+from userinput.errors import UserError
+
+_UNSAFE_IN_NAMES = '"\\\n\r\t'
+"""Google's components paste names into JSON strings, which these characters would break."""
+
+_NAMES = ("model_name", "serving_image", "service_account", "network", "tensorboard", "kms_key")
+
+_TYPES = {"int": int, "float": float}
+
+
+def check_values(given: Mapping[str, Any]) -> None:
+    """Refuse what the steps would refuse after hours.
+
+    Args:
+        given: Values by the names of the pipeline's parameters; others are ignored. A value inside of a structure may
+            arrive as text, and with its placeholder where the service does not fill it in: that one is not checked.
+
+    Raises:
+        UserError: A value is wrong.
+    """
+    values = {name: value for name, value in given.items() if not (isinstance(value, str) and "{{$" in value)}
+    TrainConfig(**_fields(TrainConfig, values))
+    machines = _fields(Machines, values)
+    if "machine_type" in machines:
+        Machines(**machines)
+    if "minimum_accuracy" in values:
+        check_accuracy(_number(values["minimum_accuracy"], float))
+    check_names({name: str(values[name]) for name in _NAMES if name in values})
+
+
+def check_accuracy(minimum_accuracy: Any) -> None:
+    """Refuse a minimum accuracy that no model can be measured against.
+
+    Raises:
+        UserError: It is not a number from 0 to 1.
+    """
+    if not isinstance(minimum_accuracy, int | float) or not 0 <= minimum_accuracy <= 1:
+        raise UserError(f"minimum_accuracy is {minimum_accuracy}; expected a number from 0 to 1, e.g. 0.9")
+
+
+def check_names(names: Mapping[str, str]) -> None:
+    """Refuse names that Google's components cannot take.
+
+    Raises:
+        UserError: A name is empty, too long or has characters that would break a request.
+    """
+    if not 1 <= len(names.get("model_name", "-")) <= 100:
+        raise UserError(f"model_name is {names['model_name']!r}; expected 1 to 100 characters")
+    if "serving_image" in names:
+        check_image("serving_image", names["serving_image"])
+    for field, value in names.items():
+        if any(character in value for character in _UNSAFE_IN_NAMES):
+            raise UserError(f"{field} is {value!r}; quotes, backslashes and line breaks are not allowed")
+    if names.get("tensorboard") and "service_account" in names and not names["service_account"]:
+        raise UserError("tensorboard is set without service_account; TensorBoard needs one, which writes its logs")
+
+
+def _fields(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a dataclass that have a value, with the types that they need."""
+    fields = {field.name: str(getattr(field.type, "__name__", field.type)) for field in dataclasses.fields(kind)}
+    return {
+        name: _number(values[name], _TYPES[kind_name]) if kind_name in _TYPES else values[name]
+        for name, kind_name in fields.items()
+        if name in values
+    }
+
+
+def _number(value: Any, kind: type[Any]) -> Any:
+    """Return text as the number that it is, and any other value as it is; the field itself refuses what is none."""
+    try:
+        return kind(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
