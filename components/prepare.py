@@ -11,7 +11,6 @@ def prepare(
     image_size: int,
     max_examples: int,
     max_bad_fraction: float,
-    seed: int,
     dataset: dsl.Output[dsl.Dataset],
     report: dsl.Output[dsl.HTML],
     settings: dict[str, str] = {},  # noqa: B006 - kfp reads it once, as the default
@@ -23,7 +22,6 @@ def prepare(
         image_size: Height and width of the stored images, in pixels.
         max_examples: Maximum number of images, for a trial; 0 uses all.
         max_bad_fraction: Share of unreadable images (0 to 1) above which the step fails.
-        seed: Selects the splits, and the images of a trial (`max_examples`).
         dataset: The dataset; its metadata has the fingerprint, the classes and the counts.
         report: Page with the statistics, sample images and skipped files.
         settings: Values of other steps by name; wrong ones end this step before it reads an image.
@@ -39,6 +37,5 @@ def prepare(
             image_size=image_size,
             max_examples=max_examples,
             max_bad_fraction=max_bad_fraction,
-            seed=seed,
         )
     )

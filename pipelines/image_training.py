@@ -122,7 +122,6 @@ def image_training(settings: Settings) -> Any:
                 image_size=image_size,
                 max_examples=max_examples,
                 max_bad_fraction=max_bad_fraction,
-                seed=seed,
                 settings=of_plan,
             )
             dataset = _step(prepared, settings).outputs["dataset"]

@@ -34,7 +34,6 @@ def prepare(
     report_path: str,
     image_size: int,
     max_examples: int = 0,
-    seed: int = 0,
     max_bad_fraction: float = _MAX_BAD_FRACTION,
 ) -> dict[str, str | int | float]:
     """Make the prepared dataset; it appears complete or not at all.
@@ -45,7 +44,6 @@ def prepare(
         report_path: File for the HTML report.
         image_size: Height and width of the prepared images in pixels.
         max_examples: Use at most this many images, evenly over the classes; 0: all.
-        seed: Decides the splits and the sample.
         max_bad_fraction: Fraction of images that may be unreadable; they are skipped, counted and named.
 
     Returns:
@@ -63,11 +61,11 @@ def prepare(
             open(os.path.join(scratch, "spill"), "w+b") as spill,
             storage.committed_directory(output_directory, last=dataset.METADATA_FILE) as directory,
         ):
-            prepared = list(_read_all(_sample(opened, max_examples, seed), image_size, spill, statistics))
+            prepared = list(_read_all(_sample(opened, max_examples), image_size, spill, statistics))
             _refuse_bad_source(source, opened.class_names, statistics, prepared, max_bad_fraction)
             statistics.num_ignored_files = opened.num_ignored_files
             assigned = splits.assign(
-                (splits.Candidate(content_hash=p.content_hash, label=p.label, split=p.split) for p in prepared), seed
+                splits.Candidate(content_hash=p.content_hash, label=p.label, split=p.split) for p in prepared
             )
             _refuse_empty_train(source, assigned)
             dataset_files.write(
@@ -103,13 +101,13 @@ def _check_arguments(output_directory: str, image_size: int, max_examples: int, 
         raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")
 
 
-def _sample(source: Source, max_examples: int, seed: int) -> Iterable[SourceImage]:
+def _sample(source: Source, max_examples: int) -> Iterable[SourceImage]:
     """Return all images, or a sample over the classes in turn that does not depend on what else the folder contains."""
     if not max_examples:
         return source.images()
     by_class: dict[int, list[tuple[str, str]]] = {}
     for image in source.images():
-        key = hashlib.sha256(f"{seed}:{image.name}".encode()).hexdigest()
+        key = hashlib.sha256(f"{splits.SALT}:{image.name}".encode()).hexdigest()
         by_class.setdefault(image.label, []).append((key, image.name))
     ranked = sorted((rank, key, name) for pairs in by_class.values() for rank, (key, name) in enumerate(sorted(pairs)))
     chosen = {name for _, _, name in ranked[:max_examples]}
@@ -191,7 +189,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--max-examples", type=int, default=0, metavar="N", help="use at most N images; 0: all [%(default)s]"
     )
-    parser.add_argument("--seed", type=int, default=0, help="decides the splits and the sample [%(default)s]")
     allowed = "fraction of images that may be unreadable [%(default)s]"
     parser.add_argument("--max-bad-fraction", type=float, default=_MAX_BAD_FRACTION, metavar="FRACTION", help=allowed)
     options = parser.parse_args(arguments)
@@ -202,7 +199,6 @@ def main(arguments: list[str] | None = None) -> int:
         report_path=report_path,
         image_size=options.image_size,
         max_examples=options.max_examples,
-        seed=options.seed,
         max_bad_fraction=options.max_bad_fraction,
     )
     for name, value in metadata.items():

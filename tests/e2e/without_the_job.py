@@ -37,7 +37,7 @@ def without_the_job(
     pipeline_root: str,
 ) -> Outputs:
     """Prepare, plan, evaluate and export; the location is a literal because kfp.local resolves no placeholders."""
-    data = prepare(source="digits", image_size=16, max_examples=300, max_bad_fraction=0.1, seed=1).outputs["dataset"]
+    data = prepare(source="digits", image_size=16, max_examples=300, max_bad_fraction=0.1).outputs["dataset"]
     planned = plan(
         dataset=data,
         image=PLACEHOLDER_IMAGE,

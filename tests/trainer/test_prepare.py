@@ -230,3 +230,16 @@ def test_a_tfds_dataset_with_own_splits_is_read(
     assert metadata["num_test"] == 20
     assert data.num_examples["train"] + data.num_examples["validation"] == 60
     assert data.num_examples["validation"] > 0
+
+
+@pytest.mark.parametrize(
+    ("max_examples", "fingerprint"),
+    [
+        (0, "8eb69e98f6e0a2ce0e40ab8dd5cb31d582e64037b43e9cc52629b250156ae021"),
+        (200, "4aabbf2fa5cdd3d79097fc80a16b0d45acaf19affb32fec5a1f442c3e97ce398"),
+    ],
+)
+def test_splits_and_sample_are_those_of_earlier_versions_with_seed_0(
+    max_examples: int, fingerprint: str, tmp_path: Path
+) -> None:
+    assert run("digits", tmp_path / "out", max_examples=max_examples)["fingerprint"] == fingerprint

@@ -54,7 +54,6 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
         image_size=16,
         max_examples=200,
         max_bad_fraction=0.1,
-        seed=0,
     )
     return str(directory / "dataset")
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 SPLITS = ("train", "validation", "test")
 _VALIDATION_FRACTION = 0.1
+SALT = 0
+"""Part of every hash that decides a split or a sample. A seed of the run would change the test images with it."""
 _TEST_FRACTION = 0.1
 
 
@@ -21,13 +23,14 @@ class Candidate:
     """The split that the source assigned, or empty."""
 
 
-def assign(candidates: Iterable[Candidate], seed: int) -> dict[str, str]:
+def assign(candidates: Iterable[Candidate]) -> dict[str, str]:
     """Return a split for each content.
 
-    The split is a hash of (seed, content): an image keeps its split when others are added or removed, and equal images
-    are never in two splits. A class that lacks a split although it has enough different images gets its nearest one
-    moved there, so a class of a handful of images may see a move when it grows. Splits of the source are kept;
-    validation is taken from train where the source has none. Equal images in train and test of a source count as test.
+    The split is a hash of the content, the same in every run: an image keeps its split when others are added or
+    removed, and equal images are never in two splits. A class that lacks a split although it has enough different
+    images gets its nearest one moved there, so a class of a handful of images may see a move when it grows. Splits of
+    the source are kept; validation is taken from train where the source has none. Equal images in train and test of a
+    source count as test.
 
     Returns:
         Content hash -> train, validation or test.
@@ -39,17 +42,17 @@ def assign(candidates: Iterable[Candidate], seed: int) -> dict[str, str]:
     has_own = any(given.values())
     own_validation = "validation" in given.values()
     splits = {
-        content: split if split in ("validation", "test") else _by_hash(content, seed, has_own, own_validation)
+        content: split if split in ("validation", "test") else _by_hash(content, has_own, own_validation)
         for content, split in given.items()
     }
     movable = () if has_own and own_validation else (("validation",) if has_own else ("validation", "test"))
-    _fill_gaps(everything, splits, movable, seed)
+    _fill_gaps(everything, splits, movable)
     return splits
 
 
-def _position(content_hash: str, seed: int) -> float:
+def _position(content_hash: str) -> float:
     """Return the position of a content in [0, 1), uniformly distributed."""
-    digest = hashlib.sha256(f"{seed}:{content_hash}".encode()).digest()
+    digest = hashlib.sha256(f"{SALT}:{content_hash}".encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
 
 
@@ -57,8 +60,8 @@ def _strictness(split: str) -> int:
     return ("", *SPLITS).index(split)
 
 
-def _by_hash(content: str, seed: int, has_own: bool, own_validation: bool) -> str:
-    position = _position(content, seed)
+def _by_hash(content: str, has_own: bool, own_validation: bool) -> str:
+    position = _position(content)
     if not has_own and position < _TEST_FRACTION:
         return "test"
     if own_validation:
@@ -67,14 +70,14 @@ def _by_hash(content: str, seed: int, has_own: bool, own_validation: bool) -> st
     return "validation" if start <= position < start + _VALIDATION_FRACTION else "train"
 
 
-def _fill_gaps(everything: list[Candidate], splits: dict[str, str], movable: tuple[str, ...], seed: int) -> None:
+def _fill_gaps(everything: list[Candidate], splits: dict[str, str], movable: tuple[str, ...]) -> None:
     """Move images so that each class with enough different images is in each split that is decided here."""
     labels: dict[str, set[int]] = defaultdict(set)
     for candidate in everything:
         labels[candidate.content_hash].add(candidate.label)
     by_class: dict[int, list[str]] = defaultdict(list)
     # Contents under two classes are not moved: that would change both classes.
-    for content in sorted((c for c in labels if len(labels[c]) == 1), key=lambda c: _position(c, seed)):
+    for content in sorted((c for c in labels if len(labels[c]) == 1), key=_position):
         by_class[min(labels[content])].append(content)
     for contents in by_class.values():
         for wanted in ("train", *movable):
