@@ -42,6 +42,7 @@ class Service:
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
         self.metadata = Metadata(self._store, self.operations)
+        self.pipeline_jobs.contexts = self.metadata.runs.contexts
         self.pages = Pages(self._store, self.custom_jobs, self.models)
         self._held = ExitStack()
 

@@ -28,8 +28,8 @@ class Lineage:
         """Return the artifacts and executions of a context, with the events between them."""
         place = self._nodes.place_of(call)
         context = self._nodes.find(place, CONTEXT, call.resource_id)
-        executions = self._nodes.named(place, EXECUTION, context.get(EXECUTIONS, []))
-        return self._subgraph(place, executions, set(context.get(ARTIFACTS_OF, [])))
+        executions = self._nodes.named(place, EXECUTION, self._nodes.members(place, context, EXECUTIONS))
+        return self._subgraph(place, executions, set(self._nodes.members(place, context, ARTIFACTS_OF)))
 
     def of_artifact(self, call: Call) -> Subgraph:
         """Return what can be reached from an artifact, within a number of events if one is given."""

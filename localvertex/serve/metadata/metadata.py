@@ -9,8 +9,10 @@ from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
 from localvertex.serve.metadata.lineage import Lineage
 from localvertex.serve.metadata.nodes import ARTIFACT, CONTEXT, EXECUTION, KINDS, Kind, Nodes, shown
+from localvertex.serve.metadata.pipeline_runs import PipelineRuns
 from localvertex.serve.metadata.queries import list_nodes
 from localvertex.serve.metadata.relations import Relations
+from localvertex.serve.metadata.schemas import MetadataSchemas
 from localvertex.serve.metadata.stores import MetadataStores
 
 Method = Callable[[Call], dict[str, Any]]
@@ -25,6 +27,8 @@ class Metadata:
         self._operations = operations
         self.stores = MetadataStores(store, operations)
         self.nodes = Nodes(store, self.stores)
+        self.schemas = MetadataSchemas(store, self.stores)
+        self.runs = PipelineRuns(store, self.stores, self.nodes)
 
     @property
     def methods(self) -> dict[str, tuple[str, str, Method]]:
@@ -34,6 +38,9 @@ class Metadata:
             "create": ("POST", "", stores.create),
             "get": ("GET", "/{id:id}", stores.get),
             "list": ("GET", "", stores.list_all),
+            "createSchema": ("POST", f"{_STORE}/metadataSchemas", self.schemas.create),
+            "getSchema": ("GET", f"{_STORE}/metadataSchemas/{{id:id}}", self.schemas.get),
+            "listSchemas": ("GET", f"{_STORE}/metadataSchemas", self.schemas.list_all),
         }
         for kind in KINDS:
             found |= self._methods_of(kind)
@@ -51,7 +58,16 @@ class Metadata:
             name: (http_method, f"{_STORE}/{kind.collection}/{{id:id}}:{name}", method)
             for http_method, kind, name, method in further
         }
-        return found
+        return {name: (verb, path, self._refreshed(method)) for name, (verb, path, method) in found.items()}
+
+    def _refreshed(self, method: Method) -> Method:
+        """Return a method that first adds what pipeline runs have done."""
+
+        def refreshed(call: Call) -> dict[str, Any]:
+            self.runs.refresh()
+            return method(call)
+
+        return refreshed
 
     def _methods_of(self, kind: Kind) -> dict[str, tuple[str, str, Method]]:
         every, one = f"{_STORE}/{kind.collection}", f"{_STORE}/{kind.collection}/{{id:id}}"

@@ -22,6 +22,9 @@ from userinput.spelling import camel
 ARTIFACTS, EXECUTIONS, EVENTS = "_artifacts", "_executions", "_events"
 """Fields of the records: names of artifacts and executions of a context, events of an execution."""
 
+PIPELINE = "system.Pipeline"
+"""The schema of the context of a pipeline, which contains what is in the contexts of its runs."""
+
 _SCHEMA_VERSION = "0.0.1"
 
 _ETAG = re.compile(r"[0-9]{1,30}")
@@ -98,6 +101,14 @@ class Nodes:
             except (Damaged, ApiError):
                 continue
             found += [node] if node else []
+        return found
+
+    def members(self, place: Place, context: dict[str, Any], field: str) -> list[str]:
+        """Return the names of the artifacts or executions of a context; a pipeline has those of its runs, too."""
+        found = list(context.get(field, []))
+        if context.get("schemaTitle") == PIPELINE:
+            for each in self.survey(place, CONTEXT)[0]:
+                found += each.get(field, []) if context["name"] in each.get("parentContexts", []) else []
         return found
 
     def survey(self, place: Place, kind: Kind) -> tuple[list[dict[str, Any]], dict[str, str]]:

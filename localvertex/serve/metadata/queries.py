@@ -50,7 +50,7 @@ def _candidates(nodes: Nodes, place: Place, kind: Kind, text: str) -> list[dict[
     if match and kind is not CONTEXT:
         field = ARTIFACTS if kind is ARTIFACT else EXECUTIONS
         contexts = nodes.named(place, CONTEXT, [match[1]])
-        return [shown(node) for each in contexts for node in nodes.named(place, kind, each.get(field, []))]
+        return [shown(node) for each in contexts for node in nodes.named(place, kind, nodes.members(place, each, field))]
     found, damaged = nodes.survey(place, kind)
     stand_ins = [
         {
@@ -74,7 +74,7 @@ def _contexts_of(nodes: Nodes, place: Place, kind: Kind, text: str) -> dict[str,
         return found
     field = ARTIFACTS if kind is ARTIFACT else EXECUTIONS
     for context in nodes.named(place, CONTEXT, _IN_CONTEXT.findall(text)):
-        for name in context.get(field, []):
+        for name in nodes.members(place, context, field):
             found[name].append(context["name"])
     return found
 
