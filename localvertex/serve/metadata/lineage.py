@@ -5,8 +5,7 @@ from typing import Any
 
 from localvertex.serve.api import filters, messages
 from localvertex.serve.api.call import Call
-from localvertex.serve.metadata.nodes import ARTIFACT, CONTEXT, EVENTS, EXECUTION, EXECUTIONS, Nodes, shown
-from localvertex.serve.metadata.nodes import ARTIFACTS as ARTIFACTS_OF
+from localvertex.serve.metadata.nodes import ARTIFACT, ARTIFACTS, CONTEXT, EVENTS, EXECUTION, EXECUTIONS, Nodes, shown
 from localvertex.serve.metadata.stores import Place
 
 Subgraph = dict[str, Any]
@@ -29,7 +28,7 @@ class Lineage:
         place = self._nodes.place_of(call)
         context = self._nodes.find(place, CONTEXT, call.resource_id)
         executions = self._nodes.named(place, EXECUTION, self._nodes.members(place, context, EXECUTIONS))
-        return self._subgraph(place, executions, set(self._nodes.members(place, context, ARTIFACTS_OF)))
+        return self._subgraph(place, executions, set(self._nodes.members(place, context, ARTIFACTS)))
 
     def of_artifact(self, call: Call) -> Subgraph:
         """Return what can be reached from an artifact, within a number of events if one is given."""

@@ -46,13 +46,9 @@ _FIELDS = ("displayName", "labels", "metadata", "description")
 
 CONTEXT = Kind(collection="contexts", message="Context", id_field="contextId", fields=_FIELDS)
 
-EXECUTION = Kind(
-    collection="executions", message="Execution", id_field="executionId", fields=(*_FIELDS, "state")
-)
+EXECUTION = Kind(collection="executions", message="Execution", id_field="executionId", fields=(*_FIELDS, "state"))
 
-ARTIFACT = Kind(
-    collection="artifacts", message="Artifact", id_field="artifactId", fields=(*_FIELDS, "state", "uri")
-)
+ARTIFACT = Kind(collection="artifacts", message="Artifact", id_field="artifactId", fields=(*_FIELDS, "state", "uri"))
 
 KINDS = (CONTEXT, EXECUTION, ARTIFACT)
 

@@ -85,8 +85,7 @@ class PipelineRuns:
             self._complete.pop(job_id, None)
         place = _place(job)
         try:
-            pipeline = self._context(place, pipeline_name(job["pipelineSpec"]), PIPELINE)
-            run = self._context(place, job_id, _RUN, [pipeline["name"]])
+            pipeline, run = self._contexts(place, job)
         except ApiError:
             return {}
         return {"pipelineContext": shown(pipeline), "pipelineRunContext": shown(run)}
@@ -96,14 +95,15 @@ class PipelineRuns:
         if job is None:
             return
         place = _place(job)
-        marker = self._store.read(place.records(_MARKERS), job_id)
-        if marker is None or marker["jobCreateTime"] != job["createTime"]:
+        if not self._was_added(place, job_id, job["createTime"]):
             details = pipeline_job(job, run_dir).get("jobDetail", {}).get("taskDetails", [])
             if not details:
                 return
             self._stores.ensure(place.location)
             has_ended = details[0]["state"] in _END_STATES
-            self._add(place, job, details if has_ended else details[:1])
+            with self._nodes.lock:
+                # The ids of tasks are final when the run has ended.
+                self._add(place, job, details if has_ended else details[:1])
             if not has_ended:
                 return
             name = place.child(_MARKERS, job_id)
@@ -111,56 +111,65 @@ class PipelineRuns:
             self._store.write(place.records(_MARKERS), job_id, marker)
         self._complete[job_id] = job["createTime"]
 
+    def _was_added(self, place: Place, job_id: str, create_time: str) -> bool:
+        """Return whether this run, and not an earlier one of the same id, was added when it had ended."""
+        try:
+            marker = self._store.read(place.records(_MARKERS), job_id)
+        except Damaged:
+            return True
+        return marker is not None and marker["jobCreateTime"] == create_time
+
     def _add(self, place: Place, job: dict[str, Any], details: list[dict[str, Any]]) -> None:
         """Write the nodes of a run; nodes refer only to what is written before."""
         artifacts: dict[str, dict[str, Any]] = {}
         events: dict[str, list[dict[str, Any]]] = {}
         for task in details:
-            named = {side: _artifacts(place, task.get(f"{side.lower()}s", {})) for side in ("INPUT", "OUTPUT")}
-            artifacts |= named["INPUT"] | named["OUTPUT"]
+            named = {side: _artifacts(place, task, f"{side.lower()}s") for side in ("INPUT", "OUTPUT")}
+            artifacts = named["INPUT"] | artifacts | named["OUTPUT"]
             events[task["taskId"]] = [{"artifact": name, "type": side} for side in named for name in named[side]]
-        metrics = [name for name, each in artifacts.items() if each.get("schemaTitle") in _METRICS]
+        metrics = [name for name, each in artifacts.items() if each["schemaTitle"] in _METRICS]
         # The SDK's get_pipeline_df reads the metrics from the outputs of the whole run.
         events[details[0]["taskId"]] += [{"artifact": name, "type": "OUTPUT"} for name in metrics]
         for name, given in artifacts.items():
             if self._nodes.read(place, ARTIFACT, _id(name)) is None:
                 self._nodes.write(place, ARTIFACT, new_node(place, ARTIFACT, _id(name), given))
         executions = [self._execution(place, each, events[each["taskId"]]) for each in details if _state(each)]
-        pipeline = self._context(place, pipeline_name(job["pipelineSpec"]), PIPELINE)
-        run = self._context(place, job["name"].rpartition("/")[2], _RUN, [pipeline["name"]])
+        pipeline, run = self._contexts(place, job)
         self._write(place, CONTEXT, pipeline)
         self._write(place, CONTEXT, run | {ARTIFACTS: [*artifacts], EXECUTIONS: executions})
 
     def _execution(self, place: Place, task: dict[str, Any], events: list[dict[str, Any]]) -> str:
         """Write the execution of a task and return its name."""
         given = task["execution"] | {"state": _state(task)}
-        times = {"createTime": task["createTime"]} if task.get("createTime") else {}
+        given |= {"createTime": task["createTime"]} if "createTime" in task else {}
         node = self._nodes.read(place, EXECUTION, task["taskId"]) or new_node(place, EXECUTION, task["taskId"], given)
         metadata = node.get("metadata", {}) | given.get("metadata", {})
-        self._write(
-            place,
-            EXECUTION,
-            node | given | times | {"metadata": metadata, EVENTS: with_events(node.get(EVENTS, []), events)},
-        )
+        node |= given | {"metadata": metadata, EVENTS: with_events(node.get(EVENTS, []), events, task.get("endTime"))}
+        self._write(place, EXECUTION, node)
         return str(node["name"])
 
     def _write(self, place: Place, kind: Kind, node: dict[str, Any]) -> None:
         """Write a record unless it is the same already."""
-        with self._nodes.lock:
-            if self._nodes.read(place, kind, _id(node["name"])) != node:
-                self._nodes.write(place, kind, changed(node))
+        if self._nodes.read(place, kind, _id(node["name"])) != node:
+            self._nodes.write(place, kind, changed(node))
 
-    def _context(self, place: Place, wanted: str, title: str, parents: list[str] | None = None) -> dict[str, Any]:
+    def _contexts(self, place: Place, job: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the records of the contexts of a pipeline and of its run, written or not."""
+        given = {"createTime": job["createTime"]}
+        pipeline = self._context(place, pipeline_name(job["pipelineSpec"]), given | {"schemaTitle": PIPELINE})
+        run = self._context(place, _id(job["name"]), given | {"schemaTitle": _RUN})
+        parents = dict.fromkeys([pipeline["name"], *run.get("parentContexts", [])])
+        return pipeline, run | {"parentContexts": [*parents]}
+
+    def _context(self, place: Place, wanted: str, given: dict[str, Any]) -> dict[str, Any]:
         """Return the record of a context, or a new one; contexts of users keep their names."""
+        title = given["schemaTitle"]
         context_id = re.sub("[^A-Za-z0-9_-]+", "-", wanted).strip("-_")[:128] or "pipeline"
         present = self._nodes.read(place, CONTEXT, context_id)
         if present and present.get("schemaTitle") != title:
-            context_id = f"{context_id[:119]}-{title.partition('.')[2].lower()}"[:128]
+            context_id = f"{context_id[:110]}-{title.partition('.')[2].lower()}"
             present = self._nodes.read(place, CONTEXT, context_id)
-        given = {"displayName": wanted, "schemaTitle": title}
-        node = present or new_node(place, CONTEXT, context_id, given)
-        above = [*dict.fromkeys([*(parents or []), *node.get("parentContexts", [])])]
-        return node | ({"parentContexts": above} if above else {})
+        return present or new_node(place, CONTEXT, context_id, {"displayName": wanted} | given)
 
 
 def _place(job: dict[str, Any]) -> Place:
@@ -177,15 +186,16 @@ def _state(task: dict[str, Any]) -> str:
     return _STATES.get(task["state"], task["state"])
 
 
-def _artifacts(place: Place, values: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _artifacts(place: Place, task: dict[str, Any], side: str) -> dict[str, dict[str, Any]]:
     """Return the fields of the artifacts of a task's inputs or outputs by their names in this metadata store."""
     found = {}
-    for key, each in values.items():
+    for key, each in task.get(side, {}).items():
         for artifact in each["artifacts"]:
             number = _id(artifact["name"])
             if not ID.fullmatch(number):
                 number = str(uuid5(NAMESPACE_URL, artifact["uri"]))
             given = {field: artifact[field] for field in ("uri", "metadata") if artifact.get(field)}
             given |= {"displayName": key, "schemaTitle": artifact["schemaTitle"] or "system.Artifact", "state": "LIVE"}
+            given |= {"createTime": task["endTime"]} if task.get("endTime") else {}
             found[place.child(ARTIFACT.collection, number)] = given
     return found

@@ -50,7 +50,9 @@ def _candidates(nodes: Nodes, place: Place, kind: Kind, text: str) -> list[dict[
     if match and kind is not CONTEXT:
         field = ARTIFACTS if kind is ARTIFACT else EXECUTIONS
         contexts = nodes.named(place, CONTEXT, [match[1]])
-        return [shown(node) for each in contexts for node in nodes.named(place, kind, nodes.members(place, each, field))]
+        return [
+            shown(node) for each in contexts for node in nodes.named(place, kind, nodes.members(place, each, field))
+        ]
     found, damaged = nodes.survey(place, kind)
     stand_ins = [
         {

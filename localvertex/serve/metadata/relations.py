@@ -91,14 +91,23 @@ class Relations:
         """Return a context's name and the names of all above it."""
         found, border = {name}, [name]
         while border:
-            above = {each for node in self._nodes.named(place, CONTEXT, border) for each in node.get("parentContexts", [])}
+            above = {
+                each for node in self._nodes.named(place, CONTEXT, border) for each in node.get("parentContexts", [])
+            }
             border = [*(above - found)]
             found |= above
         return found
 
 
-def with_events(present: list[dict[str, Any]], added: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the events of an execution with further ones, of which those of the same artifact and type are skipped.
+def with_events(
+    present: list[dict[str, Any]], added: list[dict[str, Any]], event_time: str | None = None
+) -> list[dict[str, Any]]:
+    """Return the events of an execution with further ones; those of the same artifact and type are skipped.
+
+    Args:
+        present: The events of the record.
+        added: The events to add, with artifact, type and perhaps labels.
+        event_time: Their time, by default now.
 
     Raises:
         ApiError: An event has no type.
@@ -107,7 +116,7 @@ def with_events(present: list[dict[str, Any]], added: list[dict[str, Any]]) -> l
     for each in added:
         if each.get("type") not in ("INPUT", "OUTPUT"):
             raise invalid("events: type is missing; expected INPUT or OUTPUT")
-        event = {"artifact": each["artifact"], "type": each["type"], "eventTime": record.now()}
+        event = {"artifact": each["artifact"], "type": each["type"], "eventTime": event_time or record.now()}
         event |= {"labels": each["labels"]} if "labels" in each else {}
         found.setdefault((event["artifact"], event["type"]), event)
     return [*found.values()]
