@@ -8,7 +8,7 @@ import pytest
 
 from localvertex.serve.api.call import Call, Location
 from localvertex.serve.service import Service
-from tests.support.server import wait_until
+from tests.support.server import Server, wait_until
 
 LOCATION = Location(project="local-project", region="us-central1")
 
@@ -170,3 +170,28 @@ def test_damaged_records_hurt_no_other_run(
     assert len([each for each in again.log if "bad-context" in each and "cannot be written yet" in each]) == 1
     again.ask("default/contexts", "delete", "bad-context")
     assert again.ask("default/contexts", "get", "bad-context")["schemaTitle"] == "system.PipelineRun"
+
+
+@pytest.mark.slow
+def test_a_full_disk_refuses_and_loses_nothing(
+    start_server: Callable[..., Server], light_pipeline: dict[str, Any]
+) -> None:
+    server = start_server()
+    root = "metadataStores/default"
+    server.call("POST", "metadataStores", {}, params={"metadataStoreId": "default"}).raise_for_status()
+    created = server.call("POST", f"{root}/contexts", {"displayName": "old"}, params={"contextId": "c"}).json()
+    run = server.call("POST", "pipelineJobs", {"pipelineSpec": light_pipeline}, params={"pipelineJobId": "one"})
+    assert run.ok
+    wait_until(lambda: "endTime" in server.call("GET", "pipelineJobs/one").json())
+    with server.full_disk():
+        for method, path, body in (
+            ("POST", f"{root}/contexts?contextId=new", {}),
+            ("PATCH", f"{root}/contexts/c", {"displayName": "new"}),
+        ):
+            answer = server.call(method, path, body)
+            assert (answer.status_code, answer.json()["error"]["status"]) == (429, "RESOURCE_EXHAUSTED")
+        assert server.call("GET", f"{root}/contexts").json() == {"contexts": [created]}
+        context = server.call("GET", "pipelineJobs/one").json()["jobDetail"]["pipelineRunContext"]
+        assert context["name"].endswith("/contexts/one")
+    found = server.call("GET", f"{root}/contexts").json()["contexts"]
+    assert {each["name"].rpartition("/")[2] for each in found} == {"c", "one", "light"}
