@@ -178,12 +178,12 @@ def _place(job: dict[str, Any]) -> Place:
 
 
 def _id(name: str) -> str:
-    return name.rpartition("/")[2]
+    return str(name.rpartition("/")[2])
 
 
 def _state(task: dict[str, Any]) -> str:
     """Return the state of a task's execution, empty when it has none."""
-    return _STATES.get(task["state"], task["state"])
+    return str(_STATES.get(task["state"], task["state"]))
 
 
 def _artifacts(place: Place, task: dict[str, Any], side: str) -> dict[str, dict[str, Any]]:
