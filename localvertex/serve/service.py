@@ -79,6 +79,7 @@ class Service:
                 "batchDelete": ("POST", ":batchDelete", batches.delete),
             },
             "customJobs": _standard(self.custom_jobs) | {"cancel": ("POST", cancel, self.custom_jobs.cancel)},
+            **self.metadata.collections,
             "models": {
                 "upload": ("POST", ":upload", models.upload),
                 "get": ("GET", "/{id:version}", models.get),
@@ -95,7 +96,6 @@ class Service:
                 "pause": ("POST", "/{id:id}:pause", self.schedules.pause),
                 "resume": ("POST", "/{id:id}:resume", self.schedules.resume),
             },
-            **self.metadata.collections,
             "operations": {
                 "get": ("GET", "/{id:id}", self.operations.get),
                 "list": ("GET", "", self.operations.list_all),
