@@ -43,6 +43,7 @@ class Service:
         )
         self.metadata = Metadata(self._store, self.operations)
         self.pipeline_jobs.contexts = self.metadata.runs.contexts
+        self.pipeline_jobs.on_end_of = self.metadata.runs.add
         self.pages = Pages(self._store, self.custom_jobs, self.models)
         self._held = ExitStack()
 

@@ -1,7 +1,7 @@
 """What pipeline runs are in the metadata: contexts, executions, artifacts and events.
 
-It is read from the runs' own records at the next request that asks for metadata, so a run does not depend on it.
-A run that has ended is added once; what a user deletes or changes afterwards stays so.
+It is read from the runs' own records when a run has ended and at each request for metadata, so no run depends on it. A
+run that has ended is added once; what a user deletes or changes afterwards stays so.
 """
 
 import re
@@ -63,19 +63,24 @@ class PipelineRuns:
         """Creation times of the jobs that need not be looked at again."""
 
     def refresh(self) -> None:
-        """Add what is new since the last call; a run that cannot be added is reported and hurts no other."""
-        with self._lock:
-            for job_id in self._store.ids(JOBS):
-                run_dir = self._work_dir / job_id
-                if job_id in self._complete or not (run_dir / record.FILE).is_file():
-                    continue
-                try:
-                    self._refresh_one(job_id, run_dir)
-                except Damaged:
-                    continue
-                except (OSError, *UNUSABLE) as error:
-                    text = f"{type(error).__name__}: {str(error)[:200]}"
-                    self._store.report(f"the metadata of the run {job_id} cannot be written yet ({text})")
+        """Add what is new since the last call."""
+        for job_id in self._store.ids(JOBS):
+            if job_id not in self._complete:
+                self.add(job_id)
+
+    def add(self, job_id: str) -> None:
+        """Add a run as far as it has come; one that cannot be added is reported and hurts no other."""
+        run_dir = self._work_dir / job_id
+        if not (run_dir / record.FILE).is_file():
+            return
+        try:
+            with self._lock:
+                self._refresh_one(job_id, run_dir)
+        except Damaged:
+            return
+        except (OSError, *UNUSABLE) as error:
+            text = f"{type(error).__name__}: {str(error)[:200]}"
+            self._store.report(f"the metadata of the run {job_id} cannot be written yet ({text})")
 
     def contexts(self, job: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a job's `jobDetail` with its contexts."""
@@ -91,6 +96,8 @@ class PipelineRuns:
         return {"pipelineContext": shown(pipeline), "pipelineRunContext": shown(run)}
 
     def _refresh_one(self, job_id: str, run_dir: Path) -> None:
+        if job_id in self._complete:
+            return
         job = self._store.read(JOBS, job_id)
         if job is None:
             return

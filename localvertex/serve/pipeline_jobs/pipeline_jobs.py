@@ -44,6 +44,8 @@ class PipelineJobs:
         store.expect(COLLECTION, check_record)
         self.on_end: Callable[[], None] = lambda: None
         """Called when a run has ended."""
+        self.on_end_of: Callable[[str], None] = lambda job_id: None
+        """Called after `on_end` with the id of the job."""
         self.contexts: Callable[[dict[str, Any]], dict[str, Any]] = lambda job: {}
         """Returns the fields of `jobDetail` that come from the metadata of a stored job."""
 
@@ -156,6 +158,7 @@ class PipelineJobs:
             with self._store.lock:
                 self._running.pop(job_id, None)
             self.on_end()
+            self.on_end_of(job_id)
 
     def _keep_end(self, job_id: str, run: PipelineRun, reason: str) -> None:
         """Note why a record has no end, and write the end as soon as there is room."""

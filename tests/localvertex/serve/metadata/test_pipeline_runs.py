@@ -177,12 +177,18 @@ def test_a_full_disk_refuses_and_loses_nothing(
     start_server: Callable[..., Server], light_pipeline: dict[str, Any]
 ) -> None:
     server = start_server()
-    root = "metadataStores/default"
+    root, folder = "metadataStores/default", server.work_dir / FOLDER
     server.call("POST", "metadataStores", {}, params={"metadataStoreId": "default"}).raise_for_status()
     created = server.call("POST", f"{root}/contexts", {"displayName": "old"}, params={"contextId": "c"}).json()
     run = server.call("POST", "pipelineJobs", {"pipelineSpec": light_pipeline}, params={"pipelineJobId": "one"})
     assert run.ok
     wait_until(lambda: "endTime" in server.call("GET", "pipelineJobs/one").json())
+    wait_until(lambda: (folder / "pipelineRuns" / "one.json").exists())
+    server.end()
+    # As if the server had been killed before it added the run.
+    for path in [*folder.rglob("one.json"), folder / "contexts" / "light.json"]:
+        path.unlink()
+    server = start_server()
     with server.full_disk():
         for method, path, body in (
             ("POST", f"{root}/contexts?contextId=new", {}),
