@@ -24,6 +24,9 @@ from localvertex.state.task import State
 
 COLLECTION = "pipelineJobs"
 
+_CONTEXT_FIELDS = {"createTime", "pipelineSpec"}
+"""Fields that the contexts of a job follow from."""
+
 
 class PipelineJobs:
     """The pipeline jobs of the API; running ones have a thread of this process each."""
@@ -92,7 +95,7 @@ class PipelineJobs:
         finally:
             with self._store.lock:
                 self._starting.discard(job_id)
-        return self._with_contexts(self._view(job), {job["name"]: job})
+        return self._with_contexts(self._view(job))
 
     def check(self, location: Location, body: dict[str, Any]) -> None:
         """Check a PipelineJob message as `start` does, and start nothing.
@@ -176,8 +179,7 @@ class PipelineJobs:
     def get(self, call: Call) -> dict[str, Any]:
         """Return one job."""
         try:
-            job = self._find(call)
-            return self._with_contexts(self._view(job), {job["name"]: job})
+            return self._with_contexts(self._view(self._find(call)))
         except Damaged as error:
             return self._damaged(call, call.resource_id, str(error))
 
@@ -187,10 +189,7 @@ class PipelineJobs:
         jobs = [self._view(each) for each in found if self.is_started(_id_of(each))]
         jobs += [self._damaged(call, each, reason) for each, reason in damaged.items()]
         fields = messages.field_names(call.version, "PipelineJob") | FILTER_FIELDS
-        response = page(call, COLLECTION, jobs, fields=fields, searchable=searchable)
-        stored = {each["name"]: each for each in found}
-        response[COLLECTION] = [self._with_contexts(each, stored) for each in response[COLLECTION]]
-        return response
+        return self._with_contexts_in(page(call, COLLECTION, jobs, fields=fields, searchable=searchable))
 
     def cancel(self, call: Call) -> dict[str, Any]:
         """Ask a running job to stop; one that has ended is unchanged."""
@@ -246,12 +245,19 @@ class PipelineJobs:
     def _view(self, job: dict[str, Any]) -> dict[str, Any]:
         return pipeline_job(job, self._work_dir / _id_of(job))
 
-    def _with_contexts(self, view: dict[str, Any], stored: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    def _with_contexts(self, job: dict[str, Any]) -> dict[str, Any]:
         """Add the contexts of the metadata to the `jobDetail` of a resource."""
-        job = stored.get(view.get("name", ""))
-        if job is None or "jobDetail" not in view:
-            return view
-        return view | {"jobDetail": view["jobDetail"] | self.contexts(job)}
+        return job | {"jobDetail": job["jobDetail"] | self.contexts(job)} if "jobDetail" in job else job
+
+    def _with_contexts_in(self, response: dict[str, Any]) -> dict[str, Any]:
+        """Add the contexts to the jobs of a list; a mask may have left out what they follow from."""
+        for number, each in enumerate(response[COLLECTION]):
+            with suppress(Damaged):
+                if "jobDetail" in each and "name" in each:
+                    job = self._store.read(COLLECTION, _id_of(each)) if _CONTEXT_FIELDS - each.keys() else each
+                    contexts = self.contexts(job) if job else {}
+                    response[COLLECTION][number] = each | {"jobDetail": each["jobDetail"] | contexts}
+        return response
 
     def _damaged(self, call: Call, job_id: str, reason: str) -> dict[str, Any]:
         """Build the stand-in for a job whose stored request is damaged, with the state of its run."""

@@ -91,8 +91,9 @@ def test_a_run_with_its_contexts_executions_and_artifacts(
         assert [(each["type"], each["artifact"]) for each in graph["events"]] == [("OUTPUT", artifact["name"])]
     tasks = {each["execution"]["name"] for each in job["jobDetail"]["taskDetails"]}
     assert {each["name"] for each in executions} == tasks
-    listed = api.ask("pipelineJobs", "list")["pipelineJobs"]
-    assert listed[0]["jobDetail"]["pipelineRunContext"]["name"] == contexts[1]["name"]
+    for mask in ("", "name,job_detail.pipeline_run_context", "*"):
+        (listed,) = api.ask("pipelineJobs", "list", readMask=mask)["pipelineJobs"]
+        assert listed["jobDetail"]["pipelineRunContext"]["name"] == contexts[1]["name"]
 
 
 def test_a_run_is_completed_after_a_kill_at_any_write(
