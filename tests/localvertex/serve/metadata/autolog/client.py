@@ -1,8 +1,8 @@
-"""Trains two models with autolog at the endpoint that the argument names, and prints what the experiment has."""
+"""Trains two models with autolog at an endpoint, and prints what the experiment has. Arguments: its URL, a token."""
 
 import sys
 
-import google.auth.credentials
+import google.oauth2.credentials
 from google.cloud import aiplatform
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
@@ -12,7 +12,7 @@ aiplatform.init(
     location="us-central1",
     api_endpoint=sys.argv[1],
     api_transport="rest",
-    credentials=google.auth.credentials.AnonymousCredentials(),
+    credentials=google.oauth2.credentials.Credentials(sys.argv[2]),
     experiment="auto",
 )
 aiplatform.autolog()

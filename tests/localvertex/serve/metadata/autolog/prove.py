@@ -30,7 +30,9 @@ def _prove(folder: Path) -> None:
     """Run the client at a server, and compare what it prints."""
     python = _environment(folder)
     with tempfile.TemporaryDirectory() as work, Server(Path(work) / "runs") as server:
-        words = [python, "-W", "ignore", _HERE / "client.py", server.url]
+        path = server.work_dir / "api" / "token"
+        token = path.read_text().strip() if path.exists() else "none"
+        words = [python, "-W", "ignore", _HERE / "client.py", server.url, token]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
     found = sorted(line for line in done.stdout.splitlines() if line.startswith("run "))
     if found != _EXPECTED:
