@@ -10,6 +10,7 @@ from localvertex.serve.api.call import Call
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
 from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.metadata.metadata import Metadata
 from localvertex.serve.models import Models
 from localvertex.serve.pages import Pages
 from localvertex.serve.pipeline_jobs.batches import PipelineJobBatches
@@ -40,6 +41,9 @@ class Service:
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
+        self.metadata = Metadata(self._store, self.operations)
+        self.pipeline_jobs.contexts = self.metadata.runs.contexts
+        self.pipeline_jobs.on_end_of = self.metadata.runs.add
         self.pages = Pages(self._store, self.custom_jobs, self.models)
         self._held = ExitStack()
 
@@ -76,6 +80,7 @@ class Service:
                 "batchDelete": ("POST", ":batchDelete", batches.delete),
             },
             "customJobs": _standard(self.custom_jobs) | {"cancel": ("POST", cancel, self.custom_jobs.cancel)},
+            **self.metadata.collections,
             "models": {
                 "upload": ("POST", ":upload", models.upload),
                 "get": ("GET", "/{id:version}", models.get),

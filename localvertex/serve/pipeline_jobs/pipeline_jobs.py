@@ -24,6 +24,9 @@ from localvertex.state.task import State
 
 COLLECTION = "pipelineJobs"
 
+_CONTEXT_FIELDS = {"createTime", "pipelineSpec"}
+"""Fields that the contexts of a job follow from."""
+
 
 class PipelineJobs:
     """The pipeline jobs of the API; running ones have a thread of this process each."""
@@ -44,6 +47,10 @@ class PipelineJobs:
         store.expect(COLLECTION, check_record)
         self.on_end: Callable[[], None] = lambda: None
         """Called when a run has ended."""
+        self.on_end_of: Callable[[str], None] = lambda job_id: None
+        """Called after `on_end` with the id of the job."""
+        self.contexts: Callable[[dict[str, Any]], dict[str, Any]] = lambda job: {}
+        """Returns the fields of `jobDetail` that come from the metadata of a stored job."""
 
     def create(self, call: Call) -> dict[str, Any]:
         """Start a run."""
@@ -88,7 +95,7 @@ class PipelineJobs:
         finally:
             with self._store.lock:
                 self._starting.discard(job_id)
-        return self._view(job)
+        return self._with_contexts(self._view(job))
 
     def check(self, location: Location, body: dict[str, Any]) -> None:
         """Check a PipelineJob message as `start` does, and start nothing.
@@ -154,6 +161,7 @@ class PipelineJobs:
             with self._store.lock:
                 self._running.pop(job_id, None)
             self.on_end()
+            self.on_end_of(job_id)
 
     def _keep_end(self, job_id: str, run: PipelineRun, reason: str) -> None:
         """Note why a record has no end, and write the end as soon as there is room."""
@@ -171,7 +179,7 @@ class PipelineJobs:
     def get(self, call: Call) -> dict[str, Any]:
         """Return one job."""
         try:
-            return self._view(self._find(call))
+            return self._with_contexts(self._view(self._find(call)))
         except Damaged as error:
             return self._damaged(call, call.resource_id, str(error))
 
@@ -181,7 +189,7 @@ class PipelineJobs:
         jobs = [self._view(each) for each in found if self.is_started(_id_of(each))]
         jobs += [self._damaged(call, each, reason) for each, reason in damaged.items()]
         fields = messages.field_names(call.version, "PipelineJob") | FILTER_FIELDS
-        return page(call, COLLECTION, jobs, fields=fields, searchable=searchable)
+        return self._with_contexts_in(page(call, COLLECTION, jobs, fields=fields, searchable=searchable))
 
     def cancel(self, call: Call) -> dict[str, Any]:
         """Ask a running job to stop; one that has ended is unchanged."""
@@ -236,6 +244,20 @@ class PipelineJobs:
 
     def _view(self, job: dict[str, Any]) -> dict[str, Any]:
         return pipeline_job(job, self._work_dir / _id_of(job))
+
+    def _with_contexts(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Add the contexts of the metadata to the `jobDetail` of a resource."""
+        return job | {"jobDetail": job["jobDetail"] | self.contexts(job)} if "jobDetail" in job else job
+
+    def _with_contexts_in(self, response: dict[str, Any]) -> dict[str, Any]:
+        """Add the contexts to the jobs of a list; a mask may have left out what they follow from."""
+        for number, each in enumerate(response[COLLECTION]):
+            with suppress(Damaged):
+                if "jobDetail" in each and "name" in each:
+                    job = self._store.read(COLLECTION, _id_of(each)) if _CONTEXT_FIELDS - each.keys() else each
+                    contexts = self.contexts(job) if job else {}
+                    response[COLLECTION][number] = each | {"jobDetail": each["jobDetail"] | contexts}
+        return response
 
     def _damaged(self, call: Call, job_id: str, reason: str) -> dict[str, Any]:
         """Build the stand-in for a job whose stored request is damaged, with the state of its run."""

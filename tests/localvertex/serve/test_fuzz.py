@@ -30,6 +30,8 @@ METHODS = ["GET", "POST", "PATCH", "DELETE", "PUT", "HEAD"]
 
 QUERIES = ["filter", "orderBy", "pageSize", "pageToken", "readMask", "updateMask", "pipelineJobId", "$alt", "x"]
 
+QUERIES += ["contextId", "executionId", "artifactId", "maxHops", "etag", "allowMissing"]
+
 TEXTS = [
     *[
         "",
@@ -48,6 +50,8 @@ TEXTS = [
         'name="' + "\\" * 9,
         "create_time>9999-99-99",
         "labels.x=1 OR state:*",
+        'in_context("x") AND metadata.a.number_value>1',
+        'parent_contexts:"x","y"',
         "\x00",
         "W10=",
         "bnVsbA==",
@@ -81,6 +85,26 @@ def messages(light_pipeline: dict[str, Any]) -> dict[str, Any]:
         },
         "models:upload": {"model": model, "parentModel": "", "modelId": ""},
         "operations": {},
+        **_metadata(),
+    }
+
+
+def _metadata() -> dict[str, Any]:
+    """Return valid bodies for the collections of a metadata store, which the runs create."""
+    store = f"{PARENT}/metadataStores/default"
+    node = {"displayName": "n", "schemaTitle": "system.Run", "metadata": {"a": {"b": 1}}, "labels": {"a": "b"}}
+    node |= {"etag": "", "description": "d"}
+    members = {"artifacts": [f"{store}/artifacts/x"], "executions": [f"{store}/executions/x"]}
+    event = {"artifact": f"{store}/artifacts/x", "type": "INPUT", "labels": {"a": "b"}}
+    return {
+        "metadataStores": {"description": "d"},
+        "metadataStores/default/metadataSchemas": {"schema": "title: t", "schemaType": "ARTIFACT_TYPE"},
+        "metadataStores/default/contexts": node,
+        "metadataStores/default/executions": node | {"state": "RUNNING"},
+        "metadataStores/default/artifacts": node | {"state": "LIVE", "uri": "gs://b"},
+        "metadataStores/default/contexts/x:addContextArtifactsAndExecutions": members,
+        "metadataStores/default/contexts/x:addContextChildren": {"childContexts": [f"{store}/contexts/y"]},
+        "metadataStores/default/executions/x:addExecutionEvents": {"events": [event]},
     }
 
 
@@ -126,6 +150,7 @@ class Fuzzer:
         if chance.random() < 0.5:
             method, base = chance.choice(METHODS), path.removesuffix(":upload")
             verbs = ["", "", ":cancel", ":pause", ":resume", ":listVersions", ":mergeVersionAliases", ":deleteVersion"]
+            verbs += [":queryContextLineageSubgraph", ":queryArtifactLineageSubgraph", ":addContextChildren"]
             path = f"{base}/{chance.choice(self.ids)}{chance.choice(verbs)}" if chance.random() < 0.7 else base
         if chance.random() < 0.1:
             method, path = "GET", f"/runs/{chance.choice(self.ids)}/{chance.choice(self.ids)}"

@@ -1,0 +1,23 @@
+"""The program of docs/experiments.md works."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.server import Server
+
+
+@pytest.mark.slow
+def test_the_program_of_the_page(repository: Path, server: Server) -> None:
+    page = (repository / "docs" / "experiments.md").read_text()
+    (program,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    program = program.replace("http://127.0.0.1:8700", server.url)
+    env = os.environ | {"PYTHONWARNINGS": "ignore"}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    rows = sorted(line.split()[1:] for line in done.stdout.splitlines()[-2:])
+    assert rows == [["rate-1", "0.1", "0.9", "COMPLETE"], ["rate-2", "0.2", "0.8", "COMPLETE"]]
