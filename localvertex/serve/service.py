@@ -16,6 +16,7 @@ from localvertex.serve.pipeline_jobs.batches import PipelineJobBatches
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedules.clock import Clock
 from localvertex.serve.schedules.schedules import Schedules
+from localvertex.serve.tensorboards import service as tensorboards
 
 Method = Callable[[Call], dict[str, Any]]
 
@@ -92,6 +93,7 @@ class Service:
                 "pause": ("POST", "/{id:id}:pause", self.schedules.pause),
                 "resume": ("POST", "/{id:id}:resume", self.schedules.resume),
             },
+            "tensorboards": tensorboards.methods(self._store, self.operations),
             "operations": {
                 "get": ("GET", "/{id:id}", self.operations.get),
                 "list": ("GET", "", self.operations.list_all),
