@@ -33,7 +33,7 @@ class Data:
 
     def view(self, place: Place, series: Resource) -> Resource:
         """Return a time series with its last step and time."""
-        metadata = points.summary(self._file(place))
+        metadata = points.summary(records.points_file(self._store, place))
         return series | ({"metadata": metadata} if metadata else {})
 
     def write_run(self, call: Call) -> dict[str, Any]:
@@ -76,7 +76,9 @@ class Data:
         body = messages.normalised(call.version, "ExportTensorboardTimeSeriesDataRequest", call.body)
         place, test = Place.of_call(call), self._test(call, body.get("filter", ""))
         records.find(self._store, place)
-        found = [each for each in points.read(self._file(place), self._store.report) if test(each)]
+        found = [
+            each for each in points.read(records.points_file(self._store, place), self._store.report) if test(each)
+        ]
         if body.get("orderBy", "step") not in ("step", "step asc", "step desc"):
             raise invalid(f"orderBy {body['orderBy'][:100]!r}: expected step or step desc")
         token, sign = body.get("pageToken", ""), 1
@@ -107,7 +109,7 @@ class Data:
             wrong = [value for value in values if VALUE_FIELDS[kind] not in value]
             if wrong or each.get("valueType", kind) != kind:
                 raise invalid(f"{place.name} has values of the type {kind}, the request has others")
-            additions.setdefault(self._file(place), []).extend(values)
+            additions.setdefault(records.points_file(self._store, place), []).extend(values)
         num = sum(map(len, additions.values()))
         if num > _MAX_WRITTEN:
             raise invalid(f"timeSeriesData: expected up to {_MAX_WRITTEN} points in a request for a run, found {num}")
@@ -122,7 +124,9 @@ class Data:
             test: Which points count.
         """
         series = records.find(self._store, place)
-        found = [each for each in points.read(self._file(place), self._store.report) if test(each)]
+        found = [
+            each for each in points.read(records.points_file(self._store, place), self._store.report) if test(each)
+        ]
         if limit is not None:
             found = sample(found, limit or _MAX_READ[series["valueType"]])
         data = {"tensorboardTimeSeriesId": place.id, "valueType": series["valueType"]}
@@ -130,9 +134,6 @@ class Data:
 
     def _test(self, call: Call, text: str) -> filters.Test:
         return filters.parse(text, messages.field_names(call.version, "TimeSeriesDataPoint"))
-
-    def _file(self, place: Place) -> Path:
-        return self._store.path(place.collection, place.id).with_suffix("") / points.FILE
 
 
 def sample(found: list[Point], limit: int) -> list[Point]:

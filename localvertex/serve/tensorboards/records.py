@@ -1,9 +1,11 @@
 """Reading the records of tensorboards and what is in them."""
 
+from pathlib import Path
 from typing import Any
 
 from localvertex.serve.api.errors import not_found
 from localvertex.serve.api.store import Damaged, Store
+from localvertex.serve.tensorboards import points
 from localvertex.serve.tensorboards.place import Place
 
 Resource = dict[str, Any]
@@ -54,6 +56,16 @@ def survey(store: Store, parent: Place) -> tuple[dict[Place, Resource], dict[Pla
     # All locations have the same folder.
     own = {place: each for place, each in places.items() if each["name"] == place.name}
     return own, {parent.child(each): reason for each, reason in damaged.items()}
+
+
+def points_file(store: Store, series: Place) -> Path:
+    """Return the file with the points of a time series."""
+    return folder(store, series) / points.FILE
+
+
+def folder(store: Store, place: Place) -> Path:
+    """Return the folder with everything in a resource."""
+    return store.path(place.collection, place.id).with_suffix("")
 
 
 def damaged_resource(place: Place, reason: str) -> Resource:

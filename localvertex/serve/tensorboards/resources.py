@@ -133,12 +133,16 @@ class Resources:
         with self._store.lock:
             with suppress(Damaged):
                 records.read(self._store, place)
-            folder = self._store.path(place.collection, place.id).with_suffix("")
-            if folder.exists():
-                shutil.rmtree(folder)
-            # The record comes last, so that an interrupted deletion can be completed.
-            self._store.remove(place.collection, place.id)
+            self.remove(place)
         return self._operations.done(call, "DeleteOperationMetadata")
+
+    def remove(self, place: Place) -> None:
+        """Delete the files of a resource and of everything in it. Hold the store's lock."""
+        folder = records.folder(self._store, place)
+        if folder.exists():
+            shutil.rmtree(folder)
+        # The record comes last, so that an interrupted deletion can be completed.
+        self._store.remove(place.collection, place.id)
 
     @property
     def _named(self) -> tuple[str, ...]:
