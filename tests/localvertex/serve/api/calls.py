@@ -21,7 +21,7 @@ _NO_LRO = "done when the request returns"
 
 _LOCATION = "only `projects/*/locations/*/operations`, where this server has all operations"
 
-_SAMPLE = "a sample of many points has equal distances, on the service it is random"
+_SAMPLE = "samples at equal distances"
 
 DIFFERS = {
     "PipelineService.CreatePipelineJob": "runs on this machine; `runtimeConfig.inputArtifacts` is refused",
@@ -42,7 +42,7 @@ DIFFERS = {
     "TensorboardService.DeleteTensorboardExperiment": _NO_LRO,
     "TensorboardService.DeleteTensorboardRun": _NO_LRO,
     "TensorboardService.DeleteTensorboardTimeSeries": _NO_LRO,
-    "TensorboardService.ExportTensorboardTimeSeriesData": "ordered by step, on the service in a pseudo-random order",
+    "TensorboardService.ExportTensorboardTimeSeriesData": "ordered by step",
     "TensorboardService.ReadTensorboardTimeSeriesData": _SAMPLE,
     "TensorboardService.UpdateTensorboard": _NO_LRO,
     "Operations.CancelOperation": "does nothing, because every operation is done",
