@@ -18,15 +18,14 @@ pytestmark = pytest.mark.slow
 def aiplatform(server: Server, sdk: Callable[[Server], Any]) -> Iterator[Any]:
     """Return the SDK, whose experiment and tensorboard are forgotten afterwards."""
     yield sdk(server)
-    from google.cloud.aiplatform.metadata.metadata import _experiment_tracker
+    from google.cloud.aiplatform.metadata import metadata
 
-    _experiment_tracker.reset()
-    _experiment_tracker._global_tensorboard = None
+    tracker: Any = metadata._experiment_tracker
+    tracker.reset()
+    tracker._global_tensorboard = None
 
 
 def test_metrics_of_a_run_are_logged_by_step_and_read_as_a_data_frame(aiplatform: Any) -> None:
-    import pandas
-
     aiplatform.init(experiment="time-series")
     (default,) = aiplatform.Tensorboard.list(filter="is_default=true")
     run = aiplatform.start_run("run-1")
@@ -43,7 +42,7 @@ def test_metrics_of_a_run_are_logged_by_step_and_read_as_a_data_frame(aiplatform
     assert frame["accuracy"].tolist()[:3] == [1 / 4, 1 / 2, 3 / 4]
     assert frame["accuracy"].isna().tolist() == [False, False, False, True, True]
     assert isinstance(frame["wall_time"][0].timestamp(), float)
-    whole: pandas.DataFrame = aiplatform.get_experiment_df("time-series")
+    whole = aiplatform.get_experiment_df("time-series")
     assert whole["time_series_metric.loss"].tolist() == [8.0]
     # A second experiment finds the same tensorboard.
     aiplatform.init(experiment="time-series-2")

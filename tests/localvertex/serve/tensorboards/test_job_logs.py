@@ -91,8 +91,8 @@ def test_the_logs_of_a_custom_job_are_in_its_tensorboard_when_it_has_ended(
         job = aiplatform.CustomJob(name, pools, base_output_dir=f"gs://bucket/{name}", staging_bucket="gs://bucket")
         job.submit(tensorboard=tensorboard.resource_name, service_account="a@b.c", disable_retries=True)
         made[name] = job
+    wait_until(lambda: all(job.state.name in ("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED") for job in made.values()))
     for name, job in made.items():
-        wait_until(lambda job=job: job.state.name in ("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED"))
         experiment = aiplatform.TensorboardExperiment(job.name, tensorboard.name)
         assert experiment.display_name == name
         runs = {each.name: each for each in aiplatform.TensorboardRun.list(experiment.resource_name)}
