@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from localvertex import custom_jobs
 from localvertex.custom_jobs import JobState, Outcome, Status, Workspace, images
+from localvertex.custom_jobs.environment import OUTPUT_FOLDERS
 from localvertex.engine import Options
 from localvertex.errors import TaskFailed
 from localvertex.processes.processes import Processes
@@ -50,6 +51,8 @@ class CustomJobs:
         self._command_prefixes = options.command_prefixes
         self._buckets = options.gcs_root.absolute() if options.gcs_root else store.folder.parent / _BUCKETS
         self._running: dict[str, tuple[threading.Event, threading.Thread]] = {}
+        self.when_ended: Callable[[dict[str, Any], Path], None] = lambda job, logs: None
+        """Called with each job that has ended and the folder of its TensorBoard logs."""
         store.expect(COLLECTION, _check_record)
 
     def create(self, call: Call) -> dict[str, Any]:
@@ -179,6 +182,9 @@ class CustomJobs:
                 ledger=ledger,
             )
             changes = _end_of(outcome)
+            if job.base_output_directory:
+                base = Path(workspace.localised(job.base_output_directory))
+                self.when_ended(self._stored(number), base / OUTPUT_FOLDERS["AIP_TENSORBOARD_LOG_DIR"])
             for text in ledger.unused:
                 warn(text)
         except Exception as error:  # the server keeps running, whatever happened to the job

@@ -17,6 +17,8 @@ from localvertex.serve.pipeline_jobs.batches import PipelineJobBatches
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedules.clock import Clock
 from localvertex.serve.schedules.schedules import Schedules
+from localvertex.serve.tensorboards import service as tensorboards
+from localvertex.serve.tensorboards.job_logs import JobLogs
 
 Method = Callable[[Call], dict[str, Any]]
 
@@ -37,6 +39,7 @@ class Service:
         self.operations = Operations(self._store)
         self.pipeline_jobs = PipelineJobs(self._store, self.operations, log, options)
         self.custom_jobs = CustomJobs(self._store, self.operations, log, options)
+        self.custom_jobs.when_ended = JobLogs(self._store, self.operations, log).collect
         self.models = Models(self._store, self.operations)
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
@@ -97,6 +100,7 @@ class Service:
                 "pause": ("POST", "/{id:id}:pause", self.schedules.pause),
                 "resume": ("POST", "/{id:id}:resume", self.schedules.resume),
             },
+            "tensorboards": tensorboards.methods(self._store, self.operations),
             "operations": {
                 "get": ("GET", "/{id:id}", self.operations.get),
                 "list": ("GET", "", self.operations.list_all),

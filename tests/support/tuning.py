@@ -1,9 +1,14 @@
 """A pipeline with one tuning job, and a training program that reports as Google's cloudml-hypertune does."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 from google_cloud_pipeline_components.v1.hyperparameter_tuning_job import HyperparameterTuningJobRunOp
 from kfp import dsl
+
+NAME = "hyperparameter-tuning-job"
+"""The name of its task."""
 
 PROGRAM = """
 import json, os, pathlib, sys, time
@@ -44,6 +49,21 @@ def pool(code: str, folder: Any, **machine: Any) -> dict[str, Any]:
     }
     machine_spec = {"machine_type": "n1-standard-4", **machine}
     return {"machine_spec": machine_spec, "replica_count": 1, "container_spec": container}
+
+
+def trials_of(work_dir: Path, run_id: str) -> list[dict[str, Any]]:
+    """Return the trials of the job in a run."""
+    content = json.loads((work_dir / run_id / NAME / "hyperparameter_tuning_job.json").read_text())
+    trials: list[dict[str, Any]] = content["trials"]
+    return trials
+
+
+def starts(folder: Path) -> dict[int, list[list[Any]]]:
+    """Return the arguments and variables of each start, by trial."""
+    return {
+        int(path.name.removeprefix("start-")): [json.loads(line) for line in path.read_text().splitlines()]
+        for path in folder.glob("start-*")
+    }
 
 
 @dsl.pipeline(name="tune")

@@ -1,23 +1,13 @@
 """HyperparameterTuningJobRunOp runs its trials here, as the service would."""
 
 import json
-import subprocess
-import sys
-import threading
-import time
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from kfp import dsl
 
-import localvertex
 from tests.support.html import Page
-from tests.support.runs import STEP, Compile, Execute, FindTask
-from tests.support.tuning import ACCURACY, KIND, RATE, UNITS, pool, tune
-
-NAME = "hyperparameter-tuning-job"
+from tests.support.runs import Execute, FindTask
+from tests.support.tuning import ACCURACY, KIND, NAME, RATE, UNITS, pool, starts, trials_of, tune
 
 PAIRS = """
 (folder / f"running-{trial}").touch()
@@ -30,20 +20,6 @@ report("accuracy", value - 0.05, 3)
 (folder / f"running-{trial}").unlink()
 """
 """Reports three times; every trial waits until the other one of its pair has started, so that two run at a time."""
-
-
-def trials_of(work_dir: Path, run_id: str) -> list[dict[str, Any]]:
-    content = json.loads((work_dir / run_id / NAME / "hyperparameter_tuning_job.json").read_text())
-    trials: list[dict[str, Any]] = content["trials"]
-    return trials
-
-
-def starts(folder: Path) -> dict[int, list[list[Any]]]:
-    """Return the arguments and variables of each start, by trial."""
-    return {
-        int(path.name.removeprefix("start-")): [json.loads(line) for line in path.read_text().splitlines()]
-        for path in folder.glob("start-*")
-    }
 
 
 def test_six_trials_of_a_grid_run_two_at_a_time_and_the_best_measurement_counts(
@@ -171,61 +147,6 @@ def test_a_trial_without_a_measurement_is_infeasible_and_says_what_it_reported(
     assert len([text for text in record["warnings"] if "the study's metrics are accuracy" in text]) == 2
 
 
-REFUSED: list[tuple[dict[str, Any], str, str]] = [
-    ({"parameters": [RATE]}, "parameter parameters[0]", "GRID_SEARCH takes no double_value_spec (rate)"),
-    ({"parameters": [KIND, KIND]}, "parameter parameters", "'kind' is repeated"),
-    ({"metrics": []}, "parameter metrics", "the list is empty"),
-    ({"algorithm": "SIMPLE"}, "parameter algorithm", "expected ALGORITHM_UNSPECIFIED, GRID_SEARCH or RANDOM_SEARCH"),
-    ({"trials": 0}, "parameter trials", "expected an integer of at least 1, found 0"),
-    ({"pools": [pool("", "x", machine_type="n1-standard-5")]}, "parameter pools[0].machine_spec", "n1-standard-5"),
-    (
-        {"pools": [pool("", "x", accelerator_type="NVIDIA_H100_80GB", accelerator_count=1)]},
-        "parameter pools[0].machine_spec",
-        "NVIDIA_H100_80GB",
-    ),
-]
-
-
-@pytest.mark.parametrize(("change", "path", "message"), REFUSED)
-def test_a_job_that_the_service_refuses_is_refused_before_the_start(
-    execute: Execute, work_dir: Path, change: dict[str, Any], path: str, message: str
-) -> None:
-    with pytest.raises(localvertex.UserError) as caught:
-        execute(tune, {"pools": [pool("", "x")], "parameters": [KIND], **change})
-    assert len(caught.value.reasons) == 1
-    assert caught.value.reasons[0].startswith(path)
-    assert message in caught.value.reasons[0]
-    assert not work_dir.exists()
-
-
-@dsl.component(**STEP)
-def hand_on(given: list) -> list:
-    return given
-
-
-@dsl.pipeline(name="later")
-def later(pools: list, parameters: list) -> None:
-    tune(pools=hand_on(given=pools).output, parameters=hand_on(given=parameters).output)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"parameters": [RATE]}, "GRID_SEARCH takes no double_value_spec (rate)"),
-        ({"pools": [pool("", "x", machine_type="n1-standard-5")]}, "n1-standard-5"),
-        ({"pools": [{}, pool("", "x")]}, "worker_pool_specs: an empty pool precedes a filled one"),
-    ],
-)
-def test_a_job_that_only_the_run_knows_is_refused_before_its_first_trial(
-    execute: Execute, task: FindTask, work_dir: Path, change: dict[str, Any], message: str
-) -> None:
-    record = execute(later, {"pools": [pool("", "x")], "parameters": [KIND], **change}, run_id="later")
-    assert record["state"] == "FAILED"
-    assert message in record["error"]
-    assert task(record, f"tune/{NAME}")["attempts"] == 1
-    assert not list((work_dir / "later").rglob("trials"))
-
-
 def test_parallel_trials_share_no_gpu(execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3,4")
     gpus = {"accelerator_type": "NVIDIA_TESLA_T4", "accelerator_count": 2}
@@ -236,60 +157,6 @@ def test_parallel_trials_share_no_gpu(execute: Execute, tmp_path: Path, monkeypa
     assert [text for text in record["warnings"] if "2 of the 4 parallel trials run at a time" in text]
     seen = {trial: each[0][1]["CUDA_VISIBLE_DEVICES"] for trial, each in starts(tmp_path).items()}
     assert {seen[1], seen[2]} == {seen[3], seen[4]} == {"0,1", "2,3"}
-
-
-THIRD_WAITS = """
-if trial == "3" and not (folder / "go").exists():
-    (folder / "pid").write_text(str(os.getpid()))
-    (folder / "third").touch()
-    time.sleep(600)
-report("accuracy", int(given["units"]), 1)
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_run_repeats_only_the_trials_that_had_not_finished(
-    compiled: Compile, work_dir: Path, tmp_path: Path
-) -> None:
-    given = {"pools": [pool(THIRD_WAITS, tmp_path)], "parameters": [UNITS, KIND], "parallel": 1, "trials": 4}
-    (tmp_path / "parameters.json").write_text(json.dumps(given))
-    words = [sys.executable, "-m", "localvertex", "run", compiled(tune), "--run-id=killed", f"--work-dir={work_dir}"]
-    process = subprocess.Popen([*words, f"--parameter-file={tmp_path}/parameters.json", "--grace=1"])
-    while not (tmp_path / "third").exists():
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.kill()
-    process.wait()
-    (tmp_path / "go").touch()
-    record = localvertex.resume("killed", options=localvertex.Options(work_dir=work_dir, grace_seconds=1))
-    assert record["state"] == "SUCCEEDED", record["error"]
-    assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
-    assert {trial: len(each) for trial, each in starts(tmp_path).items()} == {1: 1, 2: 1, 3: 2, 4: 1}
-    assert [each["state"] for each in trials_of(work_dir, "killed")] == ["SUCCEEDED"] * 4
-
-
-def test_a_stopped_run_leaves_no_trial_running_and_a_resumed_one_repeats_none_that_has_finished(
-    compiled: Compile, work_dir: Path, tmp_path: Path
-) -> None:
-    options = localvertex.Options(work_dir=work_dir, grace_seconds=5)
-    given = {"pools": [pool(THIRD_WAITS, tmp_path)], "parameters": [UNITS, KIND], "parallel": 1, "trials": 4}
-    run = localvertex.prepare(compiled(tune), parameters=given, options=replace(options, run_id="stopped"))
-    states: list[str] = []
-    thread = threading.Thread(target=lambda: states.append(run.execute()["state"]))
-    thread.start()
-    while not (tmp_path / "third").exists():
-        assert thread.is_alive()
-        thread.join(0.05)
-    run.stop()
-    thread.join()
-    assert states == ["CANCELLED"]
-    assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
-    assert [each["state"] for each in trials_of(work_dir, "stopped")] == ["SUCCEEDED", "SUCCEEDED", "STOPPING"]
-    (tmp_path / "go").touch()
-    record = localvertex.resume("stopped", options=options)
-    assert record["state"] == "SUCCEEDED", record["error"]
-    assert {trial: len(each) for trial, each in starts(tmp_path).items()} == {1: 1, 2: 1, 3: 2, 4: 1}
-    assert [each["state"] for each in trials_of(work_dir, "stopped")] == ["SUCCEEDED"] * 4
 
 
 def test_no_file_of_a_trial_contains_a_secret(execute: Execute, work_dir: Path, tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ _NO_LRO = "done when the request returns"
 
 _LOCATION = "only `projects/*/locations/*/operations`, where this server has all operations"
 
+_SAMPLE = "samples at equal distances"
+
 DIFFERS = {
     "PipelineService.CreatePipelineJob": "runs on this machine; `runtimeConfig.inputArtifacts` is refused",
     "PipelineService.BatchCancelPipelineJobs": "the operation is done before the jobs have stopped",
@@ -41,6 +43,15 @@ DIFFERS = {
     "ModelService.DeleteModel": _NO_LRO,
     "ModelService.DeleteModelVersion": _NO_LRO,
     "ScheduleService.DeleteSchedule": _NO_LRO,
+    "TensorboardService.BatchReadTensorboardTimeSeriesData": _SAMPLE,
+    "TensorboardService.CreateTensorboard": _NO_LRO,
+    "TensorboardService.DeleteTensorboard": _NO_LRO,
+    "TensorboardService.DeleteTensorboardExperiment": _NO_LRO,
+    "TensorboardService.DeleteTensorboardRun": _NO_LRO,
+    "TensorboardService.DeleteTensorboardTimeSeries": _NO_LRO,
+    "TensorboardService.ExportTensorboardTimeSeriesData": "ordered by step",
+    "TensorboardService.ReadTensorboardTimeSeriesData": _SAMPLE,
+    "TensorboardService.UpdateTensorboard": _NO_LRO,
     "Operations.CancelOperation": "does nothing, because every operation is done",
     "Operations.WaitOperation": "returns at once, because every operation is done",
     "Operations.GetOperation": _LOCATION,

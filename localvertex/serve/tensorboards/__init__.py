@@ -1,0 +1,1 @@
+"""TensorboardService: tensorboards, experiments, runs and time series of metrics, with their points."""
