@@ -218,6 +218,7 @@ def _serve_command(options: argparse.Namespace) -> int:
     serve(
         port=options.port,
         time_factor=options.time_factor,
+        needs_token=not options.no_token,
         options=Options(
             work_dir=options.work_dir,
             gcs_root=options.gcs_root,

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 import yaml
 
 from tests.support.server import Server, wait_until
@@ -43,7 +42,7 @@ def schedule(pipelines: Any, server: Server) -> Callable[..., str]:
     """Run a verb and return its output."""
 
     def run(*words: str) -> str:
-        done = pipelines("schedule", *words, "--endpoint", server.url)
+        done = pipelines("schedule", *words, *server.endpoint)
         assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
         return str(done.stdout)
 
@@ -161,7 +160,7 @@ class KillingProxy:
                 if is_fatal and not forwarded:
                     return proxy.kill()
                 headers = {"Content-Type": "application/json"}
-                got = requests.request(self.command, server.url + self.path, data=body, headers=headers, timeout=60)
+                got = server.request(self.command, self.path, data=body, headers=headers)
                 if is_fatal:
                     return proxy.kill()
                 self.send_response(got.status_code)
@@ -306,7 +305,7 @@ def test_a_refused_create_changes_nothing(
 
     def refuse(method: str, path: str) -> tuple[int, dict[str, Any]]:
         if method == "GET":
-            return 200, requests.get(server.url + path, timeout=60).json()
+            return 200, server.get(path).json()
         return 429, {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "too many schedules"}}
 
     done = pipelines("schedule", "apply", "--endpoint", service(refuse))
@@ -332,7 +331,7 @@ def test_warnings_of_the_machine_check_are_printed(
     pipelines: Any, server: Server, write: Any, compiled_training: Path
 ) -> None:
     write({"file": str(compiled_training), "parameters": {"machine_type": "n1-highmem-2"}})
-    done = pipelines("schedule", "plan", "--endpoint", server.url)
+    done = pipelines("schedule", "plan", *server.endpoint)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("warning: nightly: n1-highmem-2 with a GPU may stop writing logs")
 
