@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 from google.auth import credentials, exceptions
 
-from localvertex.serve.access import listeners, token_file
+from localvertex.processes import listeners
+from localvertex.serve.access import token_file
 from userinput.errors import UserError
 
 

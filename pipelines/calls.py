@@ -7,7 +7,7 @@ from typing import Any
 
 from pipelines.vertex import LOG_IN, Location, one_line
 
-_NEEDS_TOKEN = "localvertex.client.init"
+_FROM_LOCAL = "localvertex.client.init"
 """A part of the refusal of `localvertex serve`."""
 
 
@@ -106,7 +106,7 @@ def _refused(error: Any, raw: str, location: Location) -> str:
     if (isinstance(error, api.Forbidden) and "has not been used" in text) or "SERVICE_DISABLED" in text:
         enable = f"gcloud services enable aiplatform.googleapis.com --project={location.project}"
         return f"the Vertex AI API is not enabled in {location.project}: run `{enable}` ({text})"
-    if isinstance(error, api.Forbidden) and location.is_local and _NEEDS_TOKEN in text:
+    if isinstance(error, api.Forbidden) and location.is_local and _FROM_LOCAL in text:
         return (
             f"{location.url} does not accept the token of the work directory {location.work_dir}; add --work-dir with "
             "the folder of the server, and look whether `python -m localvertex serve` runs there as you"

@@ -43,6 +43,8 @@ class ReplicaProcess:
     folder: Path
     processes: Processes
     metadata: MetadataServer
+    address: str
+    """Host and port where the other replicas expect it."""
     clean_up: list[str] = field(default_factory=list)
     """Command that ends what the end of its process leaves running."""
     spans: list[Span] = field(default_factory=list)

@@ -128,6 +128,7 @@ def _replicas_of(
                     folder=workspace.folder,
                     processes=processes,
                     metadata=metadata,
+                    address=addresses[replica.name],
                 )
             )
     return replicas

@@ -13,6 +13,7 @@ from localvertex.serve.access.access import Access
 from localvertex.serve.app import application
 from localvertex.serve.connection import Connection
 from localvertex.serve.service import Service
+from localvertex.state import run_folder
 from userinput.errors import UserError
 
 _HOST = "127.0.0.1"
@@ -59,6 +60,8 @@ def serve(options: Options, *, port: int, time_factor: float, needs_token: bool 
     work_dir = options.work_dir.absolute()
     service = Service(work_dir, time_factor=time_factor, log=log, options=options)
     service.hold()
+    if run_folder.is_open_to_others(work_dir):
+        log(f"warning: other users of this machine can open {work_dir}; to prevent it: chmod 700 {work_dir}")
     token = token_file.prepare(work_dir, log) if needs_token else ""
     with _listen(port) as listener:
         config = uvicorn.Config(

@@ -104,6 +104,12 @@ def make_work_dir(work_dir: Path) -> None:
     work_dir.mkdir(mode=0o700, exist_ok=True)
 
 
+def is_open_to_others(work_dir: Path) -> bool:
+    """Return whether other users can open a work directory of this user."""
+    found = work_dir.stat()
+    return found.st_uid == os.geteuid() and bool(found.st_mode & 0o077)
+
+
 def pipeline_copy(run_dir: Path) -> Path:
     """Return the path of the compiled file that the run was started with.
 

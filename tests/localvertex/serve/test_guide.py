@@ -25,7 +25,7 @@ def test_the_guide_works_from_top_to_bottom(
     assert serving == "python -m localvertex serve --port 8700"
     start_server()
     (tmp_path / "hello.py").write_text(hello)
-    (tmp_path / "submit.py").write_text(client)
+    (tmp_path / "client.py").write_text(client)
     for line in (compiling, asking):
         words = [sys.executable, *line.split()[1:]]
         env = os.environ | {"PYTHONWARNINGS": "ignore"}
