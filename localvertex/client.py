@@ -1,8 +1,4 @@
-"""Points google-cloud-aiplatform at a `localvertex serve`, with the token of its work directory.
-
-from localvertex import client
-client.init("runs")
-"""
+"""Points google-cloud-aiplatform at a `localvertex serve`: `client.init("runs")` in place of `aiplatform.init(...)`."""
 
 import os
 from pathlib import Path
@@ -11,7 +7,7 @@ from urllib.parse import urlsplit
 
 from google.auth import credentials, exceptions
 
-from localvertex.processes import listeners
+from localvertex.processes.network import listeners
 from localvertex.serve.access import token_file
 from userinput.errors import UserError
 
@@ -44,7 +40,7 @@ def init(
     aiplatform.init(project=project, location=location, **values)
 
 
-class Credentials(credentials.Credentials):  # type: ignore[misc]
+class Credentials(credentials.Credentials):
     """The token of a work directory, read again for each request, and sent only to a server of its owner.
 
     Args:
@@ -52,7 +48,7 @@ class Credentials(credentials.Credentials):  # type: ignore[misc]
     """
 
     def __init__(self, work_dir: str | os.PathLike[str]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._work_dir = Path(work_dir).absolute()
 
     def refresh(self, request: Any) -> None:
@@ -66,7 +62,7 @@ class Credentials(credentials.Credentials):  # type: ignore[misc]
         except token_file.Unusable as error:
             file = token_file.path(self._work_dir)
             message = f"{file} {error}; restart `python -m localvertex serve`, which replaces it"
-            raise exceptions.RefreshError(message) from None
+            raise exceptions.RefreshError(message) from None  # type: ignore[no-untyped-call]
 
     def before_request(self, request: Any, method: str, url: str, headers: Any) -> None:
         """Add the token to a request to this machine.
@@ -78,4 +74,4 @@ class Credentials(credentials.Credentials):  # type: ignore[misc]
         if parts.hostname in ("127.0.0.1", "localhost", "::1") and listeners.are_own(parts.port or 0):
             self.refresh(request)
             if self.token:
-                self.apply(headers)
+                self.apply(headers)  # type: ignore[no-untyped-call]

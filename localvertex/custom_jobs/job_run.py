@@ -18,12 +18,12 @@ from localvertex.custom_jobs.faults.ledger import FaultLedger
 from localvertex.custom_jobs.goodput.event_files import EventFiles
 from localvertex.custom_jobs.goodput.goodput import Mark, goodput
 from localvertex.custom_jobs.job import CustomJob
-from localvertex.custom_jobs.loopback import LoopbackPorts
 from localvertex.custom_jobs.replica_process import Exit, ReplicaProcess
 from localvertex.custom_jobs.restart_rules import Decision, Restarts, Verdict
 from localvertex.custom_jobs.status import JobState, Outcome, Status
 from localvertex.errors import Cancelled
 from localvertex.processes import logs
+from localvertex.processes.network.loopback import LoopbackPorts
 
 _LOG = "log.txt"
 """The job's own log, in its folder; a pipeline's step has the same file."""

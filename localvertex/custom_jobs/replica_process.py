@@ -10,7 +10,7 @@ from localvertex.custom_jobs.goodput.progress import Progress
 from localvertex.custom_jobs.job import Replica
 from localvertex.custom_jobs.status import ReplicaStatus
 from localvertex.processes import logs
-from localvertex.processes.metadata_server import MetadataServer
+from localvertex.processes.network.metadata_server import MetadataServer
 from localvertex.processes.processes import Process, Processes
 
 

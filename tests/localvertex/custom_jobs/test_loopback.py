@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from localvertex.custom_jobs import JobState, Outcome, loopback
+from localvertex.custom_jobs import JobState, Outcome
+from localvertex.processes.network import loopback
 
 # Listens on all interfaces at the replica's address, and waits until its socket is bound to the loopback device.
 LISTEN = """

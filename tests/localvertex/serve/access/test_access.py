@@ -22,6 +22,7 @@ from localvertex.serve.access.access import REFUSAL, Access
 from localvertex.serve.app import application
 from localvertex.serve.service import Service
 from tests.support.server import PARENT, Server, wait_until
+from userinput.errors import UserError
 
 pytestmark = pytest.mark.slow
 
@@ -160,7 +161,7 @@ def test_a_cookie_shows_pages_and_runs_nothing(server: Server) -> None:
 
 
 def test_a_client_needs_a_work_directory_that_a_server_has_used(tmp_path: Path) -> None:
-    with pytest.raises(client.UserError, match="has no server: start `python -m localvertex serve --work-dir"):
+    with pytest.raises(UserError, match="has no server: start `python -m localvertex serve --work-dir"):
         client.init(tmp_path)
 
 

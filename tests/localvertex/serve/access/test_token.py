@@ -12,7 +12,7 @@ import pytest
 from google.auth import exceptions
 
 from localvertex.client import Credentials
-from localvertex.processes import listeners
+from localvertex.processes.network import listeners
 from localvertex.serve.access import token_file
 from localvertex.serve.access.access import Access
 

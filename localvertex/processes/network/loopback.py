@@ -10,7 +10,7 @@ import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from localvertex.processes import listeners
+from localvertex.processes.network import listeners
 
 _PIDFD_GETFD = 438
 """Number of the system call, the same on all architectures; Linux 5.6."""
