@@ -342,3 +342,20 @@ def test_a_repeated_key_is_refused(pipelines: Any, tmp_path: Path) -> None:
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert "'cron'" in line
+
+
+def test_a_work_directory_of_another_server_is_one_line(pipelines: Any, server: Server, tmp_path: Path) -> None:
+    done = pipelines("schedule", "list", "--endpoint", server.url)
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert line.startswith(f"error: {server.url} does not accept the token of the work directory runs; add --work-dir")
+    (tmp_path / "runs" / "api").mkdir(parents=True)
+    token = tmp_path / "runs" / "api" / "token"
+    token.write_text("t" * 43)
+    token.chmod(0o644)
+    done = pipelines("schedule", "list", "--endpoint", server.url)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: {token} can be read by other users; restart `python -m localvertex serve`")
+    token.chmod(0o600)
+    done = pipelines("schedule", "list", "--endpoint", server.url)
+    assert "does not accept the token of the work directory runs" in done.stderr

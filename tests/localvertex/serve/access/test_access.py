@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import shutil
 import stat
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.client import HTTPConnection
@@ -176,3 +178,14 @@ def test_the_caches_of_a_server_are_kept(start_server: Callable[..., Server], co
     assert "removed" in command("clean", "--cache", "--yes").stdout
     assert not cache.exists()
     assert os.listdir(server.work_dir) == ["api"]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_command_of_the_page(server: Server, repository: Path) -> None:
+    (command,) = re.findall(r"^```sh\n(.*?)^```$", (repository / "docs" / "access.md").read_text(), re.M | re.S)
+    for text, code in ((command, 0), (command.replace("cat runs/api/token", "echo wrong"), 22)):
+        # The port of the page may be in use where the test runs.
+        words = ["sh", "-c", text.replace("http://127.0.0.1:8700", server.url).replace("curl ", "curl -sf ", 1)]
+        done = subprocess.run(words, cwd=server.work_dir.parent, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        assert done.stdout.startswith("{") is (code == 0)
