@@ -86,4 +86,4 @@ def _page(url: str, token: str, work_dir: Path) -> str:
         return f"{url}/"
     if sys.stdout.isatty():
         return open_page.address(url, token)
-    return f"{open_page.address(url, 'TOKEN')} with the text of {token_file.path(work_dir)}"
+    return f"{open_page.address(url, 'TOKEN')}, with the text of {token_file.path(work_dir)} as TOKEN"

@@ -99,4 +99,4 @@ def test_the_address_with_the_token_is_printed_on_a_terminal_only(tmp_path: Path
     finally:
         terminal.process.terminate()
         terminal.end()
-    assert f"{server.url}/open#TOKEN with the text of {server.work_dir}/api/token" in server.text
+    assert f"{server.url}/open#TOKEN, with the text of {server.work_dir}/api/token as TOKEN" in server.text
