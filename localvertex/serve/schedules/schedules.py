@@ -10,8 +10,9 @@ from uuid import uuid4
 from localvertex.serve.api import messages
 from localvertex.serve.api.call import Call
 from localvertex.serve.api.errors import ApiError, Status, invalid, not_found, not_written
-from localvertex.serve.api.listing import page
+from localvertex.serve.api.listing import page_of
 from localvertex.serve.api.operations import Operations
+from localvertex.serve.api.records import StoredRecords
 from localvertex.serve.api.store import Damaged, Store
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedules import firing
@@ -35,6 +36,8 @@ class Schedules:
         self._waker = Waker(clock, self.fire_due, log)
         self._locks: dict[str, threading.RLock] = {}
         store.expect(COLLECTION, check_record)
+        large = frozenset({"createPipelineJobRequest"})
+        self.records = StoredRecords(store=store, collection=COLLECTION, large=large, stand_in=damaged_resource)
         jobs.on_end = self._waker.wake
 
     def create(self, call: Call) -> dict[str, Any]:
@@ -60,9 +63,7 @@ class Schedules:
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the schedules of a location."""
         fields = messages.field_names(call.version, "Schedule")
-        found, damaged = self._store.survey(COLLECTION)
-        found += [damaged_resource(call, number, reason) for number, reason in damaged.items()]
-        return page(call, COLLECTION, found, fields=fields)
+        return page_of(call, self.records, fields=fields)
 
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete a schedule; the runs that it started continue."""
