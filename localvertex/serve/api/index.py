@@ -87,7 +87,7 @@ def signature(path: str) -> Signature:
     except OSError:
         return UNKNOWN
     text = f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
-    return text, max(status.st_mtime_ns, status.st_ctime_ns)
+    return text, status.st_mtime_ns
 
 
 class Index:
