@@ -124,7 +124,11 @@ def test_pages_contain_everything_once_the_newest_first() -> None:
 
 def test_a_page_begins_after_a_resource_that_was_deleted_meanwhile() -> None:
     resources = [resource(number, state="AB"[number % 2]) for number in range(1, 7)]
-    for order, expected in (("", [6, 5, 4, 3, 2, 1]), ("state", [6, 4, 2, 5, 3, 1]), ("state desc", [5, 3, 1, 6, 4, 2])):
+    for order, expected in (
+        ("", [6, 5, 4, 3, 2, 1]),
+        ("state", [6, 4, 2, 5, 3, 1]),
+        ("state desc", [5, 3, 1, 6, 4, 2]),
+    ):
         first = listed(resources, pageSize="2", orderBy=order)
         assert numbers(first) == expected[:2]
         kept = [each for each in resources if each not in first["things"]]

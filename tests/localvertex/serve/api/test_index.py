@@ -299,6 +299,22 @@ def test_an_index_of_another_version_is_built_again(lists: Lists, version: int) 
     assert reports(lists) == []
 
 
+def test_a_record_that_has_just_changed_is_read_again(lists: Lists) -> None:
+    # On most file systems a change within the same few milliseconds leaves the same times.
+    path = lists.work_dir / "run-00000" / "run.json"
+    write(path, path.read_text(), age_seconds=0)
+    for _ in range(2):
+        lists.page()
+        with files_opened() as opened:
+            lists.page(filter="display_name=none")
+        assert str(path) in opened
+    write(path, path.read_text())
+    lists.page()
+    with files_opened() as opened:
+        lists.page(filter="display_name=none")
+    assert str(path) not in opened
+
+
 def test_an_index_that_cannot_be_used_is_reported_once_and_not_needed(lists: Lists) -> None:
     lists.file.mkdir(parents=True)
     lists.check()
