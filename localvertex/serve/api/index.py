@@ -28,6 +28,10 @@ _SETTLED_NS = 2 * 10**9
 """Age of a change from which on a later one has another time, on file systems with a resolution of seconds, too."""
 
 _CHECKSUM = b"%08x"
+_LENGTH = len(_CHECKSUM % 0)
+
+_decode = json.JSONDecoder().raw_decode
+"""Half of the time of json.loads, for thousands of small texts."""
 
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 
@@ -105,7 +109,10 @@ class Index:
         self._version = _version()
 
     def summaries(self, records: Records) -> Iterator[tuple[str, Summary]]:
-        """Return the summary of each record by its id, as the records are now."""
+        """Return the summary of each record by its id, as the records are now.
+
+        Hold no lock that reading a record takes. The index of the collection is locked until the iterator ends.
+        """
         with self._opening:
             lock = self._locks[records.collection]
         # Two lists at once do not both read all records.
@@ -205,7 +212,7 @@ def _decoded(data: Any) -> Entry:
     Raises:
         ValueError: It is damaged.
     """
-    if not isinstance(data, bytes) or data[:8] != _CHECKSUM % crc32(data[8:]):
+    if not isinstance(data, bytes) or data[:_LENGTH] != _CHECKSUM % crc32(memoryview(data)[_LENGTH:]):
         raise ValueError("an entry does not match its checksum")
-    resource_id, text, live, content = json.loads(data[8:])
+    (resource_id, text, live, content), _ = _decode(data.decode(), _LENGTH)
     return resource_id, text, live, content

@@ -4,6 +4,7 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,7 +58,8 @@ def page_of(call: Call, records: StoredRecords, *, fields: set[str]) -> dict[str
         ApiError: A parameter of the query is wrong.
     """
     query = Query.of(call, fields)
-    names, token = query.select(records.found(call, query.used))
+    with closing(records.found(call, query.used)) as found:
+        names, token = query.select(found)
     read = (records.resource(call, each.rpartition("/")[2]) for each in names)
     # A record may have changed since it was selected.
     resources = [each for each in read if each is not None and query.test(records.searchable(each))]

@@ -1,6 +1,6 @@
 """The records of a collection in the store, as its lists read them: through the index, or one by one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,7 +76,7 @@ class StoredRecords:
         except Damaged as error:
             return self.stand_in(call, resource_id, str(error))
 
-    def found(self, call: Call, used: set[str]) -> Iterator[Resource]:
+    def found(self, call: Call, used: set[str]) -> Generator[Resource]:
         """Return all resources and stand-ins, with at least these fields and those that exist in filters only."""
         if used & self.large:
             every = (self.resource(call, each) for each in self.signatures())
