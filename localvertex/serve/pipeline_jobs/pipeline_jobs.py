@@ -235,7 +235,7 @@ class PipelineJobs:
         return job
 
     def _view(self, job: dict[str, Any]) -> dict[str, Any]:
-        return pipeline_job(job, self._work_dir / _id_of(job)).resource or {}
+        return pipeline_job(job, self._work_dir / _id_of(job))
 
     def _damaged(self, call: Call, job_id: str, reason: str) -> dict[str, Any]:
         """Build the stand-in for a job whose stored request is damaged, with the state of its run."""

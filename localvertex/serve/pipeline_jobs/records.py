@@ -9,7 +9,7 @@ from localvertex.serve.api.call import Call
 from localvertex.serve.api.index import AT_REST, Signature, Summary, signature
 from localvertex.serve.api.records import StoredRecords, Viewed
 from localvertex.serve.api.store import Store
-from localvertex.serve.pipeline_jobs.view import pipeline_job, searchable
+from localvertex.serve.pipeline_jobs.view import searchable, viewed_job
 from localvertex.state import journal, record
 
 _LARGE_FIELDS = frozenset({"pipelineSpec", "runtimeConfig", "jobDetail"})
@@ -23,7 +23,7 @@ def job_records(store: Store, collection: str, stand_in: Callable[[Call, str, st
 
     def view(job: dict[str, Any]) -> Viewed:
         run_dir = work_dir / job["name"].rpartition("/")[2]
-        return pipeline_job(job, run_dir) if (run_dir / record.FILE).is_file() else Viewed(resource=None)
+        return viewed_job(job, run_dir) if (run_dir / record.FILE).is_file() else Viewed(resource=None)
 
     return StoredRecords(
         store=store,

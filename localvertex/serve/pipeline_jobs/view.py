@@ -18,8 +18,13 @@ _DEFAULT_ACCOUNT = "{project}-compute@developer.gserviceaccount.com"
 _STOPPED = "the server was stopped during this run; resume it with `localvertex run --resume {run_id}`"
 
 
-def pipeline_job(job: dict[str, Any], run_dir: Path) -> Viewed:
+def pipeline_job(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
     """Build the current resource from the stored part, which does not change, and the run's record."""
+    return viewed_job(job, run_dir).resource or {}
+
+
+def viewed_job(job: dict[str, Any], run_dir: Path) -> Viewed:
+    """Build the current resource as lists need it."""
     try:
         resource = _current(job, run_dir)
     except (OSError, *UNUSABLE) as error:
