@@ -12,8 +12,10 @@ from starlette.routing import Route
 from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.records import StoredRecords
 from localvertex.serve.api.store import UNUSABLE, Store
+from localvertex.serve.custom_jobs import CustomJobs
 from localvertex.serve.models import Models
 from localvertex.serve.pipeline_jobs.records import RunRecords
+from localvertex.serve.schedules import schedules
 from localvertex.show import report
 from localvertex.show.html import templates
 from localvertex.state import registry
@@ -49,9 +51,8 @@ _SANDBOX = {
 class Pages:
     """The pages of one work directory."""
 
-    def __init__(self, store: Store, jobs: StoredRecords, schedules: StoredRecords, models: Models) -> None:
-        self._store, self._custom_jobs, self._schedules, self._models = store, jobs, schedules, models
-        self._work_dir = store.folder.parent
+    def __init__(self, store: Store, jobs: CustomJobs, models: Models) -> None:
+        self._store, self._custom_jobs, self._models, self._work_dir = store, jobs, models, store.folder.parent
 
     @property
     def routes(self) -> list[Route]:
@@ -74,8 +75,8 @@ class Pages:
                 (name, content, (self._work_dir / name / report.FILE).is_file())
                 for name, content in runs_by_time[:_MAX_ROWS]
             ],
-            custom_jobs=_newest(self._custom_jobs),
-            schedules=_newest(self._schedules),
+            custom_jobs=_newest(self._custom_jobs.records),
+            schedules=_newest(schedules.records(self._store)),
             models=self._models.list_all(_ANYWHERE)["models"],
         )
         return HTMLResponse(page, headers=_HEADERS)

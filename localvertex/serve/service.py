@@ -40,7 +40,7 @@ class Service:
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
-        self.pages = Pages(self._store, self.custom_jobs.records, self.schedules.records, self.models)
+        self.pages = Pages(self._store, self.custom_jobs, self.models)
         self._held = ExitStack()
 
     def hold(self) -> None:

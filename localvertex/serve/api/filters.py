@@ -120,9 +120,9 @@ class Reader:
             value = _unescaped(value[1:-1])
         parts = [each[0] if each["quoted"] is None else _unescaped(each["quoted"]) for each in _PART.finditer(field)]
         path = [camel(parts[0]), *parts[1:]] if parts else [field]
+        self.fields.add(path[0])
         if path[0] not in self._known:
             raise self.error(f"unknown field {field!r}")
-        self.fields.add(path[0])
         return lambda resource: _holds(_look_up(resource, path), operator, value)
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,9 @@ class RunRecords:
 
     def signatures(self) -> dict[str, Signature]:
         """Return the signatures of all runs by the name of their folder."""
-        with os.scandir(self._work_dir) as entries:
-            folders = sorted(each.name for each in entries if each.is_dir(follow_symlinks=False))
+        folders: list[str] = []
+        with suppress(FileNotFoundError), os.scandir(self._work_dir) as entries:
+            folders = [each.name for each in entries if each.is_dir(follow_symlinks=False)]
         found = {each: _record_signature(f"{self._work_dir}/{each}") for each in folders}
         return {name: each for name, each in found.items() if each[0] or each[1]}
 

@@ -36,8 +36,6 @@ class Schedules:
         self._waker = Waker(clock, self.fire_due, log)
         self._locks: dict[str, threading.RLock] = {}
         store.expect(COLLECTION, check_record)
-        large = frozenset({"createPipelineJobRequest"})
-        self.records = StoredRecords(store=store, collection=COLLECTION, large=large, stand_in=damaged_resource)
         jobs.on_end = self._waker.wake
 
     def create(self, call: Call) -> dict[str, Any]:
@@ -63,7 +61,7 @@ class Schedules:
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the schedules of a location."""
         fields = messages.field_names(call.version, "Schedule")
-        return page_of(call, self.records, fields=fields)
+        return page_of(call, records(self._store), fields=fields)
 
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete a schedule; the runs that it started continue."""
@@ -219,6 +217,12 @@ class Schedules:
         """Refuse a pipeline that cannot run here, before its first run does."""
         request = schedule["createPipelineJobRequest"]
         self._jobs.check(location_of(request), request["pipelineJob"])
+
+
+def records(store: Store) -> StoredRecords:
+    """Return the records of the schedules as lists read them."""
+    large = frozenset({"createPipelineJobRequest"})
+    return StoredRecords(store=store, collection=COLLECTION, large=large, stand_in=damaged_resource)
 
 
 def damaged_resource(call: Call, number: str, reason: str) -> dict[str, Any]:
