@@ -16,6 +16,7 @@ from localvertex.serve.pipeline_jobs.batches import PipelineJobBatches
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedules.clock import Clock
 from localvertex.serve.schedules.schedules import Schedules
+from localvertex.serve.storage.storage import Storage
 
 Method = Callable[[Call], dict[str, Any]]
 
@@ -41,6 +42,7 @@ class Service:
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
         self.pages = Pages(self._store, self.custom_jobs, self.models)
+        self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
 
     def hold(self) -> None:
