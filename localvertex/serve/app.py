@@ -147,7 +147,9 @@ def _call_of(request: Request, body: bytes) -> Call:
         location=Location(project=parts["project"], region=parts["region"]),
         resource_id=resource_id,
         resource_version=version,
+        parents={name: part for name, part in parts.items() if name not in ("api", "project", "region", "id")},
         query=dict(request.query_params),
+        repeated={name: request.query_params.getlist(name) for name in request.query_params},
         body=content,
     )
 

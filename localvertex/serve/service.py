@@ -10,6 +10,7 @@ from localvertex.serve.api.call import Call
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
 from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.metadata.metadata import Metadata
 from localvertex.serve.models import Models
 from localvertex.serve.pages import Pages
 from localvertex.serve.pipeline_jobs.batches import PipelineJobBatches
@@ -41,6 +42,8 @@ class Service:
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
+        self.metadata = Metadata(self._store, self.operations)
+        self.pipeline_jobs.contexts = self.metadata.runs.contexts
         self.pages = Pages(self._store, self.custom_jobs, self.models)
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
@@ -94,6 +97,7 @@ class Service:
                 "pause": ("POST", "/{id:id}:pause", self.schedules.pause),
                 "resume": ("POST", "/{id:id}:resume", self.schedules.resume),
             },
+            "metadataStores": self.metadata.methods,
             "operations": {
                 "get": ("GET", "/{id:id}", self.operations.get),
                 "list": ("GET", "", self.operations.list_all),

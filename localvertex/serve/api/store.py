@@ -1,7 +1,8 @@
 """The API's state on disk: `<work-dir>/api/<collection>/<id>.json`, each file replaced as a whole.
 
 A file that is damaged is skipped, reported once and listed as such. A state that must not be lost is kept in memory
-while the disk is full, and written as soon as there is room.
+while the disk is full, and written as soon as there is room. A collection below a resource is named by its path, for
+example `tensorboards/1/experiments`.
 """
 
 import fcntl
@@ -77,7 +78,7 @@ class Store:
         return file
 
     def expect(self, collection: str, check: Check) -> None:
-        """Treat a record of a collection as damaged when this check raises one of `UNUSABLE`."""
+        """Treat a record as damaged when this check raises one of `UNUSABLE`; a path counts by its last part."""
         self._checks[collection] = check
 
     def path(self, collection: str, resource_id: str) -> Path:
@@ -95,14 +96,15 @@ class Store:
         if not ID.fullmatch(resource_id):
             return None
         path = self.path(collection, resource_id)
+        kind = collection.rpartition("/")[2]
         try:
             text = self._unwritten.get(path) or path.read_text()
             content: dict[str, Any] = json.loads(text)
             if not isinstance(content.get("createTime", ""), str):
                 raise TypeError(f"createTime {content['createTime']!r}")
-            if content["name"].split("/")[-2:] != [collection, resource_id]:
+            if content["name"].split("/")[-2:] != [kind, resource_id]:
                 raise ValueError(f"it belongs to {content['name'][:200]!r}")
-            check = self._checks.get(collection)
+            check = self._checks.get(kind)
             if check is not None:
                 check(content)
         except FileNotFoundError:

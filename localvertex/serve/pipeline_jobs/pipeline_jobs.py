@@ -44,6 +44,8 @@ class PipelineJobs:
         store.expect(COLLECTION, check_record)
         self.on_end: Callable[[], None] = lambda: None
         """Called when a run has ended."""
+        self.contexts: Callable[[dict[str, Any]], dict[str, Any]] = lambda job: {}
+        """Returns the fields of `jobDetail` that come from the metadata of a stored job."""
 
     def create(self, call: Call) -> dict[str, Any]:
         """Start a run."""
@@ -88,7 +90,7 @@ class PipelineJobs:
         finally:
             with self._store.lock:
                 self._starting.discard(job_id)
-        return self._view(job)
+        return self._with_contexts(self._view(job), {job["name"]: job})
 
     def check(self, location: Location, body: dict[str, Any]) -> None:
         """Check a PipelineJob message as `start` does, and start nothing.
@@ -171,7 +173,8 @@ class PipelineJobs:
     def get(self, call: Call) -> dict[str, Any]:
         """Return one job."""
         try:
-            return self._view(self._find(call))
+            job = self._find(call)
+            return self._with_contexts(self._view(job), {job["name"]: job})
         except Damaged as error:
             return self._damaged(call, call.resource_id, str(error))
 
@@ -181,7 +184,10 @@ class PipelineJobs:
         jobs = [self._view(each) for each in found if self.is_started(_id_of(each))]
         jobs += [self._damaged(call, each, reason) for each, reason in damaged.items()]
         fields = messages.field_names(call.version, "PipelineJob") | FILTER_FIELDS
-        return page(call, COLLECTION, jobs, fields=fields, searchable=searchable)
+        response = page(call, COLLECTION, jobs, fields=fields, searchable=searchable)
+        stored = {each["name"]: each for each in found}
+        response[COLLECTION] = [self._with_contexts(each, stored) for each in response[COLLECTION]]
+        return response
 
     def cancel(self, call: Call) -> dict[str, Any]:
         """Ask a running job to stop; one that has ended is unchanged."""
@@ -236,6 +242,13 @@ class PipelineJobs:
 
     def _view(self, job: dict[str, Any]) -> dict[str, Any]:
         return pipeline_job(job, self._work_dir / _id_of(job))
+
+    def _with_contexts(self, view: dict[str, Any], stored: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        """Add the contexts of the metadata to the `jobDetail` of a resource."""
+        job = stored.get(view.get("name", ""))
+        if job is None or "jobDetail" not in view:
+            return view
+        return view | {"jobDetail": view["jobDetail"] | self.contexts(job)}
 
     def _damaged(self, call: Call, job_id: str, reason: str) -> dict[str, Any]:
         """Build the stand-in for a job whose stored request is damaged, with the state of its run."""
