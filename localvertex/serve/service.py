@@ -43,6 +43,7 @@ class Service:
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
         self.metadata = Metadata(self._store, self.operations)
+        self.pipeline_jobs.find_artifact = self.metadata.find_artifact
         self.pipeline_jobs.contexts = self.metadata.runs.contexts
         self.pages = Pages(self._store, self.custom_jobs, self.models)
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
