@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from localvertex.serve.api.call import Call, Location
+from localvertex.serve.api.call import Call
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
 from localvertex.serve.metadata.lineage import Lineage
@@ -13,7 +13,7 @@ from localvertex.serve.metadata.pipeline_runs import PipelineRuns
 from localvertex.serve.metadata.queries import list_nodes
 from localvertex.serve.metadata.relations import Relations
 from localvertex.serve.metadata.schemas import MetadataSchemas
-from localvertex.serve.metadata.stores import MetadataStores, Place
+from localvertex.serve.metadata.stores import MetadataStores
 
 Method = Callable[[Call], dict[str, Any]]
 
@@ -68,10 +68,6 @@ class Metadata:
             return method(call)
 
         return refreshed
-
-    def find_artifact(self, location: Location, artifact_id: str) -> dict[str, Any] | None:
-        """Return an artifact of the default metadata store, None when it does not exist."""
-        return self.nodes.read(Place(location=location), ARTIFACT, artifact_id)
 
     def _methods_of(self, kind: Kind) -> dict[str, tuple[str, str, Method]]:
         every, one = f"{_STORE}/{kind.collection}", f"{_STORE}/{kind.collection}/{{id:id}}"
