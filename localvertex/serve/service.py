@@ -104,7 +104,7 @@ class Service:
                 "pause": ("POST", "/{id:id}:pause", self.schedules.pause),
                 "resume": ("POST", "/{id:id}:resume", self.schedules.resume),
             },
-            "metadataStores": self.metadata.methods,
+            **self.metadata.collections,
             "operations": {
                 "get": ("GET", "/{id:id}", self.operations.get),
                 "list": ("GET", "", self.operations.list_all),

@@ -8,16 +8,16 @@ from localvertex.serve.api.call import Call
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
 from localvertex.serve.metadata.lineage import Lineage
-from localvertex.serve.metadata.nodes import ARTIFACT, CONTEXT, EXECUTION, KINDS, Kind, Nodes, shown
+from localvertex.serve.metadata.nodes import ARTIFACT, CONTEXT, EXECUTION, Kind, Nodes, shown
 from localvertex.serve.metadata.pipeline_runs import PipelineRuns
 from localvertex.serve.metadata.queries import list_nodes
 from localvertex.serve.metadata.relations import Relations
 from localvertex.serve.metadata.schemas import MetadataSchemas
-from localvertex.serve.metadata.stores import MetadataStores
+from localvertex.serve.metadata.stores import COLLECTION, MetadataStores
 
 Method = Callable[[Call], dict[str, Any]]
 
-_STORE = "/{store:id}"
+_STORE = f"{COLLECTION}/{{store:id}}"
 
 
 class Metadata:
@@ -31,34 +31,32 @@ class Metadata:
         self.runs = PipelineRuns(store, self.stores, self.nodes)
 
     @property
-    def methods(self) -> dict[str, tuple[str, str, Method]]:
-        """The methods: HTTP method, path after `metadataStores`, implementation."""
-        stores = self.stores
-        found: dict[str, tuple[str, str, Method]] = {
-            "create": ("POST", "", stores.create),
-            "get": ("GET", "/{id:id}", stores.get),
-            "list": ("GET", "", stores.list_all),
-            "createSchema": ("POST", f"{_STORE}/metadataSchemas", self.schemas.create),
-            "getSchema": ("GET", f"{_STORE}/metadataSchemas/{{id:id}}", self.schemas.get),
-            "listSchemas": ("GET", f"{_STORE}/metadataSchemas", self.schemas.list_all),
-        }
-        for kind in KINDS:
-            found |= self._methods_of(kind)
+    def collections(self) -> dict[str, dict[str, tuple[str, str, Method]]]:
+        """For each collection its methods: HTTP method, path after the collection's, implementation."""
         relations, lineage = Relations(self.nodes), Lineage(self.nodes)
-        further: list[tuple[str, Kind, str, Method]] = [
-            ("POST", CONTEXT, "addContextArtifactsAndExecutions", relations.add_artifacts_and_executions),
-            ("POST", CONTEXT, "addContextChildren", relations.add_children),
-            ("POST", CONTEXT, "removeContextChildren", relations.remove_children),
-            ("POST", EXECUTION, "addExecutionEvents", relations.add_events),
-            ("GET", CONTEXT, "queryContextLineageSubgraph", lineage.of_context),
-            ("GET", EXECUTION, "queryExecutionInputsAndOutputs", lineage.of_execution),
-            ("GET", ARTIFACT, "queryArtifactLineageSubgraph", lineage.of_artifact),
-        ]
-        found |= {
-            name: (http_method, f"{_STORE}/{kind.collection}/{{id:id}}:{name}", method)
-            for http_method, kind, name, method in further
+        one = "/{id:id}"
+        found: dict[str, dict[str, tuple[str, str, Method]]] = {
+            COLLECTION: _readable(self.stores),
+            f"{_STORE}/metadataSchemas": _readable(self.schemas),
+            f"{_STORE}/contexts": self._methods_of(CONTEXT)
+            | {
+                "add": ("POST", f"{one}:addContextArtifactsAndExecutions", relations.add_artifacts_and_executions),
+                "addChildren": ("POST", f"{one}:addContextChildren", relations.add_children),
+                "removeChildren": ("POST", f"{one}:removeContextChildren", relations.remove_children),
+                "lineage": ("GET", f"{one}:queryContextLineageSubgraph", lineage.of_context),
+            },
+            f"{_STORE}/executions": self._methods_of(EXECUTION)
+            | {
+                "addEvents": ("POST", f"{one}:addExecutionEvents", relations.add_events),
+                "lineage": ("GET", f"{one}:queryExecutionInputsAndOutputs", lineage.of_execution),
+            },
+            f"{_STORE}/artifacts": self._methods_of(ARTIFACT)
+            | {"lineage": ("GET", f"{one}:queryArtifactLineageSubgraph", lineage.of_artifact)},
         }
-        return {name: (verb, path, self._refreshed(method)) for name, (verb, path, method) in found.items()}
+        return {
+            collection: {name: (verb, path, self._refreshed(method)) for name, (verb, path, method) in methods.items()}
+            for collection, methods in found.items()
+        }
 
     def _refreshed(self, method: Method) -> Method:
         """Return a method that first adds what pipeline runs have done."""
@@ -70,13 +68,12 @@ class Metadata:
         return refreshed
 
     def _methods_of(self, kind: Kind) -> dict[str, tuple[str, str, Method]]:
-        every, one = f"{_STORE}/{kind.collection}", f"{_STORE}/{kind.collection}/{{id:id}}"
         return {
-            f"create{kind.message}": ("POST", every, partial(self.nodes.create, kind=kind)),
-            f"get{kind.message}": ("GET", one, partial(self._get, kind=kind)),
-            f"list{kind.message}s": ("GET", every, partial(list_nodes, self.nodes, kind=kind)),
-            f"patch{kind.message}": ("PATCH", one, partial(self.nodes.patch, kind=kind)),
-            f"delete{kind.message}": ("DELETE", one, partial(self._delete, kind=kind)),
+            "create": ("POST", "", partial(self.nodes.create, kind=kind)),
+            "get": ("GET", "/{id:id}", partial(self._get, kind=kind)),
+            "list": ("GET", "", partial(list_nodes, self.nodes, kind=kind)),
+            "patch": ("PATCH", "/{id:id}", partial(self.nodes.patch, kind=kind)),
+            "delete": ("DELETE", "/{id:id}", partial(self._delete, kind=kind)),
         }
 
     def _get(self, call: Call, kind: Kind) -> dict[str, Any]:
@@ -85,3 +82,12 @@ class Metadata:
     def _delete(self, call: Call, kind: Kind) -> dict[str, Any]:
         self.nodes.delete(call, kind)
         return self._operations.done(call, "DeleteOperationMetadata")
+
+
+def _readable(collection: MetadataStores | MetadataSchemas) -> dict[str, tuple[str, str, Method]]:
+    """Return the methods of a collection whose resources do not change."""
+    return {
+        "create": ("POST", "", collection.create),
+        "get": ("GET", "/{id:id}", collection.get),
+        "list": ("GET", "", collection.list_all),
+    }

@@ -142,7 +142,7 @@ class Nodes:
                 if call.query.get("allowMissing") != "true":
                     raise not_found(place.child(kind.collection, call.resource_id))
                 return self._add(place, kind, call.resource_id, body)
-            check_etag(kind, node, body.get("etag", ""))
+            _check_etag(kind, node, body.get("etag", ""))
             node = {key: value for key, value in node.items() if key not in names}
             node |= {name: body[name] for name in names if name in body}
             node = changed(node)
@@ -160,7 +160,7 @@ class Nodes:
                 node = {}
             if node is None:
                 raise not_found(name)
-            check_etag(kind, node, call.query.get("etag", ""))
+            _check_etag(kind, node, call.query.get("etag", ""))
             for other in (CONTEXT, EXECUTION):
                 for each in self.survey(place, other)[0]:
                     without = _without(each, name)
@@ -193,7 +193,7 @@ def shown(node: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in node.items() if not key.startswith("_")}
 
 
-def check_etag(kind: Kind, node: dict[str, Any], etag: str) -> None:
+def _check_etag(kind: Kind, node: dict[str, Any], etag: str) -> None:
     """Check that the client has seen the latest state; the SDK reads both numbers in the text.
 
     Raises:
