@@ -2,7 +2,7 @@
 
 The server runs what it is given, and a web page that the user visits can send requests to 127.0.0.1. Hence it accepts
 only loopback host names (against DNS rebinding), no requests from other origins, JSON bodies only (which need a CORS
-preflight that this server never grants), and bodies of a limited size.
+preflight that this server never grants), and bodies of a limited size. Other users of the machine lack the token.
 """
 
 import asyncio
@@ -12,6 +12,8 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from localvertex.serve.access import open_page
+from localvertex.serve.access.access import REFUSAL, Access
 from localvertex.serve.api.errors import error_body
 from userinput.reading import MAX_BYTES
 
@@ -38,11 +40,12 @@ class Guard:
 
     Args:
         app: The application behind it.
+        access: Who may call.
         seconds: How long the next part of a body may take.
     """
 
-    def __init__(self, app: ASGIApp, *, seconds: float) -> None:
-        self._app, self._seconds = app, seconds
+    def __init__(self, app: ASGIApp, *, access: Access, seconds: float) -> None:
+        self._app, self._access, self._seconds = app, access, seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -52,8 +55,11 @@ class Guard:
         is_upload = scope["path"].startswith(_UPLOADS)
         limit = _MAX_UPLOAD_BYTES if is_upload else _MAX_BODY_BYTES
         refused = _refusal(scope["method"], headers, is_upload=is_upload)
-        body, announced = b"", int(headers.get("content-length") or 0) if refused is None else 0
-        if refused is None:
+        refused = refused or self._stranger(scope["method"], scope["path"], headers)
+        body = b""
+        if refused is None or refused[1] is REFUSAL:
+            # The body of a stranger is read and dropped, so that a program that sends a large one sees the response.
+            announced = int(headers.get("content-length") or 0) if refused is None else limit + 1
             try:
                 body, num_bytes = await _read_body(receive, announced, self._seconds, limit)
             except ConnectionError:
@@ -63,13 +69,24 @@ class Guard:
                 text = f"the rest of the body did not arrive within {self._seconds:g} s; nothing was done"
                 closing = JSONResponse(error_body(408, "CANCELLED", text), 408, {"Connection": "close"})
                 return await closing(scope, receive, send)
-            if num_bytes > limit:
+            if refused is None and num_bytes > limit:
                 refused = 413, f"the body is larger than {limit} bytes"
         if refused is not None:
             code, text = refused
             status = "PERMISSION_DENIED" if code == 403 else "INVALID_ARGUMENT"
             return await JSONResponse(error_body(code, status, text), code)(scope, receive, send)
         return await self._app(scope, _replay(body, receive), send)
+
+    def _stranger(self, method: str, path: str, headers: Headers) -> tuple[int, str] | None:
+        """Return HTTP code and reason when a request has neither the token nor the cookie of a browser, else None."""
+        is_reading = method in ("GET", "HEAD")
+        port = headers.get("host", "").rpartition(":")[2]
+        is_allowed = (
+            self._access.allows(headers.get("authorization"))
+            or (is_reading and path == open_page.PATH)
+            or (is_reading and self._access.allows_reading(headers.get("cookie"), port=port))
+        )
+        return None if is_allowed else (403, REFUSAL)
 
 
 def _refusal(method: str, headers: Headers, *, is_upload: bool) -> tuple[int, str] | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from localvertex.serve.api.errors import ApiError, Status
+from localvertex.state import run_folder
 from userinput import files
 from userinput.errors import UserError
 
@@ -66,7 +67,8 @@ class Store:
             UserError: Another server has locked it, or the folder cannot be used.
         """
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            run_folder.make_work_dir(self.folder.parent)
+            self.folder.mkdir(exist_ok=True)
             file = (self.folder / ".lock").open("w")
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

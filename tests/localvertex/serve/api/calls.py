@@ -8,8 +8,6 @@ import textwrap
 from collections import defaultdict
 from pathlib import Path
 
-import requests
-
 from localvertex.serve.api.known_methods import KnownMethod, known_methods
 from tests.support.server import Server
 
@@ -53,7 +51,7 @@ DIFFERS = {
 def is_served(server: Server, method: KnownMethod) -> bool:
     """Send a request for resources that do not exist, and return whether the server has the method."""
     # A body that is not an object is refused before anything is done.
-    answer = requests.request(method.http_method, f"{server.url}{method.example}", json=[], timeout=60)
+    answer = server.request(method.http_method, method.example, json=[])
     if answer.status_code == 501:
         error = answer.json()["error"]
         assert (error["code"], error["status"]) == (501, "UNIMPLEMENTED")

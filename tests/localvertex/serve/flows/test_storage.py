@@ -11,6 +11,8 @@ from google.api_core import exceptions
 
 from tests.support.server import Server
 
+UPLOADS = "/upload/storage/v1/b/things/o"
+
 SIZE = 9 << 20
 """More than 8 MiB, above which the library uploads in parts."""
 
@@ -20,13 +22,12 @@ def folder(endpoint: Server) -> Path:
     return endpoint.work_dir / "buckets" / "things"
 
 
-@pytest.fixture(scope="module")
-def bucket(endpoint: Server) -> Iterator[Any]:
+@pytest.fixture
+def bucket(cloud: Any) -> Iterator[Any]:
     """The bucket gs://things, as the SDK opens it."""
-    import google.auth.credentials
     from google.cloud import storage
 
-    client = storage.Client(project="local-project", credentials=google.auth.credentials.AnonymousCredentials())
+    client = storage.Client(project="local-project", credentials=cloud.initializer.global_config.credentials)
     yield client.bucket("things")
     client.close()
 
@@ -35,8 +36,7 @@ def upload(server: Server, name: str, **options: Any) -> requests.Response:
     """Upload an object with one plain request."""
     body = b'--x\r\ncontent-type: application/json\r\n\r\n{"name": "%s"}\r\n--x\r\n\r\ndata\r\n--x--' % name.encode()
     headers = {"content-type": "multipart/related; boundary=x"} | options.pop("headers", {})
-    url = f"{server.url}/upload/storage/v1/b/things/o?uploadType=multipart"
-    return requests.post(url, data=body, headers=headers, timeout=60)
+    return server.request("POST", f"{UPLOADS}?uploadType=multipart", data=body, headers=headers)
 
 
 def test_objects_are_files_of_the_bucket(bucket: Any, folder: Path) -> None:
@@ -69,26 +69,25 @@ def test_no_object_is_outside_its_bucket(bucket: Any, folder: Path, endpoint: Se
         bucket.blob("link/mine").download_as_bytes()
     with pytest.raises(exceptions.BadRequest):
         bucket.blob("link/mine").delete()
-    raw = requests.get(f"{endpoint.url}/storage/v1/b/..%2Fapi/o/.lock?alt=media", timeout=60)
-    assert raw.status_code >= 400
+    assert endpoint.get("/storage/v1/b/..%2Fapi/o/.lock?alt=media").status_code >= 400
     (folder / "link").unlink()
 
 
 def test_an_upload_that_is_not_complete_is_no_object(bucket: Any, folder: Path, endpoint: Server) -> None:
     bucket.blob("half").upload_from_string("old")
-    start = f"{endpoint.url}/upload/storage/v1/b/things/o?uploadType=resumable&name=half"
-    place = requests.post(start, json={}, timeout=60).headers["location"]
+    start = endpoint.request("POST", f"{UPLOADS}?uploadType=resumable&name=half", json={})
+    place = start.headers["location"].removeprefix(endpoint.url)
     part = {"content-range": "bytes 0-3/8", "content-type": "text/plain"}
-    assert requests.put(place, data=b"new ", headers=part, timeout=60).headers["range"] == "bytes=0-3"
+    assert endpoint.request("PUT", place, data=b"new ", headers=part).headers["range"] == "bytes=0-3"
     # The same part again, as after a lost answer, is not appended.
-    assert requests.put(place, data=b"new ", headers=part, timeout=60).status_code == 400
-    asked = requests.put(place, headers={"content-range": "bytes */8"}, timeout=60)
+    assert endpoint.request("PUT", place, data=b"new ", headers=part).status_code == 400
+    asked = endpoint.request("PUT", place, headers={"content-range": "bytes */8"})
     assert (asked.status_code, asked.headers["range"]) == (308, "bytes=0-3")
     assert (folder / "half").read_text() == "old"
     rest = {"content-range": "bytes 4-7/8"}
-    assert requests.put(place, data=b"text", headers=rest, timeout=60).status_code == 200
+    assert endpoint.request("PUT", place, data=b"text", headers=rest).status_code == 200
     assert (folder / "half").read_text() == "new text"
-    assert requests.put(place, data=b"more", timeout=60).status_code == 404
+    assert endpoint.request("PUT", place, data=b"more").status_code == 404
 
 
 def test_an_object_is_not_replaced_against_its_precondition(bucket: Any, folder: Path) -> None:
@@ -114,8 +113,10 @@ def test_no_web_page_uploads_and_no_object_is_a_page(bucket: Any, folder: Path, 
     assert upload(endpoint, "ours.html").status_code == 200
     for headers in ({"origin": "http://evil.example"}, {"host": "evil.example"}, {"content-type": "text/plain"}):
         assert upload(endpoint, "theirs", headers=headers).status_code in (403, 415)
+    url, body = f"{endpoint.url}{UPLOADS}?uploadType=resumable&name=theirs", {"name": "theirs"}
+    assert requests.post(url, json=body, timeout=60).status_code == 403
     assert not (folder / "theirs").exists()
-    shown = requests.get(f"{endpoint.url}/storage/v1/b/things/o/ours.html?alt=media", timeout=60)
+    shown = endpoint.get("/storage/v1/b/things/o/ours.html?alt=media")
     assert shown.headers["content-type"] == "application/octet-stream"
 
 
