@@ -225,6 +225,9 @@ def _add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
         default=1.0,
         help="speed-up of the schedule clock, to test a weekly schedule in minutes (%(default)g)",
     )
+    serve.add_argument(
+        "--no-token", action="store_true", help="let every user of this machine call the server and run code as you"
+    )
     _add_containers(serve.add_argument_group(_CONTAINERS))
     _add_custom_jobs(serve.add_argument_group(_FAULTS))
 

@@ -4,6 +4,7 @@ import argparse
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from localvertex.runner import input_artifacts
 from localvertex.show import follow, summary
 from localvertex.show.display import Display, Lines
 from localvertex.show.terminal import resume_command, run_list
-from localvertex.state import record, removal, step_logs
+from localvertex.state import record, removal, run_folder, step_logs
 from localvertex.state.runs import Found, find, find_all, find_readable, find_steps
 from localvertex.state.task import State
 from userinput import parameters
@@ -194,9 +195,19 @@ def _remove_all(runs: list[Path], caches: list[Path], options: argparse.Namespac
         others = removal.remove(path)
         print(f"removed {path}" if not others else f"removed the run {path}, but not {', '.join(others)} in it")
     for path in caches:
-        shutil.rmtree(path)
-        print(f"removed {path}")
+        _remove_cache(path, options.work_dir / "api")
     return 0
+
+
+def _remove_cache(path: Path, api: Path) -> None:
+    """Remove the caches while no server can start."""
+    try:
+        with run_folder.lock(api) if api.is_dir() else nullcontext():
+            shutil.rmtree(path)
+    except BlockingIOError:
+        print(f"keeping {path}: it is in use")
+    else:
+        print(f"removed {path}")
 
 
 def _agrees(question: str) -> bool:
@@ -218,6 +229,7 @@ def _serve_command(options: argparse.Namespace) -> int:
     serve(
         port=options.port,
         time_factor=options.time_factor,
+        needs_token=not options.no_token,
         options=Options(
             work_dir=options.work_dir,
             gcs_root=options.gcs_root,

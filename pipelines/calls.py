@@ -7,6 +7,9 @@ from typing import Any
 
 from pipelines.vertex import LOG_IN, Location, one_line
 
+_FROM_LOCAL = "localvertex.client.init"
+"""A part of the refusal of `localvertex serve`."""
+
 
 class CallFailed(Exception):
     """The service refused a call or could not be reached; the message is one line that begins with the cause."""
@@ -76,6 +79,8 @@ def _explained(error: BaseException, location: Location) -> str:
     from google.api_core import exceptions as api
     from google.auth import exceptions as auth
 
+    if isinstance(error, auth.RefreshError) and location.is_local:
+        return one_line(error)
     if isinstance(error, auth.RefreshError):
         return f"the credentials are no longer valid: run `{LOG_IN}` again ({one_line(error)})"
     if isinstance(error, auth.GoogleAuthError) and not isinstance(error, auth.TransportError):
@@ -101,6 +106,11 @@ def _refused(error: Any, raw: str, location: Location) -> str:
     if (isinstance(error, api.Forbidden) and "has not been used" in text) or "SERVICE_DISABLED" in text:
         enable = f"gcloud services enable aiplatform.googleapis.com --project={location.project}"
         return f"the Vertex AI API is not enabled in {location.project}: run `{enable}` ({text})"
+    if isinstance(error, api.Forbidden) and location.is_local and _FROM_LOCAL in text:
+        return (
+            f"{location.url} does not accept the token of the work directory {location.work_dir}; add --work-dir with "
+            "the folder of the server, and look whether `python -m localvertex serve` runs there as you"
+        )
     if isinstance(error, api.Forbidden):
         return f"permission denied in {location.project}: {text}; docs/cloud.md lists the required roles"
     if isinstance(error, api.TooManyRequests):

@@ -20,6 +20,9 @@ _LOOPBACK = ("127.0.0.1", "localhost")
 _LOCAL_PROJECT = "local-project"
 """Project of `localvertex serve`, which accepts any."""
 
+_WORK_DIR = "runs"
+"""Default of `localvertex serve`, too."""
+
 _PROJECT_ID = re.compile(r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 """6 to 30 characters; old projects of an organisation have its domain as a prefix."""
 
@@ -35,6 +38,8 @@ class Location:
     region: str
     endpoint: str = ""
     """URL of another endpoint, e.g. http://127.0.0.1:8700; empty for the region's endpoint at Google."""
+    work_dir: str = _WORK_DIR
+    """Work directory of `localvertex serve`, with its token; unused for Google."""
 
     def __post_init__(self) -> None:
         """Refuse values that no service can resolve.
@@ -66,7 +71,7 @@ class Location:
 
     @property
     def is_local(self) -> bool:
-        """Whether the endpoint is on this machine and needs no credentials."""
+        """Whether the endpoint is on this machine; it gets the token of its work directory and no credentials."""
         parts = urlsplit(self.url)
         return parts.scheme == "http" and parts.hostname in _LOOPBACK
 
@@ -100,6 +105,12 @@ def add_location(parser: argparse.ArgumentParser) -> None:
         default="",
         help="URL of `python -m localvertex serve`, instead of Google's endpoint",
     )
+    group.add_argument(
+        "--work-dir",
+        metavar="D",
+        default=_WORK_DIR,
+        help="with --endpoint: work directory of that server, which contains its token (./%(default)s)",
+    )
 
 
 def location_from(options: argparse.Namespace) -> Location:
@@ -113,6 +124,7 @@ def location_from(options: argparse.Namespace) -> Location:
         project=project or (_LOCAL_PROJECT if options.endpoint else ""),
         region=options.region,
         endpoint=options.endpoint,
+        work_dir=options.work_dir,
     )
 
 
@@ -136,10 +148,12 @@ def client(location: Location, name: str) -> Any:
 
 def _credentials(location: Location) -> Any:
     import google.auth
-    from google.auth import credentials, exceptions
+    from google.auth import exceptions
 
     if location.is_local:
-        return credentials.AnonymousCredentials()  # type: ignore[no-untyped-call]
+        from localvertex.client import Credentials
+
+        return Credentials(location.work_dir)
     try:
         found, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
     except exceptions.DefaultCredentialsError as error:

@@ -11,7 +11,7 @@ import pytest
 MAY_IMPORT = {
     "compile": {"pipelines", "training_job", "accelerators", "userinput"},
     "cloud": {"pipelines", "userinput"},
-    "pipelines": {"components", "training_job", "compiled", "accelerators", "userinput"},
+    "pipelines": {"components", "training_job", "localvertex", "compiled", "accelerators", "userinput"},
     "components": {"training_job", "trainer"},
     "training_job": {"trainer", "accelerators", "userinput"},
     "trainer": {"userinput"},

@@ -8,16 +8,16 @@ _LONGEST_NAME = 200
 """File systems take 255 bytes; the rest is for what makes a temporary name unique."""
 
 
-def write_text(path: str | Path, text: str) -> None:
-    """Write a file in UTF-8, replacing it as a whole.
+def write_text(path: str | Path, text: str, *, mode: int = 0o666) -> None:
+    """Write a file in UTF-8, replacing it as a whole; `mode` has its permissions, from which the umask is removed.
 
     Raises:
         OSError: It cannot be written; an old file is unchanged and no temporary file is left.
     """
-    write_all({Path(path): text.encode()})
+    write_all({Path(path): text.encode()}, mode=mode)
 
 
-def write_all(contents: Mapping[Path, bytes]) -> None:
+def write_all(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> None:
     """Write several files, none of which is replaced before all are on the disk.
 
     Raises:
@@ -30,7 +30,7 @@ def write_all(contents: Mapping[Path, bytes]) -> None:
             # replaces the old file in one operation.
             name = f".{path.name[:_LONGEST_NAME]}.{os.urandom(4).hex()}.partial"
             asides[path] = path.parent / name
-            _write(asides[path], data)
+            _write(asides[path], data, mode)
         for path, aside in asides.items():
             os.replace(aside, path)
     except BaseException:
@@ -39,8 +39,8 @@ def write_all(contents: Mapping[Path, bytes]) -> None:
         raise
 
 
-def _write(path: Path, data: bytes) -> None:
-    with path.open("xb") as file:
+def _write(path: Path, data: bytes, mode: int) -> None:
+    with open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
         file.write(data)
         file.flush()
         # Without it a power cut may publish an empty file under the final name.

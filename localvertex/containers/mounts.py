@@ -45,6 +45,8 @@ def contains_private(folder: Path, work_dir: Path) -> str:
         return "your home directory"
     if inside(work_dir, [folder]):
         return "the work directory"
+    if _is_of_endpoint(folder, work_dir):
+        return "the endpoint's records and its token"
     is_shared = os.path.realpath(folder) in map(os.path.realpath, _WITH_FILES_OF_ALL)
     return "files of all users" if is_shared or inside(tempfile.gettempdir(), [folder]) else ""
 
@@ -98,7 +100,13 @@ def _is_part_of_run(path: Path, work_dir: Path) -> bool:
     if not inside(path, [work_dir]):
         return False
     parts = Path(os.path.realpath(path)).relative_to(os.path.realpath(work_dir)).parts
-    return len(parts) > 1 and not parts[0].startswith(".")
+    return len(parts) > 1 and not parts[0].startswith(".") and not _is_of_endpoint(path, work_dir)
+
+
+def _is_of_endpoint(path: Path, work_dir: Path) -> bool:
+    """Return whether a path belongs to the endpoint; a command with its token could run others without a sandbox."""
+    api = work_dir / "api"
+    return inside(path, [api]) and not inside(path, [api / "customJobs"])
 
 
 def _exists(path: str) -> bool:

@@ -12,7 +12,7 @@ from typing import ClassVar
 from localvertex.credentials.account import config_folder
 from localvertex.credentials.emulator import has_emulator, is_loopback
 from localvertex.credentials.secrets import Secrets, looks_like_secret
-from localvertex.processes.metadata_server import MetadataServer
+from localvertex.processes.network.metadata_server import MetadataServer
 
 _TESTING_TOKEN = "GOOGLE_AUTH_TOKEN_FOR_TESTING"  # noqa: S105 - the name of a variable of TensorFlow
 

@@ -23,6 +23,7 @@ from localvertex.custom_jobs.restart_rules import Decision, Restarts, Verdict
 from localvertex.custom_jobs.status import JobState, Outcome, Status
 from localvertex.errors import Cancelled
 from localvertex.processes import logs
+from localvertex.processes.network.loopback import LoopbackPorts
 
 _LOG = "log.txt"
 """The job's own log, in its folder; a pipeline's step has the same file."""
@@ -52,6 +53,9 @@ class JobRun:
         self._log_file, self._observe, self._report = folder / _LOG, observe, report
         self._cancel = cancel
         self._injector = FaultInjector(FaultClock(faults, events), replicas, ledger, self._announce)
+        # A single replica has no peers.
+        ports = [int(each.address.rpartition(":")[2]) for each in replicas] if len(replicas) > 1 else []
+        self._ports = LoopbackPorts(ports, self._announce)
         self._exits: SimpleQueue[Exit] = SimpleQueue()
         self._state = JobState.PENDING
         self._num_restarts = 0
@@ -115,6 +119,7 @@ class JobRun:
             if self._events.poll():
                 self._observe(self._status)
             self._injector.carry_out()
+            self._ports.confine()
         else:
             self._accept(ended)
         if self._outcome is None and (replica := self._injector.take_preemption()):

@@ -10,7 +10,7 @@ from localvertex.custom_jobs.goodput.progress import Progress
 from localvertex.custom_jobs.job import Replica
 from localvertex.custom_jobs.status import ReplicaStatus
 from localvertex.processes import logs
-from localvertex.processes.metadata_server import MetadataServer
+from localvertex.processes.network.metadata_server import MetadataServer
 from localvertex.processes.processes import Process, Processes
 
 
@@ -43,6 +43,8 @@ class ReplicaProcess:
     folder: Path
     processes: Processes
     metadata: MetadataServer
+    address: str
+    """Host and port where the other replicas expect it."""
     clean_up: list[str] = field(default_factory=list)
     """Command that ends what the end of its process leaves running."""
     spans: list[Span] = field(default_factory=list)

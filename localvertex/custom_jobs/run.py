@@ -23,7 +23,7 @@ from localvertex.custom_jobs.replica_process import ReplicaProcess
 from localvertex.custom_jobs.restart_rules import Restarts
 from localvertex.custom_jobs.status import Options, Outcome, Status, Workspace
 from localvertex.errors import TaskFailed
-from localvertex.processes.metadata_server import MetadataServer
+from localvertex.processes.network.metadata_server import MetadataServer
 from localvertex.processes.processes import Processes
 
 
@@ -128,6 +128,7 @@ def _replicas_of(
                     folder=workspace.folder,
                     processes=processes,
                     metadata=metadata,
+                    address=addresses[replica.name],
                 )
             )
     return replicas

@@ -16,6 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from localvertex.serve import connection
+from localvertex.serve.access import open_page
+from localvertex.serve.access.access import Access
 from localvertex.serve.api import known_methods
 from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.errors import ApiError, error_body, invalid, not_written
@@ -68,7 +70,7 @@ class OperationsApi(StringConvertor):
     regex = "v1beta1|v1|ui"
 
 
-def application(service: Service) -> Starlette:
+def application(service: Service, access: Access) -> Starlette:
     """Build the application."""
     convertors = {"part": Part, "id": ResourceId, "version": VersionedId, "api": Api, "ui": OperationsApi}
     for name, convertor in convertors.items():
@@ -81,8 +83,8 @@ def application(service: Service) -> Starlette:
         await run_in_threadpool(service.close)
 
     return Starlette(
-        routes=_routes(service),
-        middleware=[Middleware(Guard, seconds=connection.REQUEST_SECONDS)],
+        routes=[*open_page.routes(access), *_routes(service)],
+        middleware=[Middleware(Guard, access=access, seconds=connection.REQUEST_SECONDS)],
         exception_handlers={HTTPException: _on_http_error, Exception: _on_defect},
         lifespan=lifespan,
     )
@@ -90,7 +92,7 @@ def application(service: Service) -> Starlette:
 
 def _routes(service: Service) -> list[Route]:
     """Build the routes of all pages and API methods."""
-    found = list(service.pages.routes)
+    found = [*service.pages.routes, *service.storage.routes]
     for collection, methods in service.collections.items():
         for name, (http_method, suffix, method) in methods.items():
             api = _OPERATIONS_API if collection == "operations" else _API
@@ -147,7 +149,9 @@ def _call_of(request: Request, body: bytes) -> Call:
         location=Location(project=parts["project"], region=parts["region"]),
         resource_id=resource_id,
         resource_version=version,
+        parents={name: part for name, part in parts.items() if name not in ("api", "project", "region", "id")},
         query=dict(request.query_params),
+        repeated={name: request.query_params.getlist(name) for name in request.query_params},
         body=content,
     )
 

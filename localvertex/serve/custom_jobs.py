@@ -49,7 +49,8 @@ class CustomJobs:
         self._store, self._operations, self._log = store, operations, log
         self._options, self._containers = options.custom_jobs, options.container_choice
         self._command_prefixes = options.command_prefixes
-        self._buckets = options.gcs_root.absolute() if options.gcs_root else store.folder.parent / _BUCKETS
+        self.buckets = options.gcs_root.absolute() if options.gcs_root else store.folder.parent / _BUCKETS
+        """The folder that has one folder per bucket."""
         self._running: dict[str, tuple[threading.Event, threading.Thread]] = {}
         store.expect(COLLECTION, _check_record)
         self.records = StoredRecords(
@@ -87,7 +88,7 @@ class CustomJobs:
             folder=self._folder(number),
             private_dir=self._store.folder.parent / record.PRIVATE,
             project=call.location.project,
-            buckets=self._buckets,
+            buckets=self.buckets,
         )
         workspace.folder.mkdir(parents=True)
         # Held until the last process of the job has ended, even when this server is killed.

@@ -51,9 +51,14 @@ class ModelVersions:
     @property
     def aliases(self) -> dict[str, str]:
         """The version of each alias, in the order of assignment. A model has a default as soon as it has a version."""
-        path = self.folder / _ALIASES
-        stored = json.loads(path.read_text()) if path.is_file() else {}
+        stored = self._stored_aliases
         return stored if DEFAULT in stored else {DEFAULT: self.numbers[0], **stored}
+
+    @property
+    def _stored_aliases(self) -> dict[str, str]:
+        path = self.folder / _ALIASES
+        stored: dict[str, str] = json.loads(path.read_text()) if path.is_file() else {}
+        return stored
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -106,7 +111,8 @@ class ModelVersions:
         Raises:
             ValueError: An alias does not match the API's rule, or the default would be removed.
         """
-        merged = self.aliases
+        # Without the default of a model that never named one, so that it comes where it is assigned.
+        merged = self._stored_aliases
         for alias in aliases:
             check_alias(alias)
             if not alias.startswith("-"):

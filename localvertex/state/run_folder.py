@@ -80,6 +80,7 @@ def create(run_dir: Path, file: PipelineFile, write_record: Callable[[Path], Non
     """
     staged = run_dir.parent / record.PRIVATE / f"new-{uuid4().hex}"
     try:
+        make_work_dir(run_dir.parent)
         staged.mkdir(parents=True)
         hold = lock(staged)
         shutil.copyfile(file.path, staged / f"pipeline{'.json' if file.path.suffix == '.json' else '.yaml'}")
@@ -91,6 +92,22 @@ def create(run_dir: Path, file: PipelineFile, write_record: Callable[[Path], Non
         if run_dir.exists():
             raise UserError(f"{run_dir} already exists; choose another --run-id") from None
         raise NotCreated(f"cannot use the work directory {run_dir.parent}: {error.strerror}", error) from None
+
+
+def make_work_dir(work_dir: Path) -> None:
+    """Create a work directory that only its owner can use; one that exists is left as it is.
+
+    Raises:
+        OSError: It cannot be created.
+    """
+    work_dir.parent.mkdir(parents=True, exist_ok=True)
+    work_dir.mkdir(mode=0o700, exist_ok=True)
+
+
+def is_open_to_others(work_dir: Path) -> bool:
+    """Return whether other users can open a work directory of this user."""
+    found = work_dir.stat()
+    return found.st_uid == os.geteuid() and bool(found.st_mode & 0o077)
 
 
 def pipeline_copy(run_dir: Path) -> Path:

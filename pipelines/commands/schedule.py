@@ -68,9 +68,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _match_file(options: argparse.Namespace, location: Location) -> None:
-    schedules = read_schedules(
-        options.file, project=location.project, region=location.region, endpoint=location.endpoint
-    )
+    schedules = read_schedules(options.file, location)
     for schedule in schedules:
         for text in schedule.warnings:
             print(f"warning: {schedule.name}: {text}")

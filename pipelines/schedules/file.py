@@ -65,14 +65,12 @@ class Schedule:
             raise UserError(f"end is {self.end.isoformat()}; expected a time after start, {self.start.isoformat()}")
 
 
-def read_schedules(path: str | Path, *, project: str, region: str, endpoint: str) -> list[Schedule]:
+def read_schedules(path: str | Path, location: Location) -> list[Schedule]:
     """Return the schedules of a file.
 
     Args:
         path: YAML file with the one key `schedules`, a list; its paths are relative to its folder.
-        project: Project of all schedules.
-        region: Region of schedules that have none.
-        endpoint: URL of `localvertex serve`; empty for Google's.
+        location: Project and endpoint of all schedules, region of those that have none.
 
     Raises:
         UserError: It cannot be read, or a value is wrong; the message begins with the path in the file.
@@ -88,7 +86,7 @@ def read_schedules(path: str | Path, *, project: str, region: str, endpoint: str
         if isinstance(body, dict) and isinstance(body.get("name"), str):
             item += f" ({body['name'][:60]})"
         try:
-            schedule = _schedule(body, Path(path).parent, project=project, region=region, endpoint=endpoint)
+            schedule = _schedule(body, Path(path).parent, location)
         except UserError as error:
             raise UserError(f"{item}: {error}") from None
         if any((other.name, other.location) == (schedule.name, schedule.location) for other in schedules):
@@ -97,10 +95,10 @@ def read_schedules(path: str | Path, *, project: str, region: str, endpoint: str
     return schedules
 
 
-def _schedule(body: Any, folder: Path, *, project: str, region: str, endpoint: str) -> Schedule:
+def _schedule(body: Any, folder: Path, location: Location) -> Schedule:
     _check_keys(body)
     known_region(load_catalogue(), body.get("region"), field="region")
-    location = Location(project=project, region=body.get("region", region), endpoint=endpoint)
+    location = dataclasses.replace(location, region=body.get("region", location.region))
     settings = JobSettings(**{key: body.get(key, "") for key in _JOB_SETTINGS})
     spec = read_spec(folder / body["file"])
     job = pipeline_job(spec, display_name=body["name"], parameters=body.get("parameters", {}), settings=settings)

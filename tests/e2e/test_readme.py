@@ -66,7 +66,7 @@ def test_every_other_command_of_the_readme_runs(
     known["cloud.py"] = str(repository / "cloud.py")
     added = {
         "localvertex": ["--parameter", "max_steps=20"],
-        "schedule": ["--endpoint", server.url],
+        "schedule": [*server.endpoint],
     }
     lines = [line for block in blocks(repository / "README.md") for line in block if line.startswith("$ ")]
     lines = [line for line in lines if not line.startswith("$ make")]  # what CI itself calls, and the tests of the demo

@@ -101,7 +101,7 @@ def test_new_images_are_trained_on_and_unchanged_ones_end_early(
         "parameters": {"source": str(folder), "minimum_accuracy": MINIMUM_ACCURACY, **PARAMETERS},
     }
     (tmp_path / "schedules.yaml").write_text(yaml.safe_dump({"schedules": [schedule]}))
-    words = [python, "-m", "pipelines", "schedule", "apply", "--endpoint", server.url]
+    words = [python, "-m", "pipelines", "schedule", "apply", *server.endpoint]
     subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
 
     first = fire()

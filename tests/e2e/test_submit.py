@@ -26,8 +26,7 @@ def submit(python: str, compiled_training: pathlib.Path, server: Server) -> Subm
             "pipelines",
             "submit",
             str(compiled_training),
-            "--endpoint",
-            server.url,
+            *server.endpoint,
             "--wait",
             *given,
         ]

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,7 @@ def test_a_run_from_start_to_end(compiled: Compile, command: Command, command_pr
     assert again.returncode == 2
     assert again.stderr.startswith("error: --run-id 'first'")
 
+    assert stat.S_IMODE((tmp_path / "runs").stat().st_mode) == 0o700
     second = command(
         "run", "pipeline.json", "--run-id", "second", "--no-cache", "--project", "p", "--region", "europe-west4"
     )

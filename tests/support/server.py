@@ -25,7 +25,7 @@ class Server:
         words = [sys.executable, *program, "serve", "--port", "0", "--work-dir", str(work_dir), *options]
         with self._log.open("w") as log:
             self.process = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, env=dict(os.environ))
-        wait_until(lambda: self.process.poll() is not None or "credentials=" in self.text)
+        wait_until(lambda: self.process.poll() is not None or "in a browser: " in self.text)
         found = re.search(r"http://127\.0\.0\.1:\d+", self.text)
         assert found, self.text
         self.url = found[0]
@@ -37,7 +37,28 @@ class Server:
 
     def call(self, method: str, path: str, body: Any = None, **options: Any) -> requests.Response:
         """Send a plain request; `path` is relative to the location."""
-        return requests.request(method, f"{self.url}/v1/{PARENT}/{path}", json=body, timeout=60, **options)
+        return self.request(method, f"/v1/{PARENT}/{path}", json=body, **options)
+
+    def get(self, path: str = "/") -> requests.Response:
+        """Request a page."""
+        return self.request("GET", path)
+
+    def request(
+        self, method: str, path: str, *, headers: dict[str, str] | None = None, **options: Any
+    ) -> requests.Response:
+        """Send a plain request with the token, for at most 60 s unless `timeout` is given."""
+        given = {"timeout": 60, "headers": self.headers | (headers or {})} | options
+        return requests.request(method, self.url + path, **given)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header with the token."""
+        return {"Authorization": f"Bearer {(self.work_dir / 'api' / 'token').read_text().strip()}"}
+
+    @property
+    def endpoint(self) -> tuple[str, ...]:
+        """The options of `python -m pipelines` for this server."""
+        return "--endpoint", self.url, "--work-dir", str(self.work_dir)
 
     @contextlib.contextmanager
     def full_disk(self) -> Iterator[None]:

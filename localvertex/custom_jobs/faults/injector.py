@@ -10,7 +10,7 @@ from localvertex.custom_jobs.faults.ledger import FaultLedger
 from localvertex.custom_jobs.goodput.event_files import EventFiles
 from localvertex.custom_jobs.job import PRIMARY
 from localvertex.custom_jobs.replica_process import ReplicaProcess
-from localvertex.processes.metadata_server import MAINTENANCE_EVENT, PREEMPTED
+from localvertex.processes.network.metadata_server import MAINTENANCE_EVENT, PREEMPTED
 
 _SIGNALS = {Action.SIGKILL: signal.SIGKILL, Action.SIGTERM: signal.SIGTERM, Action.SIGSTOP: signal.SIGSTOP}
 

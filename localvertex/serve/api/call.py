@@ -35,7 +35,11 @@ class Call:
     """The last part of the path, without a version; empty for a whole collection."""
     resource_version: str = ""
     """The version number or alias after an `@`; empty without one."""
+    parents: Mapping[str, str] = field(default_factory=dict)
+    """The ids before the last one in the path, by their names in the route."""
     query: Mapping[str, str] = field(default_factory=dict)
+    repeated: Mapping[str, list[str]] = field(default_factory=dict)
+    """All values of each field of the query; `query` has the last one."""
     body: dict[str, Any] = field(default_factory=dict)
 
     def number(self, name: str, default: int) -> int:

@@ -2,7 +2,8 @@
 
 `display_name="x" AND state="PIPELINE_STATE_RUNNING"`, `labels.team=vision`, `labels:team`,
 `labels."a key"`, `create_time>"2026-01-01T00:00:00Z"`, `display_name="train-*"`, `display_name:"*step*"`, OR, NOT, `-`
-and parentheses. OR binds tighter than AND, as the standard requires.
+and parentheses. OR binds tighter than AND, as the standard requires. `in_context("x")` is `in_context:"x"`, and
+`parent_contexts:"x","y"` finds both, as Vertex ML Metadata needs them.
 """
 
 import fnmatch
@@ -110,20 +111,23 @@ class Reader:
         return (lambda resource: not test(resource)) if negated else test
 
     def comparison(self) -> Test:
-        """Read `field operator value`."""
+        """Read `field operator value`, or `function("value")`, which is true when the field has the value."""
+        if [each[0] for each in self.tokens[:4]] == ["word", "mark", "text", "mark"]:
+            self.tokens[:4] = [self.tokens[0], ("operator", ":"), self.tokens[2]]
         if len(self.tokens) < 3 or [each[0] for each in self.tokens[:2]] != ["word", "operator"]:
             raise self.error("expected field, operator and value")
         (_, field), (_, operator), (kind, value) = (self.tokens.pop(0) for _ in range(3))
         if kind not in ("text", "word"):
             raise self.error(f"expected a value after {field}{operator}, found {value!r}")
-        if kind == "text":
-            value = _unescaped(value[1:-1])
+        values = [_unescaped(value[1:-1]) if kind == "text" else value]
+        while operator == ":" and [each[0] for each in self.tokens[:2]] == ["word", "text"] and self.take(","):
+            values.append(_unescaped(self.tokens.pop(0)[1][1:-1]))
         parts = [each[0] if each["quoted"] is None else _unescaped(each["quoted"]) for each in _PART.finditer(field)]
         path = [camel(parts[0]), *parts[1:]] if parts else [field]
         self.fields.add(path[0])
         if path[0] not in self._known:
             raise self.error(f"unknown field {field!r}")
-        return lambda resource: _holds(_look_up(resource, path), operator, value)
+        return lambda resource: any(_holds(_look_up(resource, path), operator, each) for each in values)
 
 
 def _look_up(resource: dict[str, Any], path: list[str]) -> Any:

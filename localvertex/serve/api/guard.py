@@ -2,7 +2,7 @@
 
 The server runs what it is given, and a web page that the user visits can send requests to 127.0.0.1. Hence it accepts
 only loopback host names (against DNS rebinding), no requests from other origins, JSON bodies only (which need a CORS
-preflight that this server never grants), and bodies of a limited size.
+preflight that this server never grants), and bodies of a limited size. Other users of the machine lack the token.
 """
 
 import asyncio
@@ -12,6 +12,8 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from localvertex.serve.access import open_page
+from localvertex.serve.access.access import REFUSAL, Access
 from localvertex.serve.api.errors import error_body
 from userinput.reading import MAX_BYTES
 
@@ -21,6 +23,15 @@ _MAX_BODY_BYTES = MAX_BYTES + (1 << 20)
 _MAX_DRAINED_BYTES = 16 * _MAX_BODY_BYTES
 """A refused body is read up to here, so that its sender sees the response and not a broken connection."""
 
+_UPLOADS = "/upload/storage/"
+"""Requests with a file as their body, of any type."""
+
+_MAX_UPLOAD_BYTES = 128 << 20
+"""google-cloud-storage sends parts of up to 100 MiB."""
+
+_FORM_TYPES = ("", "text/plain", "multipart/form-data", "application/x-www-form-urlencoded")
+"""What a web page may send by POST without asking this server first."""
+
 _HOSTS = ("127.0.0.1", "localhost")
 
 
@@ -29,22 +40,28 @@ class Guard:
 
     Args:
         app: The application behind it.
+        access: Who may call.
         seconds: How long the next part of a body may take.
     """
 
-    def __init__(self, app: ASGIApp, *, seconds: float) -> None:
-        self._app, self._seconds = app, seconds
+    def __init__(self, app: ASGIApp, *, access: Access, seconds: float) -> None:
+        self._app, self._access, self._seconds = app, access, seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         headers = Headers(scope=scope)
-        refused = _refusal(scope["method"], headers)
+        is_upload = scope["path"].startswith(_UPLOADS)
+        limit = _MAX_UPLOAD_BYTES if is_upload else _MAX_BODY_BYTES
+        refused = _refusal(scope["method"], headers, is_upload=is_upload)
+        refused = refused or self._stranger(scope["method"], scope["path"], headers)
         body = b""
-        if refused is None:
+        if refused is None or refused[1] is REFUSAL:
+            # The body of a stranger is read and dropped, so that a program that sends a large one sees the response.
+            announced = int(headers.get("content-length") or 0) if refused is None else limit + 1
             try:
-                body, num_bytes = await _read_body(receive, int(headers.get("content-length") or 0), self._seconds)
+                body, num_bytes = await _read_body(receive, announced, self._seconds, limit)
             except ConnectionError:
                 # Half a request must have no effect, and there is no client to respond to.
                 return None
@@ -52,16 +69,27 @@ class Guard:
                 text = f"the rest of the body did not arrive within {self._seconds:g} s; nothing was done"
                 closing = JSONResponse(error_body(408, "CANCELLED", text), 408, {"Connection": "close"})
                 return await closing(scope, receive, send)
-            if num_bytes > _MAX_BODY_BYTES:
-                refused = 413, f"the body is larger than {_MAX_BODY_BYTES} bytes"
+            if refused is None and num_bytes > limit:
+                refused = 413, f"the body is larger than {limit} bytes"
         if refused is not None:
             code, text = refused
             status = "PERMISSION_DENIED" if code == 403 else "INVALID_ARGUMENT"
             return await JSONResponse(error_body(code, status, text), code)(scope, receive, send)
         return await self._app(scope, _replay(body, receive), send)
 
+    def _stranger(self, method: str, path: str, headers: Headers) -> tuple[int, str] | None:
+        """Return HTTP code and reason when a request has neither the token nor the cookie of a browser, else None."""
+        is_reading = method in ("GET", "HEAD")
+        port = headers.get("host", "").rpartition(":")[2]
+        is_allowed = (
+            self._access.allows(headers.get("authorization"))
+            or (is_reading and path == open_page.PATH)
+            or (is_reading and self._access.allows_reading(headers.get("cookie"), port=port))
+        )
+        return None if is_allowed else (403, REFUSAL)
 
-def _refusal(method: str, headers: Headers) -> tuple[int, str] | None:
+
+def _refusal(method: str, headers: Headers, *, is_upload: bool) -> tuple[int, str] | None:
     """Return HTTP code and reason when the request is refused by its headers, else None."""
     host = headers.get("host", "")
     if host.rpartition(":")[0] not in _HOSTS and host not in _HOSTS:
@@ -70,6 +98,8 @@ def _refusal(method: str, headers: Headers) -> tuple[int, str] | None:
     if origin and origin != f"http://{host}":
         return 403, f"requests from the web origin {origin[:100]!r} are refused"
     content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if is_upload and (method == "PUT" or content_type not in _FORM_TYPES):
+        content_type = "application/json"
     if method in ("POST", "PATCH", "PUT") and content_type != "application/json":
         return 415, f"expected content type application/json, found {content_type[:100]!r}"
     if not (headers.get("content-length") or "0").isdecimal():
@@ -77,7 +107,7 @@ def _refusal(method: str, headers: Headers) -> tuple[int, str] | None:
     return None
 
 
-async def _read_body(receive: Receive, announced: int, seconds: float) -> tuple[bytes, int]:
+async def _read_body(receive: Receive, announced: int, seconds: float, limit: int) -> tuple[bytes, int]:
     """Return the body and its size in bytes; a body that is too large is dropped.
 
     Raises:
@@ -85,14 +115,14 @@ async def _read_body(receive: Receive, announced: int, seconds: float) -> tuple[
         TimeoutError: The next part of the body did not arrive in time.
     """
     chunks: list[bytes] = []
-    size, is_kept = 0, announced <= _MAX_BODY_BYTES
+    size, is_kept = 0, announced <= limit
     while size <= _MAX_DRAINED_BYTES:
         async with asyncio.timeout(seconds):
             message = await receive()
         if message["type"] != "http.request":
             raise ConnectionError("the connection ended before the body")
         size += len(message.get("body", b""))
-        is_kept = is_kept and size <= _MAX_BODY_BYTES
+        is_kept = is_kept and size <= limit
         if is_kept:
             chunks.append(message.get("body", b""))
         else:

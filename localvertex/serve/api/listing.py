@@ -62,7 +62,7 @@ def page_of(call: Call, records: StoredRecords, *, fields: set[str]) -> dict[str
         names, token = query.select(found)
     read = (records.resource(call, each.rpartition("/")[2]) for each in names)
     # A record may have changed since it was selected.
-    resources = [each for each in read if each is not None and query.test(records.searchable(each))]
+    resources = [records.complete(each) for each in read if each is not None and query.test(records.searchable(each))]
     return query.response(records.collection, resources, token)
 
 

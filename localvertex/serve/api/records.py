@@ -37,6 +37,8 @@ class StoredRecords:
     """Builds the resource of a stored record."""
     searchable: Callable[[Resource], Resource] = lambda resource: resource
     """Returns a resource with the fields that exist in filters only."""
+    complete: Callable[[Resource], Resource] = lambda resource: resource
+    """Adds what only the resources of a page have."""
     other_files: Callable[[str], Signature] = lambda _: ("", 0)
     """Returns the signature of the other files that a resource is built from."""
     live_of: Callable[[str], str] = lambda _: AT_REST

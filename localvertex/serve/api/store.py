@@ -1,7 +1,8 @@
 """The API's state on disk: `<work-dir>/api/<collection>/<id>.json`, each file replaced as a whole.
 
 A file that is damaged is skipped, reported once and listed as such. A state that must not be lost is kept in memory
-while the disk is full, and written as soon as there is room.
+while the disk is full, and written as soon as there is room. A collection below a resource is named by its path, for
+example `tensorboards/1/experiments`.
 """
 
 import fcntl
@@ -16,6 +17,7 @@ from typing import IO, Any
 
 from localvertex.serve.api.errors import ApiError, Status
 from localvertex.serve.api.index import FILE, UNKNOWN, Index, Signature, signature
+from localvertex.state import run_folder
 from localvertex.state.record import PRIVATE
 from userinput import files
 from userinput.errors import UserError
@@ -69,7 +71,8 @@ class Store:
             UserError: Another server has locked it, or the folder cannot be used.
         """
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            run_folder.make_work_dir(self.folder.parent)
+            self.folder.mkdir(exist_ok=True)
             file = (self.folder / ".lock").open("w")
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -81,7 +84,7 @@ class Store:
         return file
 
     def expect(self, collection: str, check: Check) -> None:
-        """Treat a record of a collection as damaged when this check raises one of `UNUSABLE`."""
+        """Treat a record as damaged when this check raises one of `UNUSABLE`; a path counts by its last part."""
         self._checks[collection] = check
 
     def path(self, collection: str, resource_id: str) -> Path:
@@ -99,14 +102,15 @@ class Store:
         if not ID.fullmatch(resource_id):
             return None
         path = self.path(collection, resource_id)
+        kind = collection.rpartition("/")[2]
         try:
             text = self._unwritten.get(path) or path.read_text()
             content: dict[str, Any] = json.loads(text)
             if not isinstance(content.get("createTime", ""), str):
                 raise TypeError(f"createTime {content['createTime']!r}")
-            if content["name"].split("/")[-2:] != [collection, resource_id]:
+            if content["name"].split("/")[-2:] != [kind, resource_id]:
                 raise ValueError(f"it belongs to {content['name'][:200]!r}")
-            check = self._checks.get(collection)
+            check = self._checks.get(kind)
             if check is not None:
                 check(content)
         except FileNotFoundError:

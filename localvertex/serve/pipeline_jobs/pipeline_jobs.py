@@ -16,12 +16,14 @@ from localvertex.serve.api.errors import ApiError, Status, invalid, not_found, r
 from localvertex.serve.api.listing import page_of
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Damaged, Store
+from localvertex.serve.pipeline_jobs.input_artifacts import FindArtifact, given_artifacts
 from localvertex.serve.pipeline_jobs.records import job_records
 from localvertex.serve.pipeline_jobs.request import check_record, check_runtime_config, file_of, new_resource
 from localvertex.serve.pipeline_jobs.run_files import remove_run, write_end
 from localvertex.serve.pipeline_jobs.view import FILTER_FIELDS, pipeline_job, pipeline_name
 from localvertex.state import record, run_folder
-from localvertex.state.task import State
+from localvertex.state.task import Artifact, State
+from localvertex.values.buckets import Buckets
 
 COLLECTION = "pipelineJobs"
 
@@ -43,9 +45,13 @@ class PipelineJobs:
         self._starting: set[str] = set()
         """Ids of the jobs that are being checked, which takes seconds for a large pipeline."""
         store.expect(COLLECTION, check_record)
-        self._records = job_records(store, COLLECTION, self._damaged)
+        self._records = job_records(store, COLLECTION, self._damaged, self._with_contexts)
+        self.find_artifact: FindArtifact = lambda location, artifact_id: None
+        """Finds the artifacts that requests name."""
         self.on_end: Callable[[], None] = lambda: None
         """Called when a run has ended."""
+        self.contexts: Callable[[dict[str, Any]], dict[str, Any]] = lambda job: {}
+        """Returns the fields of `jobDetail` that come from the metadata of a stored job."""
 
     def create(self, call: Call) -> dict[str, Any]:
         """Start a run."""
@@ -79,7 +85,8 @@ class PipelineJobs:
             self._starting.add(job_id)
         try:
             with file_of(body) as path:
-                run = engine.prepare(path, options=self._options(location, job_id, schedule_time))
+                options = self._options(location, job_id, schedule_time)
+                run = engine.prepare(path, artifacts=self._artifacts(location, body), options=options)
             thread = threading.Thread(target=self._execute, args=(job_id, run), name=job_id)
             with self._store.lock:
                 self._running[job_id] = run, thread
@@ -90,7 +97,7 @@ class PipelineJobs:
         finally:
             with self._store.lock:
                 self._starting.discard(job_id)
-        return self._view(job)
+        return self._with_contexts(self._view(job))
 
     def check(self, location: Location, body: dict[str, Any]) -> None:
         """Check a PipelineJob message as `start` does, and start nothing.
@@ -100,7 +107,7 @@ class PipelineJobs:
         """
         check_runtime_config(body)
         with file_of(body) as path:
-            engine.check(path, options=self._options(location))
+            engine.check(path, artifacts=self._artifacts(location, body), options=self._options(location))
 
     def was_begun(self, job_id: str, schedule_name: str) -> bool:
         """Return whether the start of this run of a schedule was begun."""
@@ -114,6 +121,11 @@ class PipelineJobs:
     def is_started(self, job_id: str) -> bool:
         """Return whether the run of a job exists; `localvertex clean` may have removed it."""
         return (self._work_dir / job_id / record.FILE).is_file()
+
+    def _artifacts(self, location: Location, body: dict[str, Any]) -> dict[str, list[Artifact]]:
+        """Return the input artifacts that a PipelineJob message names, see `given_artifacts`."""
+        buckets = Buckets(root=self._options_of_all.gcs_root)
+        return given_artifacts(body.get("runtimeConfig", {}), location, self.find_artifact, buckets)
 
     def _options(self, location: Location, job_id: str | None = None, schedule_time: str = "") -> engine.Options:
         return replace(
@@ -173,7 +185,8 @@ class PipelineJobs:
     def get(self, call: Call) -> dict[str, Any]:
         """Return one job."""
         try:
-            return self._view(self._find(call))
+            job = self._find(call)
+            return self._with_contexts(self._view(job))
         except Damaged as error:
             return self._damaged(call, call.resource_id, str(error))
 
@@ -236,6 +249,12 @@ class PipelineJobs:
 
     def _view(self, job: dict[str, Any]) -> dict[str, Any]:
         return pipeline_job(job, self._work_dir / _id_of(job))
+
+    def _with_contexts(self, view: dict[str, Any]) -> dict[str, Any]:
+        """Add the contexts of the metadata to the `jobDetail` of a resource, which contains its stored part."""
+        if "jobDetail" not in view or "createTime" not in view:
+            return view
+        return view | {"jobDetail": view["jobDetail"] | self.contexts(view)}
 
     def _damaged(self, call: Call, job_id: str, reason: str) -> dict[str, Any]:
         """Build the stand-in for a job whose stored request is damaged, with the state of its run."""

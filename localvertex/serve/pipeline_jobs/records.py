@@ -4,11 +4,10 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from localvertex.serve.api.call import Call
 from localvertex.serve.api.index import AT_REST, Signature, Summary, signature
-from localvertex.serve.api.records import StoredRecords, Viewed
+from localvertex.serve.api.records import Resource, StoredRecords, Viewed
 from localvertex.serve.api.store import Store
 from localvertex.serve.pipeline_jobs.view import searchable, viewed_job
 from localvertex.state import journal, record
@@ -18,11 +17,16 @@ _LARGE_FIELDS = frozenset({"pipelineSpec", "runtimeConfig", "jobDetail"})
 _SHOWN = ("state", "seconds", "create_time")
 
 
-def job_records(store: Store, collection: str, stand_in: Callable[[Call, str, str], dict[str, Any]]) -> StoredRecords:
+def job_records(
+    store: Store,
+    collection: str,
+    stand_in: Callable[[Call, str, str], Resource],
+    complete: Callable[[Resource], Resource],
+) -> StoredRecords:
     """Return the records of the jobs; lists contain a job if its run exists."""
     work_dir = store.folder.parent
 
-    def view(job: dict[str, Any]) -> Viewed:
+    def view(job: Resource) -> Viewed:
         run_dir = work_dir / job["name"].rpartition("/")[2]
         return viewed_job(job, run_dir) if (run_dir / record.FILE).is_file() else Viewed(resource=None)
 
@@ -32,6 +36,7 @@ def job_records(store: Store, collection: str, stand_in: Callable[[Call, str, st
         large=_LARGE_FIELDS,
         searchable=searchable,
         stand_in=stand_in,
+        complete=complete,
         view=view,
         other_files=lambda job_id: _record_signature(f"{work_dir}/{job_id}"),
         live_of=lambda job_id: _live_state(work_dir / job_id),

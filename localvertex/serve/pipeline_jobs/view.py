@@ -15,6 +15,9 @@ FILTER_FIELDS = {"pipelineName", "pipelineJobUserId"}
 _DEFAULT_ACCOUNT = "{project}-compute@developer.gserviceaccount.com"
 """The default service account; the service has the project's number in it, which does not exist here."""
 
+_SCHEMAS = {"step": "system.ContainerExecution", None: "system.Run"}
+"""Schemas of executions; only the run itself has no kind."""
+
 _STOPPED = "the server was stopped during this run; resume it with `localvertex run --resume {run_id}`"
 
 
@@ -100,7 +103,7 @@ def _task_detail(task: dict[str, Any], ids: dict[str, int], parent: str) -> dict
         "execution": {
             "name": f"{parent}/metadataStores/default/executions/{number}",
             "displayName": task["title"],
-            "schemaTitle": "system.DagExecution" if task.get("kind") != "step" else "system.ContainerExecution",
+            "schemaTitle": _SCHEMAS.get(task.get("kind"), "system.DagExecution"),
             "metadata": {name: value for name, value in metadata.items() if value is not None},
         },
     }

@@ -49,6 +49,16 @@ def test_no_parameter_shows_everything(
 
 
 @pytest.mark.usefixtures("sandbox")
+@pytest.mark.parametrize("text", ["{api}", "{api}/token", "{api}/../api/token", "{api}/customJobs/../token"])
+def test_the_token_of_the_endpoint_is_never_shown(execute: Execute, task: FindTask, work_dir: Path, text: str) -> None:
+    (work_dir / "api" / "customJobs").mkdir(parents=True)
+    (work_dir / "api" / "token").write_text("planted")
+    script = f"if cat {work_dir}/api/token; then exit 7; fi; true {work_dir}/api/token"
+    record = execute(uses, {"script": script, "text": text.format(api=work_dir / "api")})
+    assert task(record, "use")["exit_code"] == 0, record["error"]
+
+
+@pytest.mark.usefixtures("sandbox")
 @pytest.mark.parametrize("text", ["/dev/null", "/dev/stdout", "/proc/self/status"])
 def test_devices_stay_those_of_the_sandbox(execute: Execute, text: str) -> None:
     record = execute(uses, {"script": "echo x > /dev/null; echo x > /dev/stdout; cat /proc/self/status", "text": text})

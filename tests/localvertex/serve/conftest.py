@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from localvertex import client
 from tests.support.server import Server
 
 
@@ -32,7 +33,6 @@ def sdk() -> Iterator[Callable[[Server], Any]]:
     with warnings.catch_warnings():
         # Deprecations in what Google's packages import are not this project's.
         warnings.simplefilter("ignore")
-        import google.auth.credentials
         from google.cloud import aiplatform
         from google.cloud.aiplatform import jobs, pipeline_jobs
 
@@ -42,13 +42,7 @@ def sdk() -> Iterator[Callable[[Server], Any]]:
         polling.setattr(module, "_JOB_WAIT_TIME", 0.2)
 
     def point_at(server: Server) -> Any:
-        aiplatform.init(
-            project="local-project",
-            location="us-central1",
-            api_endpoint=server.url,
-            api_transport="rest",
-            credentials=google.auth.credentials.AnonymousCredentials(),
-        )
+        client.init(server.work_dir)
         return aiplatform
 
     yield point_at

@@ -1,4 +1,4 @@
-"""Runs one of Google's launchers unchanged against a local server: `python launcher.py URL MODULE ARGUMENTS...`.
+"""Runs one of Google's launchers unchanged against a local server: `python launcher.py WORK_DIR MODULE ARGUMENTS...`.
 
 The launchers derive their endpoint from the location, so this script redirects the two clients that they use.
 """
@@ -6,21 +6,24 @@ The launchers derive their endpoint from the location, so this script redirects 
 import logging
 import runpy
 import sys
+from pathlib import Path
 from typing import Any
 
 import google.auth
 import requests
-from google.auth.credentials import AnonymousCredentials
 from google.cloud import aiplatform
-from google.oauth2.credentials import Credentials
 from google_cloud_pipeline_components.container.v1.gcp_launcher import job_remote_runner, lro_remote_runner
 
-url, module, *arguments = sys.argv[1:]
+from localvertex.client import Credentials
+from localvertex.serve.access import token_file
+
+work_dir, module, *arguments = sys.argv[1:]
+url, credentials = token_file.address(Path(work_dir)), Credentials(work_dir)
 service_client, request = aiplatform.gapic.JobServiceClient, requests.Session.request
 
 
 def client(**options: Any) -> Any:
-    return service_client(transport="rest", credentials=AnonymousCredentials(), client_options={"api_endpoint": url})
+    return service_client(transport="rest", credentials=credentials, client_options={"api_endpoint": url})
 
 
 def redirected(session: requests.Session, method: str, address: str, **options: Any) -> requests.Response:
@@ -29,7 +32,7 @@ def redirected(session: requests.Session, method: str, address: str, **options: 
 
 aiplatform.gapic.JobServiceClient = client
 requests.Session.request = lambda session, method, url, **options: redirected(session, method, url, **options)
-google.auth.default = lambda **_: (Credentials(token="local"), "local-project")
+google.auth.default = lambda **_: (credentials, "local-project")
 job_remote_runner._POLLING_INTERVAL_IN_SECONDS = lro_remote_runner._POLLING_INTERVAL_IN_SECONDS = 0.2
 # The test follows the launcher by its log.
 logging.basicConfig(level=logging.INFO, stream=sys.stdout)

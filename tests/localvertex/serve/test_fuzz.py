@@ -151,7 +151,7 @@ def test_no_request_is_an_internal_error(start_server: Callable[..., Server], me
         is_looking = index % 25 == 24 or index > NUM_REQUESTS - len(requests)
         method, path, body = requests[index % len(requests)] if is_looking else fuzzer.request()
         with closing(http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=60)) as connection:
-            connection.request(method, path, body, {"Content-Type": "application/json"})
+            connection.request(method, path, body, {"Content-Type": "application/json"} | server.headers)
             answer = connection.getresponse()
             text = answer.read()
         codes.add(answer.status)

@@ -23,10 +23,9 @@ def test_the_guide_works_from_top_to_bottom(
     compiling, serving, asking, listing = lines.splitlines()
     # The guide's port may be in use where the test runs.
     assert serving == "python -m localvertex serve --port 8700"
-    assert client.count("8700") == 1
-    server = start_server()
+    start_server()
     (tmp_path / "hello.py").write_text(hello)
-    (tmp_path / "client.py").write_text(client.replace("8700", server.url.rpartition(":")[2]))
+    (tmp_path / "client.py").write_text(client)
     for line in (compiling, asking):
         words = [sys.executable, *line.split()[1:]]
         env = os.environ | {"PYTHONWARNINGS": "ignore"}

@@ -31,7 +31,7 @@ def launch(tmp_path: Path, server: Server) -> Iterator[Callable[..., subprocess.
     started = []
 
     def start(module: str, kind: str, payload: dict[str, Any], *more: str) -> subprocess.Popen[str]:
-        words = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("launcher.py")), server.url]
+        words = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("launcher.py")), str(server.work_dir)]
         words += [f"{PACKAGE}.{module}.launcher", "--type", kind, "--payload", json.dumps(payload)]
         words += ["--project", "local-project", "--location", "us-central1"]
         words += ["--gcp_resources", str(tmp_path / "gcp_resources"), *more]

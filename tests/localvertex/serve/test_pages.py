@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 def get(server: Server, path: str) -> requests.Response:
     """Request the path unchanged; `requests` would remove its dots."""
     with requests.Session() as session:
-        request = requests.Request("GET", server.url).prepare()
+        request = requests.Request("GET", server.url, server.headers).prepare()
         request.url = server.url + path
         return session.send(request, timeout=60)
 
@@ -73,7 +73,7 @@ def test_the_index_lists_everything_and_links_to_the_page_of_each_run(
     for path in ESCAPES:
         response = get(server, f"/runs/{path}")
         assert (response.status_code, "hidden words" in response.text) == (404, False), path
-    assert requests.post(f"{server.url}/", json={}, timeout=60).status_code == 405
+    assert server.request("POST", "/", json={}).status_code == 405
     listing = get(server, "/runs/shown/double/")
     assert "executor_input.json" in listing.text.splitlines()
     assert listing.headers["Content-Type"].startswith("text/plain")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 from google.api_core import exceptions
 
 from tests.support.server import Server, wait_until
@@ -45,8 +44,8 @@ def test_the_settings_of_a_job_are_those_of_a_job_file(server: Server, small_pip
         "defaultRuntime": {"persistentResourceRuntimeDetail": {"persistentResourceName": name}},
     }
     body = {"pipelineSpec": json.loads(small_pipeline.read_text()), "runtimeConfig": config}
-    url = f"{server.url}/v1beta1/projects/local-project/locations/us-central1/pipelineJobs?pipelineJobId=settings"
-    requests.post(url, json=body, timeout=60).raise_for_status()
+    path = "/v1beta1/projects/local-project/locations/us-central1/pipelineJobs?pipelineJobId=settings"
+    server.request("POST", path, json=body).raise_for_status()
     path = server.work_dir / "settings" / "run.json"
     wait_until(lambda: json.loads(path.read_text())["state"] == "SUCCEEDED")
     record = json.loads(path.read_text())

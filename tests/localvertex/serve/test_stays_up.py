@@ -10,7 +10,6 @@ from typing import Any
 
 import psutil
 import pytest
-import requests
 
 from tests.support.server import PARENT, Server, wait_until
 
@@ -120,7 +119,7 @@ def test_damaged_records_of_all_collections_are_listed_and_hurt_nothing(
     job = create(server, "customJobs", custom_job("pass"))
     wait_until(lambda: state(server, "pipelineJobs/intact") == state(server, f"customJobs/{job}") == "SUCCEEDED")
     assert run.ok
-    assert requests.get(server.url, timeout=60).status_code == 200
+    assert server.get().status_code == 200
     (server.work_dir / "models" / "m2" / "1" / "model.json").write_text('{"display_name"')
     (server.work_dir / "models" / "m1" / "2").mkdir()
     damaged_run = server.work_dir / "damaged-run"
@@ -148,11 +147,11 @@ def test_damaged_records_of_all_collections_are_listed_and_hurt_nothing(
     assert "is damaged" in models["m2"]["versionDescription"]
     assert state(server, "pipelineJobs/intact") == state(server, f"customJobs/{job}") == "SUCCEEDED"
     assert state(server, "pipelineJobs/damaged-run") == "FAILED"
-    page = requests.get(server.url, timeout=60)
+    page = server.get()
     assert page.status_code == 200
     assert page.text.count("its record is damaged") >= 2 * len(numbers)
     for path in ("models/m2/1/", "intact/" + "a" * 3000, "intact/a%00b"):
-        assert requests.get(f"{server.url}/runs/{path}", timeout=60).status_code == 404
+        assert server.get(f"/runs/{path}").status_code == 404
     assert server.text.count("api/customJobs/100.json is damaged") == 1
     for collection in COLLECTIONS:
         for number in numbers:
@@ -172,6 +171,7 @@ def send(server: Server, data: bytes) -> socket.socket:
 def head_of(server: Server, method: str, path: str, length: str) -> bytes:
     host = server.url.removeprefix("http://")
     lines = [f"{method} /v1/{PARENT}/{path} HTTP/1.1", f"Host: {host}", "Content-Type: application/json", length]
+    lines += [f"{name}: {value}" for name, value in server.headers.items()]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
@@ -250,8 +250,8 @@ def test_a_large_pipeline_does_not_hold_up_others(
 
     def submit() -> None:
         headers = {"Content-Type": "application/json"}
-        url = f"{server.url}/v1/{PARENT}/pipelineJobs"
-        codes.append(requests.post(url, body, headers=headers, timeout=300).status_code)
+        path = f"/v1/{PARENT}/pipelineJobs"
+        codes.append(server.request("POST", path, data=body, headers=headers, timeout=300).status_code)
 
     thread = threading.Thread(target=submit)
     thread.start()
@@ -285,4 +285,4 @@ def test_hostile_fields_are_refused(server: Server, path: str, body: dict[str, A
 
 @pytest.mark.parametrize("path", ["/runs/x/a%00b", "/runs/models/x/" + "9" * 5000 + "/", "/runs/x/" + "y/" * 3000])
 def test_hostile_paths_are_not_found(server: Server, path: str) -> None:
-    assert requests.get(server.url + path, timeout=60).status_code == 404
+    assert server.get(path).status_code == 404

@@ -31,8 +31,7 @@ def test_the_job_is_printed_and_the_same_job_trains(pipelines: Any, server: Serv
         compiled / "image_training.json",
         "--dataset",
         compiled / "dataset",
-        "--endpoint",
-        server.url,
+        *server.endpoint,
         "--pipeline-root",
         "gs://my-bucket/pipelines",
         "-p",
@@ -87,7 +86,7 @@ def test_a_dataset_that_the_job_cannot_read_is_refused_and_a_local_path_works_fr
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: no credentials for Google Cloud: run `gcloud auth application-default login`")
     (tmp_path / "here").symlink_to(compiled / "dataset")
-    shown = pipelines(*words, "--dataset", "here", "--endpoint", server.url, "--dry-run")
+    shown = pipelines(*words, "--dataset", "here", *server.endpoint, "--dry-run")
     args = json.loads(shown.stdout)["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]["args"]
     assert f"--dataset={tmp_path / 'here'}" in args
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 import yaml
 
 from tests.support.server import Server, wait_until
@@ -43,7 +42,7 @@ def schedule(pipelines: Any, server: Server) -> Callable[..., str]:
     """Run a verb and return its output."""
 
     def run(*words: str) -> str:
-        done = pipelines("schedule", *words, "--endpoint", server.url)
+        done = pipelines("schedule", *words, *server.endpoint)
         assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
         return str(done.stdout)
 
@@ -161,7 +160,7 @@ class KillingProxy:
                 if is_fatal and not forwarded:
                     return proxy.kill()
                 headers = {"Content-Type": "application/json"}
-                got = requests.request(self.command, server.url + self.path, data=body, headers=headers, timeout=60)
+                got = server.request(self.command, self.path, data=body, headers=headers)
                 if is_fatal:
                     return proxy.kill()
                 self.send_response(got.status_code)
@@ -306,7 +305,7 @@ def test_a_refused_create_changes_nothing(
 
     def refuse(method: str, path: str) -> tuple[int, dict[str, Any]]:
         if method == "GET":
-            return 200, requests.get(server.url + path, timeout=60).json()
+            return 200, server.get(path).json()
         return 429, {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "too many schedules"}}
 
     done = pipelines("schedule", "apply", "--endpoint", service(refuse))
@@ -332,7 +331,7 @@ def test_warnings_of_the_machine_check_are_printed(
     pipelines: Any, server: Server, write: Any, compiled_training: Path
 ) -> None:
     write({"file": str(compiled_training), "parameters": {"machine_type": "n1-highmem-2"}})
-    done = pipelines("schedule", "plan", "--endpoint", server.url)
+    done = pipelines("schedule", "plan", *server.endpoint)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("warning: nightly: n1-highmem-2 with a GPU may stop writing logs")
 
@@ -343,3 +342,20 @@ def test_a_repeated_key_is_refused(pipelines: Any, tmp_path: Path) -> None:
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert "'cron'" in line
+
+
+def test_a_work_directory_of_another_server_is_one_line(pipelines: Any, server: Server, tmp_path: Path) -> None:
+    done = pipelines("schedule", "list", "--endpoint", server.url)
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert line.startswith(f"error: {server.url} does not accept the token of the work directory runs; add --work-dir")
+    (tmp_path / "runs" / "api").mkdir(parents=True)
+    token = tmp_path / "runs" / "api" / "token"
+    token.write_text("t" * 43)
+    token.chmod(0o644)
+    done = pipelines("schedule", "list", "--endpoint", server.url)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: {token} can be read by other users; restart `python -m localvertex serve`")
+    token.chmod(0o600)
+    done = pipelines("schedule", "list", "--endpoint", server.url)
+    assert "does not accept the token of the work directory runs" in done.stderr

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_run_is_submitted_and_its_steps_are_shown(pipelines: Any, server: Server, divide_file: Path) -> None:
-    words = ("--endpoint", server.url, "-p", "n=8", "-p", "by=2", "--labels", "team=vision", "--wait")
+    words = (*server.endpoint, "-p", "n=8", "-p", "by=2", "--labels", "team=vision", "--wait")
     account, network = "training@my-project.iam.gserviceaccount.com", "projects/1/global/networks/default"
     done = pipelines("submit", divide_file, *words, "--service-account", account, "--network", network)
     assert done.returncode == 0, done.stderr
@@ -34,7 +34,7 @@ def test_a_run_is_submitted_and_its_steps_are_shown(pipelines: Any, server: Serv
 
 
 def test_a_failed_run_ends_with_the_steps_own_error(pipelines: Any, server: Server, divide_file: Path) -> None:
-    done = pipelines("submit", divide_file, "--endpoint", server.url, "-p", "n=8", "-p", "by=0", "--wait")
+    done = pipelines("submit", divide_file, *server.endpoint, "-p", "n=8", "-p", "by=0", "--wait")
     assert (done.returncode, done.stderr) == (1, "")
     assert re.search(r"^divide failed: .*division by zero", done.stdout, re.M)
     assert re.search(r"^divide-\d+: FAILED: .*division by zero", done.stdout.splitlines()[-1])
@@ -54,7 +54,7 @@ def test_ctrl_c_does_not_stop_the_run(server: Server, repository: Path, tmp_path
         wait()
 
     compiler.Compiler().compile(graph, str(tmp_path / "waiting.yaml"))
-    words = [sys.executable, "-m", "pipelines", "submit", "waiting.yaml", "--endpoint", server.url, "--wait"]
+    words = [sys.executable, "-m", "pipelines", "submit", "waiting.yaml", *server.endpoint, "--wait"]
     log = tmp_path / "log"
     with log.open("w") as out:
         process = subprocess.Popen(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from localvertex.processes.metadata_server import MAINTENANCE_EVENT, PREEMPTED, MetadataServer
+from localvertex.processes.network.metadata_server import MAINTENANCE_EVENT, PREEMPTED, MetadataServer
 from tests.support.cloud_storage.server import CloudStorage
 from trainer.cluster import notices
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import requests
 from google.api_core import exceptions
 
 from tests.localvertex.serve.api import calls
@@ -38,7 +37,7 @@ def test_a_method_whose_difference_is_described_is_served(table: str) -> None:
     ],
 )
 def test_a_known_method_is_not_implemented_and_an_unknown_one_not_found(server: Server, method: str, path: str) -> None:
-    answer = requests.request(method, f"{server.url}{path}", json={} if method == "POST" else None, timeout=60)
+    answer = server.request(method, path, json={} if method == "POST" else None)
     is_known = not path.endswith("m:copy")
     assert answer.status_code == (501 if is_known else 404), answer.text
     assert answer.json()["error"]["status"] == ("UNIMPLEMENTED" if is_known else "NOT_FOUND")

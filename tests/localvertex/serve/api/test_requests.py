@@ -7,7 +7,6 @@ from typing import Any
 
 import psutil
 import pytest
-import requests
 
 from tests.support.server import Server
 
@@ -36,8 +35,8 @@ WRONG = {
 def test_a_wrong_body_is_refused_with_the_reason(server: Server, name: str) -> None:
     body, reason = WRONG[name]
     headers = {"Content-Type": "application/json"}
-    url = f"{server.url}/v1/projects/p/locations/l/pipelineJobs"
-    answer = requests.post(url, data=body, headers=headers, timeout=60)
+    path = "/v1/projects/p/locations/l/pipelineJobs"
+    answer = server.request("POST", path, data=body, headers=headers)
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["status"]) == (400, 400, "INVALID_ARGUMENT"), error
     assert re.search(reason, error["message"]), error
@@ -61,9 +60,11 @@ def test_a_wrong_body_is_refused_with_the_reason(server: Server, name: str) -> N
 )
 def test_a_path_that_leads_elsewhere_is_not_found(server: Server, path: str) -> None:
     host, port = server.url.removeprefix("http://").split(":")
+    token = server.headers["Authorization"]
     # Sent over a socket, because client libraries normalise such paths.
+    lines = [f"GET {path} HTTP/1.1", f"Host: {host}:{port}", f"Authorization: {token}", "Connection: close", "", ""]
     with socket.create_connection((host, int(port)), timeout=60) as connection:
-        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n".encode())
+        connection.sendall("\r\n".join(lines).encode())
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 404"), answer[:300]
     assert b'"NOT_FOUND"' in answer
@@ -79,9 +80,9 @@ def test_an_id_that_cannot_name_a_run_is_refused(server: Server, job_id: str, sm
 
 def test_a_body_of_100_megabytes_is_refused(server: Server) -> None:
     body = b'{"displayName": "' + b"x" * (100 << 20) + b'"}'
-    url = f"{server.url}/v1/projects/p/locations/l/pipelineJobs"
+    path = "/v1/projects/p/locations/l/pipelineJobs"
     for data in (body, (body[i : i + (1 << 20)] for i in range(0, len(body), 1 << 20))):
-        answer = requests.post(url, data=data, headers={"Content-Type": "application/json"}, timeout=120)
+        answer = server.request("POST", path, data=data, headers={"Content-Type": "application/json"}, timeout=120)
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, 413)
 
 
@@ -99,11 +100,11 @@ def test_a_body_of_100_megabytes_is_refused(server: Server) -> None:
 def test_requests_that_a_foreign_web_page_could_send_are_refused(
     server: Server, headers: dict[str, str], code: int
 ) -> None:
-    url = f"{server.url}/v1/projects/p/locations/l/pipelineJobs"
-    answer = requests.post(url, data=b"{}", headers={"Content-Type": "application/json"} | headers, timeout=60)
+    path = "/v1/projects/p/locations/l/pipelineJobs"
+    answer = server.request("POST", path, data=b"{}", headers={"Content-Type": "application/json"} | headers)
     assert answer.status_code == code
     assert not [name for name in answer.headers if name.lower().startswith("access-control")]
-    assert requests.options(url, headers={"Origin": "https://evil.example"}, timeout=60).status_code in (403, 405)
+    assert server.request("OPTIONS", path, headers={"Origin": "https://evil.example"}).status_code in (403, 405)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 
 from localvertex.serve.api.call import Call, Location
 from localvertex.serve.service import Service
@@ -49,7 +48,7 @@ def response(server: Server, number: str) -> str:
 
 def page(server: Server) -> str:
     """Return the index in a browser."""
-    return requests.get(server.url, timeout=60).text
+    return server.get().text
 
 
 def file_of(server: Server, number: str) -> Path:

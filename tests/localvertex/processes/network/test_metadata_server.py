@@ -8,7 +8,7 @@ from email.message import Message
 
 import pytest
 
-from localvertex.processes.metadata_server import MAINTENANCE_EVENT, PREEMPTED, MetadataServer
+from localvertex.processes.network.metadata_server import MAINTENANCE_EVENT, PREEMPTED, MetadataServer
 
 
 @pytest.fixture

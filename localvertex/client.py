@@ -1,0 +1,77 @@
+"""Points google-cloud-aiplatform at a `localvertex serve`: `client.init("runs")` in place of `aiplatform.init(...)`."""
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from google.auth import credentials, exceptions
+
+from localvertex.processes.network import listeners
+from localvertex.serve.access import token_file
+from userinput.errors import UserError
+
+
+def init(
+    work_dir: str | os.PathLike[str],
+    *,
+    project: str = "local-project",
+    location: str = "us-central1",
+    **options: Any,
+) -> None:
+    """Call `aiplatform.init` with the address and the token of the server of a work directory.
+
+    Args:
+        work_dir: The work directory of the server.
+        project: Any project id.
+        location: Any region.
+        **options: Other arguments of `aiplatform.init`.
+
+    Raises:
+        UserError: No server has used the work directory.
+    """
+    from google.cloud import aiplatform
+
+    folder = Path(work_dir).absolute()
+    address = token_file.address(folder)
+    if not address:
+        raise UserError(f"{folder} has no server: start `python -m localvertex serve --work-dir {folder}` first")
+    values = {"api_endpoint": address, "api_transport": "rest", "credentials": Credentials(folder), **options}
+    aiplatform.init(project=project, location=location, **values)
+
+
+class Credentials(credentials.Credentials):
+    """The token of a work directory, read again for each request, and sent only to a server of its owner.
+
+    Args:
+        work_dir: The work directory of the server.
+    """
+
+    def __init__(self, work_dir: str | os.PathLike[str]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._work_dir = Path(work_dir).absolute()
+
+    def refresh(self, request: Any) -> None:
+        """Read the token; there is none before the first start of a server.
+
+        Raises:
+            RefreshError: Others may know the token.
+        """
+        try:
+            self.token = token_file.read(self._work_dir) or None
+        except token_file.Unusable as error:
+            file = token_file.path(self._work_dir)
+            message = f"{file} {error}; restart `python -m localvertex serve`, which replaces it"
+            raise exceptions.RefreshError(message) from None  # type: ignore[no-untyped-call]
+
+    def before_request(self, request: Any, method: str, url: str, headers: Any) -> None:
+        """Add the token to a request to this machine.
+
+        The SDK uses the same credentials for Cloud Storage, and the server may have ended and another user have taken
+        its port. Both get no token.
+        """
+        parts = urlsplit(url)
+        if parts.hostname in ("127.0.0.1", "localhost", "::1") and listeners.are_own(parts.port or 0):
+            self.refresh(request)
+            if self.token:
+                self.apply(headers)  # type: ignore[no-untyped-call]

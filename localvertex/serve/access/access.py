@@ -1,0 +1,72 @@
+"""The check of each request, whatever its transport: the token of the work directory, or the cookie of a browser."""
+
+import hashlib
+import hmac
+
+from starlette.requests import cookie_parser
+
+REFUSAL = (
+    "this server requires the token of its work directory: call localvertex.client.init(work_dir) in place of "
+    "aiplatform.init, or send 'Authorization: Bearer TOKEN' with the text of WORK_DIR/api/token; "
+    "in a browser, open the address that the server printed when it started"
+)
+"""The answer to a request without the token."""
+
+_SCHEME = "bearer"
+
+_COOKIE = "localvertex"
+
+
+class Access:
+    """Who may call a server.
+
+    Args:
+        token: The token of the work directory; empty when every user of the machine may call it.
+    """
+
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+
+    def allows(self, header: str | None) -> bool:
+        """Return whether a call may be carried out.
+
+        Args:
+            header: Its `authorization` header.
+        """
+        if not self._token:
+            return True
+        scheme, _, given = (header or "").partition(" ")
+        return scheme.lower() == _SCHEME and hmac.compare_digest(_bytes(given.strip()), self._token)
+
+    def allows_reading(self, header: str | None, *, port: str) -> bool:
+        """Return whether a page may be shown.
+
+        Args:
+            header: The `cookie` header of the request.
+            port: The port of the server.
+        """
+        # Other servers of this machine have cookies of any form.
+        given = cookie_parser(header or "").get(_cookie_name(port), "")
+        return hmac.compare_digest(_bytes(given), _bytes(self._reading))
+
+    def cookie(self, *, port: str) -> str:
+        """Return the `set-cookie` header for a browser that has sent the token."""
+        return f"{_cookie_name(port)}={self._reading}; Path=/; HttpOnly; SameSite=Strict"
+
+    @property
+    def _reading(self) -> str:
+        """The value of the cookie.
+
+        Browsers send it to each port of this machine, so that a server of another user could receive it. Hence it is
+        not the token, and only allows reading.
+        """
+        return hmac.new(self._token, b"read the pages", hashlib.sha256).hexdigest()
+
+
+def _cookie_name(port: str) -> str:
+    """Return the name of the cookie; all ports of a host share their cookies."""
+    return f"{_COOKIE}-{port}"
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="replace")

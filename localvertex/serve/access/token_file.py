@@ -1,0 +1,105 @@
+"""The token of a work directory, and the address of its server, as programs of the same user find them.
+
+`<work-dir>/api/token` is made at the first start and kept. It can be read by its owner only.
+"""
+
+import os
+import re
+import secrets
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from userinput import files
+from userinput.errors import UserError
+
+_TOKEN, _ADDRESS = Path("api", "token"), Path("api", "address")
+
+_NUM_BYTES = 32
+"""Of random data in a token."""
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+_VALID = re.compile(r"[A-Za-z0-9_-]{32,200}")
+
+
+class Unusable(Exception):
+    """A file of a token that must not be used; the text is the reason."""
+
+
+def path(work_dir: Path) -> Path:
+    """Return the file of the token."""
+    return work_dir / _TOKEN
+
+
+def prepare(work_dir: Path, log: Callable[[str], None]) -> str:
+    """Return the token of a work directory; make one if there is none, or if others may know it.
+
+    Args:
+        work_dir: A folder whose `api` folder exists and is locked by the caller.
+        log: Called with one line when a token is replaced.
+
+    Raises:
+        UserError: The token cannot be written.
+    """
+    file = path(work_dir)
+    try:
+        if token := read(work_dir):
+            return token
+    except Unusable as error:
+        log(f"{file} {error}; it is replaced by a new token")
+    token = secrets.token_urlsafe(_NUM_BYTES)
+    _write(file, f"{token}\n", mode=0o600)
+    return token
+
+
+def read(work_dir: Path) -> str:
+    """Return the token of a work directory, empty if there is none.
+
+    Raises:
+        Unusable: Others may know it, or the file is damaged.
+    """
+    try:
+        # A link could lead to a file that others have written.
+        descriptor = os.open(path(work_dir), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise Unusable(f"cannot be read ({error.strerror})") from None
+    with open(descriptor, encoding="ascii", errors="replace") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise Unusable("is not a file")
+        if found.st_uid != os.geteuid():
+            raise Unusable("belongs to another user")
+        if found.st_mode & _OTHERS:
+            raise Unusable("can be read by other users")
+        text = file.read(1000).strip()
+    if not _VALID.fullmatch(text):
+        raise Unusable("does not contain a token")
+    return text
+
+
+def publish(work_dir: Path, url: str) -> None:
+    """Write the address of the running server.
+
+    Raises:
+        UserError: It cannot be written.
+    """
+    if address(work_dir) != url:  # a full disk does not prevent a restart at the same address
+        _write(work_dir / _ADDRESS, f"{url}\n", mode=0o600)
+
+
+def address(work_dir: Path) -> str:
+    """Return the address of the last server, empty if there was none."""
+    with suppress(OSError, ValueError):
+        return (work_dir / _ADDRESS).read_text().strip()
+    return ""
+
+
+def _write(file: Path, text: str, *, mode: int) -> None:
+    try:
+        files.write_text(file, text, mode=mode)
+    except OSError as error:
+        raise UserError(f"{file} cannot be written: {error.strerror}") from None
