@@ -57,6 +57,9 @@ class Lists:
         self.work_dir, self.file, self.told = work_dir, work_dir / ".localvertex" / "index.sqlite", list[str]()
         self._with = Service(work_dir, time_factor=1, log=self.told.append)
         self._without = Service(work_dir, time_factor=1, log=lambda _: None)
+        for each in (self._with, self._without):
+            # Contexts that are not yet written have the present time.
+            each.pipeline_jobs.contexts = lambda _: {}
         # A folder cannot be opened as an index.
         self._without.pipeline_jobs._store.index = Index(work_dir, lambda _: None)
 
