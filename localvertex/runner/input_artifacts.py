@@ -1,4 +1,4 @@
-"""Input artifacts of a pipeline: files of this machine, given by `--input-artifact NAME=URI`."""
+"""Input artifacts of a pipeline: files of this machine (`--input-artifact NAME=URI`), or artifacts of the endpoint."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -10,8 +10,8 @@ from localvertex.state.task import Artifact
 from userinput.errors import UserError
 from userinput.spelling import did_you_mean
 
-Given = Mapping[str, str | Sequence[str]]
-"""URIs by the name of the input; several for an input that is a list."""
+Given = Mapping[str, str | Sequence[str | Artifact]]
+"""URIs or whole artifacts by the name of the input; several for an input that is a list."""
 
 _FILE = "file://"
 
@@ -58,7 +58,7 @@ def resolve(pipeline: Pipeline, given: Given, parent: str) -> dict[str, list[Art
     return {name: [_artifact(name, uri, declared[name], parent) for uri in each] for name, each in uris.items()}
 
 
-def _require_all(pipeline: Pipeline, uris: Mapping[str, Sequence[str]]) -> None:
+def _require_all(pipeline: Pipeline, uris: Mapping[str, Sequence[str | Artifact]]) -> None:
     """Refuse a run that lacks an input artifact, before anything runs."""
     for name in pipeline.job.input_artifacts:
         if name not in uris:
@@ -75,7 +75,9 @@ def _require_all(pipeline: Pipeline, uris: Mapping[str, Sequence[str]]) -> None:
         raise UserError(f"no input artifact for {', '.join(missing)}; add --input-artifact NAME=URI for each")
 
 
-def _artifact(name: str, uri: str, declared: ArtifactSpec, parent: str) -> Artifact:
+def _artifact(name: str, uri: str | Artifact, declared: ArtifactSpec, parent: str) -> Artifact:
+    if isinstance(uri, dict):
+        return uri | {"type": uri["type"] or declared.type}
     text = uri.removeprefix(_FILE)
     if "://" in text:
         raise UserError(f"--input-artifact {name}={uri}: expected a file or folder of this machine; download it first")

@@ -92,7 +92,7 @@ def application(service: Service, access: Access) -> Starlette:
 
 def _routes(service: Service) -> list[Route]:
     """Build the routes of all pages and API methods."""
-    found = list(service.pages.routes)
+    found = [*service.pages.routes, *service.storage.routes]
     for collection, methods in service.collections.items():
         for name, (http_method, suffix, method) in methods.items():
             api = _OPERATIONS_API if collection == "operations" else _API

@@ -3,6 +3,7 @@
 The registry belongs to the work directory, not to a project or region, so every location shows all of it.
 """
 
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -76,8 +77,9 @@ class Models:
         return page(call, _COLLECTION, models, fields=fields, searchable=_searchable)
 
     def list_versions(self, call: Call) -> dict[str, Any]:
-        """List all versions of a model."""
+        """List all versions of a model, the oldest first unless the request has another order."""
         versions = self._found(call)
+        call = replace(call, query={**call.query, "orderBy": call.query.get("orderBy") or "createTime"})
         every = [self._view(call, versions, each, is_version=True) for each in versions.numbers]
         fields = messages.field_names(call.version, "Model") | _FILTER_FIELDS
         return page(call, _COLLECTION, every, fields=fields, searchable=_searchable)

@@ -6,17 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.engine import Options
-from localvertex.serve.api.call import Call
+from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
 from localvertex.serve.custom_jobs import CustomJobs
 from localvertex.serve.metadata.metadata import Metadata
+from localvertex.serve.metadata.nodes import ARTIFACT
+from localvertex.serve.metadata.stores import Place
 from localvertex.serve.models import Models
 from localvertex.serve.pages import Pages
 from localvertex.serve.pipeline_jobs.batches import PipelineJobBatches
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedules.clock import Clock
 from localvertex.serve.schedules.schedules import Schedules
+from localvertex.serve.storage.storage import Storage
 from localvertex.serve.tensorboards import service as tensorboards
 from localvertex.serve.tensorboards.job_logs import JobLogs
 
@@ -45,10 +48,16 @@ class Service:
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
         self.metadata = Metadata(self._store, self.operations)
+        self.pipeline_jobs.find_artifact = self._find_artifact
         self.pipeline_jobs.contexts = self.metadata.runs.contexts
         self.pipeline_jobs.on_end_of = self.metadata.runs.add
         self.pages = Pages(self._store, self.custom_jobs, self.models)
+        self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
+
+    def _find_artifact(self, location: Location, artifact_id: str) -> dict[str, Any] | None:
+        """Return an artifact of the default metadata store, None when it does not exist."""
+        return self.metadata.nodes.read(Place(location=location), ARTIFACT, artifact_id)
 
     def hold(self) -> None:
         """Lock the work directory for this server.

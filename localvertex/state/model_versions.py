@@ -1,8 +1,10 @@
 """The versions of a model in the local registry and their aliases, which `aliases.json` contains."""
 
 import json
+import os
 import re
 from contextlib import suppress
+from os.path import isfile
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +44,21 @@ class ModelVersions:
     @property
     def numbers(self) -> list[str]:
         """The versions, the oldest first; empty when the model does not exist."""
-        found = self.folder.iterdir() if self.folder.is_dir() else []
-        return sorted((each.name for each in found if each.name.isdigit() and (each / _MODEL).is_file()), key=int)
+        names = os.listdir(self.folder) if self.folder.is_dir() else []
+        # Lists look at each version, and a path as text takes a fifth of the time.
+        return sorted((each for each in names if each.isdigit() and isfile(f"{self.folder}/{each}/{_MODEL}")), key=int)
 
     @property
     def aliases(self) -> dict[str, str]:
         """The version of each alias, in the order of assignment. A model has a default as soon as it has a version."""
-        path = self.folder / _ALIASES
-        stored = json.loads(path.read_text()) if path.is_file() else {}
+        stored = self._stored_aliases
         return stored if DEFAULT in stored else {DEFAULT: self.numbers[0], **stored}
+
+    @property
+    def _stored_aliases(self) -> dict[str, str]:
+        path = self.folder / _ALIASES
+        stored: dict[str, str] = json.loads(path.read_text()) if path.is_file() else {}
+        return stored
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -103,7 +111,8 @@ class ModelVersions:
         Raises:
             ValueError: An alias does not match the API's rule, or the default would be removed.
         """
-        merged = self.aliases
+        # Without the default of a model that never named one, so that it comes where it is assigned.
+        merged = self._stored_aliases
         for alias in aliases:
             check_alias(alias)
             if not alias.startswith("-"):

@@ -23,6 +23,15 @@ _MAX_BODY_BYTES = MAX_BYTES + (1 << 20)
 _MAX_DRAINED_BYTES = 16 * _MAX_BODY_BYTES
 """A refused body is read up to here, so that its sender sees the response and not a broken connection."""
 
+_UPLOADS = "/upload/storage/"
+"""Requests with a file as their body, of any type."""
+
+_MAX_UPLOAD_BYTES = 128 << 20
+"""google-cloud-storage sends parts of up to 100 MiB."""
+
+_FORM_TYPES = ("", "text/plain", "multipart/form-data", "application/x-www-form-urlencoded")
+"""What a web page may send by POST without asking this server first."""
+
 _HOSTS = ("127.0.0.1", "localhost")
 
 
@@ -43,13 +52,16 @@ class Guard:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         headers = Headers(scope=scope)
-        refused = _refusal(scope["method"], headers) or self._stranger(scope["method"], scope["path"], headers)
+        is_upload = scope["path"].startswith(_UPLOADS)
+        limit = _MAX_UPLOAD_BYTES if is_upload else _MAX_BODY_BYTES
+        refused = _refusal(scope["method"], headers, is_upload=is_upload)
+        refused = refused or self._stranger(scope["method"], scope["path"], headers)
         body = b""
         if refused is None or refused[1] is REFUSAL:
             # The body of a stranger is read and dropped, so that a program that sends a large one sees the response.
-            announced = int(headers.get("content-length") or 0) if refused is None else _MAX_BODY_BYTES + 1
+            announced = int(headers.get("content-length") or 0) if refused is None else limit + 1
             try:
-                body, num_bytes = await _read_body(receive, announced, self._seconds)
+                body, num_bytes = await _read_body(receive, announced, self._seconds, limit)
             except ConnectionError:
                 # Half a request must have no effect, and there is no client to respond to.
                 return None
@@ -57,8 +69,8 @@ class Guard:
                 text = f"the rest of the body did not arrive within {self._seconds:g} s; nothing was done"
                 closing = JSONResponse(error_body(408, "CANCELLED", text), 408, {"Connection": "close"})
                 return await closing(scope, receive, send)
-            if refused is None and num_bytes > _MAX_BODY_BYTES:
-                refused = 413, f"the body is larger than {_MAX_BODY_BYTES} bytes"
+            if refused is None and num_bytes > limit:
+                refused = 413, f"the body is larger than {limit} bytes"
         if refused is not None:
             code, text = refused
             status = "PERMISSION_DENIED" if code == 403 else "INVALID_ARGUMENT"
@@ -77,7 +89,7 @@ class Guard:
         return None if is_allowed else (403, REFUSAL)
 
 
-def _refusal(method: str, headers: Headers) -> tuple[int, str] | None:
+def _refusal(method: str, headers: Headers, *, is_upload: bool) -> tuple[int, str] | None:
     """Return HTTP code and reason when the request is refused by its headers, else None."""
     host = headers.get("host", "")
     if host.rpartition(":")[0] not in _HOSTS and host not in _HOSTS:
@@ -86,6 +98,8 @@ def _refusal(method: str, headers: Headers) -> tuple[int, str] | None:
     if origin and origin != f"http://{host}":
         return 403, f"requests from the web origin {origin[:100]!r} are refused"
     content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if is_upload and (method == "PUT" or content_type not in _FORM_TYPES):
+        content_type = "application/json"
     if method in ("POST", "PATCH", "PUT") and content_type != "application/json":
         return 415, f"expected content type application/json, found {content_type[:100]!r}"
     if not (headers.get("content-length") or "0").isdecimal():
@@ -93,7 +107,7 @@ def _refusal(method: str, headers: Headers) -> tuple[int, str] | None:
     return None
 
 
-async def _read_body(receive: Receive, announced: int, seconds: float) -> tuple[bytes, int]:
+async def _read_body(receive: Receive, announced: int, seconds: float, limit: int) -> tuple[bytes, int]:
     """Return the body and its size in bytes; a body that is too large is dropped.
 
     Raises:
@@ -101,14 +115,14 @@ async def _read_body(receive: Receive, announced: int, seconds: float) -> tuple[
         TimeoutError: The next part of the body did not arrive in time.
     """
     chunks: list[bytes] = []
-    size, is_kept = 0, announced <= _MAX_BODY_BYTES
+    size, is_kept = 0, announced <= limit
     while size <= _MAX_DRAINED_BYTES:
         async with asyncio.timeout(seconds):
             message = await receive()
         if message["type"] != "http.request":
             raise ConnectionError("the connection ended before the body")
         size += len(message.get("body", b""))
-        is_kept = is_kept and size <= _MAX_BODY_BYTES
+        is_kept = is_kept and size <= limit
         if is_kept:
             chunks.append(message.get("body", b""))
         else:

@@ -13,19 +13,19 @@ from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.serve.api import messages
 from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.errors import ApiError, Status, invalid, not_found, rpc_error
-from localvertex.serve.api.listing import page
+from localvertex.serve.api.listing import page_of
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Damaged, Store
+from localvertex.serve.pipeline_jobs.input_artifacts import FindArtifact, given_artifacts
+from localvertex.serve.pipeline_jobs.records import job_records
 from localvertex.serve.pipeline_jobs.request import check_record, check_runtime_config, file_of, new_resource
 from localvertex.serve.pipeline_jobs.run_files import remove_run, write_end
-from localvertex.serve.pipeline_jobs.view import FILTER_FIELDS, pipeline_job, pipeline_name, searchable
+from localvertex.serve.pipeline_jobs.view import FILTER_FIELDS, pipeline_job, pipeline_name
 from localvertex.state import record, run_folder
-from localvertex.state.task import State
+from localvertex.state.task import Artifact, State
+from localvertex.values.buckets import Buckets
 
 COLLECTION = "pipelineJobs"
-
-_CONTEXT_FIELDS = {"createTime", "pipelineSpec"}
-"""Fields that the contexts of a job follow from."""
 
 
 class PipelineJobs:
@@ -45,6 +45,9 @@ class PipelineJobs:
         self._starting: set[str] = set()
         """Ids of the jobs that are being checked, which takes seconds for a large pipeline."""
         store.expect(COLLECTION, check_record)
+        self._records = job_records(store, COLLECTION, self._damaged, self._with_contexts)
+        self.find_artifact: FindArtifact = lambda location, artifact_id: None
+        """Finds the artifacts that requests name."""
         self.on_end: Callable[[], None] = lambda: None
         """Called when a run has ended."""
         self.on_end_of: Callable[[str], None] = lambda job_id: None
@@ -84,7 +87,8 @@ class PipelineJobs:
             self._starting.add(job_id)
         try:
             with file_of(body) as path:
-                run = engine.prepare(path, options=self._options(location, job_id, schedule_time))
+                options = self._options(location, job_id, schedule_time)
+                run = engine.prepare(path, artifacts=self._artifacts(location, body), options=options)
             thread = threading.Thread(target=self._execute, args=(job_id, run), name=job_id)
             with self._store.lock:
                 self._running[job_id] = run, thread
@@ -105,7 +109,7 @@ class PipelineJobs:
         """
         check_runtime_config(body)
         with file_of(body) as path:
-            engine.check(path, options=self._options(location))
+            engine.check(path, artifacts=self._artifacts(location, body), options=self._options(location))
 
     def was_begun(self, job_id: str, schedule_name: str) -> bool:
         """Return whether the start of this run of a schedule was begun."""
@@ -119,6 +123,11 @@ class PipelineJobs:
     def is_started(self, job_id: str) -> bool:
         """Return whether the run of a job exists; `localvertex clean` may have removed it."""
         return (self._work_dir / job_id / record.FILE).is_file()
+
+    def _artifacts(self, location: Location, body: dict[str, Any]) -> dict[str, list[Artifact]]:
+        """Return the input artifacts that a PipelineJob message names, see `given_artifacts`."""
+        buckets = Buckets(root=self._options_of_all.gcs_root)
+        return given_artifacts(body.get("runtimeConfig", {}), location, self.find_artifact, buckets)
 
     def _options(self, location: Location, job_id: str | None = None, schedule_time: str = "") -> engine.Options:
         return replace(
@@ -179,17 +188,15 @@ class PipelineJobs:
     def get(self, call: Call) -> dict[str, Any]:
         """Return one job."""
         try:
-            return self._with_contexts(self._view(self._find(call)))
+            job = self._find(call)
+            return self._with_contexts(self._view(job))
         except Damaged as error:
             return self._damaged(call, call.resource_id, str(error))
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the jobs of a location."""
-        found, damaged = self._store.survey(COLLECTION)
-        jobs = [self._view(each) for each in found if self.is_started(_id_of(each))]
-        jobs += [self._damaged(call, each, reason) for each, reason in damaged.items()]
         fields = messages.field_names(call.version, "PipelineJob") | FILTER_FIELDS
-        return self._with_contexts_in(page(call, COLLECTION, jobs, fields=fields, searchable=searchable))
+        return page_of(call, self._records, fields=fields)
 
     def cancel(self, call: Call) -> dict[str, Any]:
         """Ask a running job to stop; one that has ended is unchanged."""
@@ -218,8 +225,9 @@ class PipelineJobs:
 
     def num_active(self, schedule_name: str) -> int:
         """Count the jobs of a schedule that have not ended."""
-        jobs = [each for each in self._store.all(COLLECTION) if each.get("scheduleName") == schedule_name]
-        return sum(record.is_running(self._work_dir / _id_of(each)) for each in jobs)
+        every = self._store.index.summaries(self._records)
+        ids = [job_id for job_id, each in every if each.content and each.content.get("scheduleName") == schedule_name]
+        return sum(record.is_running(self._work_dir / job_id) for job_id in ids)
 
     def close(self) -> None:
         """Stop the running jobs and wait for them; they become FAILED, because no client cancelled them."""
@@ -245,19 +253,11 @@ class PipelineJobs:
     def _view(self, job: dict[str, Any]) -> dict[str, Any]:
         return pipeline_job(job, self._work_dir / _id_of(job))
 
-    def _with_contexts(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Add the contexts of the metadata to the `jobDetail` of a resource."""
-        return job | {"jobDetail": job["jobDetail"] | self.contexts(job)} if "jobDetail" in job else job
-
-    def _with_contexts_in(self, response: dict[str, Any]) -> dict[str, Any]:
-        """Add the contexts to the jobs of a list; a mask may have left out what they follow from."""
-        for number, each in enumerate(response[COLLECTION]):
-            with suppress(Damaged):
-                if "jobDetail" in each and "name" in each:
-                    job = self._store.read(COLLECTION, _id_of(each)) if _CONTEXT_FIELDS - each.keys() else each
-                    contexts = self.contexts(job) if job else {}
-                    response[COLLECTION][number] = each | {"jobDetail": each["jobDetail"] | contexts}
-        return response
+    def _with_contexts(self, view: dict[str, Any]) -> dict[str, Any]:
+        """Add the contexts of the metadata to the `jobDetail` of a resource, which contains its stored part."""
+        if not view.keys() >= {"jobDetail", "createTime", "pipelineSpec"}:
+            return view
+        return view | {"jobDetail": view["jobDetail"] | self.contexts(view)}
 
     def _damaged(self, call: Call, job_id: str, reason: str) -> dict[str, Any]:
         """Build the stand-in for a job whose stored request is damaged, with the state of its run."""

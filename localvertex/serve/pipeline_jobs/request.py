@@ -58,16 +58,14 @@ def file_of(body: dict[str, Any]) -> Iterator[Path]:
 
 
 def check_runtime_config(body: dict[str, Any]) -> None:
-    """Refuse settings that a PipelineJob file may have, but a request may not.
+    """Refuse a setting that a PipelineJob file may have, but a request may not.
 
     Raises:
-        ApiError: There is such a setting.
+        ApiError: It has that setting.
     """
     config = body.get("runtimeConfig", {})
     if config.get("parameters"):
         raise invalid("runtimeConfig.parameters belongs to schema version 2.0.0; use parameterValues")
-    if config.get("inputArtifacts"):
-        raise invalid("runtimeConfig.inputArtifacts is not supported locally; pass the artifact with an importer")
 
 
 def check_record(job: dict[str, Any]) -> None:

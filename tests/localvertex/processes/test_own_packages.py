@@ -1,8 +1,6 @@
 """Whatever a step or a replica calls pip, the user's environment stays what it is."""
 
 import ensurepip
-import hashlib
-import os
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -15,6 +13,7 @@ from kfp import dsl
 
 from localvertex.containers.options import ContainerOptions
 from tests.localvertex.processes.test_environments import make_wheel
+from tests.support.own_environment import users_environment
 from tests.support.runs import STEP, Execute, FindTask
 
 LOOK = "python3 -c 'import tinypkg; print(\"found\", tinypkg.VERSION)' && tiny-program"
@@ -37,22 +36,6 @@ def execute(execute: Execute) -> Execute:
 @pytest.fixture
 def wheel(tmp_path: Path) -> str:
     return make_wheel(tmp_path, "1.0")
-
-
-def users_environment() -> str:
-    """Return a hash over all packages and programs that this interpreter and the user's shell see."""
-    folders = {Path(path) for path in sys.path if path.endswith("-packages")}
-    folders |= {Path(sys.prefix) / "bin", Path(sys.base_prefix) / "lib" / "python3.11" / "site-packages"}
-    folders |= {Path(os.path.expanduser("~/.local/lib")), Path(os.path.expanduser("~/.config/pip"))}
-    known = hashlib.sha256()
-    for folder, _, names in (each for start in sorted(folders) for each in os.walk(start)):
-        is_metadata = folder.endswith((".dist-info", ".egg-info"))
-        for name in sorted(names if "__pycache__" not in folder else []):
-            path = os.path.join(folder, name)
-            status = os.lstat(path)
-            known.update(f"{path} {status.st_size} {status.st_mtime_ns} {status.st_ino}\n".encode())
-            known.update(Path(path).read_bytes() if is_metadata else b"")
-    return known.hexdigest()
 
 
 @pytest.fixture(scope="module")

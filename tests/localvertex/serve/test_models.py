@@ -99,9 +99,9 @@ def test_aliases_are_in_the_order_of_their_assignment(server: Server, sdk: Any) 
     name = aiplatform.Model.upload(version_aliases=["zebra", "ant"], **how).resource_name
     of_models = aiplatform.models.ModelRegistry(name)
     of_models.add_version_aliases(["middle", "zebra"], "1")
-    assert versions(aiplatform, name) == {"1": ["default", "zebra", "ant", "middle"]}
+    assert versions(aiplatform, name) == {"1": ["zebra", "ant", "default", "middle"]}
     aiplatform.Model.upload(parent_model=name, is_default_version=False, version_aliases=["bee", "ant"], **how)
-    assert versions(aiplatform, name) == {"1": ["default", "zebra", "middle"], "2": ["bee", "ant"]}
+    assert versions(aiplatform, name) == {"1": ["zebra", "default", "middle"], "2": ["bee", "ant"]}
 
 
 def test_versions_are_named_and_paged(server: Server) -> None:

@@ -22,7 +22,7 @@ _LOCATION = "only `projects/*/locations/*/operations`, where this server has all
 _SAMPLE = "samples at equal distances"
 
 DIFFERS = {
-    "PipelineService.CreatePipelineJob": "runs on this machine; `runtimeConfig.inputArtifacts` is refused",
+    "PipelineService.CreatePipelineJob": "runs on this machine",
     "PipelineService.BatchCancelPipelineJobs": "the operation is done before the jobs have stopped",
     "PipelineService.DeletePipelineJob": _NO_LRO,
     "PipelineService.BatchDeletePipelineJobs": _NO_LRO,
