@@ -217,6 +217,7 @@ def _serve_command(options: argparse.Namespace) -> int:
         raise UserError(f"--time-factor {options.time_factor}: expected more than 0 and at most {_MAX_TIME_FACTOR:g}")
     serve(
         port=options.port,
+        grpc_port=options.grpc_port,
         time_factor=options.time_factor,
         options=Options(
             work_dir=options.work_dir,

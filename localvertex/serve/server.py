@@ -1,5 +1,6 @@
 """`localvertex serve` as a process: one socket on the loopback interface."""
 
+import asyncio
 import socket
 from contextlib import suppress
 
@@ -7,7 +8,8 @@ import uvicorn
 
 from localvertex.engine import Options
 from localvertex.serve.app import application
-from localvertex.serve.connection import Connection
+from localvertex.serve.connection import REQUEST_SECONDS, Connection
+from localvertex.serve.rpc.server import RpcServer
 from localvertex.serve.service import Service
 from userinput.errors import UserError
 
@@ -32,12 +34,13 @@ def _listen(port: int) -> socket.socket:
         raise UserError(f"--port {port}: {reason}; choose another port, or 0 for a free one") from None
 
 
-def serve(options: Options, *, port: int, time_factor: float) -> None:
+def serve(options: Options, *, port: int, grpc_port: int | None, time_factor: float) -> None:
     """Serve until SIGINT or SIGTERM, and stop what runs before returning.
 
     Args:
         options: How to run the jobs that it receives, in which work directory.
         port: The port; 0 for a free one.
+        grpc_port: The port for gRPC; 0 for a free one, None for the one after `port` or a free one.
         time_factor: Speed-up of the schedule clock.
 
     Raises:
@@ -52,8 +55,9 @@ def serve(options: Options, *, port: int, time_factor: float) -> None:
     service = Service(options.work_dir.absolute(), time_factor=time_factor, log=log, options=options)
     service.hold()
     with _listen(port) as listener:
+        rpc = RpcServer(options.work_dir.absolute() / "api" / "grpc", log, seconds=REQUEST_SECONDS)
         config = uvicorn.Config(
-            application(service),
+            application(service, rpc.serving),
             http=Connection,
             lifespan="on",
             log_level="warning",
@@ -61,5 +65,7 @@ def serve(options: Options, *, port: int, time_factor: float) -> None:
             server_header=False,
         )
         url = f"http://{_HOST}:{listener.getsockname()[1]}"
-        log(_STARTED.format(work_dir=options.work_dir, url=url))
-        uvicorn.Server(config).run(sockets=[listener])
+        with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+            clients = runner.run(rpc.bind(grpc_port, rest_port=port))
+            log(f"{_STARTED.format(work_dir=options.work_dir, url=url)}\n{clients}")
+            runner.run(uvicorn.Server(config).serve(sockets=[listener]))

@@ -15,10 +15,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from localvertex.serve.api.errors import error_body
 from userinput.reading import MAX_BYTES
 
-_MAX_BODY_BYTES = MAX_BYTES + (1 << 20)
+MAX_BODY_BYTES = MAX_BYTES + (1 << 20)
 """A pipeline file of the largest size, and the job around it."""
 
-_MAX_DRAINED_BYTES = 16 * _MAX_BODY_BYTES
+_MAX_DRAINED_BYTES = 16 * MAX_BODY_BYTES
 """A refused body is read up to here, so that its sender sees the response and not a broken connection."""
 
 _HOSTS = ("127.0.0.1", "localhost")
@@ -52,8 +52,8 @@ class Guard:
                 text = f"the rest of the body did not arrive within {self._seconds:g} s; nothing was done"
                 closing = JSONResponse(error_body(408, "CANCELLED", text), 408, {"Connection": "close"})
                 return await closing(scope, receive, send)
-            if num_bytes > _MAX_BODY_BYTES:
-                refused = 413, f"the body is larger than {_MAX_BODY_BYTES} bytes"
+            if num_bytes > MAX_BODY_BYTES:
+                refused = 413, f"the body is larger than {MAX_BODY_BYTES} bytes"
         if refused is not None:
             code, text = refused
             status = "PERMISSION_DENIED" if code == 403 else "INVALID_ARGUMENT"
@@ -85,14 +85,14 @@ async def _read_body(receive: Receive, announced: int, seconds: float) -> tuple[
         TimeoutError: The next part of the body did not arrive in time.
     """
     chunks: list[bytes] = []
-    size, is_kept = 0, announced <= _MAX_BODY_BYTES
+    size, is_kept = 0, announced <= MAX_BODY_BYTES
     while size <= _MAX_DRAINED_BYTES:
         async with asyncio.timeout(seconds):
             message = await receive()
         if message["type"] != "http.request":
             raise ConnectionError("the connection ended before the body")
         size += len(message.get("body", b""))
-        is_kept = is_kept and size <= _MAX_BODY_BYTES
+        is_kept = is_kept and size <= MAX_BODY_BYTES
         if is_kept:
             chunks.append(message.get("body", b""))
         else:

@@ -1,0 +1,113 @@
+"""The gRPC server: TLS on the loopback interface."""
+
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
+
+import grpc
+import grpc.aio
+from starlette.types import ASGIApp
+
+from localvertex.serve.api.guard import MAX_BODY_BYTES
+from localvertex.serve.rpc import certificate
+from localvertex.serve.rpc.calls import Calls
+from userinput.errors import UserError
+
+_HOST, _HOST_IPV6 = "127.0.0.1", "::1"
+
+_OPTIONS = {
+    # Another server on the same port would take half of the connections.
+    "grpc.so_reuseport": 0,
+    "grpc.max_receive_message_length": MAX_BODY_BYTES,
+    "grpc.max_concurrent_streams": 100,
+    "grpc.server_handshake_timeout_ms": 30_000,
+    "grpc.max_connection_idle_ms": 300_000,
+    # Identity only: a small compressed message could fill the memory.
+    "grpc.compression_enabled_algorithms_bitset": 1,
+}
+
+_STOP_SECONDS = 2.0
+"""Time for calls that are being answered when the server is stopped."""
+
+
+class RpcServer:
+    """Answers gRPC calls; `bind` comes first, and `serving` is entered in the same event loop.
+
+    Args:
+        folder: Where the certificate is kept.
+        log: Called with what the user has to know.
+        seconds: How long the next part of a request may take.
+    """
+
+    def __init__(self, folder: Path, log: Callable[[str], None], *, seconds: float) -> None:
+        self._folder, self._log, self._seconds = folder, log, seconds
+        self._server: grpc.aio.Server | None = None
+
+    async def bind(self, port: int | None, *, rest_port: int) -> str:
+        """Open the port and return the line that says how clients use it.
+
+        Args:
+            port: The port; 0 for a free one, None for the one after REST's or a free one.
+            rest_port: The port that was given for REST; 0 for a free one.
+
+        Raises:
+            UserError: The given port cannot be used, or the certificate cannot be written.
+        """
+        if port is not None:
+            return self._bind(port)
+        if 0 < rest_port < 65535:
+            with suppress(UserError):
+                return self._bind(rest_port + 1)
+        try:
+            return self._bind(0)
+        except UserError as error:
+            # REST, which was asked for, needs none of this.
+            return f"  gRPC is off: {error}"
+
+    def _bind(self, port: int) -> str:
+        _check_free(port)
+        try:
+            made = certificate.load(self._folder, self._log)
+        except OSError as error:
+            raise UserError(f"the gRPC certificate in {self._folder} cannot be written: {error.strerror}") from None
+        credentials = grpc.ssl_server_credentials([(made.private_key, made.chain)])
+        server = grpc.aio.server(options=list(_OPTIONS.items()))
+        try:
+            number = server.add_secure_port(f"{_HOST}:{port}", credentials)
+        except RuntimeError as error:
+            raise UserError(f"--grpc-port {port}: {error}") from None
+        # Without IPv6, `localhost` means 127.0.0.1 alone.
+        with suppress(UserError, RuntimeError):
+            _check_free(number, socket.AF_INET6)
+            server.add_secure_port(f"[{_HOST_IPV6}]:{number}", credentials)
+        self._server = server
+        return f'  gRPC: api_endpoint="localhost:{number}" with GRPC_DEFAULT_SSL_ROOTS_FILE_PATH={made.roots}'
+
+    @asynccontextmanager
+    async def serving(self, app: ASGIApp) -> AsyncIterator[None]:
+        """Answer calls with the application that answers REST."""
+        if self._server is None:
+            yield
+            return
+        self._server.add_generic_rpc_handlers((Calls(app, seconds=self._seconds),))
+        await self._server.start()
+        try:
+            yield
+        finally:
+            await self._server.stop(_STOP_SECONDS)
+
+
+def _check_free(port: int, family: socket.AddressFamily = socket.AF_INET) -> None:
+    """Check that a port can be opened, because grpc names no reason.
+
+    Raises:
+        UserError: It is in use or out of range.
+    """
+    host = _HOST if family == socket.AF_INET else _HOST_IPV6
+    try:
+        with closing(socket.create_server((host, port), family=family)):
+            pass
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"--grpc-port {port}: {reason}; choose another port, or 0 for a free one") from None
