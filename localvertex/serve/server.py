@@ -1,37 +1,20 @@
 """`localvertex serve` as a process: one socket on the loopback interface."""
 
 import asyncio
-import socket
 from contextlib import suppress
 
 import uvicorn
 
 from localvertex.engine import Options
 from localvertex.serve.app import application
-from localvertex.serve.connection import REQUEST_SECONDS, Connection
+from localvertex.serve.connection import HOST, REQUEST_SECONDS, Connection, listen
 from localvertex.serve.rpc.server import RpcServer
 from localvertex.serve.service import Service
-from userinput.errors import UserError
-
-_HOST = "127.0.0.1"
 
 _STARTED = """\
 serving {work_dir} at {url}
   aiplatform.init(project="local-project", location="us-central1", api_endpoint="{url}", api_transport="rest",
                   credentials=google.auth.credentials.AnonymousCredentials())"""
-
-
-def _listen(port: int) -> socket.socket:
-    """Open the socket; port 0 takes a free one.
-
-    Raises:
-        UserError: The port is in use or out of range.
-    """
-    try:
-        return socket.create_server((_HOST, port))
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"--port {port}: {reason}; choose another port, or 0 for a free one") from None
 
 
 def serve(options: Options, *, port: int, grpc_port: int | None, time_factor: float) -> None:
@@ -54,7 +37,7 @@ def serve(options: Options, *, port: int, grpc_port: int | None, time_factor: fl
 
     service = Service(options.work_dir.absolute(), time_factor=time_factor, log=log, options=options)
     service.hold()
-    with _listen(port) as listener:
+    with listen("--port", port) as listener:
         rpc = RpcServer(options.work_dir.absolute() / "api" / "grpc", log, seconds=REQUEST_SECONDS)
         config = uvicorn.Config(
             application(service, rpc.serving),
@@ -64,7 +47,7 @@ def serve(options: Options, *, port: int, grpc_port: int | None, time_factor: fl
             access_log=False,
             server_header=False,
         )
-        url = f"http://{_HOST}:{listener.getsockname()[1]}"
+        url = f"http://{HOST}:{listener.getsockname()[1]}"
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             clients = runner.run(rpc.bind(grpc_port, rest_port=port))
             log(f"{_STARTED.format(work_dir=options.work_dir, url=url)}\n{clients}")

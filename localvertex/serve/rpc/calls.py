@@ -17,7 +17,7 @@ _MAX_DETAILS = 4000
 """Bytes of an error in a trailer; clients refuse 8 KiB of trailers."""
 
 
-class Calls(grpc.GenericRpcHandler):
+class Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
     """Answers every call, whatever its method.
 
     Args:
@@ -34,14 +34,15 @@ class Calls(grpc.GenericRpcHandler):
 
         # A single request is a stream with one message; read as such, half of one can be refused after a time.
         async def answer(requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext) -> bytes:
+            response = b""
             try:
-                return await self._answer(path, await self._read(requests), context)
+                response = await self._answer(path, await self._read(requests), context)
             except TimeoutError:
                 text = f"the rest of the request did not arrive within {self._seconds:g} s; nothing was done"
-                refused = grpc.StatusCode.CANCELLED, text
+                await context.abort(grpc.StatusCode.CANCELLED, text)
             except ApiError as error:
-                refused = grpc.StatusCode[error.status.name], str(error)
-            await context.abort(refused[0], _shortened(refused[1]))
+                await context.abort(grpc.StatusCode[error.status.name], _shortened(str(error)))
+            return response
 
         return grpc.stream_unary_rpc_method_handler(answer)
 

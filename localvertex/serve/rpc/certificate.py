@@ -12,6 +12,7 @@ import certifi
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -88,7 +89,9 @@ def _read(path: Path) -> tuple[bytes, bytes]:
     except (ValueError, TypeError, x509.ExtensionNotFound) as error:
         raise ValueError(f"it is damaged ({str(error).splitlines()[0][:80]})") from None
     form = Encoding.DER, PublicFormat.SubjectPublicKeyInfo
-    if key.public_key().public_bytes(*form) != certificate.public_key().public_bytes(*form) or set(names) != set(_NAMES):
+    if key.public_key().public_bytes(*form) != certificate.public_key().public_bytes(*form) or set(names) != set(
+        _NAMES
+    ):
         raise ValueError("it is damaged (its key or its names differ)")
     now = datetime.now(UTC)
     if not certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - _RENEWED:
@@ -129,5 +132,5 @@ def _make(path: Path) -> tuple[bytes, bytes]:
     return private_key, chain
 
 
-def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
+def _private(key: PrivateKeyTypes) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

@@ -53,17 +53,19 @@ class RpcMethod:
         Raises:
             ApiError: It is not such a message, or a name in it has another form.
         """
-        from google.api_core import path_template, rest_helpers
+        from google.api_core.path_template import transcode
+        from google.api_core.rest_helpers import flatten_query_params
         from google.protobuf import json_format, message
 
         try:
-            found = path_template.transcode(self.bindings, self.request.FromString(data))
+            found = transcode(self.bindings, self.request.FromString(data))  # type: ignore[no-untyped-call]
         except message.DecodeError:
             raise invalid(f"the request is not a {self.request.DESCRIPTOR.full_name}") from None
         except ValueError:
             raise invalid(f"the resource name in the request is missing or not of the form {self._names()}") from None
         try:
-            query = rest_helpers.flatten_query_params(json_format.MessageToDict(found["query_params"]), strict=True)
+            rest = json_format.MessageToDict(found["query_params"])
+            query = flatten_query_params(rest, strict=True)  # type: ignore[no-untyped-call]
             body = json_format.MessageToJson(found["body"], indent=None) if "body" in found else ""
         except (json_format.Error, ValueError, RecursionError) as error:
             raise invalid(f"the request has no form in JSON: {str(error).splitlines()[0][:300]}") from None

@@ -1,8 +1,7 @@
 """The gRPC server: TLS on the loopback interface."""
 
-import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import grpc
@@ -10,11 +9,10 @@ import grpc.aio
 from starlette.types import ASGIApp
 
 from localvertex.serve.api.guard import MAX_BODY_BYTES
+from localvertex.serve.connection import HOST, HOST_IPV6, listen
 from localvertex.serve.rpc import certificate
 from localvertex.serve.rpc.calls import Calls
 from userinput.errors import UserError
-
-_HOST, _HOST_IPV6 = "127.0.0.1", "::1"
 
 _OPTIONS = {
     # Another server on the same port would take half of the connections.
@@ -66,7 +64,8 @@ class RpcServer:
             return f"  gRPC is off: {error}"
 
     def _bind(self, port: int) -> str:
-        _check_free(port)
+        # grpc names no reason when it cannot open a port.
+        listen("--grpc-port", port).close()
         try:
             made = certificate.load(self._folder, self._log)
         except OSError as error:
@@ -74,13 +73,13 @@ class RpcServer:
         credentials = grpc.ssl_server_credentials([(made.private_key, made.chain)])
         server = grpc.aio.server(options=list(_OPTIONS.items()))
         try:
-            number = server.add_secure_port(f"{_HOST}:{port}", credentials)
+            number = server.add_secure_port(f"{HOST}:{port}", credentials)
         except RuntimeError as error:
             raise UserError(f"--grpc-port {port}: {error}") from None
         # Without IPv6, `localhost` means 127.0.0.1 alone.
         with suppress(UserError, RuntimeError):
-            _check_free(number, socket.AF_INET6)
-            server.add_secure_port(f"[{_HOST_IPV6}]:{number}", credentials)
+            listen("--grpc-port", number, HOST_IPV6).close()
+            server.add_secure_port(f"[{HOST_IPV6}]:{number}", credentials)
         self._server = server
         return f'  gRPC: api_endpoint="localhost:{number}" with GRPC_DEFAULT_SSL_ROOTS_FILE_PATH={made.roots}'
 
@@ -96,18 +95,3 @@ class RpcServer:
             yield
         finally:
             await self._server.stop(_STOP_SECONDS)
-
-
-def _check_free(port: int, family: socket.AddressFamily = socket.AF_INET) -> None:
-    """Check that a port can be opened, because grpc names no reason.
-
-    Raises:
-        UserError: It is in use or out of range.
-    """
-    host = _HOST if family == socket.AF_INET else _HOST_IPV6
-    try:
-        with closing(socket.create_server((host, port), family=family)):
-            pass
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"--grpc-port {port}: {reason}; choose another port, or 0 for a free one") from None

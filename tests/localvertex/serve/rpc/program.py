@@ -25,7 +25,9 @@ OPTIONS: Any = {"credentials": CREDENTIALS, "client_options": ClientOptions(api_
 
 
 def pipelines() -> dict[str, Any]:
-    job = aiplatform.PipelineJob("small run", COMPILED, job_id="first", parameter_values={"n": 4}, labels={"a": "b"}, **ROOT)
+    job = aiplatform.PipelineJob(
+        "small run", COMPILED, job_id="first", parameter_values={"n": 4}, labels={"a": "b"}, **ROOT
+    )
     transport = type(job.api_client.transport).__name__
     job.submit()
     job.wait()

@@ -9,20 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import grpc
-import psutil
 import pytest
 
-from tests.support.server import Server, wait_until
+from tests.localvertex.serve.rpc.clients import ROOTS, endpoint
+from tests.support.server import Server
 
 PROGRAM = Path(__file__).with_name("program.py")
-ROOTS = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
-
-
-def endpoint(server: Server) -> tuple[str, str]:
-    """Return the address and the file of roots that the server printed."""
-    line = wait_until(lambda: re.search(rf'^  gRPC: api_endpoint="(.*)" with {ROOTS}=(.*)$', server.text, re.MULTILINE))
-    return line[1], line[2]
 
 
 def run(server: Server, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -30,12 +22,6 @@ def run(server: Server, *words: str, **options: Any) -> subprocess.CompletedProc
     words = tuple(word.replace("ENDPOINT", address) for word in words)
     env = os.environ | {ROOTS: roots, "PYTHONWARNINGS": "ignore"}
     return subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True, timeout=300, **options)
-
-
-def stub(server: Server, path: str) -> Any:
-    address, roots = endpoint(server)
-    credentials = grpc.ssl_channel_credentials(Path(roots).read_bytes())
-    return grpc.secure_channel(address, credentials).unary_unary(path)
 
 
 @pytest.mark.slow
@@ -80,6 +66,7 @@ def test_the_sdk_works_with_its_default_transport(
     assert refusals == {name: [error["status"], error["message"]] for name, error in errors.items()}
 
 
+@pytest.mark.slow
 def test_the_page_works_as_written(
     repository: Path, start_server: Callable[..., Server], light_pipeline: dict[str, Any], tmp_path: Path
 ) -> None:
