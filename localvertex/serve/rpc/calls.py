@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import grpc
 import grpc.aio
@@ -12,6 +12,11 @@ from starlette.types import ASGIApp
 from localvertex.serve.api.errors import ApiError, Status
 from localvertex.serve.rpc import methods
 from localvertex.serve.rpc.exchange import HttpResponse, exchange
+from localvertex.serve.rpc.methods import HttpRequest
+
+Allows = Callable[[str], bool]
+
+_UNREAD = HttpRequest(method="GET", path="/", query="", body=b"")
 
 _MAX_DETAILS = 4000
 """Bytes of an error in a trailer; clients refuse 8 KiB of trailers."""
@@ -22,11 +27,12 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
 
     Args:
         app: The application that answers REST.
+        allows: Whether a call with this `authorization` may be carried out.
         seconds: How long a request may take to arrive.
     """
 
-    def __init__(self, app: ASGIApp, *, seconds: float) -> None:
-        self._app, self._seconds = app, seconds
+    def __init__(self, app: ASGIApp, *, allows: Allows, seconds: float) -> None:
+        self._app, self._allows, self._seconds = app, allows, seconds
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler:
         """Return the handler of one call."""
@@ -34,14 +40,20 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
 
         # A single request is a stream with one message; read as such, half of one can be refused after a time.
         async def answer(requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext) -> bytes:
-            response = b""
+            given = dict(context.invocation_metadata() or ()).get("authorization")
+            header, response = given if isinstance(given, str) else "", b""
             try:
-                response = await self._answer(path, await self._read(requests), context)
+                # Nothing of a stranger is read: the application refuses a request without a body in its own words.
+                data = await self._read(requests) if self._allows(header) else None
+                response = await self._answer(path, data, header)
             except TimeoutError:
                 text = f"the rest of the request did not arrive within {self._seconds:g} s; nothing was done"
                 await context.abort(grpc.StatusCode.CANCELLED, text)
             except ApiError as error:
                 await context.abort(grpc.StatusCode[error.status.name], _shortened(str(error)))
+            except Exception as error:
+                text = _shortened(f"internal error in localvertex: {type(error).__name__}: {error}")
+                await context.abort(grpc.StatusCode.INTERNAL, text)
             return response
 
         return grpc.stream_unary_rpc_method_handler(answer)
@@ -63,22 +75,26 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
             raise ApiError(Status.UNIMPLEMENTED, "expected one message in the request, found none")
         return found
 
-    async def _answer(self, path: str, data: bytes, context: grpc.aio.ServicerContext) -> bytes:
+    async def _answer(self, path: str, data: bytes | None, authorization: str) -> bytes:
         """Return the serialised response.
+
+        Args:
+            path: Service and method.
+            data: The serialised request, None for one that the application will refuse.
+            authorization: The header, which is neither kept nor logged.
 
         Raises:
             ApiError: The request is refused.
         """
+        headers = [(b"host", b"localhost")]
+        if authorization:
+            headers.append((b"authorization", authorization.encode()))
+        if data is None:
+            raise _error_of(await exchange(self._app, _UNREAD, headers))
         method = await run_in_threadpool(methods.find, path)
         if method is None:
             raise ApiError(Status.UNIMPLEMENTED, f"this server has no {path[:300]} over gRPC; REST may have it")
-        request = await run_in_threadpool(method.http_request, data)
-        headers = [(b"host", b"localhost")]
-        for key, value in context.invocation_metadata() or ():
-            # The application checks it; it is neither kept nor logged here.
-            if key == "authorization":
-                headers.append((b"authorization", value.encode() if isinstance(value, str) else value))
-        response = await exchange(self._app, request, headers)
+        response = await exchange(self._app, await run_in_threadpool(method.http_request, data), headers)
         if response.code != 200:
             raise _error_of(response)
         return await run_in_threadpool(method.serialised, response.body)

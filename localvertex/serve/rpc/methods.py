@@ -95,7 +95,6 @@ class RpcMethod:
         return re.sub(r".*\{[a-z_.]+=([^}]*)\}.*", r"\1", self.bindings[0]["uri"])
 
 
-@cache
 def find(path: str) -> RpcMethod | None:
     """Return the method of a path such as `/google.longrunning.Operations/GetOperation`, None if there is none."""
     match = _PATH.fullmatch(path)
@@ -110,16 +109,17 @@ def find(path: str) -> RpcMethod | None:
         return None
 
 
+@cache
 def _of_service(version: str, service: str, method: str) -> RpcMethod:
     """Read a method of a service of Vertex AI."""
+    bindings = _bindings_of(version, service, method)
     transport = getattr(_transport(version, service, "grpc"), f"{service}GrpcTransport")
     # The type of the property: a callable from the request to the response.
     (request,), response = get_args(get_type_hints(getattr(transport, _snake_case(method)).fget)["return"])
-    return RpcMethod(
-        request=_plain(request), response=_plain(response), bindings=_bindings_of(version, service, method)
-    )
+    return RpcMethod(request=request.pb(), response=_plain(response), bindings=bindings)
 
 
+@cache
 def _of_mixin(service: str, method: str) -> RpcMethod:
     """Read a method of a shared service."""
     bindings = _bindings_of("v1", "PipelineService", method)

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 from localvertex.serve.api.guard import MAX_BODY_BYTES
 from localvertex.serve.connection import HOST, HOST_IPV6, listen
 from localvertex.serve.rpc import certificate
-from localvertex.serve.rpc.calls import Calls
+from localvertex.serve.rpc.calls import Allows, Calls
 from userinput.errors import UserError
 
 _OPTIONS = {
@@ -35,11 +35,14 @@ class RpcServer:
     Args:
         folder: Where the certificate is kept.
         log: Called with what the user has to know.
-        seconds: How long the next part of a request may take.
+        seconds: How long a request may take to arrive.
+        allows: Whether a call with this `authorization` may be carried out.
     """
 
-    def __init__(self, folder: Path, log: Callable[[str], None], *, seconds: float) -> None:
-        self._folder, self._log, self._seconds = folder, log, seconds
+    def __init__(
+        self, folder: Path, log: Callable[[str], None], *, seconds: float, allows: Allows = lambda _: True
+    ) -> None:
+        self._folder, self._log, self._seconds, self._allows = folder, log, seconds, allows
         self._server: grpc.aio.Server | None = None
 
     async def bind(self, port: int | None, *, rest_port: int) -> str:
@@ -89,7 +92,7 @@ class RpcServer:
         if self._server is None:
             yield
             return
-        self._server.add_generic_rpc_handlers((Calls(app, seconds=self._seconds),))
+        self._server.add_generic_rpc_handlers((Calls(app, allows=self._allows, seconds=self._seconds),))
         await self._server.start()
         try:
             yield

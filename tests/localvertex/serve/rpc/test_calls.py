@@ -60,11 +60,12 @@ def with_server(
     use: Callable[[grpc.aio.Channel], Awaitable[None]],
     *,
     seconds: float = 30,
+    allows: Callable[[str], bool] = lambda _: True,
 ) -> None:
     """Start a real server, and use it with a client that trusts its certificate."""
 
     async def run() -> None:
-        server = RpcServer(folder, pytest.fail, seconds=seconds)
+        server = RpcServer(folder, pytest.fail, seconds=seconds, allows=allows)
         line = await server.bind(0, rest_port=0)
         async with server.serving(app.asgi), channel(line, folder) as client:
             await use(client)
@@ -173,6 +174,9 @@ def test_errors_have_the_status_and_the_sentence_of_rest(tmp_path: Path) -> None
         (f"{PIPELINES}/Absent", b"", "UNIMPLEMENTED"),
         ("/google.cloud.aiplatform.v9.PipelineService/GetPipelineJob", b"", "UNIMPLEMENTED"),
         ("/google.cloud.aiplatform.v1.os/path", b"", "UNIMPLEMENTED"),
+        (f"{PIPELINES}/Kind", b"", "UNIMPLEMENTED"),
+        (f"{PIPELINES}/GrpcChannel", b"", "UNIMPLEMENTED"),
+        (f"{PIPELINES}/DeleteOperation", b"", "UNIMPLEMENTED"),
         (f"{OPERATIONS}/__init__", b"", "UNIMPLEMENTED"),
         ("/", b"", "UNIMPLEMENTED"),
     ],
@@ -284,6 +288,27 @@ def test_the_application_gets_the_authorization_and_no_other_metadata(tmp_path: 
         "content-type": "application/json",
         "content-length": "0",
     }
+
+
+def test_nothing_of_a_stranger_is_read_and_the_application_refuses_it(tmp_path: Path) -> None:
+    app, path, sentence = App(), f"{PIPELINES}/CancelPipelineJob", "send the token"
+    app.response = JsonResponse(error_body(403, "PERMISSION_DENIED", sentence), 403)
+
+    async def use(client: grpc.aio.Channel) -> None:
+        for header in ("Bearer other", "Basic %00", ""):
+            # The request never ends, so this call would wait if it were read.
+            call = client.stream_unary(path)(metadata=[("authorization", header)])
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await call
+            assert (caught.value.code(), caught.value.details()) == (grpc.StatusCode.PERMISSION_DENIED, sentence)
+        app.response = JsonResponse({})
+        await client.unary_unary(path)(message(path, name=JOB), metadata=[("authorization", "Bearer mine")])
+
+    with_server(tmp_path, app, use, allows=lambda header: header == "Bearer mine")
+    assert [(method, http_path) for method, http_path, _, _ in app.requests] == [
+        *[("GET", "/")] * 3,
+        ("POST", f"/v1/{JOB}:cancel"),
+    ]
 
 
 def test_compressed_and_oversized_messages_are_refused_before_they_are_read(tmp_path: Path) -> None:
