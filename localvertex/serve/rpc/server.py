@@ -34,7 +34,7 @@ class RpcServer:
 
     Args:
         folder: Where the certificate is kept.
-        log: Called with what the user has to know.
+        log: Called when the certificate is replaced.
         seconds: How long a request may take to arrive.
         allows: Whether a call with this `authorization` may be carried out.
     """
@@ -46,14 +46,14 @@ class RpcServer:
         self._server: grpc.aio.Server | None = None
 
     async def bind(self, port: int | None, *, rest_port: int) -> str:
-        """Open the port and return the line that says how clients use it.
+        """Open the port and return the line that explains how clients use it.
 
         Args:
             port: The port; 0 for a free one, None for the one after REST's or a free one.
             rest_port: The port that was given for REST; 0 for a free one.
 
         Raises:
-            UserError: The given port cannot be used, or the certificate cannot be written.
+            UserError: The given port cannot be used, or the certificate cannot be used.
         """
         if port is not None:
             return self._bind(port)
@@ -63,7 +63,7 @@ class RpcServer:
         try:
             return self._bind(0)
         except UserError as error:
-            # REST, which was asked for, needs none of this.
+            # REST works without it.
             return f"  gRPC is off: {error}"
 
     def _bind(self, port: int) -> str:
@@ -72,7 +72,7 @@ class RpcServer:
         try:
             made = certificate.load(self._folder, self._log)
         except OSError as error:
-            raise UserError(f"the gRPC certificate in {self._folder} cannot be written: {error.strerror}") from None
+            raise UserError(f"the gRPC certificate in {self._folder} cannot be used: {error.strerror}") from None
         credentials = grpc.ssl_server_credentials([(made.private_key, made.chain)])
         server = grpc.aio.server(options=list(_OPTIONS.items()))
         try:

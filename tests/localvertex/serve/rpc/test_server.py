@@ -12,12 +12,14 @@ from pathlib import Path
 import grpc
 import psutil
 import pytest
+from starlette.applications import Starlette
 
 from localvertex.serve.api import known_methods
 from localvertex.serve.rpc import methods
 from localvertex.serve.rpc.server import RpcServer
 from tests.localvertex.serve.rpc.clients import LIST, endpoint, num_jobs
 from tests.support.server import Server
+from userinput.errors import UserError
 
 SECRET = "ya29.a-token-of-google"
 
@@ -103,6 +105,21 @@ def test_the_default_port_is_the_next_one(tmp_path: Path) -> None:
 
     # Another process may take the port in between, but not each time.
     assert any(asyncio.run(is_next()) for _ in range(5))
+
+
+def test_a_certificate_that_cannot_be_used_stops_only_what_asked_for_grpc(tmp_path: Path) -> None:
+    folder = tmp_path / "grpc"
+    folder.write_text("not a folder")
+
+    async def start() -> str:
+        server = RpcServer(folder, pytest.fail, seconds=1)
+        with pytest.raises(UserError, match=r"cannot be used: File exists"):
+            await server.bind(0, rest_port=0)
+        line = await server.bind(None, rest_port=0)
+        async with server.serving(Starlette()):
+            return line
+
+    assert asyncio.run(start()) == f"  gRPC is off: the gRPC certificate in {folder} cannot be used: File exists"
 
 
 @pytest.mark.slow
