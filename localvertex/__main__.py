@@ -219,6 +219,12 @@ def _add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
         "--port", metavar="P", type=int, default=8700, help="port to listen on, 0 for any free port (%(default)s)"
     )
     serve.add_argument(
+        "--grpc-port",
+        metavar="P",
+        type=int,
+        help="port for gRPC, 0 for any free port (default: the one after --port, or any free port if it is in use)",
+    )
+    serve.add_argument(
         "--time-factor",
         metavar="N",
         type=float,

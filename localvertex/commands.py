@@ -228,6 +228,7 @@ def _serve_command(options: argparse.Namespace) -> int:
         raise UserError(f"--time-factor {options.time_factor}: expected more than 0 and at most {_MAX_TIME_FACTOR:g}")
     serve(
         port=options.port,
+        grpc_port=options.grpc_port,
         time_factor=options.time_factor,
         needs_token=not options.no_token,
         options=Options(

@@ -17,10 +17,10 @@ from localvertex.serve.access.access import REFUSAL, Access
 from localvertex.serve.api.errors import error_body
 from userinput.reading import MAX_BYTES
 
-_MAX_BODY_BYTES = MAX_BYTES + (1 << 20)
+MAX_BODY_BYTES = MAX_BYTES + (1 << 20)
 """A pipeline file of the largest size, and the job around it."""
 
-_MAX_DRAINED_BYTES = 16 * _MAX_BODY_BYTES
+_MAX_DRAINED_BYTES = 16 * MAX_BODY_BYTES
 """A refused body is read up to here, so that its sender sees the response and not a broken connection."""
 
 _HOSTS = ("127.0.0.1", "localhost")
@@ -47,7 +47,7 @@ class Guard:
         body = b""
         if refused is None or refused[1] is REFUSAL:
             # The body of a stranger is read and dropped, so that a program that sends a large one sees the response.
-            announced = int(headers.get("content-length") or 0) if refused is None else _MAX_BODY_BYTES + 1
+            announced = int(headers.get("content-length") or 0) if refused is None else MAX_BODY_BYTES + 1
             try:
                 body, num_bytes = await _read_body(receive, announced, self._seconds)
             except ConnectionError:
@@ -57,8 +57,8 @@ class Guard:
                 text = f"the rest of the body did not arrive within {self._seconds:g} s; nothing was done"
                 closing = JSONResponse(error_body(408, "CANCELLED", text), 408, {"Connection": "close"})
                 return await closing(scope, receive, send)
-            if refused is None and num_bytes > _MAX_BODY_BYTES:
-                refused = 413, f"the body is larger than {_MAX_BODY_BYTES} bytes"
+            if refused is None and num_bytes > MAX_BODY_BYTES:
+                refused = 413, f"the body is larger than {MAX_BODY_BYTES} bytes"
         if refused is not None:
             code, text = refused
             status = "PERMISSION_DENIED" if code == 403 else "INVALID_ARGUMENT"
@@ -101,14 +101,14 @@ async def _read_body(receive: Receive, announced: int, seconds: float) -> tuple[
         TimeoutError: The next part of the body did not arrive in time.
     """
     chunks: list[bytes] = []
-    size, is_kept = 0, announced <= _MAX_BODY_BYTES
+    size, is_kept = 0, announced <= MAX_BODY_BYTES
     while size <= _MAX_DRAINED_BYTES:
         async with asyncio.timeout(seconds):
             message = await receive()
         if message["type"] != "http.request":
             raise ConnectionError("the connection ended before the body")
         size += len(message.get("body", b""))
-        is_kept = is_kept and size <= _MAX_BODY_BYTES
+        is_kept = is_kept and size <= MAX_BODY_BYTES
         if is_kept:
             chunks.append(message.get("body", b""))
         else:
