@@ -24,9 +24,7 @@ serving {work_dir} at {url}
 _OPEN_TO_ALL = "warning: --no-token: every user of this machine can call this server and run code as you"
 
 
-def serve(
-    options: Options, *, port: int, grpc_port: int | None, time_factor: float, needs_token: bool = True
-) -> None:
+def serve(options: Options, *, port: int, grpc_port: int | None, time_factor: float, needs_token: bool = True) -> None:
     """Serve until SIGINT or SIGTERM, and stop what runs before returning.
 
     Args:

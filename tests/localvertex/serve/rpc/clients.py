@@ -28,5 +28,6 @@ def num_jobs(server: Server, host: str = "localhost", **options: Any) -> int:
     assert method is not None
     with grpc.secure_channel(address.replace("localhost", host), credentials) as channel:
         request = method.request(parent=PARENT).SerializeToString()
-        response = channel.unary_unary(LIST)(request, timeout=30, **options)
+        given = {"metadata": [("authorization", server.headers["Authorization"])]} | options
+        response = channel.unary_unary(LIST)(request, timeout=30, **given)
     return len(method.response.FromString(response).pipeline_jobs)

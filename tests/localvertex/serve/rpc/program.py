@@ -11,15 +11,16 @@ from typing import Any
 
 warnings.simplefilter("ignore")
 
-import google.auth.credentials  # noqa: E402
 from google.api_core import exceptions  # noqa: E402
 from google.api_core.client_options import ClientOptions  # noqa: E402
 from google.cloud import aiplatform, aiplatform_v1, aiplatform_v1beta1  # noqa: E402
 from google.cloud.aiplatform import jobs, pipeline_jobs  # noqa: E402
 
+from localvertex import client  # noqa: E402
+
 PARENT = "projects/local-project/locations/us-central1"
 ENDPOINT, COMPILED = sys.argv[1:]
-CREDENTIALS = google.auth.credentials.AnonymousCredentials()
+CREDENTIALS = client.Credentials("runs")
 ROOT: Any = {"pipeline_root": "/unused"}
 OPTIONS: Any = {"credentials": CREDENTIALS, "client_options": ClientOptions(api_endpoint=ENDPOINT)}
 
