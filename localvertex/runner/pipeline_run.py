@@ -22,7 +22,7 @@ from localvertex.runner.pipeline_inputs import buckets_of, inputs_of, known_valu
 from localvertex.runner.run_record import RunRecord, written_to
 from localvertex.runner.scheduler import Scheduler
 from localvertex.runner.task_tree import root_task
-from localvertex.show import failure, report
+from localvertex.show import failure
 from localvertex.show.display import Display
 from localvertex.state import record, run_folder, step_cache
 from localvertex.state.finished_steps import FinishedSteps
@@ -150,7 +150,10 @@ class PipelineRun:
 
     def _write_page(self, content: dict[str, Any]) -> None:
         """Write the page; the run has its result and its record without it."""
-        page = self.run_dir / report.FILE
+        # Imported late, because no check before a run needs it.
+        from localvertex.show import report
+
+        page = self.run_dir / record.PAGE
         try:
             report.write(self.run_dir, content, self._file.pipeline)
             # The page also contains pages that steps wrote.
@@ -164,7 +167,7 @@ class PipelineRun:
     def _remove_page(self) -> None:
         """Remove a page that shows another result: that of an earlier start, or a part of this one's."""
         with suppress(OSError):
-            (self.run_dir / report.FILE).unlink()
+            (self.run_dir / record.PAGE).unlink()
 
     def _end(self) -> dict[str, Any]:
         """Stop everything and write the complete record."""

@@ -9,11 +9,12 @@ from localvertex.show import failure, job_report, results
 from localvertex.show.html import templates
 from localvertex.show.page import graph, models, steps
 from localvertex.show.page.artifacts import Artifacts
+from localvertex.state import record
 from localvertex.state.task import State
 from localvertex.values.buckets import Buckets
 from userinput import files
 
-FILE, _TEMPLATE = "run.html", "run.html.j2"
+FILE, _TEMPLATE = record.PAGE, "run.html.j2"
 
 _MAX_FAILED = 10
 """Steps that the failure box links to, beyond the first."""
