@@ -8,7 +8,7 @@ from localvertex import custom_jobs
 from localvertex.checks import container_images
 from localvertex.containers.options import ContainerOptions
 from localvertex.custom_jobs.faults import faults
-from localvertex.engine import Options, open_pipeline, resume, run
+from localvertex.engine import Options, open_file, resume, run
 from localvertex.runner import input_artifacts
 from localvertex.show import summary
 from localvertex.show.display import Display, Lines
@@ -71,12 +71,7 @@ def _start_run(options: argparse.Namespace, run_options: Options) -> dict[str, A
     """Run a file and return the record."""
     if options.file is None:
         raise UserError("nothing to run: give a compiled FILE, or --resume RUN")
-    file = open_pipeline(
-        options.file,
-        run_options.command_prefixes,
-        allow_cloud_launchers=run_options.allow_cloud_launchers,
-        containers=run_options.container_choice,
-    )
+    file = open_file(options.file, run_options)
     declared = file.pipeline.root.input_parameters
     values = parameters.given(declared, options.parameter, options.parameter_file)
     artifacts = input_artifacts.from_options(options.input_artifact)
