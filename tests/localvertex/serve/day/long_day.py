@@ -22,7 +22,7 @@ from tests.localvertex.serve.day import damage
 from tests.localvertex.serve.day.account import Account
 from tests.localvertex.serve.day.meter import Meter
 from tests.localvertex.serve.day.pipeline import write_pipeline
-from tests.support.server import PARENT, Server, wait_until
+from tests.support.server import PARENT, Server
 
 EVERY = timedelta(minutes=30)
 KILLS_END = 0.6
@@ -136,7 +136,8 @@ class Day:
             if index < KILLS_END * self.plan.num_troubles:
                 kinds = [self.kill, self.kill_at_an_instant, *kinds]
             kinds[index % len(kinds)]()
-        wait_until(self.is_over, timeout_seconds=2 * total + 60)
+        self.wait(2 * total + 60)
+        assert self.is_over(), self.server.text
 
     def wait(self, seconds: float) -> None:
         """Look at everything again and again, as a user does."""

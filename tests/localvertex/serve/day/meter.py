@@ -41,10 +41,10 @@ class Meter:
             )
 
     def figures(self) -> dict[str, Any]:
-        """Compare the second with the last quarter of the last server's samples, by their medians."""
+        """Compare quarters of the last server's samples by their medians, from the second on."""
         quarter = len(self.samples) // 4
-        early, late = self.samples[quarter : 2 * quarter], self.samples[-quarter:]
+        parts = [self.samples[each * quarter : (each + 1) * quarter] for each in (1, 2, 3)]
         found: dict[str, Any] = {"samples": len(self.samples), "cpu_seconds": round(sum(self.cpu_seconds))}
         for name in ("megabytes", "num_files", "num_threads"):
-            found[name] = [round(median(getattr(each, name) for each in part), 1) for part in (early, late)]
+            found[name] = [round(median(getattr(each, name) for each in part), 1) for part in parts]
         return found
