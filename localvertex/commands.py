@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from localvertex.show import follow, summary
-from localvertex.show.terminal import run_list
+from localvertex.show.terminal import resume_command, run_list
 from localvertex.state import record, removal, step_logs
 from localvertex.state.runs import Found, find, find_all, find_readable, find_steps
+from localvertex.state.task import State
 from userinput.errors import UserError
 
 _MAX_TIME_FACTOR = 100_000.0
@@ -39,7 +40,10 @@ def _list_command(options: argparse.Namespace) -> int:
 
 def _show_command(options: argparse.Namespace) -> int:
     """Run `show`: print the summary of one run."""
-    summary.show(find_readable(options.work_dir, options.run).content)
+    content = find_readable(options.work_dir, options.run).content
+    summary.show(content)
+    if content["state"] in (State.FAILED, State.CANCELLED):
+        print(resume_command.sentence(content))
     return 0
 
 

@@ -141,7 +141,7 @@ def test_the_cloud_sdk_is_imported_only_where_a_call_is_made(repository: pathlib
         ("import accelerators.__main__", ["yaml", "tensorflow", "kfp", "localvertex"]),
         ("import localvertex.__main__", ["tensorflow", "kfp", "google.cloud.aiplatform", "trainer", "pipelines"]),
         ("import localvertex.engine", ["cel", "prompt_toolkit", "jinja2", "localvertex.show.report"]),
-        (LIST, ["cel", "localvertex.engine", "localvertex.custom_jobs", "localvertex.executors", "subprocess"]),
+        (LIST, ["cel", "localvertex.engine", "localvertex.custom_jobs", "localvertex.executors"]),
         ("import trainer.config, trainer.checkpoints.identity, trainer.data.dataset", ["tensorflow", "keras", "kfp"]),
     ],
 )

@@ -21,6 +21,18 @@ from userinput.errors import UserError
 
 def execute(options: argparse.Namespace) -> int:
     """Run; return 0 when the pipeline succeeded, 1 when it failed, 128 + signal when it was stopped."""
+    start = _resume_run if options.resume else _start_run
+    content = start(options, run_options(options))
+    summary.show(content)
+    if content["state"] != State.SUCCEEDED:
+        print(resume_command.sentence(content))
+    if content["stopped_by_signal"]:
+        return 128 + int(content["stopped_by_signal"])
+    return 0 if content["state"] == State.SUCCEEDED else 1
+
+
+def run_options(options: argparse.Namespace) -> Options:
+    """Read the options of a run."""
     values = {
         "work_dir": options.work_dir,
         "run_id": options.run_id,
@@ -39,14 +51,7 @@ def execute(options: argparse.Namespace) -> int:
     }
     if options.max_parallel is not None:
         values["max_parallel"] = options.max_parallel
-    start = _resume_run if options.resume else _start_run
-    content = start(options, Options(**values))
-    summary.show(content)
-    if content["state"] != State.SUCCEEDED:
-        print(resume_command.sentence(content, options, options.parser))
-    if content["stopped_by_signal"]:
-        return 128 + int(content["stopped_by_signal"])
-    return 0 if content["state"] == State.SUCCEEDED else 1
+    return Options(**values)
 
 
 def container_options(options: argparse.Namespace) -> ContainerOptions:

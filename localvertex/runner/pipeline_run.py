@@ -16,6 +16,7 @@ from localvertex.credentials.isolation import NoCredentials, UserCredentials
 from localvertex.executors.context import Context, Warnings
 from localvertex.processes.pins import announcement
 from localvertex.processes.processes import Processes
+from localvertex.runner import repeated_options
 from localvertex.runner.options import Options
 from localvertex.runner.outcome import remove_secrets
 from localvertex.runner.pipeline_inputs import buckets_of, inputs_of, known_values, notes_of, tasks_of_file
@@ -77,6 +78,7 @@ class PipelineRun:
             on_settled=lambda: self._record.settled(),
             finished=finished,
         )
+        self._resume_options = repeated_options.words(options)
         self._resume_times = [*self._earlier.get("resume_times", []), *([record.now()] if earlier else [])]
         secrets = self._credentials.secrets
         self._record = RunRecord(self._root, self.run_dir, fields=self._fields, secrets=secrets, finished=finished)
@@ -218,6 +220,7 @@ class PipelineRun:
             "fail_fast": self._fail_fast,
             "gcs_root": str(self._buckets.root) if self._buckets.root else None,
             "resume_times": self._resume_times,
+            "resume_options": self._resume_options,
             "parameters": self._inputs.parameters,
             "input_artifacts": self._inputs.artifacts,
             "stopped_by_signal": self._signals[0] if self._signals else None,
