@@ -28,6 +28,7 @@ from localvertex.show.display import Display
 from localvertex.state import record, run_folder, step_cache
 from localvertex.state.finished_steps import FinishedSteps
 from localvertex.state.task import Task, Values
+from userinput import temporary
 
 
 class PipelineRun:
@@ -137,6 +138,7 @@ class PipelineRun:
         for text in self._notes:
             self._context.warnings.add(text)
         self._display.started(self.run_dir, self._root)
+        temporary.remove_left()
         try:
             if self._earlier:
                 self._remove_page()
