@@ -103,8 +103,6 @@ def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     _add_containers(run.add_argument_group(_CONTAINERS))
     _add_credentials(run.add_argument_group("Google Cloud (docs/localvertex.md)"))
     _add_custom_jobs(run.add_argument_group(_FAULTS))
-    # The command that resumes a run repeats what is not a default.
-    run.set_defaults(parser=run)
 
 
 def _add_execution(group: "argparse._ArgumentGroup") -> None:

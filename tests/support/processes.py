@@ -1,5 +1,7 @@
 """Whether processes that a test started have ended."""
 
+from collections.abc import Iterable
+
 import psutil
 
 
@@ -10,3 +12,8 @@ def has_ended(process: psutil.Process) -> bool:
     except psutil.NoSuchProcess:
         # It ended between the two calls.
         return True
+
+
+def have_ended(processes: Iterable[psutil.Process]) -> bool:
+    """Return whether all of these processes have ended."""
+    return all(map(has_ended, processes))
