@@ -4,6 +4,7 @@ No two of them are compared; without `eq` they add 3 instead of 4 ms to the star
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from compiled.job import JobSettings
@@ -192,3 +193,16 @@ class Pipeline:
     """What was understood while reading and does not run locally, each with its path."""
     problems: list[str]
     """What is wrong with the file, each with its path; the model has the rest."""
+
+    @cached_property
+    def reachable(self) -> tuple[Component, ...]:
+        """The components that can run, root first."""
+        found: dict[str, Component] = {}
+        waiting = [self.root]
+        while waiting:
+            component = waiting.pop()
+            if component.name not in found:
+                found[component.name] = component
+                names = [task.component for task in component.dag.tasks.values()] if component.dag else []
+                waiting += [self.components[name] for name in names if name in self.components]
+        return tuple(found.values())

@@ -19,7 +19,7 @@ from typing import Any
 from compiled import platforms
 from compiled.load import PipelineFile, load
 from localvertex.checks import addresses, container_images, jobs, pinned_versions
-from localvertex.checks.refusals import reachable, refusals
+from localvertex.checks.refusals import refusals
 from localvertex.checks.signatures import has_nul
 from localvertex.containers.choice import Choice
 from localvertex.errors import Refused
@@ -196,7 +196,7 @@ def open_file(path: Path, options: Options) -> PipelineFile:
 
 def _pins(file: PipelineFile, work_dir: Path) -> dict[str, str]:
     """Return the versions that are installed in place of pinned ones."""
-    return pinned_versions.replacements(file.pipeline, reachable(file.pipeline, []), work_dir / record.PRIVATE)
+    return pinned_versions.replacements(file.pipeline, file.pipeline.reachable, work_dir / record.PRIVATE)
 
 
 def _check_values(
@@ -206,7 +206,7 @@ def _check_values(
     earlier: dict[str, Any] | None = None,
 ) -> None:
     """Refuse what cannot run with these values: addresses that the run does not reach, and custom jobs."""
-    components = reachable(file.pipeline, [])
+    components = file.pipeline.reachable
     buckets, has_credentials = buckets_of(options, earlier or {}), options.with_credentials
     reasons = addresses.refusals(file.pipeline, values, components, buckets=buckets, has_credentials=has_credentials)
     reasons += [

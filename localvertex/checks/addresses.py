@@ -1,7 +1,7 @@
 """gs:// addresses in a pipeline: refused if a run can neither map them to folders nor use credentials."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compiled.spec import Component, Container, Importer, Pipeline
@@ -13,7 +13,7 @@ from localvertex.values.buckets import Buckets, OutsideBucket, addresses, is_mou
 def refusals(
     pipeline: Pipeline,
     values: Mapping[str, Any],
-    components: list[Component],
+    components: Sequence[Component],
     *,
     buckets: Buckets,
     has_credentials: bool,

@@ -23,41 +23,37 @@ _MAX_DEPTH = 50
 def refusals(pipeline: Pipeline, *, allow_cloud_launchers: bool = False, containers: Choice | None = None) -> list[str]:
     """Return what cannot run here, one line each; an empty list if the pipeline can run."""
     reasons = [*signatures.of_pipeline(pipeline), *pipeline.unsupported, *platforms.refusals(pipeline.platforms)]
-    reached = reachable(pipeline, reasons)
-    for component in reached:
+    reasons += _reference_refusals(pipeline)
+    for component in pipeline.reachable:
         if component.dag is not None:
             reasons += _dag_refusals(component, component.dag, pipeline)
         else:
             reasons += _step_refusals(component, pipeline)
-    reasons += container_commands.refusals(pipeline, reached, containers or Choice())
-    reasons += cloud_launchers.refusals(pipeline, reached, is_allowed=allow_cloud_launchers)
+    reasons += container_commands.refusals(pipeline, pipeline.reachable, containers or Choice())
+    reasons += cloud_launchers.refusals(pipeline, pipeline.reachable, is_allowed=allow_cloud_launchers)
     return list(dict.fromkeys(reasons))
 
 
-def reachable(pipeline: Pipeline, reasons: list[str]) -> list[Component]:
-    """Return the components that can run, root first; add to `reasons` what refers to nothing, or to itself."""
-    found: dict[str, Component] = {}
+def _reference_refusals(pipeline: Pipeline) -> list[str]:
+    """Refuse tasks that refer to no component, and components that contain themselves or too much."""
+    reasons: list[str] = []
     graph: dict[str, list[str]] = {}
-    waiting = [pipeline.root]
-    while waiting:
-        component = waiting.pop()
-        if component.name in found:
-            continue
-        found[component.name] = component
+    for component in pipeline.reachable:
         tasks = component.dag.tasks.values() if component.dag else []
         graph[component.name] = [task.component for task in tasks]
-        for task in tasks:
-            if task.component in pipeline.components:
-                waiting.append(pipeline.components[task.component])
-            else:
-                reasons.append(f"{task.path}: there is no component {task.component!r}")
+        reasons += [
+            f"{task.path}: there is no component {task.component!r}"
+            for task in tasks
+            if task.component not in pipeline.components
+        ]
+    found = {component.name: component for component in pipeline.reachable}
     try:
         reasons += _size_refusals(found, list(TopologicalSorter(graph).static_order()))
     except CycleError as error:
         reasons.append(f"components contain each other: {_shown_circle(error.args[1])}")
     if pipeline.root.name in pipeline.components:
         reasons.append(f"components.{pipeline.root.name}: this name is reserved for the root")
-    return list(found.values())
+    return reasons
 
 
 def _size_refusals(components: dict[str, Component], order: list[str]) -> list[str]:

@@ -9,7 +9,6 @@ from typing import IO, Any
 
 from compiled.load import PipelineFile
 from localvertex.checks import container_commands, hidden_paths
-from localvertex.checks.refusals import reachable
 from localvertex.containers.mounts import given_paths
 from localvertex.credentials import cloud_launchers
 from localvertex.credentials.isolation import NoCredentials, UserCredentials
@@ -130,10 +129,10 @@ class PipelineRun:
         if self._context.allow_cloud_launchers:
             self._context.warnings.add(cloud_launchers.announcement(self._file.pipeline, self._context.project))
         pipeline = self._file.pipeline
-        if line := container_commands.announcement(pipeline, reachable(pipeline, []), self._context.containers):
+        if line := container_commands.announcement(pipeline, pipeline.reachable, self._context.containers):
             self._context.warnings.add(line)
         shown = (*self._context.given_paths, self.work_dir, *([self._buckets.root] if self._buckets.root else []))
-        for text in hidden_paths.warnings(pipeline, reachable(pipeline, []), self._context.containers, shown):
+        for text in hidden_paths.warnings(pipeline, pipeline.reachable, self._context.containers, shown):
             self._context.warnings.add(text)
         for text in self._notes:
             self._context.warnings.add(text)

@@ -16,8 +16,9 @@ from localvertex.processes.processes import Processes
 from localvertex.serve.api import errors, messages
 from localvertex.serve.api.call import Call
 from localvertex.serve.api.errors import ApiError, invalid, not_found, rpc_error
-from localvertex.serve.api.listing import page
+from localvertex.serve.api.listing import page_of
 from localvertex.serve.api.operations import Operations
+from localvertex.serve.api.records import StoredRecords, Viewed
 from localvertex.serve.api.store import Damaged, Store
 from localvertex.state import record, run_folder
 
@@ -51,6 +52,13 @@ class CustomJobs:
         self._buckets = options.gcs_root.absolute() if options.gcs_root else store.folder.parent / _BUCKETS
         self._running: dict[str, tuple[threading.Event, threading.Thread]] = {}
         store.expect(COLLECTION, _check_record)
+        self.records = StoredRecords(
+            store=store,
+            collection=COLLECTION,
+            large=frozenset({"jobSpec"}),
+            stand_in=damaged_resource,
+            view=self._viewed,
+        )
 
     def create(self, call: Call) -> dict[str, Any]:
         """Start a job."""
@@ -109,14 +117,7 @@ class CustomJobs:
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the jobs of a location."""
         fields = messages.field_names(call.version, "CustomJob")
-        found, damaged = self.survey()
-        found += [damaged_resource(call, number, reason) for number, reason in damaged.items()]
-        return page(call, COLLECTION, found, fields=fields)
-
-    def survey(self) -> tuple[list[dict[str, Any]], dict[str, str]]:
-        """Return all jobs, and the ids of damaged ones with the reason."""
-        found, damaged = self._store.survey(COLLECTION)
-        return [self._current(each) for each in found], damaged
+        return page_of(call, self.records, fields=fields)
 
     def cancel(self, call: Call) -> dict[str, Any]:
         """Ask a running job to stop; one that has ended is unchanged."""
@@ -213,6 +214,8 @@ class CustomJobs:
 
     def _current(self, job: dict[str, Any]) -> dict[str, Any]:
         """Return a job, which is FAILED when the server that ran it and the last process of the job have ended."""
+        if job["state"] in _FINAL:
+            return job
         number = job["name"].rpartition("/")[2]
         with self._store.lock:
             job = self._stored(number) or job
@@ -221,6 +224,11 @@ class CustomJobs:
             error = rpc_error(errors.Status.ABORTED, _STOPPED)
             self._update(number, state=str(JobState.FAILED), error=error, endTime=record.now())
             return self._stored(number) or job
+
+    def _viewed(self, job: dict[str, Any]) -> Viewed:
+        """Return a job for lists; the index contains only those that have ended."""
+        job = self._current(job)
+        return Viewed(resource=job, is_sound=job["state"] in _FINAL)
 
     def _find(self, call: Call) -> dict[str, Any]:
         name = call.location.child(COLLECTION, call.resource_id)

@@ -9,15 +9,16 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from localvertex.serve import custom_jobs
 from localvertex.serve.api.call import Call, Location
+from localvertex.serve.api.records import StoredRecords
 from localvertex.serve.api.store import UNUSABLE, Store
 from localvertex.serve.custom_jobs import CustomJobs
 from localvertex.serve.models import Models
+from localvertex.serve.pipeline_jobs.records import RunRecords
 from localvertex.serve.schedules import schedules
 from localvertex.show import report
 from localvertex.show.html import templates
-from localvertex.state import registry, runs
+from localvertex.state import registry
 from localvertex.state.model_versions import ModelVersions
 
 _INDEX, _MODEL = "index.html.j2", "model.html.j2"
@@ -65,15 +66,17 @@ class Pages:
 
     def index(self) -> Response:
         """Render runs, custom jobs, models and schedules with their states."""
+        runs = ((name, each.content or {}) for name, each in self._store.index.summaries(RunRecords(self._work_dir)))
+        runs_by_time = sorted(sorted(runs), key=lambda each: str(each[1].get("create_time", "")), reverse=True)
         page = templates.render(
             _INDEX,
             work_dir=self._work_dir,
             runs=[
-                (each.run_dir.name, each.content, (each.run_dir / report.FILE).is_file())
-                for each in runs.find_all(self._work_dir)[:_MAX_ROWS]
+                (name, content, (self._work_dir / name / report.FILE).is_file())
+                for name, content in runs_by_time[:_MAX_ROWS]
             ],
-            custom_jobs=_newest(*self._custom_jobs.survey(), custom_jobs.damaged_resource),
-            schedules=_newest(*self._store.survey(schedules.COLLECTION), schedules.damaged_resource),
+            custom_jobs=_newest(self._custom_jobs.records),
+            schedules=_newest(schedules.records(self._store)),
             models=self._models.list_all(_ANYWHERE)["models"],
         )
         return HTMLResponse(page, headers=_HEADERS)
@@ -145,12 +148,10 @@ def _aliases(folder: Path) -> list[str]:
         return []
 
 
-def _newest(
-    found: list[dict[str, Any]], damaged: dict[str, str], stand_in: Callable[[Call, str, str], dict[str, Any]]
-) -> list[dict[str, Any]]:
+def _newest(records: StoredRecords) -> list[dict[str, Any]]:
     """Return the newest resources, and before them what is shown of damaged ones."""
-    found = sorted(found, key=lambda each: str(each.get("createTime")), reverse=True)
-    return [*(stand_in(_ANYWHERE, number, reason) for number, reason in damaged.items()), *found][:_MAX_ROWS]
+    found = list(records.found(_ANYWHERE, set()))
+    return sorted(found, key=lambda each: each.get("createTime", "~"), reverse=True)[:_MAX_ROWS]
 
 
 def _served(page: Callable[[Request], Response]) -> Any:

@@ -38,13 +38,18 @@ def parse(filter_text: str, known: set[str]) -> Test:
     Raises:
         ApiError: The filter is malformed, or names an unknown field.
     """
+    return parse_with_fields(filter_text, known)[0]
+
+
+def parse_with_fields(filter_text: str, known: set[str]) -> tuple[Test, set[str]]:
+    """Compile a filter as `parse` does; return also the fields that the test looks at."""
     if not filter_text.strip():
-        return lambda _: True
+        return lambda _: True, set()
     reader = Reader(filter_text, known)
     test = reader.all_of()
     if reader.tokens:
         raise reader.error(f"unexpected {reader.tokens[0][1]!r}")
-    return test
+    return test, reader.fields
 
 
 class Reader:
@@ -53,6 +58,7 @@ class Reader:
     def __init__(self, filter_text: str, known: set[str]) -> None:
         self._text, self._known, self._depth = filter_text, known, 0
         self.tokens: list[tuple[str, str]] = []
+        self.fields: set[str] = set()
         position = 0
         while filter_text[position:].strip():
             match = _TOKEN.match(filter_text, position)
@@ -114,6 +120,7 @@ class Reader:
             value = _unescaped(value[1:-1])
         parts = [each[0] if each["quoted"] is None else _unescaped(each["quoted"]) for each in _PART.finditer(field)]
         path = [camel(parts[0]), *parts[1:]] if parts else [field]
+        self.fields.add(path[0])
         if path[0] not in self._known:
             raise self.error(f"unknown field {field!r}")
         return lambda resource: _holds(_look_up(resource, path), operator, value)

@@ -6,7 +6,8 @@ from uuid import uuid4
 
 from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.errors import Status, not_found, rpc_error
-from localvertex.serve.api.listing import page
+from localvertex.serve.api.listing import page_of
+from localvertex.serve.api.records import StoredRecords
 from localvertex.serve.api.store import Damaged, Store
 from localvertex.state import record
 
@@ -22,6 +23,8 @@ class Operations:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        large = frozenset({"response"})
+        self._records = StoredRecords(store=store, collection=_COLLECTION, large=large, stand_in=_damaged)
 
     def done(self, call: Call, kind: str, response: dict[str, Any] | None = None) -> dict[str, Any]:
         """Store and return a finished operation.
@@ -60,9 +63,7 @@ class Operations:
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the operations of a location."""
-        found, damaged = self._store.survey(_COLLECTION)
-        found += [_damaged(call, number, reason) for number, reason in damaged.items()]
-        return page(call, _COLLECTION, found, fields=_FIELDS)
+        return page_of(call, self._records, fields=_FIELDS)
 
     def cancel(self, call: Call) -> dict[str, Any]:
         """Do nothing, because every operation is already done."""

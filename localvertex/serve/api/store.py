@@ -6,6 +6,7 @@ while the disk is full, and written as soon as there is room.
 
 import fcntl
 import json
+import os
 import re
 import threading
 from collections.abc import Callable
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from localvertex.serve.api.errors import ApiError, Status
+from localvertex.serve.api.index import FILE, UNKNOWN, Index, Signature, signature
 from localvertex.state import run_folder
+from localvertex.state.record import PRIVATE
 from userinput import files
 from userinput.errors import UserError
 
@@ -58,6 +61,7 @@ class Store:
         self._later: list[Callable[[], None]] = []
         self._writer: threading.Thread | None = None
         self._closing = threading.Event()
+        self.index = Index(work_dir / PRIVATE / FILE, self.report)
 
     def hold(self) -> IO[str]:
         """Lock the state for this process, until the file is closed.
@@ -156,6 +160,18 @@ class Store:
         with self.lock:
             unwritten = {path for path in self._unwritten if path.parent == folder}
         return sorted(path.stem for path in {*folder.glob("*.json"), *unwritten} if ID.fullmatch(path.stem))
+
+    def signatures(self, collection: str) -> dict[str, Signature]:
+        """Return the signatures of the files of a collection by id."""
+        folder = self.folder / collection
+        with self.lock:
+            found = {path.stem: UNKNOWN for path in self._unwritten if path.parent == folder}
+        with suppress(FileNotFoundError), os.scandir(folder) as entries:
+            for each in entries:
+                stem, _, ending = each.name.partition(".")
+                if ending == "json" and stem not in found and ID.fullmatch(stem):
+                    found[stem] = signature(each.path)
+        return found
 
     def all(self, collection: str) -> list[dict[str, Any]]:
         """Return the resources of a collection without the damaged ones."""

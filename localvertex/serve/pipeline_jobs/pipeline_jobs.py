@@ -13,12 +13,13 @@ from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.serve.api import messages
 from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.errors import ApiError, Status, invalid, not_found, rpc_error
-from localvertex.serve.api.listing import page
+from localvertex.serve.api.listing import page_of
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Damaged, Store
+from localvertex.serve.pipeline_jobs.records import job_records
 from localvertex.serve.pipeline_jobs.request import check_record, check_runtime_config, file_of, new_resource
 from localvertex.serve.pipeline_jobs.run_files import remove_run, write_end
-from localvertex.serve.pipeline_jobs.view import FILTER_FIELDS, pipeline_job, pipeline_name, searchable
+from localvertex.serve.pipeline_jobs.view import FILTER_FIELDS, pipeline_job, pipeline_name
 from localvertex.state import record, run_folder
 from localvertex.state.task import State
 
@@ -42,6 +43,7 @@ class PipelineJobs:
         self._starting: set[str] = set()
         """Ids of the jobs that are being checked, which takes seconds for a large pipeline."""
         store.expect(COLLECTION, check_record)
+        self._records = job_records(store, COLLECTION, self._damaged)
         self.on_end: Callable[[], None] = lambda: None
         """Called when a run has ended."""
 
@@ -177,11 +179,8 @@ class PipelineJobs:
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the jobs of a location."""
-        found, damaged = self._store.survey(COLLECTION)
-        jobs = [self._view(each) for each in found if self.is_started(_id_of(each))]
-        jobs += [self._damaged(call, each, reason) for each, reason in damaged.items()]
         fields = messages.field_names(call.version, "PipelineJob") | FILTER_FIELDS
-        return page(call, COLLECTION, jobs, fields=fields, searchable=searchable)
+        return page_of(call, self._records, fields=fields)
 
     def cancel(self, call: Call) -> dict[str, Any]:
         """Ask a running job to stop; one that has ended is unchanged."""
@@ -210,8 +209,9 @@ class PipelineJobs:
 
     def num_active(self, schedule_name: str) -> int:
         """Count the jobs of a schedule that have not ended."""
-        jobs = [each for each in self._store.all(COLLECTION) if each.get("scheduleName") == schedule_name]
-        return sum(record.is_running(self._work_dir / _id_of(each)) for each in jobs)
+        every = self._store.index.summaries(self._records)
+        ids = [job_id for job_id, each in every if each.content and each.content.get("scheduleName") == schedule_name]
+        return sum(record.is_running(self._work_dir / job_id) for job_id in ids)
 
     def close(self) -> None:
         """Stop the running jobs and wait for them; they become FAILED, because no client cancelled them."""

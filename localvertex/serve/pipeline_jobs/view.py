@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.serve.api.errors import Status, rpc_error
+from localvertex.serve.api.records import Viewed
 from localvertex.serve.api.store import UNUSABLE
 from localvertex.state import record
 from localvertex.state.task import State
@@ -19,11 +20,18 @@ _STOPPED = "the server was stopped during this run; resume it with `localvertex 
 
 def pipeline_job(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:
     """Build the current resource from the stored part, which does not change, and the run's record."""
+    return viewed_job(job, run_dir).resource or {}
+
+
+def viewed_job(job: dict[str, Any], run_dir: Path) -> Viewed:
+    """Build the current resource as lists need it."""
     try:
-        return _current(job, run_dir)
+        resource = _current(job, run_dir)
     except (OSError, *UNUSABLE) as error:
         text = f"run.json is damaged ({type(error).__name__}: {str(error)[:200]}); delete the job"
-        return job | {"state": "PIPELINE_STATE_FAILED", "error": rpc_error(Status.INTERNAL, text)}
+        failed = job | {"state": "PIPELINE_STATE_FAILED", "error": rpc_error(Status.INTERNAL, text)}
+        return Viewed(resource=failed, is_sound=False)
+    return Viewed(resource=resource, is_final="endTime" in resource)
 
 
 def _current(job: dict[str, Any], run_dir: Path) -> dict[str, Any]:

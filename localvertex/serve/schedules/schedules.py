@@ -10,8 +10,9 @@ from uuid import uuid4
 from localvertex.serve.api import messages
 from localvertex.serve.api.call import Call
 from localvertex.serve.api.errors import ApiError, Status, invalid, not_found, not_written
-from localvertex.serve.api.listing import page
+from localvertex.serve.api.listing import page_of
 from localvertex.serve.api.operations import Operations
+from localvertex.serve.api.records import StoredRecords
 from localvertex.serve.api.store import Damaged, Store
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedules import firing
@@ -60,9 +61,7 @@ class Schedules:
     def list_all(self, call: Call) -> dict[str, Any]:
         """List the schedules of a location."""
         fields = messages.field_names(call.version, "Schedule")
-        found, damaged = self._store.survey(COLLECTION)
-        found += [damaged_resource(call, number, reason) for number, reason in damaged.items()]
-        return page(call, COLLECTION, found, fields=fields)
+        return page_of(call, records(self._store), fields=fields)
 
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete a schedule; the runs that it started continue."""
@@ -218,6 +217,12 @@ class Schedules:
         """Refuse a pipeline that cannot run here, before its first run does."""
         request = schedule["createPipelineJobRequest"]
         self._jobs.check(location_of(request), request["pipelineJob"])
+
+
+def records(store: Store) -> StoredRecords:
+    """Return the records of the schedules as lists read them."""
+    large = frozenset({"createPipelineJobRequest"})
+    return StoredRecords(store=store, collection=COLLECTION, large=large, stand_in=damaged_resource)
 
 
 def damaged_resource(call: Call, number: str, reason: str) -> dict[str, Any]:

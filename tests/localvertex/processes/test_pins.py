@@ -11,7 +11,6 @@ from kfp import dsl
 
 import localvertex
 from localvertex.checks.pinned_versions import replacements
-from localvertex.checks.refusals import reachable
 from localvertex.engine import open_pipeline
 from localvertex.processes import pins
 from tests.localvertex.processes.test_environments import make_wheel
@@ -104,7 +103,7 @@ def test_what_is_installed_here_and_what_has_no_pin_cost_nothing(
 
     for package in (f"kfp=={kfp.__version__}", "tinypkg", "tinypkg>=1.2", "tinypkg==1.*"):
         pipeline = open_pipeline(compiled(using(package))).pipeline
-        assert replacements(pipeline, reachable(pipeline, []), work_dir) == {}
+        assert replacements(pipeline, pipeline.reachable, work_dir) == {}
     assert calls == []
 
 
@@ -113,7 +112,7 @@ def test_without_a_connection_the_run_decides(
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     pipeline = open_pipeline(compiled(using("tinypkg==1.2.4"))).pipeline
-    assert replacements(pipeline, reachable(pipeline, []), work_dir) == {}
+    assert replacements(pipeline, pipeline.reachable, work_dir) == {}
     assert len(calls) == 1
 
 

@@ -1,0 +1,108 @@
+"""Lists of `localvertex serve` with thousands of runs: with the index compared with reading all records.
+
+Run it as `python benchmarks/lists.py`. The records of one real run are copied. Both answer the same requests in one
+process, alternately; the figures are medians without HTTP.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from kfp import compiler, dsl
+
+import localvertex
+from localvertex.serve.api.call import Call, Location
+from localvertex.serve.api.index import Index
+from localvertex.serve.api.operations import Operations
+from localvertex.serve.api.store import Store
+from localvertex.serve.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
+from localvertex.serve.pipeline_jobs.request import new_resource
+
+_LOCATION = Location(project="local-project", region="us-central1")
+
+_QUERIES = {
+    "a page of 100": {},
+    "with a filter": {"filter": 'labels.team=a AND state!="PIPELINE_STATE_FAILED"'},
+    "with an order": {"orderBy": "display_name, create_time"},
+}
+
+
+@dsl.component(base_image="python:3.11", install_kfp_package=False)
+def double(n: int) -> int:
+    """Double a number, to have a step without work."""
+    return 2 * n
+
+
+@dsl.pipeline(name="doubles")
+def doubles(n: int = 3) -> None:
+    """Run three steps."""
+    for _ in range(3):
+        n = double(n=n).output
+
+
+def _make_runs(folder: Path, num_runs: int) -> Path:
+    """Run the pipeline once and copy the records of the run; return the work directory."""
+    file, work_dir = folder / "doubles.json", folder / "runs"
+    compiler.Compiler().compile(doubles, str(file))
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        localvertex.run(file, options=localvertex.Options(work_dir=work_dir, run_id="first"))
+    run = json.loads((work_dir / "first" / "run.json").read_text())
+    jobs, spec = work_dir / "api" / COLLECTION, json.loads(file.read_text())
+    jobs.mkdir(parents=True)
+    an_hour_ago = time.time() - 3600
+    for number in range(num_runs):
+        run_id = f"doubles-{number:06d}"
+        body = {"pipelineSpec": spec, "labels": {"team": "ab"[number % 2]}, "displayName": f"run {number % 7}"}
+        job = new_resource(_LOCATION.child(COLLECTION, run_id), body, "")
+        (work_dir / run_id).mkdir()
+        for path, content in ((work_dir / run_id / "run.json", run), (jobs / f"{run_id}.json", job)):
+            path.write_text(json.dumps(content))
+            os.utime(path, (an_hour_ago, an_hour_ago))
+    return work_dir
+
+
+def _jobs(work_dir: Path, *, is_indexed: bool) -> PipelineJobs:
+    store = Store(work_dir)
+    if not is_indexed:
+        # A folder cannot be opened as an index.
+        store.index = Index(work_dir, lambda _: None)
+    return PipelineJobs(store, Operations(store), lambda _: None, localvertex.Options())
+
+
+def _milliseconds(jobs: PipelineJobs, call: Call) -> float:
+    start = time.perf_counter()
+    jobs.list_all(call)
+    return 1000 * (time.perf_counter() - start)
+
+
+def main() -> None:
+    """Print the medians and their ratios."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=2000)
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        work_dir = _make_runs(Path(folder), options.runs)
+        indexed, plain = _jobs(work_dir, is_indexed=True), _jobs(work_dir, is_indexed=False)
+        # The first call imports Google's messages.
+        _milliseconds(plain, Call(version="v1", location=_LOCATION))
+        first = _milliseconds(indexed, Call(version="v1", location=_LOCATION))
+        print(
+            f"{options.runs} runs, median of {options.repeats}; the first list, which builds the index: {first:.0f} ms"
+        )
+        for name, query in _QUERIES.items():
+            call = Call(version="v1", location=_LOCATION, query=query)
+            times = [[_milliseconds(each, call) for each in (plain, indexed)] for _ in range(options.repeats)]
+            without, with_index = (statistics.median(each) for each in zip(*times, strict=True))
+            ratio = f"{without / with_index:.1f} times as fast"
+            print(f"{name:15}  all records {without:6.0f} ms   index {with_index:4.0f} ms   {ratio}")
+
+
+if __name__ == "__main__":
+    main()
