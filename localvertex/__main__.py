@@ -103,8 +103,6 @@ def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     _add_containers(run.add_argument_group(_CONTAINERS))
     _add_credentials(run.add_argument_group("Google Cloud (docs/localvertex.md)"))
     _add_custom_jobs(run.add_argument_group(_FAULTS))
-    # The command that resumes a run repeats what is not a default.
-    run.set_defaults(parser=run)
 
 
 def _add_execution(group: "argparse._ArgumentGroup") -> None:
@@ -217,6 +215,12 @@ def _add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     _add_gcs_root(serve)
     serve.add_argument(
         "--port", metavar="P", type=int, default=8700, help="port to listen on, 0 for any free port (%(default)s)"
+    )
+    serve.add_argument(
+        "--grpc-port",
+        metavar="P",
+        type=int,
+        help="port for gRPC, 0 for any free port (default: the one after --port, or any free port if it is in use)",
     )
     serve.add_argument(
         "--time-factor",

@@ -1,4 +1,4 @@
-"""The commands, on top of the engine and the records."""
+"""The commands, on top of the engine and the records; `run` is in runner/command.py."""
 
 import argparse
 import shutil
@@ -6,21 +6,12 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
-from localvertex import custom_jobs
-from localvertex.checks import container_images
-from localvertex.containers.options import ContainerOptions
-from localvertex.custom_jobs.faults import faults
-from localvertex.engine import Options, open_pipeline, resume, run
-from localvertex.runner import input_artifacts
 from localvertex.show import follow, summary
-from localvertex.show.display import Display, Lines
 from localvertex.show.terminal import resume_command, run_list
 from localvertex.state import record, removal, run_folder, step_logs
 from localvertex.state.runs import Found, find, find_all, find_readable, find_steps
 from localvertex.state.task import State
-from userinput import parameters
 from userinput.errors import UserError
 
 _MAX_TIME_FACTOR = 100_000.0
@@ -28,90 +19,11 @@ _MAX_TIME_FACTOR = 100_000.0
 
 
 def _run_command(options: argparse.Namespace) -> int:
-    """Run `run`; return 0 when the pipeline succeeded, 1 when it failed, 128 + signal when it was stopped."""
-    values = {
-        "work_dir": options.work_dir,
-        "run_id": options.run_id,
-        "project": options.project,
-        "region": options.region,
-        "use_cache": not options.no_cache,
-        "max_backoff_seconds": options.max_backoff,
-        "grace_seconds": options.grace,
-        "command_prefixes": container_images.from_options(options.image),
-        "fail_fast": options.fail_fast,
-        "gcs_root": options.gcs_root,
-        "with_credentials": options.with_credentials,
-        "allow_cloud_launchers": options.allow_cloud_launchers,
-        "containers": _container_options(options),
-        "custom_jobs": _custom_job_options(options),
-    }
-    if options.max_parallel is not None:
-        values["max_parallel"] = options.max_parallel
-    execute = _resume_run if options.resume else _start_run
-    content = execute(options, Options(**values))
-    summary.show(content)
-    if content["state"] != State.SUCCEEDED:
-        print(resume_command.sentence(content, options, options.parser))
-    if content["stopped_by_signal"]:
-        return 128 + int(content["stopped_by_signal"])
-    return 0 if content["state"] == State.SUCCEEDED else 1
+    """Run `run`."""
+    # No other command needs the engine but `serve`.
+    from localvertex.runner import command
 
-
-def _container_options(options: argparse.Namespace) -> ContainerOptions:
-    """Read how container commands run."""
-    return ContainerOptions(
-        engine=options.engine, allow_network=options.allow_network, allow_host_commands=options.allow_host_commands
-    )
-
-
-def _custom_job_options(options: argparse.Namespace) -> custom_jobs.Options:
-    """Read the faults and the restart rule of custom jobs."""
-    if options.seed is not None and not options.faults:
-        raise UserError(f"--seed {options.seed} needs --faults random")
-    return custom_jobs.Options(
-        restart_rule=custom_jobs.RestartRule(options.restart_rule),
-        faults=tuple(faults.parse(text) for text in options.fault),
-        random_faults_seed=(options.seed or 0) if options.faults else None,
-    )
-
-
-def _start_run(options: argparse.Namespace, run_options: Options) -> dict[str, Any]:
-    """Run a file and return the record."""
-    if options.file is None:
-        raise UserError("nothing to run: give a compiled FILE, or --resume RUN")
-    file = open_pipeline(
-        options.file,
-        run_options.command_prefixes,
-        allow_cloud_launchers=run_options.allow_cloud_launchers,
-        containers=run_options.container_choice,
-    )
-    declared = file.pipeline.root.input_parameters
-    values = parameters.given(declared, options.parameter, options.parameter_file)
-    artifacts = input_artifacts.from_options(options.input_artifact)
-    return run(file, parameters=values, artifacts=artifacts, options=run_options, display=display())
-
-
-def _resume_run(options: argparse.Namespace, run_options: Options) -> dict[str, Any]:
-    """Resume an earlier run and return the record; what it computes was fixed when it was started."""
-    fixed = {"FILE": options.file, "--parameter": options.parameter, "--parameter-file": options.parameter_file}
-    fixed |= {"--input-artifact": options.input_artifact, "--run-id": options.run_id}
-    if given := [name for name, value in fixed.items() if value]:
-        raise UserError(f"--resume uses the values that the run was started with; leave out {' and '.join(given)}")
-    found = find_readable(options.work_dir, options.resume)
-    if found.content["state"] == State.SUCCEEDED:
-        print(f"{found.run_dir.name} has already succeeded; nothing was run")
-        return found.content | {"unused_faults": run_options.custom_jobs.new_ledger().unused}
-    return resume(options.resume, options=run_options, display=display())
-
-
-def display() -> Display:
-    """Return the live view on a terminal, plain lines elsewhere."""
-    if not sys.stdout.isatty():
-        # One write for text and line end: several threads print, and an unbuffered print makes two writes.
-        return Lines(lambda text: print(text + "\n", end="", flush=True))
-    from localvertex.show.terminal.live import Live
-
-    return Live()
+    return command.execute(options)
 
 
 def _list_command(options: argparse.Namespace) -> int:
@@ -129,7 +41,10 @@ def _list_command(options: argparse.Namespace) -> int:
 
 def _show_command(options: argparse.Namespace) -> int:
     """Run `show`: print the summary of one run."""
-    summary.show(find_readable(options.work_dir, options.run).content)
+    content = find_readable(options.work_dir, options.run).content
+    summary.show(content)
+    if content["state"] in (State.FAILED, State.CANCELLED):
+        print(resume_command.sentence(content))
     return 0
 
 
@@ -219,6 +134,10 @@ def _agrees(question: str) -> bool:
 
 def _serve_command(options: argparse.Namespace) -> int:
     """Run `serve` until it is stopped."""
+    from localvertex.checks import container_images
+    from localvertex.engine import Options
+    from localvertex.runner import command
+
     try:
         # No other command needs the web framework.
         from localvertex.serve.server import serve
@@ -228,6 +147,7 @@ def _serve_command(options: argparse.Namespace) -> int:
         raise UserError(f"--time-factor {options.time_factor}: expected more than 0 and at most {_MAX_TIME_FACTOR:g}")
     serve(
         port=options.port,
+        grpc_port=options.grpc_port,
         time_factor=options.time_factor,
         needs_token=not options.no_token,
         options=Options(
@@ -235,8 +155,8 @@ def _serve_command(options: argparse.Namespace) -> int:
             gcs_root=options.gcs_root,
             command_prefixes=container_images.from_options(options.image),
             has_other_images=True,
-            containers=_container_options(options),
-            custom_jobs=_custom_job_options(options),
+            containers=command.container_options(options),
+            custom_jobs=command.custom_job_options(options),
         ),
     )
     return 0

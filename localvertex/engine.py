@@ -38,7 +38,7 @@ from userinput.errors import UserError
 from userinput.parameters import complete, typed
 from userinput.spelling import quoted
 
-__all__ = ["Options", "PipelineRun", "check", "open_pipeline", "prepare", "resume", "run"]
+__all__ = ["Options", "PipelineRun", "check", "open_file", "open_pipeline", "prepare", "resume", "run"]
 
 
 def open_pipeline(
@@ -132,7 +132,7 @@ def check(
         UserError: The input is invalid.
     """
     options = options or Options()
-    file = file if isinstance(file, PipelineFile) else _opened(Path(file), options)
+    file = file if isinstance(file, PipelineFile) else open_file(Path(file), options)
     values = complete(file.pipeline.root.input_parameters, {**file.pipeline.job.parameters, **(parameters or {})})
     parent = artifact_parent(options.project, options.region)
     given = input_artifacts.resolve(file.pipeline, artifacts or {}, parent)
@@ -183,7 +183,8 @@ def _prepare_resume(name: str, *, options: Options | None = None, display: Displ
         raise error if isinstance(error, UserError) else UserError(f"{run_dir / record.FILE}: {error}") from None
 
 
-def _opened(path: Path, options: Options) -> PipelineFile:
+def open_file(path: Path, options: Options) -> PipelineFile:
+    """Open a compiled file as `open_pipeline` does, for a run with these options."""
     return open_pipeline(
         path,
         options.command_prefixes,
@@ -231,7 +232,7 @@ def _earlier_file(run_dir: Path, content: dict[str, Any], options: Options) -> P
         raise UserError(f"{run_dir.name} was run in {content['work_dir']}, where its artifacts are; resume it there")
     if MASK in json.dumps(content["parameters"]):
         raise UserError(f"{run_dir.name} was started with a secret in a parameter, which is not stored; run it again")
-    file = _opened(run_folder.pipeline_copy(run_dir), options)
+    file = open_file(run_folder.pipeline_copy(run_dir), options)
     if file.sha256 != content.get("sha256"):
         raise UserError(f"{file.path} is not the file that {run_dir.name} was started with; start a new run")
     return file

@@ -3,12 +3,12 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from compiled.spec import Component, Container, Importer, Pipeline, TaskSpec
 from localvertex.checks.container_commands import runs_own_command
 from localvertex.containers.call import inside
 from localvertex.containers.choice import Choice
+from localvertex.containers.mounts import exists, texts_in
 
 _ADVICE = (
     "which the sandbox of container commands does not show; give another path with --parameter or --input-artifact in "
@@ -34,7 +34,7 @@ def warnings(pipeline: Pipeline, components: Iterable[Component], choice: Choice
         container = pipeline.executors.get(component.executor)
         if isinstance(container, Container) and runs_own_command(container):
             words = (*container.command, *container.args, *container.env.values())
-            found += [(container.path, text) for text in _texts([*words, *(w.partition("=")[2] for w in words)])]
+            found += [(container.path, text) for text in texts_in([*words, *(w.partition("=")[2] for w in words)])]
     return [f"{where}: {path} is on this machine, {_ADVICE}" for where, path in _hidden(found, choice, shown)]
 
 
@@ -42,18 +42,11 @@ def _hidden(found: Iterable[tuple[str, str]], choice: Choice, shown: Iterable[Pa
     """Yield the paths that exist here and are not in the sandbox. It is only tried when there is a path."""
     for where, path in dict.fromkeys(found):
         # Folders at the top, such as /tmp, are in the sandbox, and empty.
-        if not os.path.isabs(path) or len(Path(path).parts) < 3 or not _exists(path):
+        if not os.path.isabs(path) or len(Path(path).parts) < 3 or not exists(path):
             continue
         how = choice.how
         if how.confines and not how.runs_images and not how.shows(path) and not inside(path, shown):
             yield where, path
-
-
-def _exists(path: str) -> bool:
-    try:
-        return os.path.exists(path)
-    except ValueError:
-        return False
 
 
 def _imported(component: Component, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
@@ -103,11 +96,4 @@ def _constants(component: Component, pipeline: Pipeline) -> Iterator[tuple[str, 
         constants = {name: source.constant for name, source in task.parameters.items()}
         defaults = {name: each.default for name, each in used.input_parameters.items() if name not in constants}
         for name, value in (constants | defaults).items():
-            yield from ((f"{task.path}.inputs.parameters.{name}", text) for text in _texts(value))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
-        yield from _texts(item)
+            yield from ((f"{task.path}.inputs.parameters.{name}", text) for text in texts_in(value))

@@ -33,9 +33,9 @@ def given_paths(
         artifacts: Input artifacts that the user has given.
         work_dir: The folder of the runs.
     """
-    texts = [text for name, value in values.items() if value != known.get(name) for text in _texts(value)]
-    texts += [text for value in artifacts.values() for text in _texts(value)]
-    found = dict.fromkeys(Path(each) for each in texts if os.path.isabs(each) and _exists(each))
+    texts = [text for name, value in values.items() if value != known.get(name) for text in texts_in(value)]
+    texts += [text for value in artifacts.values() for text in texts_in(value)]
+    found = dict.fromkeys(Path(each) for each in texts if os.path.isabs(each) and exists(each))
     return tuple(each for each in found if not (inside(each, _OF_THE_SANDBOX) or contains_private(each, work_dir)))
 
 
@@ -55,14 +55,14 @@ def artifact_paths(executor_input: Mapping[str, Any], *, work_dir: Path) -> list
     """Return the local input artifacts in the work directory, where steps of this and earlier runs leave them."""
     groups = executor_input.get("inputs", {}).get("artifacts", {}).values()
     uris = [artifact.get("uri", "") for group in groups for artifact in group.get("artifacts", [])]
-    return [Path(uri) for uri in uris if os.path.isabs(uri) and _exists(uri) and _is_part_of_run(Path(uri), work_dir)]
+    return [Path(uri) for uri in uris if os.path.isabs(uri) and exists(uri) and _is_part_of_run(Path(uri), work_dir)]
 
 
 def mentioned_paths(words: Iterable[str], *, work_dir: Path) -> list[Path]:
     """Return the step outputs in the work directory that a command names, as a word or as an option's value."""
     texts = [text for word in words for text in (word, word.partition("=")[2])]
     return [
-        Path(text) for text in texts if os.path.isabs(text) and _exists(text) and _is_part_of_run(Path(text), work_dir)
+        Path(text) for text in texts if os.path.isabs(text) and exists(text) and _is_part_of_run(Path(text), work_dir)
     ]
 
 
@@ -95,6 +95,23 @@ def output_folders(
     return found
 
 
+def exists(path: str) -> bool:
+    """Return whether a path exists; a text that cannot be one does not."""
+    try:
+        return os.path.exists(path)
+    except ValueError:
+        return False
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield all texts in a value of JSON, without the names of its fields."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(item)
+
+
 def _is_part_of_run(path: Path, work_dir: Path) -> bool:
     """Return whether a path is below a run, and is not a run, the work directory or its caches."""
     if not inside(path, [work_dir]):
@@ -107,18 +124,3 @@ def _is_of_endpoint(path: Path, work_dir: Path) -> bool:
     """Return whether a path belongs to the endpoint; a command with its token could run others without a sandbox."""
     api = work_dir / "api"
     return inside(path, [api]) and not inside(path, [api / "customJobs"])
-
-
-def _exists(path: str) -> bool:
-    try:
-        return os.path.exists(path)
-    except ValueError:
-        return False
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list | tuple):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts(item)

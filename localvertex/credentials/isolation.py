@@ -1,11 +1,10 @@
 """The variables of every process of a run: without the user's credentials, unless the user passes them on."""
 
 import os
-import shutil
-import tempfile
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,6 +12,7 @@ from localvertex.credentials.account import config_folder
 from localvertex.credentials.emulator import has_emulator, is_loopback
 from localvertex.credentials.secrets import Secrets, looks_like_secret
 from localvertex.processes.network.metadata_server import MetadataServer
+from userinput.temporary import temporary_folder
 
 _TESTING_TOKEN = "GOOGLE_AUTH_TOKEN_FOR_TESTING"  # noqa: S105 - the name of a variable of TensorFlow
 
@@ -94,6 +94,7 @@ class NoCredentials(Credentials):
         super().__init__()
         self._lock = threading.Lock()
         self._own: tuple[str, MetadataServer] | None = None
+        self._held = ExitStack()
 
     def environment(self, env: Mapping[str, str], *, declared: Collection[str] = ()) -> dict[str, str]:
         """Return the variables without credentials, also where the pipeline sets them, and without other secrets."""
@@ -117,15 +118,15 @@ class NoCredentials(Credentials):
         """Return the empty folder and the server; make them at the first call."""
         with self._lock:
             if self._own is None:
-                self._own = tempfile.mkdtemp(prefix="localvertex-no-credentials-"), MetadataServer()
+                self._own = self._held.enter_context(temporary_folder()), MetadataServer()
             return self._own
 
     def close(self) -> None:
         """Remove the folder and stop the server."""
         with self._lock:
             if self._own is not None:
-                shutil.rmtree(self._own[0], ignore_errors=True)
                 self._own[1].close()
+                self._held.close()
                 self._own = None
 
 

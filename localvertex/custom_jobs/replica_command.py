@@ -1,7 +1,6 @@
 """How the command of a replica is started: with this Python, or as a container command."""
 
 import sys
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from localvertex.processes.environments import activated
 from localvertex.processes.own_packages import variables
 from localvertex.processes.processes import Processes
 from localvertex.values.buckets import Buckets
+from userinput.temporary import temporary_folder
 
 
 class ReplicaCommands:
@@ -64,9 +64,7 @@ class ReplicaCommands:
             package = environment_of(pool, self._workspace, self._processes, self._credentials.environment(env))
             env, bin_folder = activated(env, package), package / "bin"
         env |= pool.env
-        own = self._holders.enter_context(
-            tempfile.TemporaryDirectory(prefix="localvertex-", ignore_cleanup_errors=True)
-        )
+        own = self._holders.enter_context(temporary_folder())
         folder, python = self._workspace.folder, bin_folder / "python3"
         env |= variables(env, python=python, folder=folder, temporary=Path(own))
         env = self._credentials.environment(env, declared=pool.env)

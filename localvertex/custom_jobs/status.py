@@ -7,6 +7,7 @@ from typing import Any
 
 from localvertex.custom_jobs.faults.faults import Fault
 from localvertex.custom_jobs.faults.ledger import FaultLedger
+from localvertex.custom_jobs.goodput.progress import Progress
 from localvertex.custom_jobs.restart_rules import RestartRule
 from localvertex.values.buckets import Buckets
 
@@ -62,24 +63,14 @@ class Workspace:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplicaStatus:
-    """One replica at one moment."""
+class ReplicaStatus(Progress):
+    """One replica at one moment, with the progress of its training."""
 
     name: str
     is_running: bool
     num_starts: int
     exit_code: int | None = None
     """The exit code of its last process that has ended."""
-    step: int = 0
-    """The last step in its events; 0 when it writes none."""
-    num_steps: int = 0
-    """Steps of the whole run."""
-    loss: float | None = None
-    """Of its last graph call, like the two below; None when it logs none."""
-    accuracy: float | None = None
-    images_per_second: float | None = None
-    seconds_left: float | None = None
-    """An estimate of the time to its last step."""
 
     def renamed(self, name: str) -> "ReplicaStatus":
         """Return the same status under another name."""

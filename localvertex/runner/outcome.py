@@ -1,7 +1,6 @@
 """One attempt at one step, from its inputs to its outcome; each attempt runs in its own thread."""
 
 import json
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from localvertex.executors.context import Context
 from localvertex.state import executor_files, step_cache
 from localvertex.state.task import State, Task, Values
 from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
+from userinput.temporary import temporary_folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +137,7 @@ def execute(
     if runner is None:
         raise TypeError(f"no executor for {task.component.executor}, although the check before the run accepted it")
     # Its outputs may be at a custom path in the temporary folder, which is removed afterwards.
-    with tempfile.TemporaryDirectory(prefix="localvertex-", ignore_cleanup_errors=True) as temporary:
+    with temporary_folder() as temporary:
         attempt = Attempt(
             label=task.label,
             component=task.component,

@@ -15,17 +15,19 @@ from localvertex.credentials.isolation import NoCredentials, UserCredentials
 from localvertex.executors.context import Context, Warnings
 from localvertex.processes.pins import announcement
 from localvertex.processes.processes import Processes
+from localvertex.runner import repeated_options
 from localvertex.runner.options import Options
 from localvertex.runner.outcome import remove_secrets
 from localvertex.runner.pipeline_inputs import buckets_of, inputs_of, known_values, notes_of, tasks_of_file
 from localvertex.runner.run_record import RunRecord, written_to
 from localvertex.runner.scheduler import Scheduler
 from localvertex.runner.task_tree import root_task
-from localvertex.show import failure, report
+from localvertex.show import failure
 from localvertex.show.display import Display
 from localvertex.state import record, run_folder, step_cache
 from localvertex.state.finished_steps import FinishedSteps
 from localvertex.state.task import Task, Values
+from userinput import temporary
 
 
 class PipelineRun:
@@ -76,6 +78,7 @@ class PipelineRun:
             on_settled=lambda: self._record.settled(),
             finished=finished,
         )
+        self._resume_options = repeated_options.words(options)
         self._resume_times = [*self._earlier.get("resume_times", []), *([record.now()] if earlier else [])]
         secrets = self._credentials.secrets
         self._record = RunRecord(self._root, self.run_dir, fields=self._fields, secrets=secrets, finished=finished)
@@ -134,6 +137,7 @@ class PipelineRun:
         for text in self._notes:
             self._context.warnings.add(text)
         self._display.started(self.run_dir, self._root)
+        temporary.remove_left()
         try:
             if self._earlier:
                 self._remove_page()
@@ -149,7 +153,10 @@ class PipelineRun:
 
     def _write_page(self, content: dict[str, Any]) -> None:
         """Write the page; the run has its result and its record without it."""
-        page = self.run_dir / report.FILE
+        # Imported late, because no check before a run needs it.
+        from localvertex.show import report
+
+        page = self.run_dir / record.PAGE
         try:
             report.write(self.run_dir, content, self._file.pipeline)
             # The page also contains pages that steps wrote.
@@ -163,7 +170,7 @@ class PipelineRun:
     def _remove_page(self) -> None:
         """Remove a page that shows another result: that of an earlier start, or a part of this one's."""
         with suppress(OSError):
-            (self.run_dir / report.FILE).unlink()
+            (self.run_dir / record.PAGE).unlink()
 
     def _end(self) -> dict[str, Any]:
         """Stop everything and write the complete record."""
@@ -214,6 +221,7 @@ class PipelineRun:
             "fail_fast": self._fail_fast,
             "gcs_root": str(self._buckets.root) if self._buckets.root else None,
             "resume_times": self._resume_times,
+            "resume_options": self._resume_options,
             "parameters": self._inputs.parameters,
             "input_artifacts": self._inputs.artifacts,
             "stopped_by_signal": self._signals[0] if self._signals else None,

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
 from starlette.applications import Starlette
@@ -30,6 +30,7 @@ from userinput.reading import parse_json
 
 Method = Callable[[Call], dict[str, Any]]
 Endpoint = Callable[[Request], Awaitable[Response]]
+Beside = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
 _PARENT = "/projects/{project:part}/locations/{region:part}"
 
@@ -70,16 +71,23 @@ class OperationsApi(StringConvertor):
     regex = "v1beta1|v1|ui"
 
 
-def application(service: Service, access: Access) -> Starlette:
-    """Build the application."""
+def application(service: Service, access: Access, beside: Beside = lambda _: nullcontext()) -> Starlette:
+    """Build the application.
+
+    Args:
+        service: What answers the requests.
+        access: Who may call.
+        beside: Entered with the application while the service is open.
+    """
     convertors = {"part": Part, "id": ResourceId, "version": VersionedId, "api": Api, "ui": OperationsApi}
     for name, convertor in convertors.items():
         register_url_convertor(name, convertor())
 
     @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
         service.open()
-        yield
+        async with beside(app):
+            yield
         await run_in_threadpool(service.close)
 
     return Starlette(

@@ -1,12 +1,33 @@
-"""A connection of a client, which is closed when a request does not arrive within a time."""
+"""Sockets on the loopback interface, and connections that close when a request does not arrive within a time."""
 
 import asyncio
+import os
+import socket
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from userinput.errors import UserError
+
+HOST, HOST_IPV6 = "127.0.0.1", "::1"
+
 REQUEST_SECONDS = 30.0
 """Time for the head of a request, and between two parts of its body."""
+
+
+def listen(option: str, port: int, host: str = HOST) -> socket.socket:
+    """Open a socket; port 0 takes a free one.
+
+    Raises:
+        UserError: The port, which the option gave, is in use or out of range.
+    """
+    if not 0 <= port <= 65535:
+        raise UserError(f"{option} {port}: expected a port from 0 (any free one) to 65535")
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise UserError(f"{option} {port}: {reason}; choose another port, or 0 for a free one") from None
 
 
 class Connection(H11Protocol):

@@ -50,6 +50,9 @@ class Models:
         aliases = content.pop("version_aliases", [])
         with self._store.lock:
             model_id = self._parent_id(call, parent) if parent else self._new_id(call, body.get("model_id", ""))
+            if parent:
+                # Before the files are copied.
+                _number(self._versions(model_id), DEFAULT)
             try:
                 for alias in aliases:
                     check_alias(alias)
@@ -139,7 +142,7 @@ class Models:
     def _view(self, call: Call, versions: ModelVersions, name: str, *, is_version: bool = False) -> dict[str, Any]:
         """Build the Model resource of a version, a stand-in when the version is damaged."""
         try:
-            return _view(call, versions, _number(versions, name), is_version=is_version)
+            return _view(call, versions, _found_number(versions, name), is_version=is_version)
         except ApiError:
             raise
         except (OSError, *UNUSABLE) as error:
@@ -176,10 +179,23 @@ class Models:
 
 
 def _number(versions: ModelVersions, name: str) -> str:
+    """Return the version with this number or alias, for a change.
+
+    Raises:
+        ApiError: The model has no such version, or its aliases are damaged.
+    """
+    try:
+        return _found_number(versions, name)
+    except ValueError as error:
+        raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
+
+
+def _found_number(versions: ModelVersions, name: str) -> str:
     """Return the version with this number or alias, see `ModelVersions.number`.
 
     Raises:
         ApiError: The model has no such version.
+        ValueError: Its aliases are damaged.
     """
     try:
         return versions.number(name)

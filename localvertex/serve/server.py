@@ -1,6 +1,6 @@
 """`localvertex serve` as a process: one socket on the loopback interface."""
 
-import socket
+import asyncio
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -11,12 +11,10 @@ from localvertex.engine import Options
 from localvertex.serve.access import open_page, token_file
 from localvertex.serve.access.access import Access
 from localvertex.serve.app import application
-from localvertex.serve.connection import Connection
+from localvertex.serve.connection import HOST, REQUEST_SECONDS, Connection, listen
+from localvertex.serve.rpc.server import RpcServer
 from localvertex.serve.service import Service
 from localvertex.state import run_folder
-from userinput.errors import UserError
-
-_HOST = "127.0.0.1"
 
 _STARTED = """\
 serving {work_dir} at {url}
@@ -26,25 +24,13 @@ serving {work_dir} at {url}
 _OPEN_TO_ALL = "warning: --no-token: every user of this machine can call this server and run code as you"
 
 
-def _listen(port: int) -> socket.socket:
-    """Open the socket; port 0 takes a free one.
-
-    Raises:
-        UserError: The port is in use or out of range.
-    """
-    try:
-        return socket.create_server((_HOST, port))
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"--port {port}: {reason}; choose another port, or 0 for a free one") from None
-
-
-def serve(options: Options, *, port: int, time_factor: float, needs_token: bool = True) -> None:
+def serve(options: Options, *, port: int, grpc_port: int | None, time_factor: float, needs_token: bool = True) -> None:
     """Serve until SIGINT or SIGTERM, and stop what runs before returning.
 
     Args:
         options: How to run the jobs that it receives, in which work directory.
         port: The port; 0 for a free one.
+        grpc_port: The port for gRPC; 0 for a free one, None for the one after `port` or a free one.
         time_factor: Speed-up of the schedule clock.
         needs_token: Whether each call needs the token of the work directory.
 
@@ -63,21 +49,26 @@ def serve(options: Options, *, port: int, time_factor: float, needs_token: bool 
     if run_folder.is_open_to_others(work_dir):
         log(f"warning: other users of this machine can open {work_dir}; to prevent it: chmod 700 {work_dir}")
     token = token_file.prepare(work_dir, log) if needs_token else ""
-    with _listen(port) as listener:
+    access = Access(token)
+    with listen("--port", port) as listener:
+        rpc = RpcServer(work_dir / "api" / "grpc", log, seconds=REQUEST_SECONDS, allows=access.allows)
         config = uvicorn.Config(
-            application(service, Access(token)),
+            application(service, access, rpc.serving),
             http=Connection,
             lifespan="on",
             log_level="warning",
             access_log=False,
             server_header=False,
         )
-        url = f"http://{_HOST}:{listener.getsockname()[1]}"
+        url = f"http://{HOST}:{listener.getsockname()[1]}"
         token_file.publish(work_dir, url)
-        log(_STARTED.format(work_dir=str(options.work_dir), url=url, page=_page(url, token, options.work_dir)))
-        if not needs_token:
-            log(_OPEN_TO_ALL)
-        uvicorn.Server(config).run(sockets=[listener])
+        started = _STARTED.format(work_dir=str(options.work_dir), url=url, page=_page(url, token, options.work_dir))
+        with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+            clients = runner.run(rpc.bind(grpc_port, rest_port=port))
+            log(f"{started}\n{clients}")
+            if not needs_token:
+                log(_OPEN_TO_ALL)
+            runner.run(uvicorn.Server(config).serve(sockets=[listener]))
 
 
 def _page(url: str, token: str, work_dir: Path) -> str:

@@ -1,6 +1,5 @@
 """`run.html`: the page of a run, written also when the run failed."""
 
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +8,13 @@ from localvertex.show import failure, job_report, results
 from localvertex.show.html import templates
 from localvertex.show.page import graph, models, steps
 from localvertex.show.page.artifacts import Artifacts
+from localvertex.show.terminal import resume_command
+from localvertex.state import record
 from localvertex.state.task import State
 from localvertex.values.buckets import Buckets
 from userinput import files
 
-FILE, _TEMPLATE = "run.html", "run.html.j2"
+FILE, _TEMPLATE = record.PAGE, "run.html.j2"
 
 _MAX_FAILED = 10
 """Steps that the failure box links to, beyond the first."""
@@ -40,7 +41,7 @@ def write(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> Path:
         frames=artifacts.frames,
         failure=_failure(run_dir, content, tree.shown),
         models=models.of_record(content, run_dir),
-        resume=f"python -m localvertex run --resume {content['run_id']} --work-dir {shlex.quote(content['work_dir'])}",
+        resume=resume_command.command(content, ["python", "-m", "localvertex"]),
         nothing_new=same,
         earlier_models=models.of_record(earlier, run_dir) if earlier else [],
     )

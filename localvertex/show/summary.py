@@ -68,8 +68,8 @@ def show(content: dict[str, Any]) -> None:
     if (same := results.nothing_new(content)) is not None:
         out.print(same.sentence, markup=False)
     out.print(Text(_ending(content), style=_COLOURS[State(content["state"])]))
-    if (run_dir / "run.html").is_file():
-        out.print(f"report: {run_dir / 'run.html'}", markup=False)
+    if (run_dir / record.PAGE).is_file():
+        out.print(f"report: {run_dir / record.PAGE}", markup=False)
 
 
 def seconds_of(content: dict[str, Any]) -> float:

@@ -50,14 +50,23 @@ class ModelVersions:
 
     @property
     def aliases(self) -> dict[str, str]:
-        """The version of each alias, in the order of assignment. A model has a default as soon as it has a version."""
+        """The version of each alias, in the order of assignment. A model has a default as soon as it has a version.
+
+        Raises:
+            ValueError: The file is damaged.
+        """
         stored = self._stored_aliases
         return stored if DEFAULT in stored else {DEFAULT: self.numbers[0], **stored}
 
     @property
     def _stored_aliases(self) -> dict[str, str]:
         path = self.folder / _ALIASES
-        stored: dict[str, str] = json.loads(path.read_text()) if path.is_file() else {}
+        try:
+            stored = json.loads(path.read_text()) if path.is_file() else {}
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{path} is damaged: {error}; delete the model, or repair the file") from None
+        if not isinstance(stored, dict):
+            raise ValueError(f"{path} is damaged: expected an object; delete the model, or repair the file")
         return stored
 
     @property
@@ -152,7 +161,9 @@ class ModelVersions:
         content = self._own(number)
         if len(self.numbers) > 1:
             self.change_shared({})
-        _write(self.folder / _ALIASES, {alias: each for alias, each in self.aliases.items() if each != number})
+        # Nothing in a damaged file can be kept.
+        with suppress(ValueError):
+            _write(self.folder / _ALIASES, {alias: each for alias, each in self.aliases.items() if each != number})
         if registry.SOURCE in content:
             executor_files.remove(folder / registry.FILES)
         # The entry is last: a deletion that was interrupted can be repeated.

@@ -14,7 +14,7 @@ from localvertex.state import journal
 from localvertex.state.task import State, Task, Values
 from userinput import files
 
-FILE, LOCK = "run.json", ".lock"
+FILE, PAGE, LOCK = "run.json", "run.html", ".lock"
 
 PRIVATE = ".localvertex"
 """Folder of the work directory for caches and environments."""

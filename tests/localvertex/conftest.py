@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from localvertex.__main__ import main
 from localvertex.containers.choice import Choice
 from localvertex.containers.options import ContainerOptions
 from tests.support.in_process import call
-from tests.support.runs import Command, Compile, Execute, FindTask, ReadLog
+from tests.support.runs import Command, Compile, Execute, FindTask, ReadLog, StartRun
 
 _SANDBOXED = (
     "checks/test_before_start.py::test_a_value_with_nul_is_refused",
@@ -147,3 +147,29 @@ def command_process(tmp_path: Path) -> Command:
         return subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, **options)
 
     return run
+
+
+@pytest.fixture
+def start_run(compiled: Compile, tmp_path: Path) -> Iterator[StartRun]:
+    """Run a pipeline function in the test's folder, in a process that the test may stop."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(pipeline: Any, *options: str, **variables: str) -> subprocess.Popen[str]:
+        words = [sys.executable, "-m", "localvertex", "run", str(compiled(pipeline)), "--run-id", "stopped", *options]
+        started.append(
+            subprocess.Popen(
+                words,
+                cwd=tmp_path,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env=os.environ | variables,
+            )
+        )
+        return started[-1]
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()

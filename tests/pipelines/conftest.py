@@ -85,7 +85,7 @@ def service() -> Iterator[Callable[..., str]]:
                 self.end_headers()
                 self.wfile.write(data)
 
-            do_GET = do_POST = answer
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
 
             def log_message(self, *_: object) -> None:
                 """Log nothing."""

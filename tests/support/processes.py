@@ -1,5 +1,7 @@
 """What processes that a test started are, and whether they have ended, which may happen at any time."""
 
+from collections.abc import Iterable
+
 import psutil
 
 
@@ -18,3 +20,8 @@ def command_line(process: psutil.Process) -> list[str]:
         return process.cmdline()
     except psutil.NoSuchProcess:
         return []
+
+
+def have_ended(processes: Iterable[psutil.Process]) -> bool:
+    """Return whether all of these processes have ended."""
+    return all(map(has_ended, processes))

@@ -25,3 +25,6 @@ ReadLog = Callable[[Record, dict[str, Any]], str]
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 """Takes arguments of `python -m localvertex`; returns what a shell would see."""
+
+StartRun = Callable[..., subprocess.Popen[str]]
+"""Takes a pipeline function, and options and variables of `run`; returns the process of the run `stopped`."""

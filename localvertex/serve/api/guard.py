@@ -17,10 +17,10 @@ from localvertex.serve.access.access import REFUSAL, Access
 from localvertex.serve.api.errors import error_body
 from userinput.reading import MAX_BYTES
 
-_MAX_BODY_BYTES = MAX_BYTES + (1 << 20)
+MAX_BODY_BYTES = MAX_BYTES + (1 << 20)
 """A pipeline file of the largest size, and the job around it."""
 
-_MAX_DRAINED_BYTES = 16 * _MAX_BODY_BYTES
+_MAX_DRAINED_BYTES = 16 * MAX_BODY_BYTES
 """A refused body is read up to here, so that its sender sees the response and not a broken connection."""
 
 _UPLOADS = "/upload/storage/"
@@ -53,7 +53,7 @@ class Guard:
             return await self._app(scope, receive, send)
         headers = Headers(scope=scope)
         is_upload = scope["path"].startswith(_UPLOADS)
-        limit = _MAX_UPLOAD_BYTES if is_upload else _MAX_BODY_BYTES
+        limit = _MAX_UPLOAD_BYTES if is_upload else MAX_BODY_BYTES
         refused = _refusal(scope["method"], headers, is_upload=is_upload)
         refused = refused or self._stranger(scope["method"], scope["path"], headers)
         body = b""

@@ -5,43 +5,33 @@ import os
 import shlex
 import shutil
 import sys
-from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
 from localvertex.processes.sinks import MASK
 
-_FIXED = {"file", "resume", "work_dir", "run_id", "parameter", "parameter_file", "input_artifact", "project", "region"}
-"""Arguments whose values are stored in the run."""
 
-_NOT_REPEATED = {"command", "parser", "fault", "faults", "seed"}
-"""A fault belongs to one start: a resumed run must not be stopped again."""
-
-
-def sentence(content: dict[str, Any], options: Namespace, parser: ArgumentParser) -> str:
-    """Return the last line of the output of a run that has not succeeded.
+def sentence(content: dict[str, Any]) -> str:
+    """Return the last line of the output for a run that has not succeeded.
 
     Args:
         content: The record.
-        options: How the run was started; the command repeats what is not a default.
-        parser: The parser of the command `run`.
     """
     if MASK in json.dumps(content["parameters"], default=str):
         return "cannot be resumed, because a secret in its parameters is not stored; run the file again"
-    words = [*_program(), "run", "--resume", content["run_id"], "--work-dir", str(Path(content["work_dir"]))]
-    for name, value in vars(options).items():
-        if name not in _FIXED | _NOT_REPEATED and value != parser.get_default(name):
-            words += _option(name, value)
-    return f"resume: {shlex.join(words)}"
+    return f"resume: {command(content, _program())}"
 
 
-def _option(name: str, value: Any) -> list[str]:
-    """Return an option as words; a value may begin with `-`."""
-    flag = f"--{name.replace('_', '-')}"
-    if value is True:
-        return [flag]
-    values = value if isinstance(value, list) else [value]
-    return [f"{flag}={each.absolute() if isinstance(each, Path) else each}" for each in values]
+def command(content: dict[str, Any], program: list[str]) -> str:
+    """Return the command, with the options of the run that are not defaults.
+
+    Args:
+        content: The record.
+        program: The words that call localvertex.
+    """
+    words = [*program, "run", "--resume", content["run_id"], "--work-dir", content["work_dir"]]
+    # Runs of an earlier version do not have this field.
+    return shlex.join([*words, *content.get("resume_options", [])])
 
 
 def _program() -> list[str]:

@@ -53,7 +53,7 @@ def install_engine(folder: Path, name: str, *, code: int = 0, in_folder: Path | 
 @pytest.fixture
 def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put a `docker` in front of PATH; its containers start in the folder of the step `hold`, if there is one."""
-    step = tmp_path / "runs" / "r" / "hold"
+    step = tmp_path / "runs" / "stopped" / "hold"
     folder = install_engine(tmp_path / "engine", "docker", in_folder=step)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     return folder

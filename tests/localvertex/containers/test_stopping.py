@@ -1,19 +1,17 @@
 """Stopping a container command: it has its grace time, and no process and no container is left."""
 
 import json
-import os
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 from kfp import dsl
 
-from tests.support.processes import command_line, has_ended
-from tests.support.runs import Compile
+from tests.support.processes import command_line, have_ended
+from tests.support.runs import StartRun
 from tests.support.server import wait_until
 
 SCRIPT = """\
@@ -39,31 +37,17 @@ Start = Callable[..., tuple[subprocess.Popen[str], list[psutil.Process]]]
 
 
 @pytest.fixture
-def start(compiled: Compile, tmp_path: Path) -> Iterator[Start]:
+def start(start_run: StartRun, tmp_path: Path) -> Start:
     """Start the pipeline and wait until its command runs."""
-    started = []
 
     def run(*options: str, **variables: str) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
-        words = [sys.executable, "-m", "localvertex", "run", str(compiled(holds)), "--run-id", "r", *options]
-        env = os.environ | variables
-        process = subprocess.Popen(
-            words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env
-        )
-        started.append(process)
-        ready = tmp_path / "runs" / "r" / "hold" / "ready.txt"
+        process = start_run(holds, *options, **variables)
+        ready = tmp_path / "runs" / "stopped" / "hold" / "ready.txt"
         wait_until(lambda: ready.exists() or process.poll() is not None)
         assert process.poll() is None, process.communicate()
         return process, psutil.Process(process.pid).children(recursive=True)
 
-    yield run
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
-
-
-def are_gone(processes: list[psutil.Process]) -> bool:
-    return all(map(has_ended, processes))
+    return run
 
 
 @pytest.mark.usefixtures("sandbox")
@@ -73,8 +57,8 @@ def test_a_command_in_the_sandbox_has_its_grace_time_and_leaves_nothing(start: S
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=50)
     assert process.returncode == 143, output
-    assert (tmp_path / "runs" / "r" / "hold" / "saved.txt").read_text() == "saved\n"
-    wait_until(lambda: are_gone(children))
+    assert (tmp_path / "runs" / "stopped" / "hold" / "saved.txt").read_text() == "saved\n"
+    wait_until(lambda: have_ended(children))
 
 
 @pytest.mark.usefixtures("sandbox")
@@ -83,7 +67,7 @@ def test_a_killed_runner_leaves_no_process_in_the_sandbox_and_no_secret(start: S
     process, children = start("--grace", "0.3", TMPDIR=str(tmp_path / "temporary"))
     process.kill()
     process.communicate()
-    wait_until(lambda: are_gone(children))
+    wait_until(lambda: have_ended(children))
     left = [each for each in (tmp_path / "temporary").rglob("*") if each.is_file()]
     assert not [each for each in left if b"planted-4711" in each.read_bytes()]
 
@@ -95,7 +79,7 @@ def test_the_container_is_removed_however_the_run_is_stopped(
     process, children = start("--engine", "docker", "--grace", "0.3")
     process.send_signal(number)
     process.communicate(timeout=50)
-    wait_until(lambda: are_gone(children))
+    wait_until(lambda: have_ended(children))
     calls = [json.loads(line)["arguments"] for line in (docker / "calls.jsonl").read_text().splitlines()]
     assert [each[0] for each in calls] == ["version", "run", "rm"]
     name = calls[1][calls[1].index("--name") + 1]

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from localvertex.engine import open_pipeline
 from localvertex.processes import pins
 from tests.localvertex.processes.test_environments import make_wheel
 from tests.support.runs import Compile, Execute, FindTask
+
+PYTHON = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
 
 
 @pytest.fixture
@@ -65,7 +68,7 @@ def test_the_nearest_version_of_the_same_minor_is_used_and_said_once(
     assert record["state"] == "SUCCEEDED", record["error"]
     assert task(record, "use")["outputs"]["parameters"]["Output"] == "1.2.3"
     said = [text for text in record["warnings"] if "tinypkg==1.2.4" in text]
-    assert said == ["tinypkg==1.2.4 cannot be installed on Python 3.11; using tinypkg==1.2.3 instead"]
+    assert said == [f"tinypkg==1.2.4 cannot be installed on {PYTHON}; using tinypkg==1.2.3 instead"]
     assert len(calls) == 1
 
 
@@ -76,7 +79,7 @@ def test_without_any_version_of_the_minor_the_run_is_refused(compiled: Compile, 
     (reason,) = refused.value.reasons
     assert reason.startswith(
         "deploymentSpec.executors.exec-use.container: tinypkg==1.9.1 and other releases of its minor version cannot "
-        "be installed on Python 3.11"
+        f"be installed on {PYTHON}"
     )
     assert not work_dir.exists()
 

@@ -4,17 +4,17 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 from kfp import dsl
 
-from tests.support.processes import has_ended
-from tests.support.runs import STEP, Command, Compile, Execute
+from tests.support.processes import have_ended
+from tests.support.runs import STEP, Command, Execute, StartRun
+from tests.support.server import wait_until
 
 
 @dsl.component(**STEP)
@@ -51,47 +51,27 @@ def spreads(folder: str, stubborn: bool = False) -> None:
     follow(text=follow().after(spreading).output)
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
-
-
-StartRun = Callable[..., tuple[subprocess.Popen[str], list[psutil.Process]]]
+Start = Callable[..., tuple[subprocess.Popen[str], list[psutil.Process]]]
 
 
 @pytest.fixture
-def running(compiled: Compile, tmp_path: Path) -> Iterator[StartRun]:
+def running(start_run: StartRun, tmp_path: Path) -> Start:
     """Start the pipeline from the command line and wait until its processes exist."""
-    started = []
 
-    def start(*options: str, stubborn: bool = False) -> tuple[subprocess.Popen, list[psutil.Process]]:
+    def start(*options: str, stubborn: bool = False) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
         folder = tmp_path / "pids"
         folder.mkdir()
-        words = [sys.executable, "-m", "localvertex", "run", str(compiled(spreads)), "--run-id", "stopped", *options]
-        words += ["--parameter", f"folder={folder}", "--parameter", f"stubborn={str(stubborn).lower()}"]
-        process = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        started.append(process)
-        wait_until((folder / "ready").exists, "the step never started")
+        values = ("--parameter", f"folder={folder}", "--parameter", f"stubborn={str(stubborn).lower()}")
+        process = start_run(spreads, *options, *values)
+        wait_until((folder / "ready").exists)
         own = [psutil.Process(int(each.name)) for each in folder.iterdir() if each.name.isdigit()]
         return process, [*own, *psutil.Process(process.pid).children(recursive=True)]
 
-    yield start
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
-
-
-def have_ended(processes: list[psutil.Process]) -> bool:
-    return all(map(has_ended, processes))
+    return start
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_stops_every_process_and_is_recorded(
-    running: StartRun, tmp_path: Path, number: int, code: int
-) -> None:
+def test_a_signal_stops_every_process_and_is_recorded(running: Start, tmp_path: Path, number: int, code: int) -> None:
     process, children = running()
     assert len(children) >= 4
     process.send_signal(number)
@@ -105,7 +85,7 @@ def test_a_signal_stops_every_process_and_is_recorded(
     assert "Traceback" not in output
 
 
-def test_processes_that_ignore_sigterm_are_killed_after_the_grace_time(running: StartRun) -> None:
+def test_processes_that_ignore_sigterm_are_killed_after_the_grace_time(running: Start) -> None:
     process, children = running("--grace", "0.3", stubborn=True)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
@@ -113,7 +93,7 @@ def test_processes_that_ignore_sigterm_are_killed_after_the_grace_time(running: 
     assert have_ended(children)
 
 
-def test_a_second_ctrl_c_does_not_wait_for_the_grace_time(running: StartRun) -> None:
+def test_a_second_ctrl_c_does_not_wait_for_the_grace_time(running: Start) -> None:
     process, children = running("--grace", "300", stubborn=True)
     # Signals that arrive before the first is handled count as one, however slow the machine is.
     for _ in range(100):
@@ -125,17 +105,17 @@ def test_a_second_ctrl_c_does_not_wait_for_the_grace_time(running: StartRun) -> 
     assert have_ended(children)
 
 
-def test_a_killed_runner_leaves_no_orphan_and_its_run_shows_as_failed(running: StartRun, command: Command) -> None:
+def test_a_killed_runner_leaves_no_orphan_and_its_run_shows_as_failed(running: Start, command: Command) -> None:
     process, children = running("--grace", "0.3", stubborn=True)
     process.kill()
     process.communicate()
-    wait_until(lambda: have_ended(children), "orphans remain")
+    wait_until(lambda: have_ended(children))
     shown = command("list").stdout
     assert "stopped" in shown
     assert "FAILED" in shown
 
 
-def test_a_suspended_process_is_ended_too(running: StartRun) -> None:
+def test_a_suspended_process_is_ended_too(running: Start) -> None:
     process, children = running("--grace", "0.5")
     os.kill(children[0].pid, signal.SIGSTOP)
     process.send_signal(signal.SIGTERM)

@@ -6,7 +6,7 @@ import pytest
 from google.api_core import exceptions
 
 from localvertex.state import registry
-from tests.support.server import Server
+from tests.support.server import PARENT, Server
 
 pytestmark = pytest.mark.slow
 
@@ -148,6 +148,29 @@ def test_deleting_a_model_leaves_what_the_registry_did_not_make(server: Server, 
     assert [each.name for each in version.folder.parent.iterdir()] == ["notes.txt"]
     assert (source / "weights").read_text() == "mine"
     assert sdk(server).Model.list(filter='display_name="kept"') == []
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '"x"', "\x00"])
+def test_a_model_with_damaged_aliases_is_shown_as_such_and_can_only_be_deleted(server: Server, text: str) -> None:
+    for _ in range(2):
+        version = registry.add(server.work_dir, {"display_name": "aliases", "artifact_uri": "/data/1"})
+    name = f"models/{version.model_id}"
+    (version.folder.parent / "aliases.json").write_text(text)
+    assert "aliases.json is damaged" in server.call("GET", name).json()["versionDescription"]
+    upload = {"parentModel": f"{PARENT}/{name}", "model": {"displayName": "aliases"}}
+    for method, path, body in (
+        ("POST", f"{name}@2:mergeVersionAliases", {"versionAliases": ["best"]}),
+        ("DELETE", f"{name}@2:deleteVersion", None),
+        ("PATCH", f"{name}?updateMask=description", {"description": "new"}),
+        ("POST", "models:upload", upload),
+    ):
+        answer = server.call(method, path, body)
+        assert (answer.status_code, answer.json()["error"]["status"]) == (400, "FAILED_PRECONDITION"), path
+        assert "delete the model, or repair the file" in answer.json()["error"]["message"]
+    assert sorted(each.name for each in version.folder.parent.iterdir()) == ["1", "2", "aliases.json"]
+    assert server.call("DELETE", name).json()["done"] is True
+    assert server.call("GET", name).status_code == 404
+    assert not version.folder.parent.exists()
 
 
 @pytest.mark.parametrize(

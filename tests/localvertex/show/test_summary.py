@@ -130,6 +130,8 @@ def test_a_run_that_is_running_and_one_that_was_killed(compiled: Compile, comman
         time.sleep(0.1)
     assert any(re.fullmatch(r"wait-forever +RUNNING +[\d.]+  when the run was killed", line) for line in shown)
     assert shown.count("r: FAILED, the process that ran it was killed") == 1
+    assert shown[-1].startswith("resume: ")
+    assert shown[-1].endswith("--grace=0.0")
     assert "failed: the process that ran it was killed" not in shown
 
 

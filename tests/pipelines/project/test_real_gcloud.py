@@ -1,14 +1,11 @@
 """The real gcloud, without credentials and with loopback as all of Google: the facts that the fake gcloud imitates."""
 
-import http.server
-import json
 import os
 import pathlib
 import shlex
 import shutil
 import subprocess
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -47,28 +44,10 @@ def answer(path: str) -> tuple[int, dict[str, Any]]:
 
 
 @pytest.fixture
-def google(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def google(service: Callable[..., str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Point gcloud to a server on loopback, without a configuration or credentials."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def reply(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            code, body = answer(self.path) if self.command == "GET" else (400, {"error": {"message": "not here"}})
-            data = json.dumps(body).encode()
-            self.send_response(code)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = reply
-
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_port}"
+    refused = 400, {"error": {"message": "not here"}}
+    url = service(lambda method, path: answer(path) if method == "GET" else refused)
     for api in APIS:
         monkeypatch.setenv(
             f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{api}", f"{url}/storage/v1/" if api == "STORAGE" else f"{url}/"
@@ -77,9 +56,6 @@ def google(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     monkeypatch.setenv("CLOUDSDK_AUTH_DISABLE_CREDENTIALS", "true")
     monkeypatch.setenv("CLOUDSDK_CORE_DISABLE_USAGE_REPORTING", "true")
     monkeypatch.setenv("CLOUDSDK_COMPONENT_MANAGER_DISABLE_UPDATE_CHECK", "true")
-    yield
-    server.shutdown()
-    server.server_close()
 
 
 def names(name: str) -> Names:

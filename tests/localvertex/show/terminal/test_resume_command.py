@@ -1,5 +1,6 @@
 """After Ctrl-C and after a failure, the printed command resumes the run, as it is, in a shell."""
 
+import html
 import os
 import re
 import shlex
@@ -12,6 +13,7 @@ import pytest
 from kfp import dsl
 
 from localvertex.__main__ import _parser
+from localvertex.runner import command, repeated_options
 from localvertex.show.terminal import resume_command
 from tests.support.runs import STEP, Compile
 from tests.support.terminal import Terminal
@@ -82,7 +84,12 @@ def assert_resumed(done: subprocess.CompletedProcess[str], tmp_path: Path) -> No
 def test_after_a_failure(words: list[str], tmp_path: Path) -> None:
     failed = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert failed.returncode == 1
-    assert failed.stdout.splitlines()[-1].startswith("resume: ")
+    last = failed.stdout.splitlines()[-1]
+    assert last.startswith("resume: ")
+    shown = [*words[:3], "show", "first", "--work-dir", WORK_DIR]
+    assert subprocess.run(shown, cwd=tmp_path, capture_output=True, text=True).stdout.splitlines()[-1] == last
+    page = (tmp_path / WORK_DIR / "first" / "run.html").read_text()
+    assert last.partition(" -m ")[2] in html.unescape(page)
     assert_resumed(paste(failed.stdout, tmp_path), tmp_path)
 
 
@@ -109,15 +116,18 @@ def test_the_command_names_the_python_or_the_script_that_the_shell_finds(words: 
     assert_resumed(paste(failed.stdout, tmp_path, PATH=on_path["PATH"]), tmp_path)
 
 
-def test_every_option_that_is_not_a_default_is_repeated_but_what_the_run_keeps_is_not() -> None:
+def test_every_option_that_is_not_a_default_is_repeated_but_what_the_run_keeps_is_not(tmp_path: Path) -> None:
     fixed = ["file.json", "-p", "a=1", "--parameter-file", "f", "--input-artifact", "a=b", "--project", "p"]
     fixed += ["--region", "r", "--run-id", "i", "--faults", "random", "--seed", "3", "--fault", FAULT]
-    kept = ["--fail-fast", "--image=a:1=docker run --rm a:1", "--image=b=-x '$y'", "--restart-rule=lenient"]
+    kept = ["--fail-fast", "--image=a:1=docker run --rm a:1", "--engine=docker", "--allow-network", "--max-backoff=1.5"]
+    kept += [f"--gcs-root={tmp_path}", "--with-credentials", "--image=b=-x '$y'", "--restart-rule=lenient"]
     options = _parser().parse_args(["run", *fixed, *kept, "--work-dir", "somewhere"])
-    content = {"run_id": "i", "work_dir": "/the work", "parameters": {"a": 1}}
-    text = resume_command.sentence(content, options, options.parser)
+    again = repeated_options.words(command.run_options(options))
+    content = {"run_id": "i", "work_dir": "/the work", "parameters": {"a": 1}, "resume_options": again}
+    text = resume_command.sentence(content)
     words = shlex.split(text.removeprefix("resume: "))
-    assert words[words.index("run") :] == ["run", "--resume", "i", "--work-dir", "/the work", *kept]
+    assert words[words.index("run") :] == ["run", "--resume", "i", "--work-dir", "/the work", *again]
+    assert sorted(again) == sorted(kept)
 
 
 def test_a_run_with_a_secret_cannot_be_resumed_and_says_so(compiled: Compile, tmp_path: Path) -> None:

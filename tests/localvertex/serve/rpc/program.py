@@ -1,0 +1,152 @@
+"""A program that uses the SDK as a user does, with its default transport; prints what it saw as JSON.
+
+It needs a process of its own, because grpc reads its roots once. Arguments: the endpoint and a compiled pipeline.
+"""
+
+import asyncio
+import json
+import sys
+import warnings
+from typing import Any
+
+warnings.simplefilter("ignore")
+
+from google.api_core import exceptions  # noqa: E402
+from google.api_core.client_options import ClientOptions  # noqa: E402
+from google.cloud import aiplatform, aiplatform_v1, aiplatform_v1beta1  # noqa: E402
+from google.cloud.aiplatform import jobs, pipeline_jobs  # noqa: E402
+
+from localvertex import client  # noqa: E402
+
+PARENT = "projects/local-project/locations/us-central1"
+ENDPOINT, COMPILED = sys.argv[1:]
+CREDENTIALS = client.Credentials("runs")
+ROOT: Any = {"pipeline_root": "/unused"}
+OPTIONS: Any = {"credentials": CREDENTIALS, "client_options": ClientOptions(api_endpoint=ENDPOINT)}
+
+
+def pipelines() -> dict[str, Any]:
+    job = aiplatform.PipelineJob(
+        "small run", COMPILED, job_id="first", parameter_values={"n": 4}, labels={"a": "b"}, **ROOT
+    )
+    transport = type(job.api_client.transport).__name__
+    job.submit()
+    job.wait()
+    long = aiplatform.PipelineJob("long run", COMPILED, job_id="long", parameter_values={"seconds": 600}, **ROOT)
+    long.submit()
+    listed = [each.name for each in aiplatform.PipelineJob.list(filter='display_name:"small*"')]
+    long.cancel()
+    long._block_until_complete()
+    state = long.state.name
+    long.delete()
+    return {
+        "transport": transport,
+        "job": job.state.name,
+        "listed": listed == [job.name],
+        "cancelled": state,
+        "left": len(aiplatform.PipelineJob.list()),
+    }
+
+
+def schedules() -> dict[str, Any]:
+    job = aiplatform.PipelineJob("small run", COMPILED, **ROOT)
+    schedule = job.create_schedule(cron="0 3 * * *", display_name="nightly", max_run_count=3)
+    schedule.pause()
+    states = [schedule.state.name]
+    schedule.resume()
+    states.append(schedule.state.name)
+    schedule.update(cron="0 4 * * *")
+    found = [each.cron for each in aiplatform.PipelineJobSchedule.list(filter='display_name="nightly"')]
+    schedule.delete()
+    return {"states": states, "found": found, "left": len(aiplatform.PipelineJobSchedule.list())}
+
+
+def models() -> dict[str, Any]:
+    how: dict[str, Any] = {"display_name": "digits", "serving_container_image_uri": "serving:1"}
+    first = aiplatform.Model.upload(artifact_uri="gs://b/1", labels={"team": "v"}, **how)
+    aiplatform.Model.upload(parent_model=first.resource_name, version_aliases=["champion"], **how)
+    versions = aiplatform.models.ModelRegistry(first.resource_name).list_versions()
+    first.update(description="changed")
+    listed = [(each.display_name, each.description) for each in aiplatform.Model.list()]
+    first.delete()
+    return {
+        "versions": {each.version_id: list(each.version_aliases) for each in versions},
+        "listed": listed,
+        "left": len(aiplatform.Model.list()),
+    }
+
+
+def custom_jobs() -> dict[str, Any]:
+    pool = {
+        "machine_spec": {"machine_type": "n1-standard-4"},
+        "replica_count": 1,
+        "container_spec": {"image_uri": "python:3.11", "command": [sys.executable, "-c", "print(3)"]},
+    }
+    job = aiplatform.CustomJob("job", worker_pool_specs=[pool], staging_bucket="gs://bucket")
+    job.run()
+    return {"state": job.state.name, "listed": len(aiplatform.CustomJob.list())}
+
+
+def operations() -> dict[str, Any]:
+    client = aiplatform_v1beta1.PipelineServiceClient(**OPTIONS)
+    names = [each.name for each in client.list_pipeline_jobs(parent=PARENT)]
+    operation = client.delete_pipeline_job(name=names[0])
+    operation.result(timeout=60)
+    name = operation.operation.name
+    found = client.get_operation({"name": name})
+    again = client.transport.operations_client.get_operation(name, timeout=10)
+    listed = client.list_operations({"name": PARENT})
+    client.wait_operation({"name": name})
+    client.cancel_operation({"name": name})
+    client.delete_operation({"name": name})
+    # The other version reads what is left, messages of v1beta1 included.
+    other = aiplatform_v1.PipelineServiceClient(**OPTIONS).list_operations({"name": PARENT})
+    return {
+        "done": [found.done, again.done],
+        "metadata": found.metadata.type_url.rpartition("/")[2],
+        "listed": name in [each.name for each in listed.operations],
+        "deleted": name not in [each.name for each in other.operations],
+    }
+
+
+def refusals() -> dict[str, Any]:
+    client = aiplatform_v1.PipelineServiceClient(**OPTIONS)
+    calls: dict[str, Any] = {
+        "absent": lambda: client.get_pipeline_job(name=f"{PARENT}/pipelineJobs/absent"),
+        "filter": lambda: list(client.list_pipeline_jobs(request={"parent": PARENT, "filter": "((("})),
+        "empty": lambda: client.create_pipeline_job(parent=PARENT, pipeline_job={"display_name": "x"}),
+        "unserved": lambda: client.list_training_pipelines(parent=PARENT),
+    }
+    found = {}
+    for name, call in calls.items():
+        try:
+            call()
+        except exceptions.GoogleAPICallError as error:
+            found[name] = [error.grpc_status_code.name if error.grpc_status_code else "", error.message]
+    return found
+
+
+async def asynchronous() -> int:
+    client = aiplatform_v1.PipelineServiceAsyncClient(**OPTIONS)
+    return len([each async for each in await client.list_pipeline_jobs(parent=PARENT)])
+
+
+def main() -> None:
+    for module in (pipeline_jobs, jobs):
+        # The SDK polls every 5 s, which is too slow for a test.
+        module._JOB_WAIT_TIME = 0.2
+    aiplatform.init(
+        project="local-project",
+        location="us-central1",
+        staging_bucket="gs://bucket",
+        api_endpoint=ENDPOINT,
+        credentials=CREDENTIALS,
+    )
+    found = {each.__name__: each() for each in (pipelines, schedules, models, custom_jobs)}
+    found["asynchronous"] = {"jobs": asyncio.run(asynchronous())}
+    found |= {each.__name__: each() for each in (operations, refusals)}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Temporary folders of steps and replicas, and the removal of those that a killed process left."""
+
+import fcntl
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_PREFIX = "localvertex-held-"
+"""Folders with this name are locked as long as they are in use."""
+
+_MIN_AGE_SECONDS = 60.0
+"""A younger folder may not be locked yet, or belong to a step that is being stopped."""
+
+
+@contextmanager
+def temporary_folder() -> Iterator[str]:
+    """Make a folder in TMPDIR and remove it afterwards."""
+    with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as name:
+        lock = os.open(name, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            # Without locks on this file system, `remove_left` cannot lock the folder either.
+            with suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield name
+        finally:
+            os.close(lock)
+
+
+def remove_left() -> None:
+    """Remove the empty folders of processes that were killed; a folder with files stays."""
+    before = time.time() - _MIN_AGE_SECONDS
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            status = folder.lstat()
+            if status.st_uid == os.geteuid() and status.st_mtime < before:
+                _remove_unused(folder)
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove a folder.
+
+    Raises:
+        OSError: It is in use, or contains something.
+    """
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        folder.rmdir()
+    finally:
+        os.close(lock)
