@@ -15,7 +15,8 @@ from tests.support.server import Server
 def test_the_program_of_the_page(repository: Path, server: Server) -> None:
     page = (repository / "docs" / "experiments.md").read_text()
     (program,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    program = program.replace("http://127.0.0.1:8700", server.url)
+    assert program.count('client.init("runs"') == 1
+    program = program.replace('"runs"', repr(str(server.work_dir)))
     env = os.environ | {"PYTHONWARNINGS": "ignore"}
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
