@@ -5,6 +5,8 @@ The calls are those of vertex-pipelines-deployer 5b61980 (deployer/pipeline_depl
 """
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,19 +37,35 @@ def template(compile_pipeline: Any, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture
-def aiplatform(sdk: Callable[[Server], Any], endpoint: Server, repository: Path, monkeypatch: Any) -> Any:
+def program(endpoint: Server, repository: Path) -> str:
+    """The page's program in the folder of the server's work directory."""
+    page = (repository / "docs" / "other-tools.md").read_text()
+    (found,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert found.count("http://127.0.0.1:8700") == 1
+    return str(found.replace("http://127.0.0.1:8700", endpoint.url))
+
+
+@pytest.fixture
+def aiplatform(sdk: Callable[[Server], Any], endpoint: Server, program: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The SDK after the lines of the page that come before each tool."""
     found = sdk(endpoint)
-    page = (repository / "docs" / "other-tools.md").read_text()
-    lines = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0].partition("\n\nsys.argv")[0]
     monkeypatch.chdir(endpoint.work_dir.parent)
-    exec(lines.replace("http://127.0.0.1:8700", endpoint.url), {})
+    exec(program.partition("\nsys.argv")[0], {})
     return found
+
+
+def test_the_program_of_the_page_starts_a_tool(endpoint: Server, program: str) -> None:
+    (endpoint.work_dir.parent / "local.py").write_text(program)
+    words = [sys.executable, "local.py", "kfp", "--version"]
+    done = subprocess.run(words, cwd=endpoint.work_dir.parent, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout.split()[:1]) == (0, ["kfp"]), done.stderr
 
 
 def rows_of(aiplatform: Any, experiment: str, job: Any) -> list[dict[str, Any]]:
     """Return what the experiment has of a run."""
-    return [each for each in aiplatform.get_experiment_df(experiment).to_dict("records") if each["run_name"] == job.job_id]
+    return [
+        each for each in aiplatform.get_experiment_df(experiment).to_dict("records") if each["run_name"] == job.job_id
+    ]
 
 
 def test_vertex_pipelines_deployer(aiplatform: Any, template: str) -> None:
