@@ -111,7 +111,7 @@ def _own_folder(path: Path, work_dir: Path) -> Path | None:
 
 def _commit(staged: Path, folder: Path, content: dict[str, Any]) -> bool:
     """Make a version visible by one rename; return false when another process took the number."""
-    stamped = content | {"create_time": datetime.now(UTC).isoformat(timespec="seconds")}
+    stamped = content | {"create_time": datetime.now(UTC).isoformat(timespec="microseconds")}
     (staged / "model.json").write_text(json.dumps(stamped, indent=1))
     try:
         os.rename(staged, folder)

@@ -122,7 +122,9 @@ class Objects:
         prefix, delimiter, start = (query.get(key, "") for key in ("prefix", "delimiter", "pageToken"))
         size = query.get("maxResults", "")
         limit = int(size) if re.fullmatch("[1-9][0-9]{0,2}", size) else _PAGE
-        items, prefixes, last = [], set(), ""
+        items: list[str] = []
+        prefixes: set[str] = set()
+        last = ""
         names = sorted(name for name in _names(folder) if name.startswith(prefix) and name > start)
         for name in names:
             head, found, _ = name[len(prefix) :].partition(delimiter) if delimiter else (name, "", "")
@@ -143,11 +145,12 @@ class Objects:
 
     def resource(self, bucket: str, name: str, path: Path) -> dict[str, Any]:
         """Build the Object resource."""
-        md5, crc32c, status = hashlib.md5(usedforsecurity=False), google_crc32c.Checksum(), path.stat()
+        md5, status = hashlib.md5(usedforsecurity=False), path.stat()
+        crc32c = google_crc32c.Checksum()  # type: ignore[no-untyped-call]
         with path.open("rb") as file:
             while chunk := file.read(_CHUNK_BYTES):
                 md5.update(chunk)
-                crc32c.update(chunk)
+                crc32c.update(chunk)  # type: ignore[no-untyped-call]
         changed = record.timestamp(status.st_mtime)
         return {
             "kind": "storage#object",
@@ -160,7 +163,7 @@ class Objects:
             "contentType": mimetypes.guess_type(name)[0] or _DEFAULT_TYPE,
             "size": str(status.st_size),
             "md5Hash": base64.b64encode(md5.digest()).decode(),
-            "crc32c": base64.b64encode(crc32c.digest()).decode(),
+            "crc32c": base64.b64encode(crc32c.digest()).decode(),  # type: ignore[no-untyped-call]
             "etag": generation(path),
             "timeCreated": changed,
             "updated": changed,

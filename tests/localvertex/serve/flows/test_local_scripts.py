@@ -60,6 +60,8 @@ def test_a_script_runs_with_its_requirements(
     (tmp_path / "script.py").write_text(SCRIPT)
     job = cloud.CustomJob.from_local_script(
         display_name="a script",
+        # The SDK uploads the script with these, and not with those of `init`.
+        credentials=cloud.initializer.global_config.credentials,
         script_path=str(tmp_path / "script.py"),
         container_uri=image,
         requirements=[f"tinypkg @ file://{folder}/{wheel.name}"],
@@ -76,6 +78,8 @@ def test_requirements_that_are_missing_fail_the_job_alone(cloud: Any, endpoint: 
     (tmp_path / "script.py").write_text(SCRIPT)
     job = cloud.CustomJob.from_local_script(
         display_name="a script",
+        # The SDK uploads the script with these, and not with those of `init`.
+        credentials=cloud.initializer.global_config.credentials,
         script_path=str(tmp_path / "script.py"),
         container_uri=PREBUILT,
         requirements=["a-package-that-does-not-exist"],
