@@ -93,6 +93,14 @@ def output_folders(
     return found
 
 
+def _is_part_of_run(path: Path, work_dir: Path) -> bool:
+    """Return whether a path is below a run, and is not a run, the work directory or its caches."""
+    if not inside(path, [work_dir]):
+        return False
+    parts = Path(os.path.realpath(path)).relative_to(os.path.realpath(work_dir)).parts
+    return len(parts) > 1 and not parts[0].startswith(".")
+
+
 def exists(path: str) -> bool:
     """Return whether a path exists; a text that cannot be one does not."""
     try:
@@ -108,11 +116,3 @@ def texts_in(value: Any) -> Iterator[str]:
     elif isinstance(value, dict | list | tuple):
         for item in value.values() if isinstance(value, dict) else value:
             yield from texts_in(item)
-
-
-def _is_part_of_run(path: Path, work_dir: Path) -> bool:
-    """Return whether a path is below a run, and is not a run, the work directory or its caches."""
-    if not inside(path, [work_dir]):
-        return False
-    parts = Path(os.path.realpath(path)).relative_to(os.path.realpath(work_dir)).parts
-    return len(parts) > 1 and not parts[0].startswith(".")
