@@ -1,1 +1,1 @@
-"""The lowest layer: command lines, strict reading of files, and their errors; it knows no pipelines and no jobs."""
+"""The lowest layer: command lines, strict reading, temporary folders, and errors; it knows no pipelines and no jobs."""

@@ -95,6 +95,20 @@ def output_folders(
     return found
 
 
+def _is_part_of_run(path: Path, work_dir: Path) -> bool:
+    """Return whether a path is below a run, and is not a run, the work directory or its caches."""
+    if not inside(path, [work_dir]):
+        return False
+    parts = Path(os.path.realpath(path)).relative_to(os.path.realpath(work_dir)).parts
+    return len(parts) > 1 and not parts[0].startswith(".") and not _is_of_endpoint(path, work_dir)
+
+
+def _is_of_endpoint(path: Path, work_dir: Path) -> bool:
+    """Return whether a path belongs to the endpoint; a command with its token could run others without a sandbox."""
+    api = work_dir / "api"
+    return inside(path, [api]) and not inside(path, [api / "customJobs"])
+
+
 def exists(path: str) -> bool:
     """Return whether a path exists; a text that cannot be one does not."""
     try:
@@ -110,17 +124,3 @@ def texts_in(value: Any) -> Iterator[str]:
     elif isinstance(value, dict | list | tuple):
         for item in value.values() if isinstance(value, dict) else value:
             yield from texts_in(item)
-
-
-def _is_part_of_run(path: Path, work_dir: Path) -> bool:
-    """Return whether a path is below a run, and is not a run, the work directory or its caches."""
-    if not inside(path, [work_dir]):
-        return False
-    parts = Path(os.path.realpath(path)).relative_to(os.path.realpath(work_dir)).parts
-    return len(parts) > 1 and not parts[0].startswith(".") and not _is_of_endpoint(path, work_dir)
-
-
-def _is_of_endpoint(path: Path, work_dir: Path) -> bool:
-    """Return whether a path belongs to the endpoint; a command with its token could run others without a sandbox."""
-    api = work_dir / "api"
-    return inside(path, [api]) and not inside(path, [api / "customJobs"])

@@ -186,8 +186,9 @@ def _number(versions: ModelVersions, name: str) -> str:
     """
     try:
         return _found_number(versions, name)
-    except ValueError as error:
-        raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
+    except (ValueError, TypeError, RecursionError) as error:
+        text = f"the aliases in {versions.folder} are damaged ({error}); delete the model, or repair the file"
+        raise ApiError(Status.FAILED_PRECONDITION, text) from None
 
 
 def _found_number(versions: ModelVersions, name: str) -> str:
@@ -195,7 +196,6 @@ def _found_number(versions: ModelVersions, name: str) -> str:
 
     Raises:
         ApiError: The model has no such version.
-        ValueError: Its aliases are damaged.
     """
     try:
         return versions.number(name)

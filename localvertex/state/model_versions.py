@@ -50,23 +50,14 @@ class ModelVersions:
 
     @property
     def aliases(self) -> dict[str, str]:
-        """The version of each alias, in the order of assignment. A model has a default as soon as it has a version.
-
-        Raises:
-            ValueError: The file is damaged.
-        """
+        """The version of each alias, in the order of assignment. A model has a default as soon as it has a version."""
         stored = self._stored_aliases
         return stored if DEFAULT in stored else {DEFAULT: self.numbers[0], **stored}
 
     @property
     def _stored_aliases(self) -> dict[str, str]:
         path = self.folder / _ALIASES
-        try:
-            stored = json.loads(path.read_text()) if path.is_file() else {}
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path} is damaged: {error}; delete the model, or repair the file") from None
-        if not isinstance(stored, dict):
-            raise ValueError(f"{path} is damaged: expected an object; delete the model, or repair the file")
+        stored: dict[str, str] = json.loads(path.read_text()) if path.is_file() else {}
         return stored
 
     @property
@@ -162,7 +153,7 @@ class ModelVersions:
         if len(self.numbers) > 1:
             self.change_shared({})
         # Nothing in a damaged file can be kept.
-        with suppress(ValueError):
+        with suppress(ValueError, TypeError, RecursionError):
             _write(self.folder / _ALIASES, {alias: each for alias, each in self.aliases.items() if each != number})
         if registry.SOURCE in content:
             executor_files.remove(folder / registry.FILES)

@@ -156,7 +156,7 @@ def test_a_model_with_damaged_aliases_is_shown_as_such_and_can_only_be_deleted(s
         version = registry.add(server.work_dir, {"display_name": "aliases", "artifact_uri": "/data/1"})
     name = f"models/{version.model_id}"
     (version.folder.parent / "aliases.json").write_text(text)
-    assert "aliases.json is damaged" in server.call("GET", name).json()["versionDescription"]
+    assert "is damaged" in server.call("GET", name).json()["versionDescription"]
     upload = {"parentModel": f"{PARENT}/{name}", "model": {"displayName": "aliases"}}
     for method, path, body in (
         ("POST", f"{name}@2:mergeVersionAliases", {"versionAliases": ["best"]}),

@@ -96,21 +96,29 @@ class Day:
 
     def create(self, index: int) -> None:
         """Create a schedule: half of them at the same instants, the others spread over the half hour."""
+        offset = timedelta(minutes=0 if index % 4 < 2 else 30 * index // self.plan.num_schedules)
+        queues, count, is_late = index % 2 == 0, self.plan.num_instants, True
+        # Its first instant may have passed before the server has the request.
+        while is_late:
+            first = self.start_time() + offset
+            body = {"displayName": f"number {index}", "cron": _cron(first), **self.request()}
+            body |= {"maxConcurrentRunCount": "100", "startTime": first.isoformat(), "allowQueueing": queues}
+            end = first + EVERY * (count - 1) + timedelta(minutes=1)
+            body |= {"maxRunCount": str(count)} if queues else {"endTime": end.isoformat()}
+            made = self.call("POST", "schedules", body)
+            number = made["name"].rpartition("/")[2]
+            is_late = datetime.fromisoformat(made["nextRunTime"]) != first
+            if is_late:
+                self.call("DELETE", f"schedules/{number}")
+        self.account.expect(number, [first + EVERY * each for each in range(count)], queues=queues)
+
+    def start_time(self) -> datetime:
+        """Return a minute of the server's clock that is two real seconds away."""
         probe = {"displayName": "clock", "cron": "0 0 1 1 *", "maxConcurrentRunCount": "1"} | self.request()
         made = self.call("POST", "schedules", probe)
         self.call("DELETE", f"schedules/{made['name'].rpartition('/')[2]}")
-        now = datetime.fromisoformat(made["createTime"])
-        # A request takes less than two real seconds.
-        start = (now + timedelta(seconds=2 * self.plan.factor)).replace(second=0, microsecond=0) + timedelta(minutes=1)
-        offset = timedelta(minutes=0 if index % 4 < 2 else 30 * index // self.plan.num_schedules)
-        minute = (start + offset).minute % 30
-        queues, count = index % 2 == 0, self.plan.num_instants
-        body = {"displayName": f"number {index}", "cron": f"{minute},{minute + 30} * * * *"} | self.request()
-        body |= {"maxConcurrentRunCount": "100", "startTime": start.isoformat(), "allowQueueing": queues}
-        end = start + offset + EVERY * (count - 1) + timedelta(minutes=1)
-        body |= {"maxRunCount": str(count)} if queues else {"endTime": end.isoformat()}
-        number = self.call("POST", "schedules", body)["name"].rpartition("/")[2]
-        self.account.expect(number, [start + offset + EVERY * each for each in range(count)], queues=queues)
+        now = datetime.fromisoformat(made["createTime"]) + timedelta(seconds=2 * self.plan.factor)
+        return now.replace(second=0, microsecond=0) + timedelta(minutes=1)
 
     def request(self) -> dict[str, Any]:
         """Return the job of every schedule."""
@@ -208,6 +216,10 @@ class Day:
         text = "".join(path.read_text() for path in sorted(self.plan.work_dir.parent.glob("serve-*.log")))
         self.server.end()
         return self.account.settle(counts, jobs, text) | self.meter.figures()
+
+
+def _cron(first: datetime) -> str:
+    return f"{first.minute % 30},{first.minute % 30 + 30} * * * *"
 
 
 class _Filler:

@@ -45,6 +45,7 @@ class Meter:
         quarter = len(self.samples) // 4
         parts = [self.samples[each * quarter : (each + 1) * quarter] for each in (1, 2, 3)]
         found: dict[str, Any] = {"samples": len(self.samples), "cpu_seconds": round(sum(self.cpu_seconds))}
+        found["files at the end"] = self.samples[-1].num_files
         for name in ("megabytes", "num_files", "num_threads"):
             found[name] = [round(median(getattr(each, name) for each in part), 1) for part in parts]
         return found
