@@ -118,18 +118,23 @@ def _make(path: Path) -> tuple[bytes, bytes]:
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
     )
     private_key, chain = _private(key), builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
+    _write(path, private_key + chain)
+    return private_key, chain
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Replace a file that only its owner may read."""
     # Created with mode 0600.
     number, partial = tempfile.mkstemp(dir=path.parent, suffix=".partial")
     try:
         with os.fdopen(number, "wb") as file:
-            file.write(private_key + chain)
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
     except BaseException:
         Path(partial).unlink(missing_ok=True)
         raise
-    return private_key, chain
 
 
 def _private(key: PrivateKeyTypes) -> bytes:
