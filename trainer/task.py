@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainer import command_line, config
-from trainer.checkpoints import identity
+from trainer.checkpoints import identity, occupant
 from trainer.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
-from trainer.checkpoints.checkpoints import refuse_other_run
 from trainer.cluster import cluster as clusters
 from trainer.cluster.cluster import Cluster
 from trainer.cluster.signals import StopRequest
@@ -84,7 +83,7 @@ def _is_finished(directory: str, run_identity: dict[str, Any], *, is_apart: bool
     found = result.get("identity", {})
     # The machine of an evaluator may have more or fewer devices than those that train.
     expected = identity.with_devices_of(found, run_identity) if is_apart else run_identity
-    refuse_other_run(found, expected, directory)
+    occupant.refuse_other_run(found, expected, directory)
     if is_finished := identity.is_finished(directory):
         print(f"run {result['run_id']} is finished: {identity.summary(result)}; nothing to do")
     return is_finished

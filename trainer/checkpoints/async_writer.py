@@ -3,6 +3,7 @@
 import math
 import threading
 import time
+from collections.abc import Iterable
 from typing import Protocol
 
 from trainer.checkpoints import checkpoints
@@ -57,6 +58,10 @@ class Checkpointing(Protocol):
         """Report how the last write ended, if it has ended or if `wait` is set; return its error if it failed."""
         ...
 
+    def close(self) -> None:
+        """Give the directory back if it has no checkpoint of this run."""
+        ...
+
 
 class NoCheckpoints:
     """Saves nothing, on workers that are not the chief."""
@@ -74,17 +79,40 @@ class NoCheckpoints:
         """Do nothing."""
         return None
 
+    def close(self) -> None:
+        """Do nothing."""
+
 
 class CheckpointWriter:
     """Writes checkpoints in the background, removes old ones, and logs each when it is committed."""
 
     def __init__(
-        self, directory: str, lease: Lease, *, keep: int, best: Best, saved_step: int, log_event: Observer
+        self,
+        directory: str,
+        lease: Lease,
+        *,
+        keep: int,
+        best: Best,
+        saved_step: int,
+        log_event: Observer,
+        passed_over: Iterable[int] = (),
     ) -> None:
+        """Write into a directory.
+
+        Args:
+            directory: Checkpoint directory.
+            lease: The right to write there.
+            keep: Number of newest checkpoints to keep.
+            best: Best of the checkpoint that the run resumed from.
+            saved_step: Step of that checkpoint; 0: none.
+            log_event: Receives every save and failure.
+            passed_over: Steps of newer checkpoints that are damaged; they are removed after the first save.
+        """
         self.best, self.saved_step = best, saved_step
         self.pause_seconds: float | None = None
         self._lease = lease
         self._directory, self._keep, self._log_event = directory, keep, log_event
+        self._passed_over = set(passed_over)
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
         self._notice = ""
@@ -139,9 +167,16 @@ class CheckpointWriter:
             self._error = error
         self._write_seconds = time.monotonic() - started
 
+    def close(self) -> None:
+        """Give the directory back if it has no checkpoint of this run."""
+        if not self.saved_step:
+            self._lease.release()
+
     def _prune(self) -> None:
         self._lease.check()
         try:
+            checkpoints.remove(self._directory, self._passed_over - {self._pending.step})
+            self._passed_over.clear()
             checkpoints.prune(self._directory, keep=self._keep, best_step=self._pending.best.step)
         except OSError as error:
             # The checkpoint itself is committed; another process may be reading an old one.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trainer.checkpoints import checkpoints, identity
+from trainer.checkpoints import checkpoints, identity, seal
 from trainer.checkpoints.checkpoints import Best
 from trainer.files import event_log, storage
 
@@ -49,7 +49,7 @@ def write_result(
         "num_restarts": max(0, sum(event["event"] == "start" for event in history) - 1),
         "batch_digests": [f"{int(digest):016x}" for digest in batch_digests],
     }
-    storage.write_json(storage.join(checkpoint_directory, identity.RESULT_FILE), content)
+    storage.write_json(storage.join(checkpoint_directory, identity.RESULT_FILE), seal.sealed(content))
 
 
 def note_evaluation(checkpoint_directory: str, *, step: int, accuracy: float) -> None:

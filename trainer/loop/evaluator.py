@@ -4,7 +4,7 @@ import dataclasses
 import time
 from collections.abc import Callable
 
-from trainer.checkpoints import checkpoints, identity, variables
+from trainer.checkpoints import checkpoints, identity, occupant, variables
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.cluster import distribution
 from trainer.cluster.cluster import Cluster
@@ -97,8 +97,6 @@ def _load(training: Training, step: int, log_event: Observer) -> Checkpoint | No
         # Perhaps only removed in the meantime because there are newer ones.
         log_event("notice", message=f"{checkpoints.name(step)} was skipped: {error}")
         return None
-    expected = training.identity
-    if training.options.batch_size_per_replica:
-        expected = identity.with_devices_of(checkpoint.identity, expected)
-    checkpoints.refuse_other_run(checkpoint.identity, expected, training.directory)
+    expected = training.identity_beside(checkpoint.identity)
+    occupant.refuse_other_run(checkpoint.identity, expected, training.directory)
     return checkpoint

@@ -1,4 +1,4 @@
-"""The training loop: restore, train, validate, save, finish. The whole story of a run is in `train`."""
+"""The training loop: restore, train, validate, save, finish. The whole story of a run is in `train` and `_train`."""
 
 import dataclasses
 import math
@@ -12,13 +12,12 @@ import numpy.typing as npt
 from trainer.checkpoints import checkpoints, outcome, variables
 from trainer.checkpoints.async_writer import Checkpointing, CheckpointWriter, NoCheckpoints, best_interval
 from trainer.checkpoints.checkpoints import Best, Checkpoint
-from trainer.checkpoints.lease import Lease
 from trainer.command_line import TrainingError
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 from trainer.files.observers import Observer
 from trainer.learner.learner import Learner, Steps
-from trainer.loop.restore import restore
+from trainer.loop.restore import Restored, restore
 from trainer.loop.worker_sync import EvaluationRounds, Pace, WorkerSync
 
 _WARM_UP_CALLS = 3
@@ -75,11 +74,40 @@ def train(
         TrainingError: The loss is not finite, or the last checkpoint cannot be saved.
     """
     # 1. Restore weights, optimizer, step, best, digests. The data's order and all random numbers follow from the step.
-    lease = Lease(run.checkpoint_directory) if run.is_chief else None
     empty = Checkpoint(step=0, best=Best(), identity=run.identity, run_id=run.run_id, arrays=[])
-    restored = restore(learner, sync, run.checkpoint_directory, empty, is_chief=run.is_chief, log_event=log_event)
+    found = restore(learner, sync, run.checkpoint_directory, empty, is_chief=run.is_chief, log_event=log_event)
+    writer = _writer(run, found, log_event)
+    try:
+        return _train(
+            run,
+            learner,
+            training,
+            validation,
+            sampler,
+            sync=sync,
+            log_event=log_event,
+            warmed_up=warmed_up,
+            restored=found.checkpoint,
+            writer=writer,
+        )
+    finally:
+        writer.close()
+
+
+def _train(
+    run: Run,
+    learner: Learner,
+    training: Examples,
+    validation: Examples,
+    sampler: Sampler,
+    *,
+    sync: WorkerSync,
+    log_event: Observer,
+    warmed_up: Callable[[float], None],
+    restored: Checkpoint,
+    writer: Checkpointing,
+) -> bool:
     best, validated_step, digests = restored.best, restored.step * restored.is_validated, [restored.batch_digests]
-    writer = _writer(run, lease, restored, log_event)
     saved_at, pace, num_calls = time.monotonic(), Pace(), 0
     # 2. Batches from that step on.
     batches = learner.batches(training, sampler, run.num_steps)
@@ -144,16 +172,18 @@ def train(
     return is_finished
 
 
-def _writer(run: Run, lease: Lease | None, restored: Checkpoint, log_event: Observer) -> Checkpointing:
-    if lease is None:
-        return NoCheckpoints(best=restored.best, saved_step=restored.step)
+def _writer(run: Run, found: Restored, log_event: Observer) -> Checkpointing:
+    best, saved_step = found.checkpoint.best, found.checkpoint.step
+    if found.lease is None:
+        return NoCheckpoints(best=best, saved_step=saved_step)
     return CheckpointWriter(
         run.checkpoint_directory,
-        lease,
+        found.lease,
         keep=run.keep_checkpoints,
-        best=restored.best,
-        saved_step=restored.step,
+        best=best,
+        saved_step=saved_step,
         log_event=log_event,
+        passed_over=found.passed_over,
     )
 
 
@@ -188,13 +218,15 @@ def _take(
 ) -> Checkpoint:
     """Return a checkpoint of the present step; only the chief copies the variables."""
     arrays = variables.values(learner.variables()) if run.is_chief else []
+    done = np.concatenate(digests)
     return Checkpoint(
         step=learner.step,
         best=best,
         identity=run.identity,
         run_id=run.run_id,
         arrays=arrays,
-        batch_digests=np.concatenate(digests),
+        # A run that parameter servers trained in part has no exact order.
+        batch_digests=done if len(done) == learner.step else done[:0],
         is_validated=is_validated,
         loss_scaling=learner.loss_scaling(),
     )

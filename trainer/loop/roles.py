@@ -25,6 +25,7 @@ _MENTIONS_PEERS = re.compile(r"collective|coordination|heartbeat|peer|connection
 
 def run(training: Training) -> int:
     """Do this process's part of the run; return its exit code."""
+    training.refuse_other_run()
     watchdog = Watchdog(training.options.watchdog_seconds)
     distribution.split_cpu(training.options.logical_cpu_devices)
     if training.options.exact:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import tensorflow as tf
 
-from trainer.checkpoints import identity
+from trainer.checkpoints import identity, occupant
 from trainer.cluster import distribution, notices
 from trainer.cluster.cluster import Cluster
 from trainer.cluster.signals import StopRequest
@@ -44,6 +44,22 @@ class Training:
     """Checkpoint directory."""
     cluster: Cluster
     stop: StopRequest
+
+    def refuse_other_run(self) -> None:
+        """Refuse a directory with another run before anything is written there, the event log included.
+
+        Raises:
+            UserError: The directory contains another run.
+        """
+        if found := occupant.identity_in(self.directory):
+            occupant.refuse_other_run(found, self.identity_beside(found), self.directory)
+
+    def identity_beside(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Return what the identity of a run that was found has to be."""
+        if self.cluster.is_evaluator and self.options.batch_size_per_replica:
+            # The machine of an evaluator may have more or fewer devices than those that train.
+            return identity.with_devices_of(found, self.identity)
+        return self.identity
 
     def learner_arguments(self) -> dict[str, Any]:
         """Return the arguments of a learner besides configuration and distribution strategy."""

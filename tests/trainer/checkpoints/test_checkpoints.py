@@ -1,7 +1,6 @@
 """Checkpoints are committed as a whole, verified when read, and skipped when damaged."""
 
 import hashlib
-import json
 import os
 import threading
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trainer.checkpoints import checkpoints
+from trainer.checkpoints import checkpoints, manifest, occupant
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from userinput.errors import UserError
 
@@ -116,9 +115,9 @@ def test_the_best_checkpoint_is_found_or_refused_with_the_reason(tmp_path: Path)
 
 def test_another_run_is_refused_by_naming_the_field() -> None:
     with pytest.raises(UserError, match=r"learning_rate is 0.1 there and 0.2 here") as caught:
-        checkpoints.refuse_other_run({"learning_rate": 0.1, "seed": 0}, {"learning_rate": 0.2, "seed": 0}, "place")
+        occupant.refuse_other_run({"learning_rate": 0.1, "seed": 0}, {"learning_rate": 0.2, "seed": 0}, "place")
     assert "seed" not in str(caught.value)
-    checkpoints.refuse_other_run({"seed": 0}, {"seed": 0}, "place")
+    occupant.refuse_other_run({"seed": 0}, {"seed": 0}, "place")
 
 
 def test_a_save_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,13 +158,13 @@ def test_no_pickle_is_read(tmp_path: Path) -> None:
     folder.mkdir()
     np.savez(folder / "variables.npz", v00000=np.array([{"a": 1}], dtype=object))
     data = (folder / "variables.npz").read_bytes()
-    manifest = {
+    content = {
         "step": 1,
         "best": None,
         "run_id": "",
         "identity": {},
         "files": {"variables.npz": {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}},
     }
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    manifest.write(folder, content)
     with pytest.raises(ValueError, match="allow_pickle=False"):
         checkpoints.load(str(tmp_path), 1)
