@@ -1,4 +1,4 @@
-"""A run of an earlier version of the trainer, killed or finished, resumes or counts as finished with today's trainer."""
+"""A run of an earlier version of the trainer resumes if it was killed, and counts as finished if it was."""
 
 import contextlib
 import json
