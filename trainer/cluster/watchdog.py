@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
+EXIT_LOST_PEER = 134
+"""As of SIGABRT, the one exit code that Vertex AI documents as retryable."""
 _STARTUP_SECONDS = 3600.0
 
 

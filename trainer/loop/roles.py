@@ -9,12 +9,13 @@ from typing import NoReturn
 import tensorflow as tf
 
 from trainer.cluster import distribution
-from trainer.cluster.watchdog import Watchdog, abort
+from trainer.cluster.patience import GaveUp
+from trainer.cluster.watchdog import EXIT_LOST_PEER, Watchdog, abort
 from trainer.files import observers
 from trainer.files.event_log import EventLog, replica_name
 from trainer.files.observers import Observer
 from trainer.loop import evaluator, parameter_servers
-from trainer.loop.training import EXIT_LOST_PEER, Training, train
+from trainer.loop.training import Training, train
 from userinput.errors import UserError
 
 _LOST_PEER = (tf.errors.UnavailableError, tf.errors.DeadlineExceededError)
@@ -25,11 +26,16 @@ _MENTIONS_PEERS = re.compile(r"collective|coordination|heartbeat|peer|connection
 
 def run(training: Training) -> int:
     """Do this process's part of the run; return its exit code."""
-    training.refuse_other_run()
-    watchdog = Watchdog(training.options.watchdog_seconds)
     distribution.split_cpu(training.options.logical_cpu_devices)
     if training.options.exact:
         tf.config.experimental.enable_op_determinism()
+    # Until here nothing has been written.
+    try:
+        training.meet_workers()
+    except GaveUp as gave_up:
+        return gave_up.exit_code
+    training.refuse_other_run()
+    watchdog = Watchdog(training.options.watchdog_seconds)
     # Listen from the start: building and tracing take longer than the 30 seconds that a notice may leave.
     log_event, exit_code, watcher = _observer(training, watchdog), 1, training.watcher
     logged: set[str] = set()

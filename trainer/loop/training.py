@@ -1,19 +1,23 @@
 """The parts of a training run, assembled from flags, data and cluster, and the training role itself."""
 
 import argparse
+import contextlib
 import dataclasses
 import functools
 import os
 import sys
 from typing import Any, NoReturn
 
+import keras
 import tensorflow as tf
 
 from trainer.checkpoints import identity, occupant
 from trainer.cluster import distribution, notices
 from trainer.cluster.cluster import Cluster
-from trainer.cluster.signals import StopRequest
-from trainer.cluster.watchdog import Watchdog
+from trainer.cluster.meeting import meet
+from trainer.cluster.patience import Patience
+from trainer.cluster.signals import StopRequest, end_at_once
+from trainer.cluster.watchdog import EXIT_LOST_PEER, Watchdog
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.data.examples import Examples, load_split
@@ -26,8 +30,8 @@ from trainer.loop import loop, speed
 from trainer.loop.worker_sync import WorkerSync
 from userinput.errors import UserError
 
-EXIT_LOST_PEER = 134
-"""As of SIGABRT, the one exit code that Vertex AI documents as retryable."""
+_CONNECT_SECONDS = 120
+"""For TensorFlow to connect the machines, which have just met."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,6 +48,29 @@ class Training:
     """Checkpoint directory."""
     cluster: Cluster
     stop: StopRequest
+
+    def patience(self) -> Patience:
+        """Return how long to wait for other machines, from now on."""
+        return Patience(self.stop, self.options.peer_timeout_seconds, lambda text: print(text, flush=True))
+
+    def meet_workers(self) -> None:
+        """Wait for the other workers, and compare with them all that must be equal.
+
+        Raises:
+            UserError: A field differs.
+            GaveUp: Not all have come, or a stop was requested.
+        """
+        if self.cluster.strategy == "multi-worker-mirrored" and self.cluster.num_workers > 1:
+            fields = {
+                **self.identity,
+                **{name: getattr(self.options, name) for name in ("exact", "xla", "checkpoint_every_steps")},
+                "precision": self.dtype(),
+                "number of devices": distribution.num_devices(self.cluster, self.options.logical_cpu_devices),
+                "TF_CONFIG cluster": self.cluster.addresses,
+                "TensorFlow": tf.__version__,
+                "Keras": keras.__version__,
+            }
+            meet(self.cluster, fields, self.patience())
 
     def refuse_other_run(self) -> None:
         """Refuse a directory with another run before anything is written there, the event log included.
@@ -176,9 +203,12 @@ class Training:
 
 def train(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     """Train as chief, worker or single machine; return the exit code."""
-    learner = training.learner(distribution.make(training.cluster))
-    # With several workers, TensorFlow has replaced the SIGTERM handler.
+    is_alone = training.cluster.num_workers == 1
+    with contextlib.nullcontext() if is_alone else end_at_once(_CONNECT_SECONDS):
+        strategy = distribution.make(training.cluster)
+    # Also because TensorFlow replaces the SIGTERM handler.
     training.stop.install()
+    learner = training.learner(strategy)
     sampler, run = training.sampler(), training.loop_run()
     if sampler.global_batch_size < learner.num_replicas:
         raise UserError(
