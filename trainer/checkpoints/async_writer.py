@@ -1,5 +1,6 @@
 """Writes checkpoints while training continues: one at a time, in a thread of the chief, at the best interval."""
 
+import errno
 import math
 import threading
 import time
@@ -58,6 +59,10 @@ class Checkpointing(Protocol):
         """Report how the last write ended, if it has ended or if `wait` is set; return its error if it failed."""
         ...
 
+    def finish(self) -> OSError | None:
+        """Report how the last write ended; if the disk is full, remove older checkpoints and write again."""
+        ...
+
     def close(self) -> None:
         """Give the directory back if it has no checkpoint of this run."""
         ...
@@ -76,6 +81,10 @@ class NoCheckpoints:
         """Do nothing."""
 
     def settle(self, *, wait: bool) -> OSError | None:
+        """Do nothing."""
+        return None
+
+    def finish(self) -> OSError | None:
         """Do nothing."""
         return None
 
@@ -166,6 +175,25 @@ class CheckpointWriter:
         except BaseException as error:
             self._error = error
         self._write_seconds = time.monotonic() - started
+
+    def finish(self) -> OSError | None:
+        """Wait for the last write; on a full disk, trade older checkpoints for room before it gives up."""
+        while (error := self.settle(wait=True)) and error.errno in (errno.ENOSPC, errno.EDQUOT) and self._make_room():
+            self.write(self._pending, pause_seconds=self.pause_seconds or 0.0)
+        return error
+
+    def _make_room(self) -> bool:
+        """Remove a damaged checkpoint, or the oldest; never the newest intact one, nor the best. Return if one was."""
+        self._lease.check()
+        spared = {self.saved_step, self.best.step, self._pending.step, self._pending.best.step}
+        found = checkpoints.steps(self._directory)
+        damaged = [step for step in found if step in self._passed_over]
+        candidates = [step for step in (*damaged, *reversed(found)) if step not in spared]
+        if not candidates:
+            return False
+        checkpoints.remove(self._directory, candidates[:1])
+        self._log_event("notice", message=f"the disk is full: {checkpoints.name(candidates[0])} was removed for room")
+        return True
 
     def close(self) -> None:
         """Give the directory back if it has no checkpoint of this run."""

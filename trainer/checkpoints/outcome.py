@@ -30,7 +30,8 @@ def write_result(
     num_devices: int,
 ) -> None:
     """Commit the result of a run whose last checkpoint is committed; docs/events.md describes every field."""
-    history = [event for event in event_log.read(checkpoint_directory) if event["replica"] == event_log.PRIMARY]
+    events, num_skipped_lines = event_log.read_counting(checkpoint_directory)
+    history = [event for event in events if event["replica"] == event_log.PRIMARY]
     step_events = [event for event in history if event["event"] == "steps"]
     seconds = max(sum(event["seconds"] for event in step_events), 1e-9)
     num_steps = sum(event["last_step"] - event["first_step"] + 1 for event in step_events)
@@ -47,6 +48,7 @@ def write_result(
         "images_per_second": images_per_second,
         "images_per_second_per_device": images_per_second / num_devices,
         "num_restarts": max(0, sum(event["event"] == "start" for event in history) - 1),
+        "num_skipped_lines": num_skipped_lines,
         "batch_digests": [f"{int(digest):016x}" for digest in batch_digests],
     }
     storage.write_json(storage.join(checkpoint_directory, identity.RESULT_FILE), seal.sealed(content))

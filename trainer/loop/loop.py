@@ -156,7 +156,7 @@ def _train(
         is_time = not writer.is_busy and time.monotonic() - saved_at >= _seconds_between_saves(run, writer)
         decision = sync.decide(pace, save_is_due=is_time)
     # 7. The last save must succeed; after any other, a full disk may have space again by the next one.
-    if error := writer.settle(wait=True):
+    if error := writer.finish():
         raise TrainingError(
             f"the checkpoint of step {learner.step} could not be saved ({error}); free some space and run again to"
             f" resume from step {writer.saved_step}"
