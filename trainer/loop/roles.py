@@ -2,15 +2,12 @@
 
 import os
 import re
-import sys
-import threading
-from typing import NoReturn
 
 import tensorflow as tf
 
 from trainer.cluster import distribution
 from trainer.cluster.patience import GaveUp
-from trainer.cluster.watchdog import EXIT_LOST_PEER, Watchdog, abort
+from trainer.cluster.watchdog import Watchdog, leave
 from trainer.files import observers
 from trainer.files.event_log import EventLog, replica_name
 from trainer.files.observers import Observer
@@ -49,7 +46,9 @@ def run(training: Training) -> int:
         is_lost = isinstance(error, _LOST_PEER) or _MENTIONS_PEERS.search(str(error.message))
         if training.cluster.num_workers == 1 or not is_lost:
             raise
-        _leave(error, log_event)
+        leave(str(error).splitlines()[0][:300], log_event)
+    except GaveUp as gave_up:
+        exit_code = gave_up.exit_code
     finally:
         watchdog.close()
         watcher.close()
@@ -77,16 +76,3 @@ def _observer(training: Training, watchdog: Watchdog) -> Observer:
     log_event = observers.all_of([log.write, board, observers.console(training.loop_run().num_steps)])
     watchdog.report = lambda message: log_event("notice", message=message)
     return log_event
-
-
-def _leave(error: tf.errors.OpError, log_event: Observer) -> NoReturn:
-    reason = str(error).splitlines()[0][:300]
-    log_event("notice", message=f"lost a peer worker ({reason}); exiting with {EXIT_LOST_PEER}, safe to retry")
-    log_event("exit", code=EXIT_LOST_PEER)
-    # TensorFlow's own threads may abort at any moment, so the event log comes first.
-    for thread in threading.enumerate():
-        # An almost finished checkpoint is worth a few of the seconds that Vertex AI leaves.
-        if thread.name == "checkpoint-writer":
-            thread.join(5.0)
-    sys.stdout.flush()
-    abort()

@@ -16,6 +16,7 @@ from trainer.cluster import distribution, notices
 from trainer.cluster.cluster import Cluster
 from trainer.cluster.meeting import meet
 from trainer.cluster.patience import Patience
+from trainer.cluster.peers import Peer, wait_for
 from trainer.cluster.signals import StopRequest, end_at_once
 from trainer.cluster.watchdog import EXIT_LOST_PEER, Watchdog
 from trainer.config import TrainConfig
@@ -30,7 +31,7 @@ from trainer.loop import loop, speed
 from trainer.loop.worker_sync import WorkerSync
 from userinput.errors import UserError
 
-_CONNECT_SECONDS = 120
+CONNECT_SECONDS = 120
 """For TensorFlow to connect the machines, which have just met."""
 
 
@@ -71,6 +72,17 @@ class Training:
                 "Keras": keras.__version__,
             }
             meet(self.cluster, fields, self.patience())
+        elif self.cluster.strategy == "parameter-server" and self.cluster.is_chief:
+            # The others only run what the chief sends them.
+            wait_for(self.peers("worker", "ps"), self.patience())
+
+    def peers(self, *kinds: str) -> list[Peer]:
+        """Return all machines of some kinds (chief, worker, ps)."""
+        return [
+            Peer(f"{kind} {index}", address)
+            for kind in kinds
+            for index, address in enumerate(self.cluster.addresses.get(kind, ()))
+        ]
 
     def refuse_other_run(self) -> None:
         """Refuse a directory with another run before anything is written there, the event log included.
@@ -204,7 +216,7 @@ class Training:
 def train(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     """Train as chief, worker or single machine; return the exit code."""
     is_alone = training.cluster.num_workers == 1
-    with contextlib.nullcontext() if is_alone else end_at_once(_CONNECT_SECONDS):
+    with contextlib.nullcontext() if is_alone else end_at_once(CONNECT_SECONDS):
         strategy = distribution.make(training.cluster)
     # Also because TensorFlow replaces the SIGTERM handler.
     training.stop.install()
