@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import Protocol
 
-from trainer.checkpoints import checkpoints
+from trainer.checkpoints import checkpoints, manifest
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.checkpoints.lease import Lease
 from trainer.files.observers import Observer
@@ -192,7 +192,7 @@ class CheckpointWriter:
         if not candidates:
             return False
         checkpoints.remove(self._directory, candidates[:1])
-        self._log_event("notice", message=f"the disk is full: {checkpoints.name(candidates[0])} was removed for room")
+        self._log_event("notice", message=f"the disk is full: {manifest.name(candidates[0])} was removed for room")
         return True
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trainer.checkpoints import checkpoints, identity, seal
+from trainer.checkpoints import checkpoints, identity, manifest, seal
 from trainer.checkpoints.checkpoints import Best
 from trainer.files import event_log, storage
 
@@ -41,7 +41,7 @@ def write_result(
         "identity": run_identity,
         "final_step": final_step,
         "best_step": best.step,
-        "best_checkpoint": checkpoints.name(best.step),
+        "best_checkpoint": manifest.name(best.step),
         "validation_accuracy": best.accuracy,
         "validation_loss": best.loss,
         "weights_sha256": weights_sha256,
@@ -111,5 +111,5 @@ def _read(directory: str, name: str, digest: str) -> dict[str, Any]:
 
 def _digest(directory: str, step: int) -> str:
     # The manifest has the checksums of all files of the checkpoint.
-    manifest = storage.join(directory, checkpoints.name(step), checkpoints.MANIFEST_FILE)
-    return hashlib.sha256(storage.read_bytes(manifest)).hexdigest()
+    path = storage.join(directory, manifest.name(step), manifest.MANIFEST_FILE)
+    return hashlib.sha256(storage.read_bytes(path)).hexdigest()

@@ -72,28 +72,35 @@ def _receive_all(own: dict[str, Any], tasks: Mapping[str, str], patience: Patien
         listener = stack.enter_context(_listen(tasks[own["task"]], patience))
         selector.register(listener, selectors.EVENT_READ)
         texts: dict[socket.socket, bytes] = {}
-        missing: list[str] | None = None
-        while missing != []:
+        stack.callback(lambda: [guest.close() for guest in texts])
+        sent: list[str] | None = None
+        while True:
             fields_of = {own["task"]: own["fields"], **dict(filter(None, map(_parse, texts.values())))}
-            if (now_missing := [f"{task} ({tasks[task]})" for task in tasks if task not in fields_of]) != missing:
-                missing = now_missing
+            missing = [f"{task} ({tasks[task]})" for task in tasks if task not in fields_of]
+            if missing != sent:
                 _send(texts, {"missing": missing})
+                sent = missing
             if not missing:
                 break
             patience.check(missing)
             for key, _ in selector.select(POLL_SECONDS):
-                if key.fileobj is listener:
-                    guest = stack.enter_context(listener.accept()[0])
-                    guest.setblocking(False)
-                    selector.register(guest, selectors.EVENT_READ)
-                    texts[guest] = b""
-                elif not _read_into(texts, guest := key.fileobj):
-                    selector.unregister(guest)
-                    guest.close()
+                _receive(key.fileobj, listener, selector, texts)
         verdict = difference(fields_of)
         _send(texts, {"verdict": verdict})
         _wait_until_closed(texts)
     return verdict
+
+
+def _receive(ready: Any, listener: socket.socket, selector: selectors.BaseSelector, texts: dict[Any, bytes]) -> None:
+    """Let a guest in, or read what it has sent."""
+    if ready is listener:
+        guest, _ = listener.accept()
+        guest.setblocking(False)
+        selector.register(guest, selectors.EVENT_READ)
+        texts[guest] = b""
+    elif not _read_into(texts, ready):
+        selector.unregister(ready)
+        ready.close()
 
 
 def _read_into(texts: dict[socket.socket, bytes], guest: Any) -> bool:
@@ -133,10 +140,10 @@ def _send(guests: Mapping[socket.socket, bytes], message: dict[str, Any]) -> Non
 
 def _wait_until_closed(guests: Mapping[socket.socket, bytes]) -> None:
     """Let the workers close first: the side that closes first keeps the port busy for a minute."""
-    for guest in guests:
-        guest.settimeout(_CLOSING_SECONDS)
-        with contextlib.suppress(OSError):
-            while guest.recv(65536):
+    for guest, text in guests.items():
+        with guest, contextlib.suppress(OSError):
+            guest.settimeout(_CLOSING_SECONDS)
+            while _parse(text) and guest.recv(65536):
                 pass
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import time
 
-from trainer.checkpoints import checkpoints, occupant, variables
+from trainer.checkpoints import checkpoints, manifest, occupant, variables
 from trainer.checkpoints.checkpoints import Checkpoint
 from trainer.checkpoints.lease import LEASE_FILE, Lease
 from trainer.files import storage
@@ -91,8 +91,8 @@ def _refuse_unshared(directory: str) -> None:
 def _load(directory: str, step: int) -> Checkpoint:
     try:
         return checkpoints.load(directory, step)
-    except checkpoints.TornCheckpoint as error:
+    except manifest.TornCheckpoint as error:
         raise UserError(
-            f"the chief resumes from {checkpoints.name(step)} of {directory!r}, which this worker cannot read"
+            f"the chief resumes from {manifest.name(step)} of {directory!r}, which this worker cannot read"
             f" ({error}); give all workers one shared --checkpoint-directory"
         ) from error

@@ -40,7 +40,7 @@ def test_more_than_ten_variables_keep_their_order(tmp_path: Path) -> None:
 def test_a_torn_newest_checkpoint_is_skipped_and_named(tmp_path: Path, damage: str) -> None:
     for step in (5, 10):
         checkpoints.save(str(tmp_path), checkpoint(step))
-    path = tmp_path / checkpoints.name(10) / checkpoints.VARIABLES_FILE
+    path = tmp_path / manifest.name(10) / checkpoints.VARIABLES_FILE
     data = bytearray(path.read_bytes())
     if damage == "cut":
         path.write_bytes(data[:-7])
@@ -58,7 +58,7 @@ def test_a_torn_newest_checkpoint_is_skipped_and_named(tmp_path: Path, damage: s
 
 def test_a_folder_without_manifest_does_not_count_and_is_replaced(tmp_path: Path) -> None:
     checkpoints.save(str(tmp_path), checkpoint(5))
-    folder = tmp_path / checkpoints.name(10)
+    folder = tmp_path / manifest.name(10)
     folder.mkdir()
     (folder / checkpoints.VARIABLES_FILE).write_bytes(b"half")
     assert checkpoints.steps(str(tmp_path)) == [5]
@@ -69,7 +69,7 @@ def test_a_folder_without_manifest_does_not_count_and_is_replaced(tmp_path: Path
 def test_a_broken_manifest_counts_as_torn(tmp_path: Path) -> None:
     checkpoints.save(str(tmp_path), checkpoint(5))
     checkpoints.save(str(tmp_path), checkpoint(10))
-    (tmp_path / checkpoints.name(10) / checkpoints.MANIFEST_FILE).write_text('{"step": 10')
+    (tmp_path / manifest.name(10) / manifest.MANIFEST_FILE).write_text('{"step": 10')
     found, _ = checkpoints.newest(str(tmp_path))
     assert found
     assert found.step == 5
@@ -77,7 +77,7 @@ def test_a_broken_manifest_counts_as_torn(tmp_path: Path) -> None:
 
 def test_a_torn_checkpoint_is_replaced_when_its_step_is_reached_again(tmp_path: Path) -> None:
     checkpoints.save(str(tmp_path), checkpoint(10))
-    (tmp_path / checkpoints.name(10) / checkpoints.VARIABLES_FILE).write_bytes(b"torn")
+    (tmp_path / manifest.name(10) / checkpoints.VARIABLES_FILE).write_bytes(b"torn")
     checkpoints.save(str(tmp_path), checkpoint(10))
     assert checkpoints.load(str(tmp_path), 10).step == 10
 
@@ -87,7 +87,7 @@ def test_the_newest_and_the_best_are_kept(tmp_path: Path) -> None:
         checkpoints.save(str(tmp_path), checkpoint(step))
     checkpoints.prune(str(tmp_path), keep=2, best_step=3)
     assert checkpoints.steps(str(tmp_path)) == [6, 5, 3]
-    assert sorted(os.listdir(tmp_path)) == [checkpoints.name(step) for step in (3, 5, 6)]
+    assert sorted(os.listdir(tmp_path)) == [manifest.name(step) for step in (3, 5, 6)]
 
 
 def test_best_is_by_accuracy_then_by_loss() -> None:
@@ -108,7 +108,7 @@ def test_the_best_checkpoint_is_found_or_refused_with_the_reason(tmp_path: Path)
         checkpoints.best(str(tmp_path))
     checkpoints.save(str(tmp_path), checkpoint(2, Best(step=1, accuracy=1.0, loss=0.0)))
     assert checkpoints.best(str(tmp_path)).step == 1
-    (tmp_path / checkpoints.name(1) / checkpoints.VARIABLES_FILE).write_bytes(b"x")
+    (tmp_path / manifest.name(1) / checkpoints.VARIABLES_FILE).write_bytes(b"x")
     with pytest.raises(UserError, match="is damaged"):
         checkpoints.best(str(tmp_path))
 
@@ -129,7 +129,7 @@ def test_a_save_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("trainer.files.storage._flush_to_disk", full)
     with pytest.raises(OSError, match="No space left"):
         checkpoints.save(str(tmp_path), checkpoint(10))
-    assert os.listdir(tmp_path) == [checkpoints.name(5)]
+    assert os.listdir(tmp_path) == [manifest.name(5)]
 
 
 def test_a_reader_never_sees_a_half_written_checkpoint(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_reader_never_sees_a_half_written_checkpoint(tmp_path: Path) -> None:
             for step in checkpoints.steps(str(tmp_path)):
                 try:
                     checkpoints.load(str(tmp_path), step)
-                except checkpoints.TornCheckpoint as error:
+                except manifest.TornCheckpoint as error:
                     problems.append(str(error))
 
     reader = threading.Thread(target=read)
@@ -154,7 +154,7 @@ def test_a_reader_never_sees_a_half_written_checkpoint(tmp_path: Path) -> None:
 
 
 def test_no_pickle_is_read(tmp_path: Path) -> None:
-    folder = tmp_path / checkpoints.name(1)
+    folder = tmp_path / manifest.name(1)
     folder.mkdir()
     np.savez(folder / "variables.npz", v00000=np.array([{"a": 1}], dtype=object))
     data = (folder / "variables.npz").read_bytes()

@@ -52,7 +52,7 @@ def readable(texts: Iterator[bytes]) -> Iterator[Any]:
 
 
 def damage(directory: Path, step: int) -> None:
-    path = directory / checkpoints.name(step) / checkpoints.VARIABLES_FILE
+    path = directory / manifest.name(step) / checkpoints.VARIABLES_FILE
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
@@ -80,7 +80,7 @@ def unreadable(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, bool], None]:
 
 def test_no_flipped_bit_of_a_manifest_passes(tmp_path: Path) -> None:
     checkpoints.save(str(tmp_path), checkpoint(220, best_at(110, 0.5)))
-    data = (tmp_path / checkpoints.name(220) / checkpoints.MANIFEST_FILE).read_bytes()
+    data = (tmp_path / manifest.name(220) / manifest.MANIFEST_FILE).read_bytes()
     intact = manifest.verified(json.loads(data), 220)
     for value in readable(flipped(data)):
         # A flip that only changes the case of an exponent changes nothing.
@@ -91,12 +91,12 @@ def test_no_flipped_bit_of_a_manifest_passes(tmp_path: Path) -> None:
 def test_a_manifest_of_another_step_than_its_folder_or_its_digests_is_passed_over(tmp_path: Path) -> None:
     for step in (5, 10):
         checkpoints.save(str(tmp_path), checkpoint(step))
-    shutil.copytree(tmp_path / checkpoints.name(10), tmp_path / checkpoints.name(20))
+    shutil.copytree(tmp_path / manifest.name(10), tmp_path / manifest.name(20))
     found, skipped = checkpoints.newest(str(tmp_path))
     assert found
     assert (found.step, "manifest.json is of step 10, but the folder is of step 20" in skipped[0]) == (10, True)
     content = manifest.read(str(tmp_path), 10)
-    manifest.write(tmp_path / checkpoints.name(20), {**content, "step": 20})
+    manifest.write(tmp_path / manifest.name(20), {**content, "step": 20})
     found, skipped = checkpoints.newest(str(tmp_path))
     assert found
     assert (found.step, "the batch digests of 10 steps, not 20" in skipped[0]) == (10, True)
@@ -130,7 +130,7 @@ def test_no_flipped_bit_of_a_result_or_a_lease_is_believed(tmp_path: Path) -> No
 def test_a_damaged_result_or_lease_counts_as_missing(tmp_path: Path) -> None:
     checkpoints.save(str(tmp_path), checkpoint(1, best_at(1, 0.5)))
     Lease(str(tmp_path), IDENTITY)
-    content = seal.sealed({"run_id": "abc", "best_step": 1, "best_checkpoint": checkpoints.name(1)})
+    content = seal.sealed({"run_id": "abc", "best_step": 1, "best_checkpoint": manifest.name(1)})
     storage.write_json(tmp_path / identity.RESULT_FILE, content)
     assert identity.is_finished(str(tmp_path))
     for name, field in ((identity.RESULT_FILE, "best_step"), (LEASE_FILE, "identity")):
@@ -138,23 +138,23 @@ def test_a_damaged_result_or_lease_counts_as_missing(tmp_path: Path) -> None:
     assert (identity.is_finished(str(tmp_path)), identity_of_holder(str(tmp_path))) == (False, None)
 
 
-@pytest.mark.parametrize("name", [checkpoints.VARIABLES_FILE, checkpoints.MANIFEST_FILE])
+@pytest.mark.parametrize("name", [checkpoints.VARIABLES_FILE, manifest.MANIFEST_FILE])
 def test_a_passing_read_error_is_retried(tmp_path: Path, name: str, unreadable: Callable[[Path, bool], None]) -> None:
     for step in (5, 10):
         checkpoints.save(str(tmp_path), checkpoint(step))
-    unreadable(tmp_path / checkpoints.name(10) / name, True)
+    unreadable(tmp_path / manifest.name(10) / name, True)
     found, skipped = checkpoints.newest(str(tmp_path))
     assert found
     assert (found.step, skipped) == (10, [])
 
 
-@pytest.mark.parametrize("name", [checkpoints.VARIABLES_FILE, checkpoints.MANIFEST_FILE])
+@pytest.mark.parametrize("name", [checkpoints.VARIABLES_FILE, manifest.MANIFEST_FILE])
 def test_a_lasting_read_error_passes_nothing_over_and_replaces_nothing(
     tmp_path: Path, name: str, unreadable: Callable[[Path, bool], None]
 ) -> None:
     for step in (5, 10):
         checkpoints.save(str(tmp_path), checkpoint(step, best_at(step, 0.5)))
-    unreadable(tmp_path / checkpoints.name(10) / name, False)
+    unreadable(tmp_path / manifest.name(10) / name, False)
     before = sorted(path for path in tmp_path.rglob("*"))
     for read in (
         lambda: checkpoints.newest(str(tmp_path)),
@@ -172,7 +172,7 @@ def test_a_finished_run_whose_checkpoint_cannot_be_read_is_not_trained_again(
 ) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(trained_directory, copy)
-    unreadable(copy / checkpoints.name(checkpoints.best_step(str(copy))) / checkpoints.VARIABLES_FILE, False)
+    unreadable(copy / manifest.name(checkpoints.best_step(str(copy))) / checkpoints.VARIABLES_FILE, False)
     with pytest.raises(OSError, match="Input/output error"):
         identity.is_finished(str(copy))
 

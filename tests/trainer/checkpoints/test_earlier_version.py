@@ -53,7 +53,7 @@ def test_a_run_that_an_earlier_version_finished_is_finished(finished: Path) -> N
 
 
 def test_no_flipped_bit_of_an_unsealed_manifest_makes_another_run_or_another_step_of_it(finished: Path) -> None:
-    data = (finished / checkpoints.name(2) / checkpoints.MANIFEST_FILE).read_bytes()
+    data = (finished / manifest.name(2) / manifest.MANIFEST_FILE).read_bytes()
     intact = manifest.verified(json.loads(data), 2)
     for value in readable(flipped(data)):
         with contextlib.suppress(manifest.TornCheckpoint):

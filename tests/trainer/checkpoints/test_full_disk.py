@@ -11,7 +11,7 @@ DISK = """
 import os, sys
 from pathlib import Path
 import numpy as np
-from trainer.checkpoints import checkpoints
+from trainer.checkpoints import checkpoints, manifest
 from trainer.checkpoints.async_writer import CheckpointWriter
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.checkpoints.lease import Lease
@@ -58,7 +58,7 @@ assert checkpoints.steps(folder) == [5, 2], checkpoints.steps(folder)
 DAMAGED_FIRST = f"""{DISK}
 for step in (1, 2, 3, 4):
     checkpoints.save(folder, checkpoint(step))
-path = Path(folder) / checkpoints.name(4) / checkpoints.VARIABLES_FILE
+path = Path(folder) / manifest.name(4) / checkpoints.VARIABLES_FILE
 path.write_bytes(path.read_bytes()[:-1] + b"x")
 last = writer(3, passed_over=[4])
 fill()
