@@ -30,7 +30,7 @@ def write_result(
     num_devices: int,
 ) -> None:
     """Commit the result of a run whose last checkpoint is committed; docs/events.md describes every field."""
-    events, num_skipped_lines = event_log.read_counting(checkpoint_directory)
+    events, num_skipped_lines = event_log.read_complete(checkpoint_directory)
     history = [event for event in events if event["replica"] == event_log.PRIMARY]
     step_events = [event for event in history if event["event"] == "steps"]
     seconds = max(sum(event["seconds"] for event in step_events), 1e-9)

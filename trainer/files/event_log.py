@@ -160,14 +160,20 @@ def replica_name(environment: Mapping[str, str], cluster: Cluster) -> str:
 
 def read(checkpoint_directory: str) -> list[dict[str, Any]]:
     """Return all events of all replicas ordered by time, without damaged lines."""
-    return read_counting(checkpoint_directory)[0]
+    return _read(checkpoint_directory)[0]
 
 
-def read_counting(checkpoint_directory: str) -> tuple[list[dict[str, Any]], int]:
-    """Return all events of all replicas ordered by time, and the number of damaged lines that were skipped.
+def read_complete(checkpoint_directory: str) -> tuple[list[dict[str, Any]], int]:
+    """Return the events that have all their numbers ordered by time, and how many lines were skipped.
 
     A killed writer leaves half a line, and a damaged disk anything: such a line must not end a run.
     """
+    events, num_skipped = _read(checkpoint_directory)
+    complete = [event for event in events if set(_NUMBERS.get(event["event"], ())) <= event.keys()]
+    return complete, num_skipped + len(events) - len(complete)
+
+
+def _read(checkpoint_directory: str) -> tuple[list[dict[str, Any]], int]:
     folder = storage.join(checkpoint_directory, "events")
     parts = sorted((*split_name(name), name) for name in storage.names(folder))
     events, num_skipped = [], 0
@@ -182,15 +188,15 @@ def read_counting(checkpoint_directory: str) -> tuple[list[dict[str, Any]], int]
 
 
 def _parse(line: str) -> dict[str, Any] | None:
-    """Return the event of a line; None if it is no event, or if a number that readers need is none."""
+    """Return the event of a line; None if it is no event, or if one of its numbers is none."""
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str) or not _is_number(event.get("time")):
         return None
-    needed = ("time", *_NUMBERS.get(event["event"], ()))
-    return event if all(_is_number(event.get(name)) for name in needed) else None
+    numbers = _NUMBERS.get(event["event"], ())
+    return event if all(_is_number(event[name]) for name in numbers if name in event) else None
 
 
 def _is_number(value: Any) -> bool:

@@ -119,7 +119,7 @@ def test_a_line_of_any_other_shape_is_skipped_and_counted_and_fails_no_result(tm
     with (tmp_path / "events" / f"{event_log.PRIMARY}.jsonl").open("ab") as file:
         file.write(line + b"\n")
     log.write("exit", code=0)
-    events, num_skipped = event_log.read_counting(str(tmp_path))
+    events, num_skipped = event_log.read_complete(str(tmp_path))
     assert ([event["event"] for event in events], num_skipped) == (["steps", "exit"], 1)
     outcome.write_result(
         str(tmp_path),
