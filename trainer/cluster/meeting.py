@@ -72,7 +72,7 @@ def _receive_all(own: dict[str, Any], tasks: Mapping[str, str], patience: Patien
         listener = stack.enter_context(_listen(tasks[own["task"]], patience))
         selector.register(listener, selectors.EVENT_READ)
         texts: dict[socket.socket, bytes] = {}
-        stack.callback(lambda: [guest.close() for guest in texts])
+        stack.callback(_close, texts)
         sent: list[str] | None = None
         while True:
             fields_of = {own["task"]: own["fields"], **dict(filter(None, map(_parse, texts.values())))}
@@ -89,6 +89,11 @@ def _receive_all(own: dict[str, Any], tasks: Mapping[str, str], patience: Patien
         _send(texts, {"verdict": verdict})
         _wait_until_closed(texts)
     return verdict
+
+
+def _close(guests: Mapping[socket.socket, bytes]) -> None:
+    for guest in guests:
+        guest.close()
 
 
 def _receive(ready: Any, listener: socket.socket, selector: selectors.BaseSelector, texts: dict[Any, bytes]) -> None:

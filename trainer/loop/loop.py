@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from trainer.checkpoints import checkpoints, outcome, variables
-from trainer.checkpoints.async_writer import Checkpointing, CheckpointWriter, NoCheckpoints, best_interval
+from trainer.checkpoints.async_writer import Checkpointing, best_interval
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.command_line import TrainingError
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 from trainer.files.observers import Observer
 from trainer.learner.learner import Learner, Steps
-from trainer.loop.restore import Restored, restore
+from trainer.loop.restore import restore
 from trainer.loop.worker_sync import EvaluationRounds, Pace, WorkerSync
 
 _WARM_UP_CALLS = 3
@@ -76,7 +76,7 @@ def train(
     # 1. Restore weights, optimizer, step, best, digests. The data's order and all random numbers follow from the step.
     empty = Checkpoint(step=0, best=Best(), identity=run.identity, run_id=run.run_id, arrays=[])
     found = restore(learner, sync, run.checkpoint_directory, empty, is_chief=run.is_chief, log_event=log_event)
-    writer = _writer(run, found, log_event)
+    writer = found.writer(run.checkpoint_directory, keep=run.keep_checkpoints, log_event=log_event)
     try:
         return _train(
             run,
@@ -170,21 +170,6 @@ def _train(
         saved = f"the checkpoint of step {step} is saved" if step else "there is nothing to save yet"
         log_event("notice", message=f"{sync.reason_to_stop}: stopped at step {step}; {saved}")
     return is_finished
-
-
-def _writer(run: Run, found: Restored, log_event: Observer) -> Checkpointing:
-    best, saved_step = found.checkpoint.best, found.checkpoint.step
-    if found.lease is None:
-        return NoCheckpoints(best=best, saved_step=saved_step)
-    return CheckpointWriter(
-        run.checkpoint_directory,
-        found.lease,
-        keep=run.keep_checkpoints,
-        best=best,
-        saved_step=saved_step,
-        log_event=log_event,
-        passed_over=found.passed_over,
-    )
 
 
 def _validate(

@@ -4,6 +4,7 @@ import dataclasses
 import time
 
 from trainer.checkpoints import checkpoints, manifest, occupant, variables
+from trainer.checkpoints.async_writer import Checkpointing, CheckpointWriter, NoCheckpoints
 from trainer.checkpoints.checkpoints import Checkpoint
 from trainer.checkpoints.lease import LEASE_FILE, Lease
 from trainer.files import storage
@@ -25,6 +26,21 @@ class Restored:
     """The right to write; only the chief has it."""
     passed_over: tuple[int, ...]
     """Steps of the newer checkpoints, which are damaged."""
+
+    def writer(self, directory: str, *, keep: int, log_event: Observer) -> Checkpointing:
+        """Return what saves the run's checkpoints from here on."""
+        best, saved_step = self.checkpoint.best, self.checkpoint.step
+        if self.lease is None:
+            return NoCheckpoints(best=best, saved_step=saved_step)
+        return CheckpointWriter(
+            directory,
+            self.lease,
+            keep=keep,
+            best=best,
+            saved_step=saved_step,
+            log_event=log_event,
+            passed_over=self.passed_over,
+        )
 
 
 def restore(
