@@ -74,6 +74,9 @@ def watched(peers: Sequence[Peer], leave: Callable[[str], object]) -> Iterator[N
     One that is gone may return; if its part is needed, TensorFlow itself fails.
     """
     closed = threading.Event()
+    for peer in peers:
+        # `wait_for` has seen it; it may freeze before the first look here.
+        peer.was_alive = True
 
     def look() -> None:
         while not closed.wait(_LOOK_SECONDS):

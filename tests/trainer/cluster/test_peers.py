@@ -94,9 +94,8 @@ def test_the_watch_reports_a_frozen_peer_and_ends(server: Server) -> None:
         reasons.append(reason)
         reported.set()
 
-    peer = Peer("ps 0", server.address)
-    peer.look()
-    with watched([peer], leave):
-        server.is_frozen = True
+    # It freezes before the first look of the watch.
+    server.is_frozen = True
+    with watched([Peer("ps 0", server.address)], leave):
         assert reported.wait(60)
     assert "is frozen" in reasons[0]
