@@ -28,6 +28,11 @@ _UNUSABLE_PATH = {
 """The path does not exist or may not be used; a full disk or a lost mount is not the user's mistake."""
 
 
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+_MACHINE = {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EHOSTDOWN}
+"""A disk or a mount fails; a later start may succeed."""
+
+
 class TrainingError(RuntimeError):
     """The input was fine and the run still failed, for example because the loss is not finite."""
 
@@ -96,8 +101,11 @@ def describe_path_error(error: OSError, named_paths: Iterable[str]) -> tuple[int
         named_paths: Local paths from the user. An error about another local path, such as one in /proc or of a
             library, is a defect. Only users give URIs and relative paths, so these need not be listed.
     """
-    path = error.filename
-    if not isinstance(path, str):
+    path = error.filename if isinstance(error.filename, str) else ""
+    if error.errno in _FULL | _MACHINE and "://" not in path:
+        hint = "free some space and run again" if error.errno in _FULL else "run again"
+        return 1, f"failed: {f'{path}: ' if path else ''}{error.strerror}; {hint}"
+    if not path:
         return None
     is_named = not os.path.isabs(path) or any(_is_about(path, named) for named in named_paths)
     if error.errno in _UNUSABLE_PATH and is_named:

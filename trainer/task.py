@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainer import command_line, config
-from trainer.checkpoints import identity
+from trainer.checkpoints import identity, occupant
 from trainer.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
-from trainer.checkpoints.checkpoints import refuse_other_run
 from trainer.cluster import cluster as clusters
 from trainer.cluster.cluster import Cluster
 from trainer.cluster.signals import StopRequest
@@ -32,6 +31,7 @@ _LOWEST = {
     "keep_checkpoints": 1,
     "batch_size_per_replica": 0,
     "watchdog_seconds": 0,
+    "peer_timeout_seconds": 1,
     "logical_cpu_devices": 1,
 }
 
@@ -84,7 +84,7 @@ def _is_finished(directory: str, run_identity: dict[str, Any], *, is_apart: bool
     found = result.get("identity", {})
     # The machine of an evaluator may have more or fewer devices than those that train.
     expected = identity.with_devices_of(found, run_identity) if is_apart else run_identity
-    refuse_other_run(found, expected, directory)
+    occupant.refuse_other_run(found, expected, directory)
     if is_finished := identity.is_finished(directory):
         print(f"run {result['run_id']} is finished: {identity.summary(result)}; nothing to do")
     return is_finished
@@ -221,6 +221,8 @@ def _add_devices(group: argparse._ArgumentGroup) -> None:
     )
     watchdog_help = "abort (134) after T seconds without progress; 0: never [%(default)g]"
     group.add_argument("--watchdog-seconds", type=float, default=900.0, metavar="T", help=watchdog_help)
+    peer_help = "exit (134) if the other machines have not come after T seconds [%(default)g]"
+    group.add_argument("--peer-timeout-seconds", type=float, default=3600.0, metavar="T", help=peer_help)
     cpu_help = "split the CPU into N devices, to try several devices without GPUs [%(default)s]"
     group.add_argument("--logical-cpu-devices", type=int, default=1, metavar="N", help=cpu_help)
 

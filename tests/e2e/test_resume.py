@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tests.support.job import EXACT_RUN, EXACT_RUN_STEPS, Job, kill
-from trainer.checkpoints import checkpoints
+from trainer.checkpoints import checkpoints, manifest
 
 pytestmark = pytest.mark.slow
 SEED = int(os.environ.get("RESUME_TEST_SEED", "20261121"))
@@ -77,10 +77,10 @@ def test_sigkill_at_random_steps_and_a_torn_checkpoint(job: NewJob, results: Res
     # Late enough for several checkpoints since the last restart: the count of restarts is in each of them.
     run.run_until_step(steps[-1] + 14, kill(num_workers - 1))
     newest = checkpoints.steps(str(run.folder))[0]
-    path = run.folder / checkpoints.name(newest) / checkpoints.VARIABLES_FILE
+    path = run.folder / manifest.name(newest) / checkpoints.VARIABLES_FILE
     path.write_bytes(path.read_bytes()[:-100])
     run.run()
-    assert f"{checkpoints.name(newest)} is damaged and was skipped" in run.notices()
+    assert f"{manifest.name(newest)} is damaged and was skipped" in run.notices()
     assert_as_uninterrupted(run, results(num_workers))
     assert run.result()["num_restarts"] == 3
     restored = [event["step"] for event in run.events() if event["event"] == "restore"]

@@ -56,10 +56,14 @@ def test_only_errors_about_paths_of_the_user_are_mistakes(path: str | None, name
     assert describe_path_error(error, [named] if named else []) == expected
 
 
-def test_a_bucket_that_fails_is_a_failure_and_a_full_disk_keeps_its_traceback() -> None:
+def test_a_bucket_or_a_disk_that_fails_is_one_line() -> None:
     error = OSError(errno.EIO, "HTTP 503", "gs://bucket/x")
     assert describe_path_error(error, []) == (1, "failed: gs://bucket/x: HTTP 503")
-    assert describe_path_error(OSError(errno.ENOSPC, "No space left on device", "/data/x"), ["/data"]) is None
+    full = OSError(errno.ENOSPC, "No space left on device", "/data/x")
+    line = "failed: /data/x: No space left on device; free some space and run again"
+    assert describe_path_error(full, ["/data"]) == (1, line)
+    unread = OSError(errno.EIO, "Input/output error")
+    assert describe_path_error(unread, []) == (1, "failed: Input/output error; run again")
 
 
 def test_a_command_knows_the_paths_from_its_arguments(

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.modules import call_module, run_module
 from tests.trainer.conftest import SHORT_RUN
-from trainer.checkpoints import checkpoints
+from trainer.checkpoints import checkpoints, occupant
 from trainer.files import event_log
 from trainer.models import models
 
@@ -95,6 +95,8 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_steps(digits_dire
     assert "failed: the loss is nan in step 1 (of steps 1 to 1); lower the learning rate" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "run" / "result.json").exists()
+    # Nothing was saved, so the same folder is free for another learning rate.
+    assert occupant.identity_in(str(tmp_path / "run")) is None
     last = event_log.read(str(tmp_path / "run"))[-1]
     assert (last["event"], last["code"]) == ("exit", 1)
 

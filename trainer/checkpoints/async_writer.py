@@ -1,11 +1,13 @@
 """Writes checkpoints while training continues: one at a time, in a thread of the chief, at the best interval."""
 
+import errno
 import math
 import threading
 import time
+from collections.abc import Iterable
 from typing import Protocol
 
-from trainer.checkpoints import checkpoints
+from trainer.checkpoints import checkpoints, manifest
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.checkpoints.lease import Lease
 from trainer.files.observers import Observer
@@ -57,6 +59,14 @@ class Checkpointing(Protocol):
         """Report how the last write ended, if it has ended or if `wait` is set; return its error if it failed."""
         ...
 
+    def finish(self) -> OSError | None:
+        """Report how the last write ended; if the disk is full, remove older checkpoints and write again."""
+        ...
+
+    def close(self) -> None:
+        """Give the directory back if it has no checkpoint of this run."""
+        ...
+
 
 class NoCheckpoints:
     """Saves nothing, on workers that are not the chief."""
@@ -74,17 +84,44 @@ class NoCheckpoints:
         """Do nothing."""
         return None
 
+    def finish(self) -> OSError | None:
+        """Do nothing."""
+        return None
+
+    def close(self) -> None:
+        """Do nothing."""
+
 
 class CheckpointWriter:
     """Writes checkpoints in the background, removes old ones, and logs each when it is committed."""
 
     def __init__(
-        self, directory: str, lease: Lease, *, keep: int, best: Best, saved_step: int, log_event: Observer
+        self,
+        directory: str,
+        lease: Lease,
+        *,
+        keep: int,
+        best: Best,
+        saved_step: int,
+        log_event: Observer,
+        passed_over: Iterable[int] = (),
     ) -> None:
+        """Write into a directory.
+
+        Args:
+            directory: Checkpoint directory.
+            lease: The right to write there.
+            keep: Number of newest checkpoints to keep.
+            best: Best of the checkpoint that the run resumed from.
+            saved_step: Step of that checkpoint; 0: none.
+            log_event: Receives every save and failure.
+            passed_over: Steps of newer checkpoints that are damaged; they are removed after the first save.
+        """
         self.best, self.saved_step = best, saved_step
         self.pause_seconds: float | None = None
         self._lease = lease
         self._directory, self._keep, self._log_event = directory, keep, log_event
+        self._passed_over = set(passed_over)
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
         self._notice = ""
@@ -139,9 +176,35 @@ class CheckpointWriter:
             self._error = error
         self._write_seconds = time.monotonic() - started
 
+    def finish(self) -> OSError | None:
+        """Wait for the last write; on a full disk, trade older checkpoints for room before it gives up."""
+        while (error := self.settle(wait=True)) and error.errno in (errno.ENOSPC, errno.EDQUOT) and self._make_room():
+            self.write(self._pending, pause_seconds=self.pause_seconds or 0.0)
+        return error
+
+    def _make_room(self) -> bool:
+        """Remove a damaged checkpoint, or the oldest; never the newest intact one, nor the best. Return if one was."""
+        self._lease.check()
+        spared = {self.saved_step, self.best.step, self._pending.step, self._pending.best.step}
+        found = checkpoints.steps(self._directory)
+        damaged = [step for step in found if step in self._passed_over]
+        candidates = [step for step in (*damaged, *reversed(found)) if step not in spared]
+        if not candidates:
+            return False
+        checkpoints.remove(self._directory, candidates[:1])
+        self._log_event("notice", message=f"the disk is full: {manifest.name(candidates[0])} was removed for room")
+        return True
+
+    def close(self) -> None:
+        """Give the directory back if it has no checkpoint of this run."""
+        if not self.saved_step:
+            self._lease.release()
+
     def _prune(self) -> None:
         self._lease.check()
         try:
+            checkpoints.remove(self._directory, self._passed_over - {self._pending.step})
+            self._passed_over.clear()
             checkpoints.prune(self._directory, keep=self._keep, best_step=self._pending.best.step)
         except OSError as error:
             # The checkpoint itself is committed; another process may be reading an old one.

@@ -2,31 +2,28 @@
 
 A checkpoint is a folder `step-<step>` with `variables.npz` and `manifest.json`. The former has the arrays v00000,
 v00001, ... in the learner's order and the digests of all batches so far. The latter has the step, the best step, the
-run's identity, and size and SHA-256 of every file. A folder without manifest does not count. NumPy's format needs
-neither TensorFlow nor pickle.
+run's identity, size and SHA-256 of every file, and a seal over all of that. A folder without manifest does not count.
+NumPy's format needs neither TensorFlow nor pickle.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from trainer.checkpoints import identity
+from trainer.checkpoints import identity, manifest
+from trainer.checkpoints.manifest import MANIFEST_FILE, TornCheckpoint, name
 from trainer.files import storage
 from userinput.errors import UserError
 
-MANIFEST_FILE = "manifest.json"
 VARIABLES_FILE = "variables.npz"
 Arrays = Sequence[npt.NDArray[Any]]
-
-
-class TornCheckpoint(Exception):
-    """A checkpoint whose files do not agree with its manifest; the message names the difference."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,11 +60,6 @@ class Checkpoint:
     """From `trainer.learner.learner.Learner.loss_scaling`."""
 
 
-def name(step: int) -> str:
-    """Return the folder name of the checkpoint of a step."""
-    return f"step-{step:09d}"
-
-
 def save(directory: str, checkpoint: Checkpoint) -> str:
     """Write a checkpoint; if an intact one of this step exists, only replace its manifest.
 
@@ -79,8 +71,7 @@ def save(directory: str, checkpoint: Checkpoint) -> str:
         try:
             load(directory, checkpoint.step)
             # The variables are the same; only the outcome of a validation that was due may be new.
-            files = storage.read_json(storage.join(final, MANIFEST_FILE))["files"]
-            storage.write_json(storage.join(final, MANIFEST_FILE), _manifest(checkpoint, files))
+            manifest.write(final, _manifest(checkpoint, manifest.read(directory, checkpoint.step)["files"]))
             return final
         except TornCheckpoint:
             # Also the remains of a writer that died before its last write.
@@ -89,7 +80,7 @@ def save(directory: str, checkpoint: Checkpoint) -> str:
     with storage.committed_directory(final, last=MANIFEST_FILE) as folder:
         (folder / VARIABLES_FILE).write_bytes(data)
         files = {VARIABLES_FILE: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}}
-        storage.write_json(folder / MANIFEST_FILE, _manifest(checkpoint, files))
+        manifest.write(folder, _manifest(checkpoint, files))
     return final
 
 
@@ -116,54 +107,78 @@ def load(directory: str, step: int) -> Checkpoint:
     """Read a checkpoint and verify every byte of it.
 
     Raises:
-        TornCheckpoint: A file is missing, or its size or checksum differs from the manifest's.
-        OSError: The bucket cannot be read now; the checkpoint may be intact.
+        TornCheckpoint: A file is missing, or does not match its checksum, or the step is another one.
+        OSError: It cannot be read now; it may be intact.
     """
-    folder = storage.join(directory, name(step))
-    manifest = storage.read_json(storage.join(folder, MANIFEST_FILE))
-    if not isinstance(manifest, dict):
-        raise TornCheckpoint(f"{MANIFEST_FILE} is missing or damaged")
+    content = manifest.read(directory, step)
     try:
-        expected = manifest["files"][VARIABLES_FILE]
-        data = storage.read_bytes(storage.join(folder, VARIABLES_FILE))
+        expected = content["files"][VARIABLES_FILE]
+        data = storage.read_bytes(storage.join(directory, name(step), VARIABLES_FILE))
         if len(data) != expected["bytes"]:
             raise TornCheckpoint(f"{VARIABLES_FILE} has {len(data)} bytes, the manifest lists {expected['bytes']}")
         if hashlib.sha256(data).hexdigest() != expected["sha256"]:
             raise TornCheckpoint(f"{VARIABLES_FILE} does not match the manifest's checksum")
         arrays, batch_digests = _unpack(data)
+        if len(batch_digests) not in (0, step):
+            raise TornCheckpoint(f"{VARIABLES_FILE} has the batch digests of {len(batch_digests)} steps, not {step}")
         return Checkpoint(
-            step=manifest["step"],
-            best=Best(**(manifest["best"] or {})),
-            identity=manifest["identity"],
-            run_id=manifest["run_id"],
+            step=content["step"],
+            best=Best(**(content["best"] or {})),
+            identity=content["identity"],
+            run_id=content["run_id"],
             arrays=arrays,
             batch_digests=batch_digests,
-            is_validated=manifest["is_validated"],
-            loss_scaling=manifest["loss_scaling"],
+            is_validated=content["is_validated"],
+            loss_scaling=content["loss_scaling"],
         )
-    except (KeyError, TypeError, OSError) as error:
-        if storage.is_remote(directory) and isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
-            raise
+    except (KeyError, TypeError, *storage.MISSING) as error:
         raise TornCheckpoint(f"{type(error).__name__}: {error}") from error
 
 
 def newest(directory: str) -> tuple[Checkpoint | None, list[str]]:
-    """Return the newest intact checkpoint, and a line for each newer one that was skipped.
+    """Return the newest intact checkpoint, and a line for each damaged one that was passed over.
 
-    The best checkpoint that it names must be intact, too, because a run that resumes after it cannot make it again.
+    If the best checkpoint that it names is damaged, the best of the intact ones takes its place.
+
+    Raises:
+        OSError: A checkpoint cannot be read now; it may be intact, so no older one may take its place.
     """
     skipped: list[str] = []
     for step in steps(directory):
-        read = step
         try:
-            found = load(directory, read)
-            if found.best.step not in (0, step):
-                load(directory, read := found.best.step)
-            return found, skipped
+            found = load(directory, step)
         except TornCheckpoint as error:
-            reason = "is damaged" if read == step else f"names {name(read)} as best, which is damaged,"
-            skipped.append(f"{name(step)} {reason} and was skipped: {error}")
+            skipped.append(f"{name(step)} is damaged and was skipped: {error}")
+            continue
+        if reason := _damage(directory, found.best.step):
+            best = _best_before(directory, found)
+            instead = f"{name(best.step)} takes its place" if best.step else "no other is intact"
+            skipped.append(f"{name(found.best.step)}, the best so far, is damaged: {reason}; {instead}")
+            # The step itself may be better than its new best; only a validation can show it.
+            found = dataclasses.replace(found, best=best, is_validated=False)
+        return found, skipped
     return None, skipped
+
+
+def _best_before(directory: str, checkpoint: Checkpoint) -> Best:
+    """Return the best that an older intact checkpoint names, and that is intact itself."""
+    for step in steps(directory):
+        if step >= checkpoint.step or _damage(directory, step):
+            continue
+        found = load(directory, step).best
+        if found.step and not _damage(directory, found.step):
+            return found
+    return Best()
+
+
+def _damage(directory: str, step: int) -> str:
+    """Return what is damaged in a checkpoint; empty if it is intact, or for step 0."""
+    try:
+        if step:
+            load(directory, step)
+    except TornCheckpoint as error:
+        return str(error)
+    return ""
 
 
 def best(directory: str) -> Checkpoint:
@@ -192,8 +207,8 @@ def best_step(directory: str) -> int:
     if (result := identity.read_result(directory)) and isinstance(result.get("best_step"), int):
         return int(result["best_step"])
     last, skipped = newest(directory)
-    if last is None and skipped:
-        raise UserError(f"no checkpoint in {directory!r} is intact ({'; '.join(skipped)}); train again")
+    if skipped and (last is None or not last.best.step):
+        raise UserError(f"no validated checkpoint in {directory!r} is intact ({'; '.join(skipped)}); train again")
     if last is None:
         raise UserError(f"no checkpoint in {directory!r}; train first (`python -m trainer.task`)")
     if not last.best.step:
@@ -201,37 +216,19 @@ def best_step(directory: str) -> int:
     return last.best.step
 
 
-def refuse_other_run(found: dict[str, Any], wanted: dict[str, Any], directory: str) -> None:
-    """Refuse the result of another configuration.
-
-    Raises:
-        UserError: A field differs; the message has the first few with both values.
-    """
-    differing = [key for key in sorted({*found, *wanted}) if found.get(key) != wanted.get(key)]
-    if differing:
-        named = ", ".join(f"{key} is {found.get(key)!r} there and {wanted.get(key)!r} here" for key in differing[:3])
-        raise UserError(f"{directory!r} contains another run: {named}; give another --checkpoint-directory")
-
-
 def prune(directory: str, *, keep: int, best_step: int) -> None:
     """Remove all but the newest `keep` checkpoints and the best one."""
-    for step in steps(directory)[keep:]:
-        if step != best_step:
-            _remove(directory, step)
+    remove(directory, [step for step in steps(directory)[keep:] if step != best_step])
 
 
-def remove_newer(directory: str, step: int) -> None:
-    """Remove the checkpoints after a step, so that those that were skipped never count as the newest again."""
-    for newer in steps(directory):
-        if newer > step:
-            _remove(directory, newer)
-
-
-def _remove(directory: str, step: int) -> None:
-    folder = storage.join(directory, name(step))
-    # Manifest first: an interrupted removal then leaves a folder that does not count.
-    storage.remove(storage.join(folder, MANIFEST_FILE))
-    storage.remove_tree(folder)
+def remove(directory: str, unwanted: Iterable[int]) -> None:
+    """Remove the checkpoints of some steps; they need not exist."""
+    for step in unwanted:
+        folder = storage.join(directory, name(step))
+        # Manifest first: an interrupted removal then leaves a folder that does not count.
+        with contextlib.suppress(FileNotFoundError):
+            storage.remove(storage.join(folder, MANIFEST_FILE))
+        storage.remove_tree(folder)
 
 
 def digest(arrays: Arrays) -> str:

@@ -1,9 +1,10 @@
 """What identifies a training run, and whether it is finished. Needs no TensorFlow for local paths."""
 
 import hashlib
-import json
 from typing import Any
 
+from trainer.checkpoints import manifest, seal
+from trainer.checkpoints.manifest import TornCheckpoint
 from trainer.config import TrainConfig
 from trainer.files import storage
 from trainer.models import user_model
@@ -39,8 +40,7 @@ def with_devices_of(found: dict[str, Any], own: dict[str, Any]) -> dict[str, Any
 
 def run_id(config: TrainConfig, dataset_fingerprint: str, run_label: str) -> str:
     """Return 16 lower-case hexadecimal digits of what the run computes; machines and paths do not count."""
-    text = json.dumps(identity(config, dataset_fingerprint, run_label), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return seal.digest(identity(config, dataset_fingerprint, run_label))[: manifest.RUN_ID_DIGITS]
 
 
 def is_finished(checkpoint_directory: str, *, expected_run_id: str = "") -> bool:
@@ -55,30 +55,24 @@ def is_finished(checkpoint_directory: str, *, expected_run_id: str = "") -> bool
         return False
     # A result whose checkpoint was deleted or damaged cannot be evaluated or exported: the run is trained again from
     # an older checkpoint.
-    best = storage.join(checkpoint_directory, str(result.get("best_checkpoint")))
-    manifest = storage.read_json(storage.join(best, "manifest.json"))
-    return isinstance(manifest, dict) and manifest.get("run_id") == result.get("run_id") and _is_intact(best, manifest)
-
-
-def _is_intact(checkpoint: str, manifest: dict[str, Any]) -> bool:
-    try:
-        return all(
-            hashlib.sha256(storage.read_bytes(storage.join(checkpoint, name))).hexdigest() == expected["sha256"]
-            for name, expected in manifest["files"].items()
-        )
-    except (FileNotFoundError, KeyError, TypeError, AttributeError):
+    step = result.get("best_step")
+    if not isinstance(step, int) or result.get("best_checkpoint") != manifest.name(step):
         return False
-    except OSError:
-        # A bucket that does not answer does not mean that the checkpoint is damaged.
-        if storage.is_remote(checkpoint):
-            raise
+    try:
+        content = manifest.read(checkpoint_directory, step)
+        folder = storage.join(checkpoint_directory, manifest.name(step))
+        return content["run_id"] == result.get("run_id") and all(
+            hashlib.sha256(storage.read_bytes(storage.join(folder, name))).hexdigest() == expected["sha256"]
+            for name, expected in content["files"].items()
+        )
+    except (TornCheckpoint, KeyError, TypeError, AttributeError, *storage.MISSING):
         return False
 
 
 def read_result(checkpoint_directory: str) -> dict[str, Any] | None:
-    """Return the content of `result.json`, or None while the run is not finished."""
+    """Return the content of `result.json`, or None while the run is not finished, or if the file is damaged."""
     result = storage.read_json(storage.join(checkpoint_directory, RESULT_FILE))
-    return result if isinstance(result, dict) else None
+    return result if isinstance(result, dict) and seal.is_intact(result) else None
 
 
 def summary(result: dict[str, Any]) -> str:

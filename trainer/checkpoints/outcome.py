@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trainer.checkpoints import checkpoints, identity
+from trainer.checkpoints import checkpoints, identity, manifest, seal
 from trainer.checkpoints.checkpoints import Best
 from trainer.files import event_log, storage
 
@@ -30,7 +30,8 @@ def write_result(
     num_devices: int,
 ) -> None:
     """Commit the result of a run whose last checkpoint is committed; docs/events.md describes every field."""
-    history = [event for event in event_log.read(checkpoint_directory) if event["replica"] == event_log.PRIMARY]
+    events, num_skipped_lines = event_log.read_complete(checkpoint_directory)
+    history = [event for event in events if event["replica"] == event_log.PRIMARY]
     step_events = [event for event in history if event["event"] == "steps"]
     seconds = max(sum(event["seconds"] for event in step_events), 1e-9)
     num_steps = sum(event["last_step"] - event["first_step"] + 1 for event in step_events)
@@ -40,16 +41,17 @@ def write_result(
         "identity": run_identity,
         "final_step": final_step,
         "best_step": best.step,
-        "best_checkpoint": checkpoints.name(best.step),
+        "best_checkpoint": manifest.name(best.step),
         "validation_accuracy": best.accuracy,
         "validation_loss": best.loss,
         "weights_sha256": weights_sha256,
         "images_per_second": images_per_second,
         "images_per_second_per_device": images_per_second / num_devices,
         "num_restarts": max(0, sum(event["event"] == "start" for event in history) - 1),
+        "num_skipped_lines": num_skipped_lines,
         "batch_digests": [f"{int(digest):016x}" for digest in batch_digests],
     }
-    storage.write_json(storage.join(checkpoint_directory, identity.RESULT_FILE), content)
+    storage.write_json(storage.join(checkpoint_directory, identity.RESULT_FILE), seal.sealed(content))
 
 
 def note_evaluation(checkpoint_directory: str, *, step: int, accuracy: float) -> None:
@@ -109,5 +111,5 @@ def _read(directory: str, name: str, digest: str) -> dict[str, Any]:
 
 def _digest(directory: str, step: int) -> str:
     # The manifest has the checksums of all files of the checkpoint.
-    manifest = storage.join(directory, checkpoints.name(step), checkpoints.MANIFEST_FILE)
-    return hashlib.sha256(storage.read_bytes(manifest)).hexdigest()
+    path = storage.join(directory, manifest.name(step), manifest.MANIFEST_FILE)
+    return hashlib.sha256(storage.read_bytes(path)).hexdigest()

@@ -1,6 +1,7 @@
 """SIGTERM and SIGINT as a flag that the training loop checks, so that a stopped run loses no steps."""
 
 import contextlib
+import ctypes
 import signal
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -52,3 +53,23 @@ class StopRequest:
             raise KeyboardInterrupt
         self.signal_number = self.signal_number or number
         self._leave()
+
+
+@contextlib.contextmanager
+def end_at_once(timeout_seconds: int) -> Iterator[None]:
+    """Let signals end the process at once, and abort (134) after a time.
+
+    For a call of TensorFlow that holds Python's global lock while it waits for other machines: no Python code, not
+    even a thread, runs until it returns. Install the handlers again afterwards.
+    """
+    libc = ctypes.CDLL(None)
+    libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    libc.signal(signal.SIGALRM, ctypes.cast(libc.abort, ctypes.c_void_p))
+    signal.alarm(timeout_seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)

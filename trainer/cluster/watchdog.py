@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
+EXIT_LOST_PEER = 134
+"""As of SIGABRT, the one exit code that Vertex AI documents as retryable."""
 _STARTUP_SECONDS = 3600.0
 
 
@@ -46,6 +48,18 @@ class Watchdog:
                 self.report(f"no progress for {silent:.0f} s (--watchdog-seconds={self._timeout_seconds:g}); aborting")
                 faulthandler.dump_traceback(all_threads=True)
                 abort()
+
+
+def leave(reason: str, log_event: Callable[..., None]) -> NoReturn:
+    """Abort because a peer is lost; the event log says why."""
+    log_event("notice", message=f"lost a peer worker ({reason}); exiting with {EXIT_LOST_PEER}, safe to retry")
+    log_event("exit", code=EXIT_LOST_PEER)
+    # TensorFlow's own threads may abort at any moment, so the event log comes first.
+    for thread in threading.enumerate():
+        # An almost finished checkpoint is worth a few of the seconds that Vertex AI leaves.
+        if thread.name == "checkpoint-writer":
+            thread.join(5.0)
+    abort()
 
 
 def abort() -> NoReturn:

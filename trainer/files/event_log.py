@@ -19,6 +19,15 @@ SECONDS_BETWEEN_WRITES = 15.0
 """An object may be written at most once per second, and readers should not wait a minute."""
 _EXIT_TIMEOUT_SECONDS = 60.0
 """How long an exiting process waits for its last lines to be written."""
+_NUMBERS = {
+    "steps": ("first_step", "last_step", "num_steps", "seconds", "loss", "accuracy"),
+    "evaluate": ("step", "loss", "accuracy"),
+    "restore": ("step",),
+    "save": ("step",),
+}
+"""Fields that have to be numbers, by event."""
+_HUGE = 2.0**63
+"""Neither times nor steps nor losses are larger; also false for NaN."""
 _URGENT = ("start", "notice", "exit")
 """Events that are written without waiting for others."""
 
@@ -150,17 +159,45 @@ def replica_name(environment: Mapping[str, str], cluster: Cluster) -> str:
 
 
 def read(checkpoint_directory: str) -> list[dict[str, Any]]:
-    """Return all events of all replicas ordered by time, without the lines that a killed writer left incomplete."""
+    """Return all events of all replicas ordered by time, without damaged lines."""
+    return _read(checkpoint_directory)[0]
+
+
+def read_complete(checkpoint_directory: str) -> tuple[list[dict[str, Any]], int]:
+    """Return the events that have all their numbers ordered by time, and how many lines were skipped.
+
+    A killed writer leaves half a line, and a damaged disk anything: such a line must not end a run.
+    """
+    events, num_skipped = _read(checkpoint_directory)
+    complete = [event for event in events if set(_NUMBERS.get(event["event"], ())) <= event.keys()]
+    return complete, num_skipped + len(events) - len(complete)
+
+
+def _read(checkpoint_directory: str) -> tuple[list[dict[str, Any]], int]:
     folder = storage.join(checkpoint_directory, "events")
     parts = sorted((*split_name(name), name) for name in storage.names(folder))
-    events = []
+    events, num_skipped = [], 0
     for replica, _, name in parts:
         text = storage.read_bytes(storage.join(folder, name)).decode("utf-8", "replace") if replica else ""
-        for line in text.splitlines():
-            try:
-                event = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(event, dict) and {"time", "event"} <= event.keys():
+        for line in text.split("\n"):
+            if event := _parse(line):
                 events.append({**event, "replica": replica})
-    return sorted(events, key=lambda event: float(event["time"]))
+            elif line.strip():
+                num_skipped += 1
+    return sorted(events, key=lambda event: float(event["time"])), num_skipped
+
+
+def _parse(line: str) -> dict[str, Any] | None:
+    """Return the event of a line; None if it is no event, or if one of its numbers is none."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str) or not _is_number(event.get("time")):
+        return None
+    numbers = _NUMBERS.get(event["event"], ())
+    return event if all(_is_number(event[name]) for name in numbers if name in event) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _HUGE

@@ -1,22 +1,31 @@
 """Files, locally and on gs://: the one module that knows the difference. Local paths never import TensorFlow."""
 
 import contextlib
+import errno
 import json
 import os
 import pathlib
 import shutil
 import tempfile
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from trainer.files import bucket
 from userinput.files import write_all
 
 Path = str | os.PathLike[str]
+T = TypeVar("T")
+MISSING = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+"""Errors that show that there is no such file; after any other one, the file may be intact."""
 _NUM_TRANSFERS = 8
 """Number of parallel uploads."""
+_PASSING = {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.ENOTCONN, errno.EHOSTDOWN}
+"""Errors of a disk or of a network mount that a later attempt may not have."""
+_PAUSES_SECONDS = (0.5, 1.0, 2.0)
+"""Between the attempts to read."""
 
 
 def is_object_store(path: Path) -> bool:
@@ -113,14 +122,23 @@ def make_directory(directory: Path) -> None:
 
 def exists(path: Path) -> bool:
     """Return whether a file exists; on gs://, a folder does not count as a file."""
-    return bucket.exists(os.fspath(path)) if is_remote(path) else os.path.exists(path)
+    if is_remote(path):
+        return bucket.exists(os.fspath(path))
+    try:
+        _patiently(lambda: os.stat(path))
+    except MISSING:
+        return False
+    return True
 
 
 def names(directory: Path) -> list[str]:
     """Return the names of the files and folders in a folder, sorted; empty if the folder does not exist."""
     if is_remote(directory):
         return bucket.names(os.fspath(directory))
-    return sorted(os.listdir(directory)) if os.path.isdir(directory) else []
+    try:
+        return sorted(_patiently(lambda: os.listdir(directory)))
+    except MISSING:
+        return []
 
 
 def remove(path: Path) -> None:
@@ -137,8 +155,20 @@ def remove_tree(directory: Path) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a file."""
-    return bucket.read(os.fspath(path)) if is_remote(path) else pathlib.Path(path).read_bytes()
+    """Return the content of a file; a passing error is retried."""
+    return bucket.read(os.fspath(path)) if is_remote(path) else _patiently(pathlib.Path(path).read_bytes)
+
+
+def _patiently(read: Callable[[], T]) -> T:
+    """Return what `read` returns, after several attempts if the disk or the mount has passing errors."""
+    for seconds in _PAUSES_SECONDS:
+        try:
+            return read()
+        except OSError as error:
+            if error.errno not in _PASSING:
+                raise
+            time.sleep(seconds)
+    return read()
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -151,7 +181,12 @@ def write_bytes(path: Path, data: bytes) -> None:
     if is_object_store(path):
         target.write_bytes(data)
         return
-    write_all({target: data})
+    try:
+        write_all({target: data})
+    except OSError as error:
+        # A full disk is found out by a call that does not know the name.
+        error.filename = error.filename or os.fspath(path)
+        raise
 
 
 def write_text(path: Path, text: str) -> None:
@@ -168,7 +203,7 @@ def read_json(path: Path) -> Any:
     """Return the content of a JSON file, or None if it does not exist or is not JSON."""
     try:
         return json.loads(read_bytes(path))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
         return None
 
 

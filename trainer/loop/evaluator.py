@@ -4,7 +4,7 @@ import dataclasses
 import time
 from collections.abc import Callable
 
-from trainer.checkpoints import checkpoints, identity, variables
+from trainer.checkpoints import checkpoints, identity, manifest, occupant, variables
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.cluster import distribution
 from trainer.cluster.cluster import Cluster
@@ -93,12 +93,10 @@ def _epoch(training: Training, checkpoint: Checkpoint) -> float:
 def _load(training: Training, step: int, log_event: Observer) -> Checkpoint | None:
     try:
         checkpoint = checkpoints.load(training.directory, step)
-    except checkpoints.TornCheckpoint as error:
+    except manifest.TornCheckpoint as error:
         # Perhaps only removed in the meantime because there are newer ones.
-        log_event("notice", message=f"{checkpoints.name(step)} was skipped: {error}")
+        log_event("notice", message=f"{manifest.name(step)} was skipped: {error}")
         return None
-    expected = training.identity
-    if training.options.batch_size_per_replica:
-        expected = identity.with_devices_of(checkpoint.identity, expected)
-    checkpoints.refuse_other_run(checkpoint.identity, expected, training.directory)
+    expected = training.identity_beside(checkpoint.identity)
+    occupant.refuse_other_run(checkpoint.identity, expected, training.directory)
     return checkpoint

@@ -1,4 +1,4 @@
-"""The training loop: restore, train, validate, save, finish. The whole story of a run is in `train`."""
+"""The training loop: restore, train, validate, save, finish. The whole story of a run is in `train` and `_train`."""
 
 import dataclasses
 import math
@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from trainer.checkpoints import checkpoints, outcome, variables
-from trainer.checkpoints.async_writer import Checkpointing, CheckpointWriter, NoCheckpoints, best_interval
+from trainer.checkpoints.async_writer import Checkpointing, best_interval
 from trainer.checkpoints.checkpoints import Best, Checkpoint
-from trainer.checkpoints.lease import Lease
 from trainer.command_line import TrainingError
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
@@ -75,11 +74,40 @@ def train(
         TrainingError: The loss is not finite, or the last checkpoint cannot be saved.
     """
     # 1. Restore weights, optimizer, step, best, digests. The data's order and all random numbers follow from the step.
-    lease = Lease(run.checkpoint_directory) if run.is_chief else None
     empty = Checkpoint(step=0, best=Best(), identity=run.identity, run_id=run.run_id, arrays=[])
-    restored = restore(learner, sync, run.checkpoint_directory, empty, is_chief=run.is_chief, log_event=log_event)
+    found = restore(learner, sync, run.checkpoint_directory, empty, is_chief=run.is_chief, log_event=log_event)
+    writer = found.writer(run.checkpoint_directory, keep=run.keep_checkpoints, log_event=log_event)
+    try:
+        return _train(
+            run,
+            learner,
+            training,
+            validation,
+            sampler,
+            sync=sync,
+            log_event=log_event,
+            warmed_up=warmed_up,
+            restored=found.checkpoint,
+            writer=writer,
+        )
+    finally:
+        writer.close()
+
+
+def _train(
+    run: Run,
+    learner: Learner,
+    training: Examples,
+    validation: Examples,
+    sampler: Sampler,
+    *,
+    sync: WorkerSync,
+    log_event: Observer,
+    warmed_up: Callable[[float], None],
+    restored: Checkpoint,
+    writer: Checkpointing,
+) -> bool:
     best, validated_step, digests = restored.best, restored.step * restored.is_validated, [restored.batch_digests]
-    writer = _writer(run, lease, restored, log_event)
     saved_at, pace, num_calls = time.monotonic(), Pace(), 0
     # 2. Batches from that step on.
     batches = learner.batches(training, sampler, run.num_steps)
@@ -128,7 +156,7 @@ def train(
         is_time = not writer.is_busy and time.monotonic() - saved_at >= _seconds_between_saves(run, writer)
         decision = sync.decide(pace, save_is_due=is_time)
     # 7. The last save must succeed; after any other, a full disk may have space again by the next one.
-    if error := writer.settle(wait=True):
+    if error := writer.finish():
         raise TrainingError(
             f"the checkpoint of step {learner.step} could not be saved ({error}); free some space and run again to"
             f" resume from step {writer.saved_step}"
@@ -142,19 +170,6 @@ def train(
         saved = f"the checkpoint of step {step} is saved" if step else "there is nothing to save yet"
         log_event("notice", message=f"{sync.reason_to_stop}: stopped at step {step}; {saved}")
     return is_finished
-
-
-def _writer(run: Run, lease: Lease | None, restored: Checkpoint, log_event: Observer) -> Checkpointing:
-    if lease is None:
-        return NoCheckpoints(best=restored.best, saved_step=restored.step)
-    return CheckpointWriter(
-        run.checkpoint_directory,
-        lease,
-        keep=run.keep_checkpoints,
-        best=restored.best,
-        saved_step=restored.step,
-        log_event=log_event,
-    )
 
 
 def _validate(
@@ -188,13 +203,15 @@ def _take(
 ) -> Checkpoint:
     """Return a checkpoint of the present step; only the chief copies the variables."""
     arrays = variables.values(learner.variables()) if run.is_chief else []
+    done = np.concatenate(digests)
     return Checkpoint(
         step=learner.step,
         best=best,
         identity=run.identity,
         run_id=run.run_id,
         arrays=arrays,
-        batch_digests=np.concatenate(digests),
+        # A run that parameter servers trained in part has no exact order.
+        batch_digests=done if len(done) == learner.step else done[:0],
         is_validated=is_validated,
         loss_scaling=learner.loss_scaling(),
     )

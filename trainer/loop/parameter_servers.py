@@ -13,30 +13,41 @@ import tensorflow as tf
 
 from trainer.checkpoints import identity, variables
 from trainer.cluster import distribution
-from trainer.cluster.watchdog import Watchdog
+from trainer.cluster.peers import watched
+from trainer.cluster.signals import end_at_once
+from trainer.cluster.watchdog import Watchdog, leave
 from trainer.data.examples import Examples, ExamplesInMemory
 from trainer.data.sampler import Sampler
 from trainer.files.observers import Observer
 from trainer.learner.learner import Learner, Score, Steps
 from trainer.loop import loop
-from trainer.loop.training import Training
+from trainer.loop.training import CONNECT_SECONDS, Training
 from userinput.errors import UserError
 
 _MAX_SPLIT_BYTES = 2**30
 """Each worker gets the whole training split in one message, and messages are limited to 2 GiB."""
-_POLL_SECONDS = 2.0
+_POLL_SECONDS = 1.0
 
 
 def serve(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
-    """Serve as a parameter server or as one of its workers until the run is finished; return the exit code."""
+    """Serve as a parameter server or as one of its workers until the run is finished; return the exit code.
+
+    Raises:
+        GaveUp: The chief has not come in time.
+    """
     server = distribution.serve(training.cluster)
     training.stop.install()
     training.log_start(1, log_event)
-    # A server never exits on its own: Vertex AI stops it after the chief, elsewhere result.json does.
+    (chief,), patience = training.peers("chief"), training.patience()
+    # A server never exits on its own: result.json ends it, or the loss of the chief.
     while not training.stop.is_set:
         watchdog.beat()
         if identity.is_finished(training.directory):
             return 0
+        if reason := chief.loss(may_return=False):
+            leave(reason, log_event)
+        if not chief.was_alive:
+            patience.check([chief.name])
         time.sleep(_POLL_SECONDS)
     del server
     return training.stop.exit_code
@@ -44,8 +55,12 @@ def serve(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
 
 def lead(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     """Train as the chief of parameter servers; return the exit code."""
+    with watched(training.peers("worker", "ps"), lambda reason: leave(reason, log_event)):
+        return _lead(training, log_event, watchdog)
+
+
+def _lead(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     learner = AsynchronousLearner(training)
-    training.stop.install()
     training.log_start(len(training.cluster.addresses.get("worker", ())), log_event)
     examples, validation = training.load("train", log_event), training.load("validation", log_event)
     log_event("notice", message="parameter servers: the order of updates depends on timing; no two runs are equal")
@@ -67,8 +82,10 @@ class AsynchronousLearner(Learner):
         Raises:
             UserError: As for any learner, or a worker has several GPUs.
         """
-        strategy = distribution.make(training.cluster)
-        self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+        with end_at_once(CONNECT_SECONDS):
+            strategy = distribution.make(training.cluster)
+            self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+        training.stop.install()
         if strategy.num_replicas_in_sync > 1:
             raise UserError(
                 f"parameter servers support one GPU per worker, these have {strategy.num_replicas_in_sync}; give each"

@@ -1,10 +1,12 @@
 """Restores a run from its newest intact checkpoint, the same one on all workers."""
 
+import dataclasses
 import time
 
-from trainer.checkpoints import checkpoints, variables
+from trainer.checkpoints import checkpoints, manifest, occupant, variables
+from trainer.checkpoints.async_writer import Checkpointing, CheckpointWriter, NoCheckpoints
 from trainer.checkpoints.checkpoints import Checkpoint
-from trainer.checkpoints.lease import LEASE_FILE
+from trainer.checkpoints.lease import LEASE_FILE, Lease
 from trainer.files import storage
 from trainer.files.observers import Observer
 from trainer.learner.learner import Learner
@@ -14,9 +16,36 @@ from userinput.errors import UserError
 _NUM_ATTEMPTS = 10
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Restored:
+    """Where a run resumes."""
+
+    checkpoint: Checkpoint
+    """The newest intact checkpoint, or the empty one of step 0."""
+    lease: Lease | None
+    """The right to write; only the chief has it."""
+    passed_over: tuple[int, ...]
+    """Steps of the newer checkpoints, which are damaged."""
+
+    def writer(self, directory: str, *, keep: int, log_event: Observer) -> Checkpointing:
+        """Return what saves the run's checkpoints from here on."""
+        best, saved_step = self.checkpoint.best, self.checkpoint.step
+        if self.lease is None:
+            return NoCheckpoints(best=best, saved_step=saved_step)
+        return CheckpointWriter(
+            directory,
+            self.lease,
+            keep=keep,
+            best=best,
+            saved_step=saved_step,
+            log_event=log_event,
+            passed_over=self.passed_over,
+        )
+
+
 def restore(
     learner: Learner, sync: WorkerSync, directory: str, empty: Checkpoint, *, is_chief: bool, log_event: Observer
-) -> Checkpoint:
+) -> Restored:
     """Give the learner the state of the newest intact checkpoint that the chief finds.
 
     Args:
@@ -24,36 +53,43 @@ def restore(
         sync: Synchronisation with the other workers.
         directory: Checkpoint directory, shared by all workers.
         empty: Checkpoint of step 0 with the run's identity.
-        is_chief: Whether this worker chooses the checkpoint and removes what killed writers left.
+        is_chief: Whether this worker chooses the checkpoint, takes the lease and removes what killed writers left.
         log_event: Receives the notices about skipped checkpoints and the restore event.
-
-    Returns:
-        The checkpoint, or `empty` if there is none.
 
     Raises:
         UserError: The directory contains another run, or a worker does not share it.
+        OSError: A checkpoint cannot be read now; nothing was removed.
     """
-    started, checkpoint = time.monotonic(), empty
+    started, checkpoint, lease, passed_over = time.monotonic(), empty, None, list[int]()
     if is_chief:
+        checkpoint, passed_over = _find(directory, empty, log_event)
         storage.remove_partial(directory)
-        found, skipped = checkpoints.newest(directory)
-        checkpoint = found or checkpoint
-        for line in skipped:
-            log_event("notice", message=line)
-        checkpoints.remove_newer(directory, checkpoint.step)
+        lease = Lease(directory, empty.identity)
     # The chief decides for all: workers could differ if a checkpoint is damaged later or the folder is not shared.
     step = sync.value_of_chief(checkpoint.step)
+    is_validated = bool(sync.value_of_chief(int(checkpoint.is_validated)))
     if not is_chief:
         _refuse_unshared(directory)
     if step and not is_chief:
-        checkpoint = _load(directory, step)
+        checkpoint = dataclasses.replace(_load(directory, step), is_validated=is_validated)
+        occupant.refuse_other_run(checkpoint.identity, empty.identity, directory)
     if step:
-        checkpoints.refuse_other_run(checkpoint.identity, empty.identity, directory)
         variables.assign(learner.variables(), checkpoint.arrays)
         learner.set_loss_scaling(checkpoint.loss_scaling)
         learner.step = step
         log_event("restore", step=step, seconds=time.monotonic() - started)
-    return checkpoint
+    return Restored(checkpoint=checkpoint, lease=lease, passed_over=tuple(passed_over))
+
+
+def _find(directory: str, empty: Checkpoint, log_event: Observer) -> tuple[Checkpoint, list[int]]:
+    """Return the newest intact checkpoint of this run, and the steps of the newer ones; change nothing."""
+    # Compared again, because another run may have begun in the meantime.
+    occupant.refuse_other_run(occupant.identity_in(directory) or empty.identity, empty.identity, directory)
+    found, skipped = checkpoints.newest(directory)
+    for line in skipped:
+        log_event("notice", message=line)
+    checkpoint = found or empty
+    return checkpoint, [step for step in checkpoints.steps(directory) if step > checkpoint.step]
 
 
 def _refuse_unshared(directory: str) -> None:
@@ -71,8 +107,8 @@ def _refuse_unshared(directory: str) -> None:
 def _load(directory: str, step: int) -> Checkpoint:
     try:
         return checkpoints.load(directory, step)
-    except checkpoints.TornCheckpoint as error:
+    except manifest.TornCheckpoint as error:
         raise UserError(
-            f"the chief resumes from {checkpoints.name(step)} of {directory!r}, which this worker cannot read"
+            f"the chief resumes from {manifest.name(step)} of {directory!r}, which this worker cannot read"
             f" ({error}); give all workers one shared --checkpoint-directory"
         ) from error

@@ -2,19 +2,17 @@
 
 import os
 import re
-import sys
-import threading
-from typing import NoReturn
 
 import tensorflow as tf
 
 from trainer.cluster import distribution
-from trainer.cluster.watchdog import Watchdog, abort
+from trainer.cluster.patience import GaveUp
+from trainer.cluster.watchdog import Watchdog, leave
 from trainer.files import observers
 from trainer.files.event_log import EventLog, replica_name
 from trainer.files.observers import Observer
 from trainer.loop import evaluator, parameter_servers
-from trainer.loop.training import EXIT_LOST_PEER, Training, train
+from trainer.loop.training import Training, train
 from userinput.errors import UserError
 
 _LOST_PEER = (tf.errors.UnavailableError, tf.errors.DeadlineExceededError)
@@ -25,10 +23,16 @@ _MENTIONS_PEERS = re.compile(r"collective|coordination|heartbeat|peer|connection
 
 def run(training: Training) -> int:
     """Do this process's part of the run; return its exit code."""
-    watchdog = Watchdog(training.options.watchdog_seconds)
     distribution.split_cpu(training.options.logical_cpu_devices)
     if training.options.exact:
         tf.config.experimental.enable_op_determinism()
+    # Until here nothing has been written.
+    try:
+        training.meet_workers()
+    except GaveUp as gave_up:
+        return gave_up.exit_code
+    training.refuse_other_run()
+    watchdog = Watchdog(training.options.watchdog_seconds)
     # Listen from the start: building and tracing take longer than the 30 seconds that a notice may leave.
     log_event, exit_code, watcher = _observer(training, watchdog), 1, training.watcher
     logged: set[str] = set()
@@ -42,7 +46,9 @@ def run(training: Training) -> int:
         is_lost = isinstance(error, _LOST_PEER) or _MENTIONS_PEERS.search(str(error.message))
         if training.cluster.num_workers == 1 or not is_lost:
             raise
-        _leave(error, log_event)
+        leave(str(error).splitlines()[0][:300], log_event)
+    except GaveUp as gave_up:
+        exit_code = gave_up.exit_code
     finally:
         watchdog.close()
         watcher.close()
@@ -70,16 +76,3 @@ def _observer(training: Training, watchdog: Watchdog) -> Observer:
     log_event = observers.all_of([log.write, board, observers.console(training.loop_run().num_steps)])
     watchdog.report = lambda message: log_event("notice", message=message)
     return log_event
-
-
-def _leave(error: tf.errors.OpError, log_event: Observer) -> NoReturn:
-    reason = str(error).splitlines()[0][:300]
-    log_event("notice", message=f"lost a peer worker ({reason}); exiting with {EXIT_LOST_PEER}, safe to retry")
-    log_event("exit", code=EXIT_LOST_PEER)
-    # TensorFlow's own threads may abort at any moment, so the event log comes first.
-    for thread in threading.enumerate():
-        # An almost finished checkpoint is worth a few of the seconds that Vertex AI leaves.
-        if thread.name == "checkpoint-writer":
-            thread.join(5.0)
-    sys.stdout.flush()
-    abort()

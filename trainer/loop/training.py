@@ -1,19 +1,24 @@
 """The parts of a training run, assembled from flags, data and cluster, and the training role itself."""
 
 import argparse
+import contextlib
 import dataclasses
 import functools
 import os
 import sys
 from typing import Any, NoReturn
 
+import keras
 import tensorflow as tf
 
-from trainer.checkpoints import identity
+from trainer.checkpoints import identity, occupant
 from trainer.cluster import distribution, notices
 from trainer.cluster.cluster import Cluster
-from trainer.cluster.signals import StopRequest
-from trainer.cluster.watchdog import Watchdog
+from trainer.cluster.meeting import meet
+from trainer.cluster.patience import Patience
+from trainer.cluster.peers import Peer, wait_for
+from trainer.cluster.signals import StopRequest, end_at_once
+from trainer.cluster.watchdog import EXIT_LOST_PEER, Watchdog
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.data.examples import Examples, load_split
@@ -26,8 +31,8 @@ from trainer.loop import loop, speed
 from trainer.loop.worker_sync import WorkerSync
 from userinput.errors import UserError
 
-EXIT_LOST_PEER = 134
-"""As of SIGABRT, the one exit code that Vertex AI documents as retryable."""
+CONNECT_SECONDS = 120
+"""For TensorFlow to connect the machines, which have just met."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -44,6 +49,56 @@ class Training:
     """Checkpoint directory."""
     cluster: Cluster
     stop: StopRequest
+
+    def patience(self) -> Patience:
+        """Return how long to wait for other machines, from now on."""
+        return Patience(self.stop, self.options.peer_timeout_seconds, lambda text: print(text, flush=True))
+
+    def meet_workers(self) -> None:
+        """Wait for the other workers, and compare with them all that must be equal.
+
+        Raises:
+            UserError: A field differs.
+            GaveUp: Not all have come, or a stop was requested.
+        """
+        if self.cluster.strategy == "multi-worker-mirrored" and self.cluster.num_workers > 1:
+            fields = {
+                **self.identity,
+                **{name: getattr(self.options, name) for name in ("exact", "xla", "checkpoint_every_steps")},
+                "precision": self.dtype(),
+                "number of devices": distribution.num_devices(self.cluster, self.options.logical_cpu_devices),
+                "TF_CONFIG cluster": self.cluster.addresses,
+                "TensorFlow": tf.__version__,
+                "Keras": keras.__version__,
+            }
+            meet(self.cluster, fields, self.patience())
+        elif self.cluster.strategy == "parameter-server" and self.cluster.is_chief:
+            # The others only run what the chief sends them.
+            wait_for(self.peers("worker", "ps"), self.patience())
+
+    def peers(self, *kinds: str) -> list[Peer]:
+        """Return all machines of some kinds (chief, worker, ps)."""
+        return [
+            Peer(f"{kind} {index}", address)
+            for kind in kinds
+            for index, address in enumerate(self.cluster.addresses.get(kind, ()))
+        ]
+
+    def refuse_other_run(self) -> None:
+        """Refuse a directory with another run before anything is written there, the event log included.
+
+        Raises:
+            UserError: The directory contains another run.
+        """
+        if found := occupant.identity_in(self.directory):
+            occupant.refuse_other_run(found, self.identity_beside(found), self.directory)
+
+    def identity_beside(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Return what the identity of a run that was found has to be."""
+        if self.cluster.is_evaluator and self.options.batch_size_per_replica:
+            # The machine of an evaluator may have more or fewer devices than those that train.
+            return identity.with_devices_of(found, self.identity)
+        return self.identity
 
     def learner_arguments(self) -> dict[str, Any]:
         """Return the arguments of a learner besides configuration and distribution strategy."""
@@ -160,9 +215,12 @@ class Training:
 
 def train(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     """Train as chief, worker or single machine; return the exit code."""
-    learner = training.learner(distribution.make(training.cluster))
-    # With several workers, TensorFlow has replaced the SIGTERM handler.
+    is_alone = training.cluster.num_workers == 1
+    with contextlib.nullcontext() if is_alone else end_at_once(CONNECT_SECONDS):
+        strategy = distribution.make(training.cluster)
+    # Also because TensorFlow replaces the SIGTERM handler.
     training.stop.install()
+    learner = training.learner(strategy)
     sampler, run = training.sampler(), training.loop_run()
     if sampler.global_batch_size < learner.num_replicas:
         raise UserError(

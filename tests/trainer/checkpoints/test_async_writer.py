@@ -30,7 +30,7 @@ def logged() -> Events:
 def writer(tmp_path: Path, logged: Events) -> CheckpointWriter:
     return CheckpointWriter(
         str(tmp_path),
-        Lease(str(tmp_path)),
+        Lease(str(tmp_path), {}),
         keep=2,
         best=Best(),
         saved_step=0,
@@ -119,18 +119,30 @@ def test_a_save_succeeds_even_if_old_checkpoints_cannot_be_removed(
 def test_a_frozen_writer_that_wakes_up_has_lost_its_lease(writer: CheckpointWriter, tmp_path: Path) -> None:
     writer.write(checkpoint(5), pause_seconds=0.0)
     writer.settle(wait=True)
-    Lease(str(tmp_path))
+    Lease(str(tmp_path), {})
     writer.write(checkpoint(10), pause_seconds=0.0)
     with pytest.raises(TrainingError, match="another process has taken over the run"):
         writer.settle(wait=True)
     assert checkpoints.steps(str(tmp_path)) == [5]
 
 
-def test_skipped_checkpoints_never_count_again(tmp_path: Path) -> None:
+def test_passed_over_checkpoints_are_removed_after_the_next_save_is_committed_and_never_count_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for step in (10, 20, 30):
         checkpoints.save(str(tmp_path), checkpoint(step))
-    checkpoints.remove_newer(str(tmp_path), 10)
-    assert checkpoints.steps(str(tmp_path)) == [10]
+    lease = Lease(str(tmp_path), {})
+    writer = CheckpointWriter(
+        str(tmp_path), lease, keep=1, best=Best(), saved_step=10, log_event=lambda *_, **__: None, passed_over=[30, 20]
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr("trainer.files.storage._flush_to_disk", lambda directory: (_ for _ in ()).throw(OSError(28, "")))
+        writer.write(checkpoint(15), pause_seconds=0.0)
+        assert writer.settle(wait=True)
+    assert checkpoints.steps(str(tmp_path)) == [30, 20, 10]
+    writer.write(checkpoint(15), pause_seconds=0.0)
+    assert writer.settle(wait=True) is None
+    assert checkpoints.steps(str(tmp_path)) == [15]
 
 
 def test_old_checkpoints_are_removed_and_the_best_is_kept(writer: CheckpointWriter, tmp_path: Path) -> None:
@@ -150,7 +162,7 @@ def test_a_worker_that_is_not_the_chief_writes_nothing(tmp_path: Path) -> None:
 
 def test_a_late_validation_is_written_into_the_checkpoint_of_its_step(tmp_path: Path) -> None:
     unvalidated = Checkpoint(
-        step=5,
+        step=2,
         best=Best(),
         identity={},
         run_id="abc",
@@ -160,12 +172,12 @@ def test_a_late_validation_is_written_into_the_checkpoint_of_its_step(tmp_path: 
         loss_scaling={"scale": 8.0, "steps": 2.0},
     )
     checkpoints.save(str(tmp_path), unvalidated)
-    found = checkpoints.load(str(tmp_path), 5)
+    found = checkpoints.load(str(tmp_path), 2)
     assert not found.is_validated
     assert (found.batch_digests.tolist(), found.loss_scaling) == ([1, 2**64 - 1], {"scale": 8.0, "steps": 2.0})
-    best = Best(step=5, accuracy=0.5, loss=1.0)
-    checkpoints.save(str(tmp_path), checkpoint(5, best))
-    found = checkpoints.load(str(tmp_path), 5)
+    best = Best(step=2, accuracy=0.5, loss=1.0)
+    checkpoints.save(str(tmp_path), checkpoint(2, best))
+    found = checkpoints.load(str(tmp_path), 2)
     assert (found.is_validated, found.best, found.arrays[0].tolist()) == (True, best, [1.0, 1.0, 1.0])
 
 

@@ -1,7 +1,6 @@
 """Checkpoints are committed as a whole, verified when read, and skipped when damaged."""
 
 import hashlib
-import json
 import os
 import threading
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trainer.checkpoints import checkpoints
+from trainer.checkpoints import checkpoints, manifest, occupant
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from userinput.errors import UserError
 
@@ -41,7 +40,7 @@ def test_more_than_ten_variables_keep_their_order(tmp_path: Path) -> None:
 def test_a_torn_newest_checkpoint_is_skipped_and_named(tmp_path: Path, damage: str) -> None:
     for step in (5, 10):
         checkpoints.save(str(tmp_path), checkpoint(step))
-    path = tmp_path / checkpoints.name(10) / checkpoints.VARIABLES_FILE
+    path = tmp_path / manifest.name(10) / checkpoints.VARIABLES_FILE
     data = bytearray(path.read_bytes())
     if damage == "cut":
         path.write_bytes(data[:-7])
@@ -59,7 +58,7 @@ def test_a_torn_newest_checkpoint_is_skipped_and_named(tmp_path: Path, damage: s
 
 def test_a_folder_without_manifest_does_not_count_and_is_replaced(tmp_path: Path) -> None:
     checkpoints.save(str(tmp_path), checkpoint(5))
-    folder = tmp_path / checkpoints.name(10)
+    folder = tmp_path / manifest.name(10)
     folder.mkdir()
     (folder / checkpoints.VARIABLES_FILE).write_bytes(b"half")
     assert checkpoints.steps(str(tmp_path)) == [5]
@@ -70,7 +69,7 @@ def test_a_folder_without_manifest_does_not_count_and_is_replaced(tmp_path: Path
 def test_a_broken_manifest_counts_as_torn(tmp_path: Path) -> None:
     checkpoints.save(str(tmp_path), checkpoint(5))
     checkpoints.save(str(tmp_path), checkpoint(10))
-    (tmp_path / checkpoints.name(10) / checkpoints.MANIFEST_FILE).write_text('{"step": 10')
+    (tmp_path / manifest.name(10) / manifest.MANIFEST_FILE).write_text('{"step": 10')
     found, _ = checkpoints.newest(str(tmp_path))
     assert found
     assert found.step == 5
@@ -78,7 +77,7 @@ def test_a_broken_manifest_counts_as_torn(tmp_path: Path) -> None:
 
 def test_a_torn_checkpoint_is_replaced_when_its_step_is_reached_again(tmp_path: Path) -> None:
     checkpoints.save(str(tmp_path), checkpoint(10))
-    (tmp_path / checkpoints.name(10) / checkpoints.VARIABLES_FILE).write_bytes(b"torn")
+    (tmp_path / manifest.name(10) / checkpoints.VARIABLES_FILE).write_bytes(b"torn")
     checkpoints.save(str(tmp_path), checkpoint(10))
     assert checkpoints.load(str(tmp_path), 10).step == 10
 
@@ -88,7 +87,7 @@ def test_the_newest_and_the_best_are_kept(tmp_path: Path) -> None:
         checkpoints.save(str(tmp_path), checkpoint(step))
     checkpoints.prune(str(tmp_path), keep=2, best_step=3)
     assert checkpoints.steps(str(tmp_path)) == [6, 5, 3]
-    assert sorted(os.listdir(tmp_path)) == [checkpoints.name(step) for step in (3, 5, 6)]
+    assert sorted(os.listdir(tmp_path)) == [manifest.name(step) for step in (3, 5, 6)]
 
 
 def test_best_is_by_accuracy_then_by_loss() -> None:
@@ -109,16 +108,16 @@ def test_the_best_checkpoint_is_found_or_refused_with_the_reason(tmp_path: Path)
         checkpoints.best(str(tmp_path))
     checkpoints.save(str(tmp_path), checkpoint(2, Best(step=1, accuracy=1.0, loss=0.0)))
     assert checkpoints.best(str(tmp_path)).step == 1
-    (tmp_path / checkpoints.name(1) / checkpoints.VARIABLES_FILE).write_bytes(b"x")
+    (tmp_path / manifest.name(1) / checkpoints.VARIABLES_FILE).write_bytes(b"x")
     with pytest.raises(UserError, match="is damaged"):
         checkpoints.best(str(tmp_path))
 
 
 def test_another_run_is_refused_by_naming_the_field() -> None:
     with pytest.raises(UserError, match=r"learning_rate is 0.1 there and 0.2 here") as caught:
-        checkpoints.refuse_other_run({"learning_rate": 0.1, "seed": 0}, {"learning_rate": 0.2, "seed": 0}, "place")
+        occupant.refuse_other_run({"learning_rate": 0.1, "seed": 0}, {"learning_rate": 0.2, "seed": 0}, "place")
     assert "seed" not in str(caught.value)
-    checkpoints.refuse_other_run({"seed": 0}, {"seed": 0}, "place")
+    occupant.refuse_other_run({"seed": 0}, {"seed": 0}, "place")
 
 
 def test_a_save_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +129,7 @@ def test_a_save_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("trainer.files.storage._flush_to_disk", full)
     with pytest.raises(OSError, match="No space left"):
         checkpoints.save(str(tmp_path), checkpoint(10))
-    assert os.listdir(tmp_path) == [checkpoints.name(5)]
+    assert os.listdir(tmp_path) == [manifest.name(5)]
 
 
 def test_a_reader_never_sees_a_half_written_checkpoint(tmp_path: Path) -> None:
@@ -142,7 +141,7 @@ def test_a_reader_never_sees_a_half_written_checkpoint(tmp_path: Path) -> None:
             for step in checkpoints.steps(str(tmp_path)):
                 try:
                     checkpoints.load(str(tmp_path), step)
-                except checkpoints.TornCheckpoint as error:
+                except manifest.TornCheckpoint as error:
                     problems.append(str(error))
 
     reader = threading.Thread(target=read)
@@ -155,17 +154,17 @@ def test_a_reader_never_sees_a_half_written_checkpoint(tmp_path: Path) -> None:
 
 
 def test_no_pickle_is_read(tmp_path: Path) -> None:
-    folder = tmp_path / checkpoints.name(1)
+    folder = tmp_path / manifest.name(1)
     folder.mkdir()
     np.savez(folder / "variables.npz", v00000=np.array([{"a": 1}], dtype=object))
     data = (folder / "variables.npz").read_bytes()
-    manifest = {
+    content = {
         "step": 1,
         "best": None,
         "run_id": "",
         "identity": {},
         "files": {"variables.npz": {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}},
     }
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    manifest.write(folder, content)
     with pytest.raises(ValueError, match="allow_pickle=False"):
         checkpoints.load(str(tmp_path), 1)

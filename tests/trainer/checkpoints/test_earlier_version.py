@@ -1,5 +1,6 @@
-"""A run that an earlier version of the trainer started, ended by SIGKILL, resumes with today's trainer."""
+"""A run of an earlier version of the trainer resumes if it was killed, and counts as finished if it was."""
 
+import contextlib
 import json
 import tarfile
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.modules import run_module
-from trainer.checkpoints import checkpoints
+from tests.trainer.checkpoints.test_damage import flipped, readable
+from trainer.checkpoints import checkpoints, manifest, occupant
+from trainer.checkpoints.identity import is_finished
 from trainer.files import event_log
 
 FLAGS = [
@@ -18,6 +21,8 @@ FLAGS = [
     "--learning-rate=0.003",
     "--exact",
 ]
+UNPROTECTED = ("best", "is_validated", "loss_scaling", "files")
+"""Fields that no checksum of the earlier version covers; the files themselves are compared with the last one."""
 
 
 @pytest.fixture
@@ -26,6 +31,33 @@ def killed(repository: Path, tmp_path: Path) -> Path:
     with tarfile.open(repository / "tests" / "data" / "earlier_version" / "killed_run.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     return tmp_path
+
+
+@pytest.fixture
+def finished(repository: Path, tmp_path: Path) -> Path:
+    """The checkpoint directory of a finished run without seals."""
+    with tarfile.open(repository / "tests" / "data" / "earlier_version" / "finished_run.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path / "finished_run"
+
+
+def test_a_run_that_an_earlier_version_finished_is_finished(finished: Path) -> None:
+    assert is_finished(str(finished), expected_run_id="6dbfa971a3a4046b")
+    assert checkpoints.best(str(finished)).step == 2
+    # Also without its result: the newest checkpoint is intact, and is that of the same run.
+    (finished / "result.json").unlink()
+    assert checkpoints.best(str(finished)).run_id == "6dbfa971a3a4046b"
+    identity = occupant.identity_in(str(finished))
+    assert identity
+    assert identity["max_steps"] == 2
+
+
+def test_no_flipped_bit_of_an_unsealed_manifest_makes_another_run_or_another_step_of_it(finished: Path) -> None:
+    data = (finished / manifest.name(2) / manifest.MANIFEST_FILE).read_bytes()
+    intact = manifest.verified(json.loads(data), 2)
+    for value in readable(flipped(data)):
+        with contextlib.suppress(manifest.TornCheckpoint):
+            assert {**manifest.verified(value, 2), **{name: intact[name] for name in UNPROTECTED}} == intact
 
 
 def test_a_checkpoint_of_an_earlier_version_resumes_and_ends_as_the_uninterrupted_run(killed: Path) -> None:

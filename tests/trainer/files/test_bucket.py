@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support.cloud_storage.server import CloudStorage
-from trainer.checkpoints import checkpoints
+from trainer.checkpoints import checkpoints, manifest
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.command_line import describe_path_error
 from trainer.files import bucket, event_log, storage
@@ -159,7 +159,7 @@ def test_checkpoints_are_saved_restored_and_pruned_manifest_first(server: CloudS
 def test_a_torn_checkpoint_is_skipped_and_one_that_cannot_be_read_now_is_not(server: CloudStorage) -> None:
     for step in (1, 2):
         checkpoints.save("gs://b/run", checkpoint(step))
-    damaged = f"run/{checkpoints.name(2)}/{checkpoints.VARIABLES_FILE}"
+    damaged = f"run/{manifest.name(2)}/{checkpoints.VARIABLES_FILE}"
     server.buckets.put("b", damaged, server.buckets.get("b", damaged).data[:-10])
     newest, skipped = checkpoints.newest("gs://b/run")
     assert newest

@@ -4,8 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from trainer.checkpoints import outcome
+from trainer.checkpoints.checkpoints import Best
 from trainer.cluster.cluster import Cluster
 from trainer.files import event_log
 from trainer.files.event_log import EventLog
@@ -82,3 +85,51 @@ def test_parts_have_their_number_in_the_name(name: str, expected: tuple[str, int
     assert event_log.split_name(name) == expected
     if expected[0]:
         assert event_log.part_name(*expected) == name
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"null",
+        b"3",
+        b'"text"',
+        b"[1, 2]",
+        b"{}",
+        b'{"time": 1}',
+        b'{"time": null, "event": "start"}',
+        b'{"time": "1", "event": "start"}',
+        b'{"time": true, "event": "start"}',
+        b'{"time": 1e999, "event": "start"}',
+        b'{"time": NaN, "event": "start"}',
+        b'{"time": 1%s, "event": "start"}' % (b"0" * 400),
+        b'{"time": 1, "event": null}',
+        b'{"time": 1, "event": {}}',
+        b'{"time": 1, "event": "steps"}',
+        b'{"time": 1, "event": "steps", "first_step": 1, "last_step": null, "num_steps": 1, "seconds": 1}',
+        b'{"time": 1, "event": "evaluate", "step": [1]}',
+        b"[" * 100_000,
+        b"\0" * 100,
+        b"\xff\xfe",
+    ],
+)
+def test_a_line_of_any_other_shape_is_skipped_and_counted_and_fails_no_result(tmp_path: Path, line: bytes) -> None:
+    log = EventLog(str(tmp_path), event_log.PRIMARY)
+    steps = {"first_step": 1, "last_step": 4, "num_steps": 4, "seconds": 2.0, "loss": 0.1, "accuracy": 1.0}
+    log.write("steps", **steps)
+    with (tmp_path / "events" / f"{event_log.PRIMARY}.jsonl").open("ab") as file:
+        file.write(line + b"\n")
+    log.write("exit", code=0)
+    events, num_skipped = event_log.read_complete(str(tmp_path))
+    assert ([event["event"] for event in events], num_skipped) == (["steps", "exit"], 1)
+    outcome.write_result(
+        str(tmp_path),
+        run_id="abc",
+        run_identity={"global_batch_size": 8},
+        final_step=4,
+        best=Best(),
+        weights_sha256="0",
+        batch_digests=np.zeros(0, np.uint64),
+        num_devices=1,
+    )
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert (result["num_skipped_lines"], result["images_per_second"]) == (1, 16.0)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainer.checkpoints import checkpoints
+from trainer.checkpoints import checkpoints, manifest
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.files import storage
 
@@ -92,7 +92,7 @@ def test_a_checkpoint_whose_upload_was_cut_off_does_not_exist(bucket: Path, monk
     copy = storage._upload_file
 
     def cut_off(source: Path, target: str) -> None:
-        if source.name == checkpoints.MANIFEST_FILE:
+        if source.name == manifest.MANIFEST_FILE:
             raise OSError("cut off")
         copy(source, target)
 
@@ -100,7 +100,7 @@ def test_a_checkpoint_whose_upload_was_cut_off_does_not_exist(bucket: Path, monk
         patched.setattr(storage, "_upload_file", cut_off)
         with pytest.raises(OSError, match="cut off"):
             checkpoints.save(str(bucket), checkpoint(2))
-    assert (bucket / checkpoints.name(2) / checkpoints.VARIABLES_FILE).exists()
+    assert (bucket / manifest.name(2) / checkpoints.VARIABLES_FILE).exists()
     assert checkpoints.steps(str(bucket)) == [1]
     checkpoints.save(str(bucket), checkpoint(2))
     assert checkpoints.newest(str(bucket))[0].step == 2

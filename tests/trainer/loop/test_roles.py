@@ -50,15 +50,29 @@ def test_parameter_servers_survive_a_worker_that_is_lost_and_restarted(job: Call
     assert "no two runs are equal" in run.notices()
 
 
-def test_a_lost_parameter_server_ends_the_chief_and_the_run_resumes_from_the_checkpoint(
-    job: Callable[..., Job],
-) -> None:
-    run = job(2, "ps", epochs=30)
-    run.run_until_step(20, lambda running: running.workers[2].send_signal(signal.SIGKILL))
-    assert run.exit_codes[-1][0] == -signal.SIGABRT, run.logs()
+def test_frozen_stopped_and_lost_machines_end_all_others_as_in_synchronous_training(job: Callable[..., Job]) -> None:
+    run, aborted = job(2, "ps", epochs=8), -signal.SIGABRT
+
+    def codes_after(step: int, number: int, place: int, *, waits_for: tuple[int, ...]) -> list[int | None]:
+        def act(running: Job) -> None:
+            running.workers[place].send_signal(number)
+            for other in waits_for:
+                running.workers[other].wait(120)
+            if number == signal.SIGSTOP:
+                running.workers[place].kill()
+
+        run.run_until_step(step, act)
+        return run.exit_codes[-1]
+
+    # A frozen worker stays until it is killed.
+    assert codes_after(6, signal.SIGSTOP, 1, waits_for=(0, 2)) == [aborted, -signal.SIGKILL, aborted], run.logs()
+    assert "is frozen" in run.notices()
+    assert codes_after(11, signal.SIGTERM, 0, waits_for=(1, 2)) == [143, aborted, aborted], run.logs()
+    assert codes_after(16, signal.SIGKILL, 2, waits_for=(0, 1)) == [aborted, aborted, -signal.SIGKILL], run.logs()
+    assert "lost a peer worker (chief 0 (127.0.0.1:" in run.notices("workerpool1-0")
     run.run()
-    assert run.result()["final_step"] == 30 * 7
-    assert next(event["step"] for event in run.events() if event["event"] == "restore") >= 15
+    assert run.result()["final_step"] == 8 * 7
+    assert [event["step"] for event in run.events() if event["event"] == "restore"][-1] >= 15
 
 
 def test_an_evaluator_evaluates_every_checkpoint_and_exits_after_the_last(job: Callable[..., Job]) -> None:

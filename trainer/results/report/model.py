@@ -34,7 +34,8 @@ def render(
         checkpoint_directory: The folder that contains the run's event log.
     """
     # Every worker logs the same steps.
-    history = [event for event in event_log.read(checkpoint_directory) if event["replica"] == event_log.PRIMARY]
+    events, _ = event_log.read_complete(checkpoint_directory)
+    history = [event for event in events if event["replica"] == event_log.PRIMARY]
     checkpoint = trained.checkpoint
     blocks: list[page.Block] = [
         page.Figures(

@@ -1,0 +1,57 @@
+"""Several workers start together with equal flags, or not at all."""
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.job import Job
+from tests.support.modules import start_module
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_worker_with_another_flag_ends_all_with_2_before_anything_is_written(
+    digits_directory: Path, tmp_path: Path
+) -> None:
+    arguments = [f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path / 'run'}"]
+    job = Job(tmp_path / "run", arguments, 2)
+    job.arguments_of = lambda place: ["--learning-rate=0.5"] if place else []
+    job.start()
+    codes = job.wait_for_all(120)
+    job.end()
+    assert codes == [2, 2], job.logs()
+    for place in (0, 1):
+        log = (tmp_path / f"run-{place}.log").read_text()
+        assert "error: the workers differ: learning_rate is 0.002 on chief 0 and 0.5 on worker 0" in log
+    assert not (tmp_path / "run").exists()
+
+
+def test_workers_without_all_peers_follow_sigterm_or_give_up(digits_directory: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port = one.getsockname()[1]
+    machines = {"chief": [f"127.0.0.1:{port}"], "worker": ["127.0.0.1:2", "127.0.0.1:3"]}
+    arguments = [f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path / 'run'}"]
+
+    def start(kind: str, *flags: str) -> "subprocess.Popen[str]":
+        config = {"cluster": machines, "task": {"type": kind, "index": 0}}
+        return start_module("trainer.task", *arguments, *flags, TF_CONFIG=json.dumps(config))
+
+    with start("chief") as chief, start("worker", "--peer-timeout-seconds=1") as worker:
+        stdout, stderr = worker.communicate(timeout=120)
+        assert worker.returncode == 134, stderr
+        assert "gave up after" in stdout
+        while chief.poll() is None:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.1)
+        chief.send_signal(signal.SIGTERM)
+        stdout, stderr = chief.communicate(timeout=30)
+        assert chief.returncode == 143, stderr
+        assert "SIGTERM: stopped while waiting for worker 0 (127.0.0.1:2), worker 1 (127.0.0.1:3)" in stdout
+    assert not (tmp_path / "run").exists()
