@@ -53,7 +53,7 @@ def _saves(model: str, folder: pathlib.Path) -> None:
     asynchronous = tf.train.CheckpointOptions(enable_async=True)
     writer = CheckpointWriter(
         str(folder / "trainer"),
-        Lease(str(folder / "trainer")),
+        Lease(str(folder / "trainer"), {}),
         keep=1,
         best=Best(),
         saved_step=0,

@@ -22,12 +22,12 @@ def endpoint(server: Server) -> tuple[str, str]:
 
 def num_jobs(server: Server, host: str = "localhost", **options: Any) -> int:
     """List the jobs over a connection of its own, and return their number."""
+    options = {"metadata": [(name.lower(), value) for name, value in server.headers.items()]} | options
     address, roots = endpoint(server)
     credentials = grpc.ssl_channel_credentials(Path(roots).read_bytes())
     method = methods.find(LIST)
     assert method is not None
     with grpc.secure_channel(address.replace("localhost", host), credentials) as channel:
         request = method.request(parent=PARENT).SerializeToString()
-        given = {"metadata": [("authorization", server.headers["Authorization"])]} | options
-        response = channel.unary_unary(LIST)(request, timeout=30, **given)
+        response = channel.unary_unary(LIST)(request, timeout=30, **options)
     return len(method.response.FromString(response).pipeline_jobs)

@@ -1,6 +1,6 @@
 """A program that uses the SDK as a user does, with its default transport; prints what it saw as JSON.
 
-It needs a process of its own, because grpc reads its roots once. Arguments: the endpoint and a compiled pipeline.
+It needs a process of its own, because grpc reads its roots once. Arguments: endpoint, pipeline, work directory.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from google.api_core.client_options import ClientOptions  # noqa: E402
 from google.cloud import aiplatform, aiplatform_v1, aiplatform_v1beta1  # noqa: E402
 from google.cloud.aiplatform import jobs, pipeline_jobs  # noqa: E402
 
-from localvertex import client  # noqa: E402
+from localvertex import client as localvertex_client  # noqa: E402
 
 PARENT = "projects/local-project/locations/us-central1"
-ENDPOINT, COMPILED = sys.argv[1:]
-CREDENTIALS = client.Credentials("runs")
+ENDPOINT, COMPILED, WORK_DIR = sys.argv[1:]
+CREDENTIALS = localvertex_client.Credentials(WORK_DIR)
 ROOT: Any = {"pipeline_root": "/unused"}
 OPTIONS: Any = {"credentials": CREDENTIALS, "client_options": ClientOptions(api_endpoint=ENDPOINT)}
 

@@ -29,7 +29,7 @@ def test_the_sdk_works_with_its_default_transport(
     start_server: Callable[..., Server], small_pipeline: Path, tmp_path: Path
 ) -> None:
     server = start_server()
-    done = run(server, str(PROGRAM), "ENDPOINT", str(small_pipeline), cwd=tmp_path)
+    done = run(server, str(PROGRAM), "ENDPOINT", str(small_pipeline), str(server.work_dir), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     refusals = found.pop("refusals")

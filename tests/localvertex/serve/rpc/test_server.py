@@ -50,8 +50,11 @@ def test_a_call_is_answered_on_loopback_alone_and_no_token_is_kept(start_server:
     server = start_server()
     address, roots = endpoint(server)
     metadata = (("authorization", f"Bearer {SECRET}"),)
-    with contextlib.suppress(grpc.RpcError):  # a foreign token may be refused
-        num_jobs(server, metadata=metadata)
+    for refused in (metadata, ()):
+        with pytest.raises(grpc.RpcError) as caught:
+            num_jobs(server, metadata=refused)
+        assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        assert "localvertex.client.init" in caught.value.details()
     listening = ports(server)
     assert {number for _, number in listening} == {number_of(address), number_of(server.url)}
     # grpc opens 127.0.0.1 as an address of IPv6 where it can.

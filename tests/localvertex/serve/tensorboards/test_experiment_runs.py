@@ -9,8 +9,6 @@ from google.api_core import exceptions
 
 from tests.support.server import Server
 
-pytest.importorskip("localvertex.serve.metadata")
-
 pytestmark = pytest.mark.slow
 
 
