@@ -136,7 +136,7 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_regis
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from trainer.checkpoints import identity
+    from trainer.checkpoints import identity, seal
     from trainer.evaluate import evaluate
 
     made = make()
@@ -174,7 +174,9 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_regis
     # A record about a checkpoint that has been written again since does not count.
     result = json.loads((pathlib.Path(made.checkpoint_directory) / "result.json").read_text())
     manifest = pathlib.Path(made.checkpoint_directory) / result["best_checkpoint"] / "manifest.json"
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "is_validated": False}))
+    manifest.write_text(
+        json.dumps(seal.sealed(seal.without(json.loads(manifest.read_text())) | {"is_validated": False}))
+    )
     assert (make().is_finished, make().has_nothing_new) == (True, False)
 
 

@@ -248,7 +248,7 @@ def test_a_payload_that_only_the_launcher_refuses_runs_with_a_warning(execute: E
     camel = pool("print(1)") | {"diskSpec": {"bootDiskSizeGb": "100"}}
     record = execute(job, {"pools": [camel]})
     assert record["state"] == "SUCCEEDED", record["error"]
-    warned = [text for text in record["warnings"] if "Google's launcher refuses it" in text]
+    warned = [text for text in record["warnings"] if "the open-source launcher of the component refuses it" in text]
     assert [text for text in warned if "diskSpec" in text]
     assert [text for text in warned if "without quotes" in text]
 
