@@ -67,7 +67,7 @@ def without_the_job(
         timeout_seconds=3600,
         exact=False,
         minimum_accuracy=0.5,
-        serving_image="serving:1",
+        serving_image="example-docker.pkg.dev/serving:1",
         service_account="",
         network="",
         tensorboard="",

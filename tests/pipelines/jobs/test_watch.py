@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,9 @@ def test_a_run_is_submitted_and_its_steps_are_shown(pipelines: Any, server: Serv
 
 
 def test_a_failed_run_ends_with_the_steps_own_error(pipelines: Any, server: Server, divide_file: Path) -> None:
+    # The id of a run ends in the time in seconds, and a run of the test before may have this second's.
+    started = int(time.time())
+    wait_until(lambda: int(time.time()) > started)
     done = pipelines("submit", divide_file, *server.endpoint, "-p", "n=8", "-p", "by=0", "--wait")
     assert (done.returncode, done.stderr) == (1, "")
     assert re.search(r"^divide failed: .*division by zero", done.stdout, re.M)
