@@ -19,6 +19,7 @@ venv: .venv/ready ## Create .venv with the pinned packages (Python 3.11 to 3.13)
 
 .venv/ready: requirements/cpu.txt
 	$(if $(BASE_PYTHON),,$(error found no Python 3.11, 3.12 or 3.13 with venv and pip; install one or give its path: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12))
+	@test ! -L .venv || { echo "error: .venv is a link, and its target would be emptied; remove the link" >&2; exit 2; }
 	@echo "Creating .venv with $$($(BASE_PYTHON) --version); installing the pinned packages takes a minute or two."
 	@$(BASE_PYTHON) -m venv --clear .venv
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/cpu.txt

@@ -41,3 +41,13 @@ def test_help_lists_every_target(clone: pathlib.Path) -> None:
     assert done.returncode == 0
     for target in ("demo", "test", "check", "compile", "venv"):
         assert f"make {target} " in done.stdout
+
+
+def test_the_target_of_a_link_is_not_emptied(clone: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("other")
+    (other / "kept").touch()
+    (clone / ".venv").symlink_to(other)
+    done = make(clone, "venv")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert ".venv is a link" in done.stderr
+    assert (other / "kept").exists()
