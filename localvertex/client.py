@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from google.auth import credentials, exceptions
+from requests.utils import get_environ_proxies
 
 from localvertex.processes.network import listeners
 from localvertex.serve.access import token_file
@@ -72,6 +73,9 @@ class Credentials(credentials.Credentials):
         """
         parts = urlsplit(url)
         if parts.hostname in ("127.0.0.1", "localhost", "::1") and listeners.are_own(parts.port or 0):
+            if get_environ_proxies(url):
+                text = "a proxy would get the token; add 127.0.0.1 and localhost to the variable NO_PROXY"
+                raise exceptions.RefreshError(text)  # type: ignore[no-untyped-call]
             self.refresh(request)
             if self.token:
                 self.apply(headers)  # type: ignore[no-untyped-call]

@@ -33,7 +33,7 @@ def check_values(given: Mapping[str, Any]) -> None:
     if "machine_type" in machines:
         Machines(**machines)
     if "minimum_accuracy" in values:
-        check_accuracy(_number(values["minimum_accuracy"], float))
+        check_accuracy(_number("minimum_accuracy", values["minimum_accuracy"], float))
     check_names({name: str(values[name]) for name in _NAMES if name in values})
 
 
@@ -68,15 +68,22 @@ def _fields(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a dataclass that have a value, with the types that they need."""
     fields = {field.name: str(getattr(field.type, "__name__", field.type)) for field in dataclasses.fields(kind)}
     return {
-        name: _number(values[name], _TYPES[kind_name]) if kind_name in _TYPES else values[name]
+        name: _number(name, values[name], _TYPES[kind_name]) if kind_name in _TYPES else values[name]
         for name, kind_name in fields.items()
         if name in values
     }
 
 
-def _number(value: Any, kind: type[Any]) -> Any:
-    """Return text as the number that it is, and any other value as it is; the field itself refuses what is none."""
-    try:
-        return kind(value) if isinstance(value, str) else value
-    except ValueError:
+def _number(field: str, value: Any, kind: type[Any]) -> Any:
+    """Return text as the number that it is; the service may write 2 as "2.0". Another value is returned as it is.
+
+    Raises:
+        UserError: The text is no such number.
+    """
+    if not isinstance(value, str):
         return value
+    try:
+        number = float(value)
+        return int(number) if kind is int and number.is_integer() else kind(value)
+    except (ValueError, OverflowError):
+        raise UserError(f"{field} is {value!r}; expected a number") from None

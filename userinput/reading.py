@@ -4,6 +4,7 @@ import math
 import os
 import stat
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ MAX_BYTES = 20 * 2**20
 _MAX_YAML_BYTES = 5 * 2**20
 """YAML takes about a second per MiB to read."""
 _MAX_VALUES = 2_000_000
+_WRITER_SECONDS = 1.0
+"""Time for the writer of a pipe to open it."""
 _MAX_DEPTH = 100
 """Levels of nesting; compiled pipelines have about 15."""
 _JSON_SCALARS = (str, int, float, bool, type(None))
@@ -67,6 +70,8 @@ def read_bytes(path: str | Path) -> bytes:
         raise UserError(f"{name} is a folder; give a file") from None
     except OSError as error:
         raise UserError(f"{name} cannot be read: {(error.strerror or 'unknown error').lower()}") from None
+    except UserError:
+        raise
     except ValueError as error:  # a path with a null byte
         raise UserError(f"{name} is not a path: {error}") from None
     if len(data) > MAX_BYTES:
@@ -86,15 +91,15 @@ def _beginning(fd: int, name: str) -> bytes:
     Raises:
         UserError: Nothing writes to the pipe, so that reading it would never end.
     """
-    content = b""
-    if stat.S_ISFIFO(os.fstat(fd).st_mode):
+    content, deadline = b"", time.monotonic() + _WRITER_SECONDS
+    while stat.S_ISFIFO(os.fstat(fd).st_mode) and not content:
         try:
             content = os.read(fd, 1)
         except BlockingIOError:
-            pass  # Its writer has not written yet.
-        else:
-            if not content:
-                raise UserError(f"{name} is a pipe without a writer; give a file")
+            break  # Its writer has not written yet.
+        if not content and time.monotonic() > deadline:
+            raise UserError(f"{name} is a pipe without a writer; give a file")
+        time.sleep(0 if content else 0.01)
     os.set_blocking(fd, True)
     return content
 

@@ -30,7 +30,8 @@ def check_tpus(job: Job) -> None:
         message = f"found {len(job.pools)} pools; a job with TPUs has one pool with one replica, so remove the others"
         job.note("tpu", "error", other.path, message)
     for pool in job.pools:
-        if pool not in with_tpus and pool.machine.get("tpu_topology") and known(pool.machine.get("machine_type")):
+        is_known = pool.machine.get("machine_type") in job.catalogue.machines
+        if pool not in with_tpus and pool.machine.get("tpu_topology") and is_known:
             message = f"{pool.machine['machine_type']} has no TPUs; remove tpu_topology or choose a TPU machine"
             job.note("tpu", "error", f"{pool.path}.machine_spec.tpu_topology", message)
 

@@ -69,6 +69,7 @@ class Service:
 
     def open(self) -> None:
         """Start the schedules."""
+        self.storage.open()
         self.schedules.begin()
 
     def close(self) -> None:

@@ -30,8 +30,11 @@ WRONG = [
     ({"learning_rate": "fast"}, "learning_rate"),
     ({"epochs": "0"}, "epochs=0 is out of range"),
     ({"minimum_accuracy": 95}, "minimum_accuracy is 95"),
-    ({"minimum_accuracy": "high"}, "minimum_accuracy is high"),
+    ({"minimum_accuracy": "high"}, "minimum_accuracy is 'high'"),
     ({"replica_count": 0}, "replica_count is 0"),
+    ({"replica_count": "two"}, "replica_count is 'two'; expected a number"),
+    ({"timeout_seconds": "2.5"}, "timeout_seconds is '2.5'; expected a number"),
+    ({"epochs": "inf"}, "epochs is 'inf'; expected a number"),
     ({"model_name": ""}, "model_name is ''"),
     ({"serving_image": "nonsense"}, "serving_image is 'nonsense'"),
     ({"tensorboard": "projects/1/locations/r/tensorboards/2"}, "TensorBoard needs one"),
@@ -47,6 +50,7 @@ def test_a_wrong_value_is_refused(changes: dict[str, Any], message: str) -> None
 def test_sound_values_pass_also_as_text() -> None:
     check_values(SOUND)
     check_values({name: str(value) for name, value in SOUND.items()})
+    check_values({name: f"{value}.0" if type(value) is int else value for name, value in SOUND.items()})
     check_values({})
     check_values(dict.fromkeys(SOUND, "{{$.inputs.parameters['pipelinechannel--model']}}"))
 

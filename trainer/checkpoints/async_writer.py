@@ -196,8 +196,8 @@ class CheckpointWriter:
         return True
 
     def close(self) -> None:
-        """Give the directory back if it has no checkpoint of this run."""
-        if not self.saved_step:
+        """Give the directory back if it has no checkpoint of this run, and none is being written."""
+        if self._thread is None and not self.saved_step:
             self._lease.release()
 
     def _prune(self) -> None:

@@ -145,11 +145,13 @@ def _send(guests: Mapping[socket.socket, bytes], message: dict[str, Any]) -> Non
 
 def _wait_until_closed(guests: Mapping[socket.socket, bytes]) -> None:
     """Let the workers close first: the side that closes first keeps the port busy for a minute."""
+    deadline = time.monotonic() + _CLOSING_SECONDS
     for guest, text in guests.items():
         with guest, contextlib.suppress(OSError):
-            guest.settimeout(_CLOSING_SECONDS)
-            while _parse(text) and guest.recv(65536):
-                pass
+            while _parse(text) and (left := deadline - time.monotonic()) > 0:
+                guest.settimeout(left)
+                if not guest.recv(65536):
+                    break
 
 
 def _listen(address: str, patience: Patience) -> socket.socket:

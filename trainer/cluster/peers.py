@@ -62,9 +62,11 @@ def wait_for(peers: Sequence[Peer], patience: Patience) -> None:
     Raises:
         GaveUp: They have not come in time, or a stop was requested.
     """
-    while missing := [peer for peer in peers if not peer.was_alive and peer.look() != "alive"]:
-        patience.check([peer.name for peer in missing])
-        time.sleep(POLL_SECONDS)
+    for peer in peers:
+        # A look takes seconds, and a stop is followed between two of them.
+        while not peer.was_alive and peer.look() != "alive":
+            patience.check([each.name for each in peers if not each.was_alive])
+            time.sleep(POLL_SECONDS)
 
 
 @contextlib.contextmanager
@@ -78,13 +80,13 @@ def watched(peers: Sequence[Peer], leave: Callable[[str], object]) -> Iterator[N
         # `wait_for` has seen it; it may freeze before the first look here.
         peer.was_alive = True
 
-    def look() -> None:
+    def look(peer: Peer) -> None:
         while not closed.wait(_LOOK_SECONDS):
-            for peer in peers:
-                if (reason := peer.loss(may_return=True)) and not closed.is_set():
-                    leave(reason)
+            if (reason := peer.loss(may_return=True)) and not closed.is_set():
+                leave(reason)
 
-    threading.Thread(target=look, name="peers", daemon=True).start()
+    for peer in peers:
+        threading.Thread(target=look, args=(peer,), name=f"look at {peer.name}", daemon=True).start()
     try:
         yield
     finally:

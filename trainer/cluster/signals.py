@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import resource
 import signal
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -62,6 +63,8 @@ def end_at_once(timeout_seconds: int) -> Iterator[None]:
     For a call of TensorFlow that holds Python's global lock while it waits for other machines: no Python code, not
     even a thread, runs until it returns. Install the handlers again afterwards.
     """
+    # A core file would contain the environment with its secrets.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     libc = ctypes.CDLL(None)
     libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import threading
 import time
@@ -76,8 +77,14 @@ class _LocalFile:
         # A full disk must not end a run because of its event log: the lines wait for the next write.
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(self._separator + "\n".join(self._pending) + "\n")
+            size = self._path.stat().st_size if self._path.exists() else 0
+            try:
+                with self._path.open("a", encoding="utf-8") as file:
+                    file.write(self._separator + "\n".join(self._pending) + "\n")
+            except OSError:
+                # What was written of these lines must not come twice, or be continued by the next line.
+                os.truncate(self._path, size)
+                raise
             self._pending, self._separator = [], ""
 
 

@@ -6,8 +6,11 @@ import mimetypes
 import os
 import re
 import shutil
+import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,8 +22,8 @@ from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
 from localvertex.state import record
 from localvertex.values.buckets import Buckets
 
-_PARTIAL = ".partial"
-"""Ending of the file names of uploads that are being moved, which are no objects yet."""
+_PARTIAL = re.compile(r"\.[0-9a-f]{16}\.partial")
+"""Names of uploads that are being moved, which are no objects yet."""
 
 _CHUNK_BYTES = 1 << 20
 
@@ -35,6 +38,8 @@ class Objects:
 
     root: Path
     """The folder that has one folder per bucket."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Held between a check of a generation and the change, and while folders are made or removed."""
 
     def path(self, bucket: str, name: str) -> Path:
         """Return the file of an object, which need not exist.
@@ -44,19 +49,18 @@ class Objects:
         """
         parts = name.split("/")
         try:
-            folder, path = (
-                Path(Buckets(root=self.root).path_of(f"gs://{each}")) for each in (bucket, f"{bucket}/{name}")
-            )
+            path = Path(Buckets(root=self.root).path_of(f"gs://{bucket}/{name}"))
         except TaskFailed as error:
             raise invalid(str(error)) from None
-        if not name or {"", ".", ".."} & {*parts} or path.name.endswith(_PARTIAL):
-            raise invalid(f"gs://{bucket}/{name[:200]}: no file of a folder can have this name; choose another")
+        if not name or {"", ".", ".."} & {*parts} or _PARTIAL.fullmatch(path.name):
+            raise invalid(f"gs://{bucket}/{name[:200]!a}: no file of a folder can have this name; choose another")
         try:
-            is_inside = path.resolve().is_relative_to(folder.resolve())
-        except (OSError, RuntimeError):
+            # A bucket that is a link could lead to the token.
+            is_inside = path.resolve().is_relative_to(self.root.resolve() / bucket)
+        except (OSError, RuntimeError, ValueError):
             is_inside = False
         if not is_inside:
-            raise invalid(f"gs://{bucket}/{name[:200]} is a link out of its bucket, or its name is too long")
+            raise invalid(f"gs://{bucket}/{name[:200]!a} is a link out of its bucket, or its name is too long")
         return path
 
     def found(self, bucket: str, name: str, query: Mapping[str, str]) -> Path:
@@ -91,30 +95,36 @@ class Objects:
         """
         path = self.path(bucket, name)
         self.check_generation(path, query)
+        aside = path.parent / f".{os.urandom(8).hex()}.partial"
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if path.is_dir():
-                raise IsADirectoryError
+            with self.lock:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if path.is_dir():
+                    raise IsADirectoryError
+                aside.touch()
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             text = f"gs://{bucket}/{name[:200]}: a file and a folder cannot have the same name; choose another"
             raise invalid(text) from None
-        # The folder of the buckets may be on another disk, from which a rename is not possible.
-        aside = path.parent / f".{os.urandom(8).hex()}{_PARTIAL}"
         try:
+            # The folder of the buckets may be on another disk, from which a rename is not possible.
             shutil.move(source, aside)
-            os.replace(aside, path)
+            with self.lock:
+                self.check_generation(path, query)
+                os.replace(aside, path)
         finally:
             aside.unlink(missing_ok=True)
         return path
 
     def delete(self, bucket: str, name: str, query: Mapping[str, str]) -> None:
         """Delete an object, and its folders that are empty then."""
-        path = self.found(bucket, name, query)
-        path.unlink()
-        for folder in path.parents:
-            if folder.parent == self.root or any(folder.iterdir()):
-                break
-            folder.rmdir()
+        with self.lock:
+            path = self.found(bucket, name, query)
+            path.unlink()
+            with suppress(OSError):  # one that has files, or that a step removes
+                for folder in path.parents:
+                    if folder.parent == self.root:
+                        break
+                    folder.rmdir()
 
     def page(self, bucket: str, query: Mapping[str, str]) -> dict[str, Any]:
         """List objects by name; with a delimiter, what has it after the prefix is listed as a folder."""
@@ -140,17 +150,16 @@ class Objects:
             else:
                 items.append(name)
         more = {"nextPageToken": last} if names and last != names[-1] else {}
-        found_items = [self.resource(bucket, name, folder / name) for name in items]
+        found_items = []
+        for name in items:
+            with suppress(FileNotFoundError):  # a step removes files at any time
+                found_items.append(self.resource(bucket, name, folder / name))
         return {"kind": "storage#objects", "items": found_items, "prefixes": sorted(prefixes)} | more
 
     def resource(self, bucket: str, name: str, path: Path) -> dict[str, Any]:
         """Build the Object resource."""
-        md5, status = hashlib.md5(usedforsecurity=False), path.stat()
-        crc32c = google_crc32c.Checksum()  # type: ignore[no-untyped-call]
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK_BYTES):
-                md5.update(chunk)
-                crc32c.update(chunk)  # type: ignore[no-untyped-call]
+        status = path.stat()
+        md5, crc32c = _hashes(path, status.st_ino, status.st_size, status.st_mtime_ns)
         changed = record.timestamp(status.st_mtime)
         return {
             "kind": "storage#object",
@@ -162,8 +171,8 @@ class Objects:
             "metageneration": "1",
             "contentType": mimetypes.guess_type(name)[0] or _DEFAULT_TYPE,
             "size": str(status.st_size),
-            "md5Hash": base64.b64encode(md5.digest()).decode(),
-            "crc32c": base64.b64encode(crc32c.digest()).decode(),  # type: ignore[no-untyped-call]
+            "md5Hash": md5,
+            "crc32c": crc32c,
             "etag": generation(path),
             "timeCreated": changed,
             "updated": changed,
@@ -183,8 +192,32 @@ def generation(path: Path) -> str:
     return str(path.stat().st_mtime_ns // 1000)
 
 
+@lru_cache(maxsize=10_000)
+def _hashes(path: Path, inode: int, size: int, changed_ns: int) -> tuple[str, str]:
+    """Return MD5 and CRC-32C of a file in base64; clients that read a large one in parts ask for them each time."""
+    md5 = hashlib.md5(usedforsecurity=False)
+    crc32c = google_crc32c.Checksum()  # type: ignore[no-untyped-call]
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            md5.update(chunk)
+            crc32c.update(chunk)  # type: ignore[no-untyped-call]
+    crc = crc32c.digest()  # type: ignore[no-untyped-call]
+    return base64.b64encode(md5.digest()).decode(), base64.b64encode(crc).decode()
+
+
 def _names(folder: Path) -> Iterator[str]:
-    """Yield the names of the objects of a bucket."""
-    for path in folder.rglob("*"):
-        if path.is_file() and not path.is_symlink() and not path.name.endswith(_PARTIAL):
-            yield path.relative_to(folder).as_posix()
+    """Yield the names of the objects of a bucket; one that is not UTF-8 cannot be the name of an object."""
+    for parent, _, files in os.walk(folder):
+        for name in files:
+            path = Path(parent, name)
+            text = path.relative_to(folder).as_posix()
+            if path.is_file() and not path.is_symlink() and not _PARTIAL.fullmatch(name) and _is_utf8(text):
+                yield text
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -55,14 +55,17 @@ class Storage:
 
     Args:
         root: The folder that has one folder per bucket.
-        private: A folder for uploads that are not complete; its content is removed.
+        private: A folder for uploads that are not complete.
     """
 
     def __init__(self, root: Path, private: Path) -> None:
         self._objects, self._private = Objects(root=root), private
         self._uploads: dict[str, _Upload] = {}
         self._lock = threading.Lock()
-        shutil.rmtree(private, ignore_errors=True)
+
+    def open(self) -> None:
+        """Remove the uploads that an earlier server left, which only the holder of the work directory may do."""
+        shutil.rmtree(self._private, ignore_errors=True)
 
     @property
     def routes(self) -> list[Route]:

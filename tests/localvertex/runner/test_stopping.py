@@ -101,7 +101,7 @@ def test_a_second_ctrl_c_does_not_wait_for_the_grace_time(running: Start) -> Non
         time.sleep(0.5)
         if process.poll() is not None:
             break
-    process.communicate(timeout=1)
+    process.communicate(timeout=60)
     assert have_ended(children)
 
 

@@ -1,6 +1,7 @@
 """Damage is proven by checksums; an error of reading proves nothing, and no damage costs an intact checkpoint."""
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -73,7 +74,14 @@ def unreadable(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, bool], None]:
 
         monkeypatch.setattr("trainer.files.storage.time.sleep", pause)
 
-    if not ALWAYS_EIO.exists():
+    try:
+        with ALWAYS_EIO.open("rb") as file:
+            file.read(1)
+    except OSError as error:
+        is_there = error.errno == errno.EIO
+    else:
+        is_there = False
+    if not is_there:
         pytest.skip("needs a file whose reading fails, /proc/self/mem of Linux")
     return make
 

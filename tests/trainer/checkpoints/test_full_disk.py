@@ -1,5 +1,6 @@
 """A full disk, a real one of a few hundred kilobytes: the last save makes room, and a restart fails with one line."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -89,7 +90,8 @@ RunOnDisk = Callable[..., "subprocess.CompletedProcess[str]"]
 def run_on_disk(tmp_path: Path) -> RunOnDisk:
     """Run a program with a disk of 400 kB at its first argument."""
     mounted = f"mount -t tmpfs -o size=400k none {tmp_path}"
-    if subprocess.run(["unshare", "-rm", "sh", "-c", mounted], check=False, capture_output=True).returncode:
+    tried = ["unshare", "-rm", "sh", "-c", mounted]
+    if shutil.which("unshare") is None or subprocess.run(tried, check=False, capture_output=True).returncode:
         pytest.skip("needs a namespace in which a small disk can be mounted")
 
     def run(program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":

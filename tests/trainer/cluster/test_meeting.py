@@ -107,7 +107,7 @@ def test_a_field_that_one_worker_lacks_is_a_difference() -> None:
 
 def test_each_says_whom_it_waits_for_and_gives_up(addresses: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patiences, "SECONDS_BETWEEN_REPORTS", 0.1)
-    alone = Worker(cluster(addresses, "worker", 1), {}, seconds=1.0)
+    alone = Worker(cluster(addresses, "worker", 1), {}, seconds=3.0)
     raised = alone.end()
     assert isinstance(raised, GaveUp)
     assert raised.exit_code == 134

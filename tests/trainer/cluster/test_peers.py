@@ -44,7 +44,7 @@ class Server:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "_ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(peers, "_ANSWER_SECONDS", 1.0)
     monkeypatch.setattr(peers, "_LOOK_SECONDS", 0.02)
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,7 +30,10 @@ class Browser:
     def __init__(self, profile: Path) -> None:
         read, self._commands = os.pipe()
         self._answers, write = os.pipe()
-        options = "--headless --no-sandbox --disable-gpu --disable-background-networking --remote-debugging-pipe"
+        options = (
+            "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-background-networking "
+            "--remote-debugging-pipe"
+        )
         words = ["bash", "-c", f"exec {BROWSER} {options} --user-data-dir={profile} 3<&{read} 4>&{write}"]
         self.process = subprocess.Popen(words, pass_fds=(read, write), stderr=subprocess.DEVNULL)
         os.close(read)
@@ -43,6 +47,7 @@ class Browser:
         os.write(self._commands, json.dumps(command).encode() + b"\0")
         while True:
             while b"\0" not in self._buffer:
+                assert select.select([self._answers], [], [], 120)[0], "the browser does not answer"
                 part = os.read(self._answers, 1 << 16)
                 assert part, "the browser has ended"
                 self._buffer += part

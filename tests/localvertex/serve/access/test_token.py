@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from google.auth import exceptions
+from google.auth.exceptions import RefreshError
 
 from localvertex.client import Credentials
 from localvertex.processes.network import listeners
@@ -18,7 +19,20 @@ from localvertex.serve.access.access import Access
 
 NOBODY = 65534
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+
+def _can_act_as_nobody() -> bool:
+    """Return whether this process may act as another user: as root, and in a container only with a mapped id."""
+    try:
+        os.seteuid(NOBODY)
+    except OSError:
+        return False
+    os.seteuid(0)
+    return True
+
+
+as_root = pytest.mark.skipif(
+    os.geteuid() != 0 or not _can_act_as_nobody(), reason="only root can act as another user, and not everywhere"
+)
 
 
 @pytest.fixture
@@ -164,6 +178,18 @@ def test_programs_continue_with_a_new_token_and_work_without_one(work_dir: Path)
             credentials.before_request(None, "GET", url, headers)
             assert headers == {"authorization": f"Bearer {token}"}
             token_file.path(work_dir).unlink()
+
+
+def test_no_proxy_gets_the_token(work_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token_file.prepare(work_dir, fail)
+    with listening() as port:
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        with pytest.raises(RefreshError, match=r"add 127\.0\.0\.1 and localhost to the variable NO_PROXY"):
+            sent(work_dir, f"http://127.0.0.1:{port}/")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+        assert sent(work_dir, f"http://127.0.0.1:{port}/").startswith("Bearer ")
 
 
 @as_root

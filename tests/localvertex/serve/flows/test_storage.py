@@ -1,7 +1,10 @@
 """google-cloud-storage over the folders of the buckets: nothing leaves a bucket, and nothing half-written is seen."""
 
 import os
+import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +12,12 @@ import pytest
 import requests
 from google.api_core import exceptions
 
+from localvertex.serve.storage.objects import Objects, PreconditionFailed
 from tests.support.server import Server
 
 UPLOADS = "/upload/storage/v1/b/things/o"
+
+JSON = {"content-type": "application/json"}
 
 SIZE = 9 << 20
 """More than 8 MiB, above which the library uploads in parts."""
@@ -125,3 +131,84 @@ def test_the_sdk_is_told_nothing_about_a_bucket(bucket: Any) -> None:
     for ask in (bucket.exists, bucket.reload, bucket.create, bucket.delete):
         with pytest.raises(exceptions.MethodNotImplemented, match="a bucket is a folder"):
             ask()
+
+
+def test_a_bucket_that_is_a_link_leads_nowhere(endpoint: Server) -> None:
+    """The cookie of a browser allows reading only, and must not read the token."""
+    link = endpoint.work_dir / "buckets" / "linked"
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to("../api")
+    try:
+        assert endpoint.get("/storage/v1/b/linked/o/token?alt=media").status_code == 400
+        assert endpoint.get("/storage/v1/b/linked/o").status_code == 400
+    finally:
+        link.unlink()
+
+
+def test_names_that_are_no_text_harm_nobody(endpoint: Server, folder: Path) -> None:
+    begun = endpoint.request("POST", f"{UPLOADS}?uploadType=resumable", data=b'{"name": "a\\ud800"}', headers=JSON)
+    assert begun.status_code == 400
+    folder.mkdir(parents=True, exist_ok=True)
+    odd = os.fsencode(folder) + b"/\xff"
+    with open(odd, "w"):
+        (folder / "even").write_text("x")
+    names = [each["name"] for each in endpoint.get("/storage/v1/b/things/o").json()["items"]]
+    os.unlink(odd)
+    assert "even" in names
+    assert all(name.isprintable() for name in names)
+
+
+def test_only_one_of_several_writers_makes_an_object(tmp_path: Path) -> None:
+    objects = Objects(root=tmp_path / "buckets")
+    sources = [tmp_path / str(number) for number in range(8)]
+    for source in sources:
+        source.write_text(source.name)
+    together = threading.Barrier(len(sources))
+
+    def put(source: Path) -> str:
+        together.wait()
+        try:
+            return objects.put(source, "things", "folder/one", {"ifGenerationMatch": "0"}).read_text()
+        except PreconditionFailed:
+            return ""
+
+    with ThreadPoolExecutor(len(sources)) as pool:
+        made = [text for text in pool.map(put, sources) if text]
+    assert len(made) == 1
+    assert (tmp_path / "buckets" / "things" / "folder" / "one").read_text() == made[0]
+
+
+def test_lists_and_changes_go_on_while_steps_write(tmp_path: Path) -> None:
+    objects = Objects(root=tmp_path / "buckets")
+    ended = threading.Event()
+
+    def change(number: int) -> None:
+        for turn in range(100):
+            source = tmp_path / f"{number} {turn}"
+            source.write_text("x")
+            objects.put(source, "things", f"folder/{number}", {})
+            objects.delete("things", f"folder/{number}", {})
+
+    def look() -> None:
+        while not ended.is_set():
+            objects.page("things", {})
+
+    with ThreadPoolExecutor(5) as pool:
+        looking = pool.submit(look)
+        for changing in [pool.submit(change, number) for number in range(4)]:
+            changing.result()
+        ended.set()
+        looking.result()
+
+
+@pytest.mark.slow
+def test_a_server_that_is_refused_leaves_the_uploads_of_the_running_one(
+    endpoint: Server, folder: Path, python: str
+) -> None:
+    begun = endpoint.request("POST", f"{UPLOADS}?uploadType=resumable", data=b'{"name": "kept"}', headers=JSON)
+    number = begun.headers["location"].partition("upload_id=")[2]
+    words = [python, "-m", "localvertex", "serve", "--port", "0", "--work-dir", str(endpoint.work_dir)]
+    assert subprocess.run(words, capture_output=True, timeout=60).returncode == 2
+    done = endpoint.request("PUT", f"{UPLOADS}?uploadType=resumable&upload_id={number}", data=b"data")
+    assert done.status_code == 200, done.text
+    assert (folder / "kept").read_bytes() == b"data"
