@@ -1,5 +1,6 @@
 """The training loop: restore, train, validate, save, finish. The whole story of a run is in `train` and `_train`."""
 
+import contextlib
 import dataclasses
 import math
 import time
@@ -76,100 +77,72 @@ def train(
     # 1. Restore weights, optimizer, step, best, digests. The data's order and all random numbers follow from the step.
     empty = Checkpoint(step=0, best=Best(), identity=run.identity, run_id=run.run_id, arrays=[])
     found = restore(learner, sync, run.checkpoint_directory, empty, is_chief=run.is_chief, log_event=log_event)
+    restored = found.checkpoint
     writer = found.writer(run.checkpoint_directory, keep=run.keep_checkpoints, log_event=log_event)
-    try:
-        return _train(
-            run,
-            learner,
-            training,
-            validation,
-            sampler,
-            sync=sync,
-            log_event=log_event,
-            warmed_up=warmed_up,
-            restored=found.checkpoint,
-            writer=writer,
-        )
-    finally:
-        writer.close()
-
-
-def _train(
-    run: Run,
-    learner: Learner,
-    training: Examples,
-    validation: Examples,
-    sampler: Sampler,
-    *,
-    sync: WorkerSync,
-    log_event: Observer,
-    warmed_up: Callable[[float], None],
-    restored: Checkpoint,
-    writer: Checkpointing,
-) -> bool:
-    best, validated_step, digests = restored.best, restored.step * restored.is_validated, [restored.batch_digests]
-    saved_at, pace, num_calls = time.monotonic(), Pace(), 0
-    # 2. Batches from that step on.
-    batches = learner.batches(training, sampler, run.num_steps)
-    decision = sync.decide(pace)
-    while True:
-        step = learner.step
-        is_end_of_epoch = step > 0 and (step % sampler.steps_per_epoch == 0 or step == run.num_steps)
-        # 3. Validate at the end of an epoch, before the save, so that the checkpoint knows whether it is the best.
-        improved, score = False, None
-        if is_end_of_epoch and validated_step != step and not decision.stop:
-            if score := _validate(learner, validation, best, sampler, sync, log_event):
-                improved, validated_step = best.is_beaten_by(score.accuracy, score.loss), step
-            decision = sync.decide(pace)
-        # 4. Save the best at once, otherwise when a save is due. A stop request also triggers a save.
-        is_last = decision.stop or step == run.num_steps
-        is_due = decision.save or (_is_multiple(step, run.checkpoint_every_steps) and step != restored.step)
-        if step > 0 and (improved or is_due or is_last):
+    with contextlib.closing(writer):
+        best, validated_step, digests = restored.best, restored.step * restored.is_validated, [restored.batch_digests]
+        saved_at, pace, num_calls = time.monotonic(), Pace(), 0
+        # 2. Batches from that step on.
+        batches = learner.batches(training, sampler, run.num_steps)
+        decision = sync.decide(pace)
+        while True:
+            step = learner.step
+            is_end_of_epoch = step > 0 and (step % sampler.steps_per_epoch == 0 or step == run.num_steps)
+            # 3. Validate at the end of an epoch, before the save, so that the checkpoint knows whether it is the best.
+            improved, score = False, None
+            if is_end_of_epoch and validated_step != step and not decision.stop:
+                if score := _validate(learner, validation, best, sampler, sync, log_event):
+                    improved, validated_step = best.is_beaten_by(score.accuracy, score.loss), step
+                decision = sync.decide(pace)
+            # 4. Save the best at once, otherwise when a save is due. A stop request also triggers a save.
+            is_last = decision.stop or step == run.num_steps
+            is_due = decision.save or (_is_multiple(step, run.checkpoint_every_steps) and step != restored.step)
+            if step > 0 and (improved or is_due or is_last):
+                started = time.monotonic()
+                # A failed save loses the best step that was in it: only committed checkpoints count.
+                if writer.settle(wait=True):
+                    best = writer.best
+                    improved = score is not None and best.is_beaten_by(score.accuracy, score.loss)
+                if improved and score:
+                    best = score
+                is_validated = validated_step == step or not is_end_of_epoch
+                checkpoint = _take(run, learner, best, digests, is_validated=is_validated)
+                writer.write(checkpoint, pause_seconds=time.monotonic() - started)
+                saved_at = time.monotonic()
+                sync.note_save()
+            if is_last:
+                break
+            # 5. Train as many steps as fit into one call, but not beyond the next validation or save.
+            num_steps = min(decision.num_steps, _steps_to_next(run, sampler, step))
             started = time.monotonic()
-            # A failed save loses the best step that was in it: only committed checkpoints count.
-            if writer.settle(wait=True):
+            steps = learner.train(batches, num_steps)
+            seconds = time.monotonic() - started
+            pace.record(num_steps, seconds)
+            digests.append(steps.digests)
+            _refuse_infinite(steps, step, learner, writer)
+            _log_steps(steps, step, seconds, run, learner, sampler, log_event)
+            if (num_calls := num_calls + 1) == _WARM_UP_CALLS:
+                warmed_up(seconds / num_steps)
+            # 6. Synchronise; a save by time waits until the previous one is written.
+            if writer.settle(wait=False):
                 best = writer.best
-                improved = score is not None and best.is_beaten_by(score.accuracy, score.loss)
-            if improved and score:
-                best = score
-            is_validated = validated_step == step or not is_end_of_epoch
-            checkpoint = _take(run, learner, best, digests, is_validated=is_validated)
-            writer.write(checkpoint, pause_seconds=time.monotonic() - started)
-            saved_at = time.monotonic()
-            sync.note_save()
-        if is_last:
-            break
-        # 5. Train as many steps as fit into one call, but not beyond the next validation or save.
-        num_steps = min(decision.num_steps, _steps_to_next(run, sampler, step))
-        started = time.monotonic()
-        steps = learner.train(batches, num_steps)
-        seconds = time.monotonic() - started
-        pace.record(num_steps, seconds)
-        digests.append(steps.digests)
-        _refuse_infinite(steps, step, learner, writer)
-        _log_steps(steps, step, seconds, run, learner, sampler, log_event)
-        if (num_calls := num_calls + 1) == _WARM_UP_CALLS:
-            warmed_up(seconds / num_steps)
-        # 6. Synchronise; a save by time waits until the previous one is written.
-        if writer.settle(wait=False):
-            best = writer.best
-        is_time = not writer.is_busy and time.monotonic() - saved_at >= _seconds_between_saves(run, writer)
-        decision = sync.decide(pace, save_is_due=is_time)
-    # 7. The last save must succeed; after any other, a full disk may have space again by the next one.
-    if error := writer.finish():
-        raise TrainingError(
-            f"the checkpoint of step {learner.step} could not be saved ({error}); free some space and run again to"
-            f" resume from step {writer.saved_step}"
-        )
-    is_finished = learner.step == run.num_steps and validated_step == learner.step
-    # 8. Finish: result.json marks the run as finished; workers wait until it is written.
-    if is_finished and run.is_chief:
-        _write_result(run, learner, best, digests)
-    sync.wait_for_all()
-    if not is_finished:
-        saved = f"the checkpoint of step {step} is saved" if step else "there is nothing to save yet"
-        log_event("notice", message=f"{sync.reason_to_stop}: stopped at step {step}; {saved}")
-    return is_finished
+            is_time = not writer.is_busy and time.monotonic() - saved_at >= _seconds_between_saves(run, writer)
+            decision = sync.decide(pace, save_is_due=is_time)
+        # 7. The last save must succeed; after any other, a full disk may have space again by the next one.
+        if error := writer.finish():
+            raise TrainingError(
+                f"the checkpoint of step {learner.step} could not be saved ({error}); free some space and run again to"
+                f" resume from step {writer.saved_step}"
+            )
+        is_finished = learner.step == run.num_steps and validated_step == learner.step
+        # 8. Finish: result.json marks the run as finished; workers wait until it is written.
+        if is_finished and run.is_chief:
+            _write_result(run, learner, best, digests)
+        sync.wait_for_all()
+        if not is_finished:
+            saved = f"the checkpoint of step {step} is saved" if step else "there is nothing to save yet"
+            log_event("notice", message=f"{sync.reason_to_stop}: stopped at step {step}; {saved}")
+        return is_finished
 
 
 def _validate(
