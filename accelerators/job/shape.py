@@ -11,9 +11,6 @@ from accelerators.job.schema import ENUMS, MESSAGES, OUTPUT, REPEATED
 from accelerators.job.values import RuntimeValue
 from userinput.spelling import did_you_mean, listed, quoted, snake
 
-LAUNCHER_RULES = frozenset({"camel-case", "quoted-number", "float-number"})
-"""Rules that find what only the launcher of the components refuses."""
-
 _MISSING = object()
 # Replaces a value of the wrong type, so that rules ignore it.
 _UNREADABLE = RuntimeValue(origin="a value of the wrong type")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from accelerators import Finding, check_custom_job, custom_job_fields
-from accelerators.job.shape import LAUNCHER_RULES
 from compiled.launchers import started_module
 from localvertex.errors import TaskFailed
 
@@ -170,17 +169,13 @@ def read(
     Raises:
         TaskFailed: The service would refuse the message; the error names every reason.
     """
-    findings = check_custom_job(message, region=region)
+    findings = check_custom_job(message, region=region, lenient=not through_launcher)
     if errors := [_sentence(finding) for finding in findings if finding.severity == "error"]:
         text = f"Vertex AI would refuse this job: {'; '.join(errors)}"
         raise TaskFailed(text, exit_code=_EXIT_USER_ERROR, is_retryable=False)
     for finding in findings:
         if finding.rule not in _QUIET_RULES:
             warn(_sentence(finding))
-    if through_launcher:
-        for finding in check_custom_job(message, region=region, lenient=False):
-            if finding.rule in LAUNCHER_RULES:
-                warn(_sentence(finding))
     return CustomJob.of(custom_job_fields(message), command_prefixes or {}, has_images=has_images)
 
 
