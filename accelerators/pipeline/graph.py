@@ -202,7 +202,7 @@ def _items(task: TaskSpec, inputs: dict[str, Value], *, unfolds: bool) -> list[d
     items: Any = None if loop.items is None else list(loop.items)
     held = inputs.get(loop.input_parameter or "")
     if held is not None:
-        items, path, default_of = _as_json(held.value), held.path, held.default_of
+        items, path, default_of = as_json(held.value), held.path, held.default_of
     unknown = Value(value=RuntimeValue(origin=f"the items of loop {task.name!r}"), path=path)
     if not isinstance(items, list) or not unfolds:
         return [{loop.item_input: unknown}]
@@ -217,14 +217,14 @@ def _items(task: TaskSpec, inputs: dict[str, Value], *, unfolds: bool) -> list[d
 def _part(held: Value, selector: str) -> Value:
     """Return the part of a value that a selector of the compiler names."""
     match = _PART.fullmatch(selector)
-    value = _as_json(held.value)
+    value = as_json(held.value)
     if match is None or not isinstance(value, dict):
         origin = f"a part of {held.value.origin}" if isinstance(held.value, RuntimeValue) else "a part of another value"
         return replace(held, value=RuntimeValue(origin=origin))
     return replace(held, value=value.get(match[1]), path=f"{held.path}.{match[1]}")
 
 
-def _as_json(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """Return a list or mapping that was given as JSON text, and any other value as it is."""
     try:
         return json.loads(value) if isinstance(value, str) and value[:1] in ("[", "{") else value

@@ -1,6 +1,5 @@
 """The job that a Google Cloud component will send, rebuilt from its compiled step."""
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from accelerators.job.values import RuntimeValue
-from accelerators.pipeline.graph import Step, Value, mapping
+from accelerators.pipeline.graph import Step, Value, as_json, mapping
 from compiled.payload import INPUT_PARAMETER, decoded
 
 _LAST = re.compile(r"(^|\.)[^.\[]+$|\[\d+\]$")
@@ -118,18 +117,8 @@ def _input(name: str, payload: Payload, path: str, depth: int) -> Any:
     if held is None or depth > 3:
         return None  # an optional input without a value; kfp leaves it out
     payload.origins[path] = held
-    value = held.value
-    if isinstance(value, str) and value[:1] in ("[", "{") and "{{$" not in value[:3]:
-        value = _parsed(value)
-    return _filled(value, payload, path, depth + 1)
-
-
-def _parsed(text: str) -> Any:
-    """Return a list or mapping from the JSON text that older components take."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+    # Older components take lists and mappings as JSON text.
+    return _filled(as_json(held.value), payload, path, depth + 1)
 
 
 def _add_planned_pools(payload: Payload) -> None:

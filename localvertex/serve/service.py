@@ -68,7 +68,7 @@ class Service:
         self._held.enter_context(self._store.hold())
 
     def open(self) -> None:
-        """Start the schedules."""
+        """Clean up after an earlier server, and start the schedules."""
         self.storage.open()
         self.schedules.begin()
 
