@@ -16,14 +16,14 @@ RUN python -m pip install --require-hashes -r /tmp/gpu.txt && rm /tmp/gpu.txt
 WORKDIR /opt/image-training
 COPY pyproject.toml README.md LICENSE ./
 COPY accelerators accelerators
-COPY compiled compiled
 COPY components components
 COPY localvertex localvertex
 COPY pipelines pipelines
 COPY trainer trainer
 COPY training_job training_job
-COPY userinput userinput
-RUN python -m pip install --no-deps --no-build-isolation .
+COPY vertex_gpu_training vertex_gpu_training
+# In place: a wheel has only the tools for anybody's pipelines.
+RUN python -m pip install --no-deps --no-build-isolation -e .
 
 USER trainer
 WORKDIR /home/trainer

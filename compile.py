@@ -15,9 +15,9 @@ from pipelines.image_training import image_training
 from pipelines.settings import Settings, add_machines, machines_from
 from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.machines import check
-from userinput import cli
-from userinput.errors import UserError
-from userinput.files import write_all
+from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.files import write_all
 
 _BUILD = "gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/REPOSITORY/image-training-python ."
 _RUN_LOCALLY = "python -m localvertex run"

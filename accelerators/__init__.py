@@ -8,7 +8,7 @@ from accelerators.check import check_custom_job, check_worker_pools, custom_job_
 from accelerators.document import check_file
 from accelerators.job.finding import Finding
 from accelerators.pipeline.check import check_pipeline
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 __all__ = [
     "Catalogue",

@@ -4,7 +4,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from userinput import cli
+from vertex_gpu_training.userinput import cli
 
 _DESCRIPTION = """\
 Check jobs against the machines, GPUs and regions of Vertex AI training before they are queued.

@@ -11,9 +11,9 @@ from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
 from accelerators.pipeline.check import Examination, examine_pipeline
 from accelerators.rules.rules import check_job, check_spec, is_custom_job
-from userinput.errors import UserError
-from userinput.reading import read
-from userinput.spelling import quoted, snake
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.reading import read
+from vertex_gpu_training.userinput.spelling import quoted, snake
 
 _EXPECTED = "expected a compiled pipeline, worker_pool_specs, a CustomJob or a CustomJobSpec"
 _OTHER_FILES = {

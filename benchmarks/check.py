@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from accelerators import check_pipeline
-from userinput.reading import read
+from vertex_gpu_training.userinput.reading import read
 
 _ROOT = Path(__file__).parents[1]
 _BUILT = _ROOT / "build" / "image_training.json"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from localvertex.engine import Options, prepare, resume, run
     from localvertex.errors import Refused
-    from userinput.errors import UserError
+    from vertex_gpu_training.userinput.errors import UserError
 
 __all__ = ["Options", "Refused", "UserError", "prepare", "resume", "run"]
 
@@ -21,7 +21,7 @@ def __getattr__(name: str) -> Any:
 
         return Refused
     if name == "UserError":
-        from userinput.errors import UserError
+        from vertex_gpu_training.userinput.errors import UserError
 
         return UserError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

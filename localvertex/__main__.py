@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 from localvertex.errors import RecordNotWritten
-from userinput import cli
-from userinput.errors import UserError
+from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput.errors import UserError
 
 _DESCRIPTION = """\
 Run a compiled Kubeflow pipeline, the file that you upload to Vertex AI, on this

@@ -10,7 +10,7 @@ from requests.utils import get_environ_proxies
 
 from localvertex.processes.network import listeners
 from localvertex.serve.access import token_file
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def init(

@@ -12,7 +12,7 @@ from localvertex.show.terminal import resume_command, run_list
 from localvertex.state import record, removal, run_folder, step_logs
 from localvertex.state.runs import Found, find, find_all, find_readable, find_steps
 from localvertex.state.task import State
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _MAX_TIME_FACTOR = 100_000.0
 """Beyond this factor, a minute is shorter than one check of the clock."""

@@ -16,8 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from compiled import platforms
-from compiled.load import PipelineFile, load
 from localvertex.checks import addresses, container_images, jobs, pinned_versions
 from localvertex.checks.refusals import refusals
 from localvertex.checks.signatures import has_nul
@@ -34,9 +32,11 @@ from localvertex.state.executor_files import artifact_parent
 from localvertex.state.run_folder import check_run_id, new_run_id
 from localvertex.state.runs import find_readable
 from localvertex.state.task import State, Values
-from userinput.errors import UserError
-from userinput.parameters import complete, typed
-from userinput.spelling import quoted
+from vertex_gpu_training.compiled import platforms
+from vertex_gpu_training.compiled.load import PipelineFile, load
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.parameters import complete, typed
+from vertex_gpu_training.userinput.spelling import quoted
 
 __all__ = ["Options", "PipelineRun", "check", "open_file", "open_pipeline", "prepare", "resume", "run"]
 

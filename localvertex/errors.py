@@ -1,6 +1,6 @@
 """The ways in which a run ends early: it is refused, a task fails, it is stopped, or its record cannot be written."""
 
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 class Refused(UserError):

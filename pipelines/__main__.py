@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from pipelines.calls import CallFailed
-from userinput import cli
+from vertex_gpu_training.userinput import cli
 
 _DESCRIPTION = "Submit and schedule compiled pipelines on Vertex AI (see docs/cloud.md)."
 

@@ -6,7 +6,7 @@ import re
 
 from training_job.container_image import PLACEHOLDER_IMAGE, check_image
 from training_job.machines import Machines
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _SERVING_IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
 """Newest prebuilt TensorFlow image of Vertex AI Prediction (docs/decisions/0004-serving-image.md)."""

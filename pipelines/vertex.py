@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from accelerators import load_catalogue
 from accelerators.commands.options import known_region
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _LOOPBACK = ("127.0.0.1", "localhost")
 _LOCAL_PROJECT = "local-project"

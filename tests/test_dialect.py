@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_imports import PACKAGES
+from tests.test_imports import PACKAGES, files
 
 MAX_COLUMNS = 120
 ENTRY = re.compile(r"^ {4}(?:(\*{0,2}\w+)(?: \([^)]*\))?: )?(\S.*)$")
@@ -19,8 +19,9 @@ CODE = [*PACKAGES, "benchmarks", "tests"]
 
 
 def python_files(repository: Path, package: str) -> list[Path]:
-    file = repository / f"{package}.py"
-    return [file] if file.exists() else sorted((repository / package).rglob("*.py"))
+    found = files(repository, package)
+    assert found
+    return found
 
 
 def pages(repository: Path) -> list[str]:

@@ -1,11 +1,16 @@
 """Every list of the product's packages has all packages that exist, and no others."""
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from pipelines.project.container_image import image_files
 
@@ -53,8 +58,27 @@ def test_the_tag_of_the_image_follows_every_file_of_it(repository: Path) -> None
     assert set(files) == sent(repository) | {"Dockerfile", ".dockerignore", "cloudbuild.yaml"}
 
 
-def test_all_packages_are_installed(project: dict[str, Any], packages: set[str]) -> None:
-    assert set(project["tool"]["setuptools"]["packages"]["find"]["include"]) == {f"{name}*" for name in packages}
+def test_an_installation_brings_the_tools_and_what_they_import(repository: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(repository, copy, ignore=shutil.ignore_patterns(".*", "build", "tests", "docs", "__pycache__"))
+    build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index")
+    subprocess.run([*build, "--wheel-dir", tmp_path, copy], check=True)
+    folder = tmp_path / "installed"
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        wheel.extractall(folder)
+    names = {path.name for path in folder.iterdir() if not path.name.endswith(".dist-info")}
+    assert names == {"accelerators", "localvertex", "vertex_gpu_training"}
+    program = "import accelerators.__main__ as a; a.main(['suggest', '--accelerator', 'NVIDIA_L4'])"
+    # Isolated: neither the repository nor the installed packages of this environment are importable, PyYAML excepted.
+    yaml_folder = Path(yaml.__file__).parents[1]
+    (folder / "yaml").symlink_to(yaml_folder / "yaml")
+    found = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(folder)!r}); {program}"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert found.returncode == 0, found.stderr
 
 
 def test_mypy_and_ruff_know_all_packages(project: dict[str, Any], packages: set[str]) -> None:

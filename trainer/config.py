@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from trainer.models import models
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def _hyperparameter(

@@ -10,7 +10,7 @@ from trainer.data import dataset
 from trainer.files import storage
 from trainer.results import evaluation
 from trainer.results.evaluation import Evaluation
-from userinput import cli
+from vertex_gpu_training.userinput import cli
 
 
 def evaluate(

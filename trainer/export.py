@@ -12,8 +12,8 @@ from trainer.command_line import TrainingError, reported as reported  # a compon
 from trainer.data import dataset
 from trainer.data.dataset import Record
 from trainer.files import storage
-from userinput import cli
-from userinput.errors import UserError
+from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput.errors import UserError
 
 if TYPE_CHECKING:
     import keras

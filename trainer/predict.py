@@ -11,8 +11,8 @@ from PIL import Image
 
 from trainer import command_line
 from trainer.data import images
-from userinput import cli
-from userinput.errors import UserError
+from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput.errors import UserError
 
 if TYPE_CHECKING:
     from trainer.results.saved_model import LoadedModel

@@ -19,8 +19,8 @@ from trainer.data.sources.source import Source, SourceImage
 from trainer.data.statistics import Statistics
 from trainer.files import storage
 from trainer.results.report import dataset as report
-from userinput import cli
-from userinput.errors import UserError
+from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput.errors import UserError
 
 _MAX_BAD_FRACTION = 0.1
 _CHUNK = 512

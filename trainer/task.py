@@ -21,8 +21,8 @@ from trainer.config import TrainConfig
 from trainer.data import dataset
 from trainer.files import storage
 from trainer.models import models
-from userinput import cli
-from userinput.errors import UserError
+from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput.errors import UserError
 
 _AUTO = "auto"
 _LOWEST = {

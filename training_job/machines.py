@@ -6,7 +6,7 @@ from typing import Any
 import accelerators
 from accelerators.job.finding import sentences
 from training_job.container_image import PLACEHOLDER_IMAGE
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _COMMAND = ("python", "-m", "trainer.task")
 _WEEK_SECONDS = 7 * 24 * 3600

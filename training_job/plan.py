@@ -11,7 +11,7 @@ from trainer.data import dataset
 from training_job import report
 from training_job.machines import Machines, check
 from training_job.values import check_accuracy, check_names
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 class TrainingPlan(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 from trainer.config import TrainConfig
 from training_job.container_image import check_image
 from training_job.machines import Machines
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _UNSAFE_IN_NAMES = '"\\\n\r\t'
 """Google's components paste names into JSON strings, which these characters would break."""

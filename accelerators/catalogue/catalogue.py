@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from accelerators.catalogue.rows import Accelerator, LegacyMachine, MachineType, RegionEntry, Row
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 CATALOGUE_VARIABLE = "ACCELERATORS_CATALOGUE"
 """Environment variable with a folder of the user's own tables; read when a catalogue is loaded."""

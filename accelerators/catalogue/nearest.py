@@ -9,7 +9,7 @@ from heapq import nsmallest
 from math import log2
 
 from accelerators.catalogue.catalogue import Catalogue, has_ended
-from userinput.spelling import closest
+from vertex_gpu_training.userinput.spelling import closest
 
 SUCCESSORS: dict[str, tuple[str, ...]] = {
     "NVIDIA_TESLA_K80": ("NVIDIA_TESLA_T4", "NVIDIA_TESLA_V100", "NVIDIA_TESLA_P4"),

@@ -11,9 +11,9 @@ from accelerators.document import examine_file
 from accelerators.job.finding import Finding
 from accelerators.pipeline.check import Examination
 from accelerators.rules.rules import RULES
-from userinput import cli
-from userinput.errors import UserError
-from userinput.spelling import did_you_mean
+from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import did_you_mean
 
 _DESCRIPTION = """\
 Check compiled pipelines, worker_pool_specs, CustomJobs and CustomJobSpecs (JSON or YAML) against what

@@ -10,10 +10,10 @@ from accelerators.commands.options import add_today, parser, tables
 from accelerators.legacy.command_line import Command, read_command
 from accelerators.legacy.convert import Conversion, convert
 from accelerators.legacy.report import LegacyInputError, Report
-from userinput import cli
-from userinput.errors import UserError
-from userinput.reading import parse_all, read_bytes, shown
-from userinput.spelling import camel
+from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.reading import parse_all, read_bytes, shown
+from vertex_gpu_training.userinput.spelling import camel
 
 _DESCRIPTION = """\
 AI Platform Training was shut down on 2025-01-31. Convert a config.yaml, a command line

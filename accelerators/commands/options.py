@@ -5,9 +5,9 @@ from datetime import date
 from pathlib import Path
 
 from accelerators.catalogue.catalogue import CATALOGUE_VARIABLE, Catalogue, load_catalogue
-from userinput import cli
-from userinput.errors import UserError
-from userinput.spelling import closest, did_you_mean, listed
+from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import closest, did_you_mean, listed
 
 
 def parser(name: str, description: str, epilog: str) -> cli.Parser:

@@ -12,8 +12,8 @@ from accelerators.catalogue.nearest import SUCCESSORS
 from accelerators.catalogue.rows import Accelerator, MachineType
 from accelerators.commands.options import add_format, add_today, known_accelerator, known_region, parser, tables
 from accelerators.commands.table import aligned, as_of, size
-from userinput import cli
-from userinput.errors import UserError
+from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput.errors import UserError
 
 _DESCRIPTION = """\
 List the machine types that support a number of accelerators per replica, smallest first, and an ordered list of

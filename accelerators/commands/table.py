@@ -9,9 +9,9 @@ from typing import Any
 from accelerators.catalogue.catalogue import Catalogue, has_ended
 from accelerators.catalogue.rows import MachineType
 from accelerators.commands.options import add_format, add_today, known_accelerator, known_region, parser, tables
-from userinput import cli
-from userinput.errors import UserError
-from userinput.spelling import closest
+from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import closest
 
 _DESCRIPTION = """\
 Print the machine types for custom training, with the accelerators and counts per replica that each supports.

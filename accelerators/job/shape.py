@@ -9,7 +9,7 @@ from typing import Any
 from accelerators.job.finding import Finding
 from accelerators.job.schema import ENUMS, MESSAGES, OUTPUT, REPEATED
 from accelerators.job.values import RuntimeValue
-from userinput.spelling import did_you_mean, listed, quoted, snake
+from vertex_gpu_training.userinput.spelling import did_you_mean, listed, quoted, snake
 
 _MISSING = object()
 # Replaces a value of the wrong type, so that rules ignore it.

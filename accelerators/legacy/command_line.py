@@ -5,7 +5,7 @@ import shlex
 from dataclasses import dataclass, field
 
 from accelerators.legacy.report import LegacyInputError, Report
-from userinput.spelling import closest, quoted
+from vertex_gpu_training.userinput.spelling import closest, quoted
 
 ROLE_FLAGS = {"master": "master", "worker": "worker", "parameter-server": "parameterServer"}
 """Task type in the names of flags -> task type in the fields of a config."""

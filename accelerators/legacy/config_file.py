@@ -18,7 +18,7 @@ from accelerators.legacy.fields import (
     Fields,
 )
 from accelerators.legacy.report import LegacyInputError, Report
-from userinput.spelling import closest, listed, quoted, snake
+from vertex_gpu_training.userinput.spelling import closest, listed, quoted, snake
 
 _JOB: Fields = {"jobId": TEXT, "labels": TEXT_MAP, "trainingInput": TRAINING_INPUT}
 _VERTEX = {"job_spec", "worker_pool_specs", "trial_job_spec"}

@@ -7,7 +7,7 @@ from accelerators.legacy.machines import MachineConverter
 from accelerators.legacy.pools import worker_pools
 from accelerators.legacy.report import Kind, Report
 from accelerators.legacy.tuning import tuning_job
-from userinput.spelling import closest, listed, quoted
+from vertex_gpu_training.userinput.spelling import closest, listed, quoted
 
 NAME_PLACEHOLDER = "JOB_NAME"
 _MAX_NAME = 128

@@ -7,7 +7,7 @@ from typing import Any
 from accelerators.catalogue.catalogue import Catalogue, has_ended
 from accelerators.catalogue.nearest import SUCCESSORS
 from accelerators.legacy.report import Report
-from userinput.spelling import did_you_mean, listed
+from vertex_gpu_training.userinput.spelling import did_you_mean, listed
 
 MACHINE_PLACEHOLDER = "MACHINE_TYPE"
 

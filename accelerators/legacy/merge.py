@@ -5,7 +5,7 @@ from typing import Any
 
 from accelerators.legacy.command_line import ROLE_FLAGS, Command
 from accelerators.legacy.report import LegacyInputError, Report
-from userinput.spelling import closest, listed, quoted
+from vertex_gpu_training.userinput.spelling import closest, listed, quoted
 
 _TEXT_FLAGS = {
     "--module-name": "pythonModule",

@@ -6,7 +6,7 @@ from accelerators.legacy.container import Task
 from accelerators.legacy.fields import ROLES
 from accelerators.legacy.machines import MACHINE_PLACEHOLDER, MachineConverter
 from accelerators.legacy.report import Report
-from userinput.spelling import closest
+from vertex_gpu_training.userinput.spelling import closest
 
 _TIERS = ("BASIC", "STANDARD_1", "PREMIUM_1", "BASIC_GPU", "BASIC_TPU", "CUSTOM")
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 Kind = Literal["changed", "dropped", "doubtful", "decide"]
 

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from accelerators.legacy.report import Report
-from userinput.spelling import closest, listed, quoted
+from vertex_gpu_training.userinput.spelling import closest, listed, quoted
 
 _DEFAULT_METRIC = "training/hptuning/metric"
 """The metric tag of jobs without one (ml v1 API reference)."""

@@ -13,8 +13,8 @@ from accelerators.pipeline.graph import Graph, Step, mapping
 from accelerators.pipeline.payload import MACHINE_FIELDS, Payload, build
 from accelerators.pipeline.rules import check_images, check_launcher, check_locations, check_plain_step, check_root
 from accelerators.rules.rules import check_job, check_spec
-from compiled.reader import read_pipeline
-from userinput.spelling import listed, quoted, snake
+from vertex_gpu_training.compiled.reader import read_pipeline
+from vertex_gpu_training.userinput.spelling import listed, quoted, snake
 
 _TUNING = ("HyperparameterTuningJob", "HyperparameterTuningJobWithMetrics")
 

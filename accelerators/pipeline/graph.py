@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 from accelerators.job.values import RuntimeValue
-from compiled.payload import INPUT_PARAMETER, expand
-from compiled.spec import Component, Container, Dag, ParameterSource, Pipeline, TaskSpec
-from userinput.errors import UserError
+from vertex_gpu_training.compiled.payload import INPUT_PARAMETER, expand
+from vertex_gpu_training.compiled.spec import Component, Container, Dag, ParameterSource, Pipeline, TaskSpec
+from vertex_gpu_training.userinput.errors import UserError
 
 _MAX_TASKS = 20_000
 """A pipeline whose nested dags unfold to more tasks is refused, because its check would take too long."""

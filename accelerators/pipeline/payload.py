@@ -8,7 +8,7 @@ from typing import Any
 
 from accelerators.job.values import RuntimeValue
 from accelerators.pipeline.graph import Step, Value, as_json, mapping
-from compiled.payload import INPUT_PARAMETER, decoded
+from vertex_gpu_training.compiled.payload import INPUT_PARAMETER, decoded
 
 _LAST = re.compile(r"(^|\.)[^.\[]+$|\[\d+\]$")
 _LOCATION = "{{$.pipeline_google_cloud_location}}"

@@ -13,7 +13,7 @@ from accelerators.pipeline.graph import Step, mapping
 from accelerators.rules.job import Job
 from accelerators.rules.machines import check_accelerator
 from accelerators.rules.regions import check_region
-from userinput.spelling import listed
+from vertex_gpu_training.userinput.spelling import listed
 
 _MAX_STEP_CPUS = 96
 _MAX_STEP_MEMORY_GB = 624

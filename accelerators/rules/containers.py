@@ -4,7 +4,7 @@ from typing import Any
 
 from accelerators.job.values import RuntimeValue, is_placeholder, known
 from accelerators.rules.job import Job, Pool
-from userinput.spelling import closest, listed
+from vertex_gpu_training.userinput.spelling import closest, listed
 
 _MAX_LISTED = 100
 """Maximum number of env entries, and of package URIs, per pool (API reference)."""

@@ -9,7 +9,7 @@ from accelerators.catalogue.catalogue import Catalogue
 from accelerators.catalogue.nearest import Demand
 from accelerators.job.finding import Finding, Severity
 from accelerators.job.values import known
-from userinput.spelling import quoted
+from vertex_gpu_training.userinput.spelling import quoted
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,7 +7,7 @@ from accelerators.catalogue.catalogue import has_ended
 from accelerators.catalogue.nearest import SUCCESSORS, TOO_SMALL_FOR_GPUS, Demand
 from accelerators.job.values import RuntimeValue, known
 from accelerators.rules.job import Job, Pool
-from userinput.spelling import closest, listed
+from vertex_gpu_training.userinput.spelling import closest, listed
 
 _ARM = re.compile(r"a4x-|c4a-")
 """Machines with Arm CPUs."""

@@ -5,7 +5,7 @@ import re
 from accelerators.catalogue import nearest
 from accelerators.catalogue.catalogue import has_ended
 from accelerators.rules.job import Job
-from userinput.spelling import closest
+from vertex_gpu_training.userinput.spelling import closest
 
 _ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
 

@@ -14,7 +14,7 @@ from accelerators.rules.pools import check_pools
 from accelerators.rules.regions import check_region
 from accelerators.rules.scheduling import check_scheduling
 from accelerators.rules.tpus import check_tpus
-from userinput.spelling import snake
+from vertex_gpu_training.userinput.spelling import snake
 
 RULES: dict[str, str] = {
     "accelerator-count": "a number of accelerators that this machine type does not support",

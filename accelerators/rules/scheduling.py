@@ -5,7 +5,7 @@ from accelerators.job.schema import ENUMS
 from accelerators.job.shape import seconds
 from accelerators.job.values import known
 from accelerators.rules.job import Job, Pool
-from userinput.spelling import closest, listed
+from vertex_gpu_training.userinput.spelling import closest, listed
 
 _MAX_FLEX_START_SECONDS = 7 * 24 * 3600
 """A FLEX_START job runs for at most 7 days (page on Dynamic Workload Scheduler, 2026-07-23)."""

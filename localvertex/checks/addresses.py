@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from compiled.spec import Component, Container, Importer, Pipeline
 from localvertex.credentials.emulator import has_emulator
 from localvertex.executors.python_step import PythonStepExecutor
 from localvertex.values.buckets import Buckets, OutsideBucket, addresses, is_mounted
+from vertex_gpu_training.compiled.spec import Component, Container, Importer, Pipeline
 
 
 def refusals(

@@ -2,9 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 
-from compiled.launchers import launcher_module
-from compiled.payload import mentioned_inputs
-from compiled.spec import Component, Container, Pipeline
 from localvertex import executors
 from localvertex.containers.choice import Choice
 from localvertex.containers.programs import missing
@@ -14,6 +11,9 @@ from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.executors.python_step import MODULES
 from localvertex.values.arguments import expand_arguments
 from localvertex.values.placeholders import Unresolvable
+from vertex_gpu_training.compiled.launchers import launcher_module
+from vertex_gpu_training.compiled.payload import mentioned_inputs
+from vertex_gpu_training.compiled.spec import Component, Container, Pipeline
 
 
 def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> list[str]:

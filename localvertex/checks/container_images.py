@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 
-from compiled.spec import Container, Pipeline
 from localvertex.executors.custom_job import CustomJobExecutor
-from userinput.errors import UserError
+from vertex_gpu_training.compiled.spec import Container, Pipeline
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def from_options(options: list[str]) -> dict[str, tuple[str, ...]]:

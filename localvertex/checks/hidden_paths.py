@@ -4,11 +4,11 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from compiled.spec import Component, Container, Importer, Pipeline, TaskSpec
 from localvertex.checks.container_commands import runs_own_command
 from localvertex.containers.call import inside
 from localvertex.containers.choice import Choice
 from localvertex.containers.mounts import exists, texts_in
+from vertex_gpu_training.compiled.spec import Component, Container, Importer, Pipeline, TaskSpec
 
 _ADVICE = (
     "which the sandbox of container commands does not show; give another path with --parameter or --input-artifact in "

@@ -13,7 +13,6 @@ from accelerators.job.values import RuntimeValue
 from accelerators.pipeline.graph import Graph, Step
 from accelerators.pipeline.payload import Payload, build
 from accelerators.rules.rules import check_job, check_spec
-from compiled.spec import Pipeline
 from localvertex.custom_jobs.job import missing_command
 from localvertex.custom_jobs.tuning.job import COUNTS, read_counts
 from localvertex.custom_jobs.tuning.study import read_study
@@ -21,8 +20,9 @@ from localvertex.errors import TaskFailed
 from localvertex.executors.custom_job import CustomJobExecutor, launched
 from localvertex.executors.google_cloud.tuning_job import TuningJobExecutor
 from localvertex.executors.launcher import without_empty
-from userinput.errors import UserError
-from userinput.parameters import restore_integers
+from vertex_gpu_training.compiled.spec import Pipeline
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.parameters import restore_integers
 
 _POOLS = "job_spec.worker_pool_specs"
 _STUDY, _TRIAL = "study_spec", "trial_job_spec"

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from compiled.spec import Component, Container, Pipeline
 from localvertex import executors
 from localvertex.errors import Refused
 from localvertex.executors.python_step import PythonStepExecutor, missing_install_script
 from localvertex.processes import pins
+from vertex_gpu_training.compiled.spec import Component, Container, Pipeline
 
 
 def replacements(pipeline: Pipeline, components: Iterable[Component], private_dir: Path) -> dict[str, str]:

@@ -3,16 +3,16 @@
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from compiled import platforms
-from compiled.spec import Component, Container, Dag, Pipeline, TaskSpec
 from localvertex import executors
 from localvertex.checks import container_commands, signatures
 from localvertex.containers.choice import Choice
 from localvertex.credentials import cloud_launchers
 from localvertex.values import arguments, conditions
 from localvertex.values.placeholders import unknown_placeholders
-from userinput.parameters import ParameterType
-from userinput.spelling import quoted
+from vertex_gpu_training.compiled import platforms
+from vertex_gpu_training.compiled.spec import Component, Container, Dag, Pipeline, TaskSpec
+from vertex_gpu_training.userinput.parameters import ParameterType
+from vertex_gpu_training.userinput.spelling import quoted
 
 _MAX_TASKS = 10_000
 

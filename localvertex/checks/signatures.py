@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from compiled.payload import PLACEHOLDER
-from compiled.spec import Component, Container, Importer, Pipeline, TaskSpec
 from localvertex.values.placeholders import named
-from userinput.parameters import ParameterSpec, convert
-from userinput.spelling import quoted
+from vertex_gpu_training.compiled.payload import PLACEHOLDER
+from vertex_gpu_training.compiled.spec import Component, Container, Importer, Pipeline, TaskSpec
+from vertex_gpu_training.userinput.parameters import ParameterSpec, convert
+from vertex_gpu_training.userinput.spelling import quoted
 
 _MAX_RETRIES = 1_000
 """Maximum retries of a step; with more, a step that never succeeds would repeat for hours."""

@@ -17,7 +17,7 @@ from localvertex.containers import variables
 from localvertex.containers.call import Call, Prepared
 from localvertex.containers.options import ContainerOptions
 from localvertex.credentials.secrets import looks_like_secret
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _MAX_ANSWER_SECONDS = 30
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _ENGINES = ("docker", "podman")
 

@@ -6,11 +6,11 @@ or changes resources in Google Cloud.
 
 from collections.abc import Iterable, Iterator
 
-from compiled.launchers import is_google_image, launcher_module
-from compiled.spec import Component, Container, Pipeline
 from localvertex import executors
 from localvertex.credentials.account import account_name
 from localvertex.executors.python_step import PythonStepExecutor
+from vertex_gpu_training.compiled.launchers import is_google_image, launcher_module
+from vertex_gpu_training.compiled.spec import Component, Container, Pipeline
 
 _ALLOW = "--with-credentials --allow-cloud-launchers"
 

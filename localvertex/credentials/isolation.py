@@ -12,7 +12,7 @@ from localvertex.credentials.account import config_folder
 from localvertex.credentials.emulator import has_emulator, is_loopback
 from localvertex.credentials.secrets import Secrets, looks_like_secret
 from localvertex.processes.network.metadata_server import MetadataServer
-from userinput.temporary import temporary_folder
+from vertex_gpu_training.userinput.temporary import temporary_folder
 
 _TESTING_TOKEN = "GOOGLE_AUTH_TOKEN_FOR_TESTING"  # noqa: S105 - the name of a variable of TensorFlow
 

@@ -11,7 +11,7 @@ from localvertex.containers.choice import Choice
 from localvertex.containers.programs import is_own_python, missing
 from localvertex.custom_jobs.job import CustomJob, Pool
 from localvertex.errors import TaskFailed
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _COMPONENT = "ephemeral_component"
 """In the command of a Python component that `create_custom_training_job_from_component` has wrapped."""

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from accelerators import Finding, check_custom_job, custom_job_fields
-from compiled.launchers import started_module
 from localvertex.errors import TaskFailed
+from vertex_gpu_training.compiled.launchers import started_module
 
 ROLES = ("chief", "worker", "ps", "evaluator")
 """TensorFlow's names for the tasks of pools 0, 1, 2 and 3."""

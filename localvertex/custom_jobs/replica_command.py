@@ -22,7 +22,7 @@ from localvertex.processes.environments import activated
 from localvertex.processes.own_packages import variables
 from localvertex.processes.processes import Processes
 from localvertex.values.buckets import Buckets
-from userinput.temporary import temporary_folder
+from vertex_gpu_training.userinput.temporary import temporary_folder
 
 
 class ReplicaCommands:

@@ -2,7 +2,6 @@
 
 from typing import ClassVar, Protocol
 
-from compiled.spec import Container, Importer
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.container_command import ContainerCommandExecutor
 from localvertex.executors.custom_job import CustomJobExecutor
@@ -16,6 +15,7 @@ from localvertex.executors.importer import ImporterExecutor
 from localvertex.executors.model_upload import ModelUploadExecutor
 from localvertex.executors.notification_email import NotificationEmailExecutor
 from localvertex.executors.python_step import PythonStepExecutor
+from vertex_gpu_training.compiled.spec import Container, Importer
 
 
 class Executor(Protocol):

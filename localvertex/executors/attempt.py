@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compiled.payload import PLACEHOLDER
-from compiled.spec import Component, Container, Importer
 from localvertex.custom_jobs import Status
 from localvertex.errors import TaskFailed
 from localvertex.executors.context import Context
@@ -17,6 +15,8 @@ from localvertex.processes import own_packages
 from localvertex.processes.processes import Process
 from localvertex.values.arguments import expand_arguments, present_inputs
 from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
+from vertex_gpu_training.compiled.payload import PLACEHOLDER
+from vertex_gpu_training.compiled.spec import Component, Container, Importer
 
 _PLAIN_PATH = re.compile(r"[\w/.,:@%+=-]*", re.ASCII)
 """Paths that mean themselves in every shell."""

@@ -4,8 +4,6 @@ import re
 from pathlib import Path
 from typing import ClassVar
 
-from compiled.launchers import started_module
-from compiled.spec import Container, Importer
 from localvertex.containers import leftovers
 from localvertex.containers.call import Call
 from localvertex.containers.mounts import artifact_paths, mentioned_paths
@@ -15,6 +13,8 @@ from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.python_step import bin_folder
 from localvertex.processes import logs
+from vertex_gpu_training.compiled.launchers import started_module
+from vertex_gpu_training.compiled.spec import Container, Importer
 
 _UNITS = {
     "K": 10**3,

@@ -4,7 +4,6 @@ import json
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from compiled.spec import Container
 from localvertex import custom_jobs
 from localvertex.custom_jobs.tuning.trial_run import TrialRun
 from localvertex.errors import Cancelled, TaskFailed
@@ -18,6 +17,7 @@ from localvertex.executors.launcher import (
     write_resource,
 )
 from localvertex.processes import logs
+from vertex_gpu_training.compiled.spec import Container
 
 _MODULE = "google_cloud_pipeline_components.container.v1.custom_job.launcher"
 _PREVIEW_MODULE = "google_cloud_pipeline_components.container.preview.custom_job.launcher"

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import ClassVar
 
-from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.state import executor_files
 from localvertex.values.placeholders import Unresolvable, resolve_structure
+from vertex_gpu_training.compiled.spec import Container, Importer
 
 
 class ImporterExecutor:

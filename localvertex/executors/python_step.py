@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.processes import environments, logs, old_kfp, pins, read_only
 from localvertex.processes.forked_steps import program_of
 from localvertex.processes.processes import check_arguments
 from localvertex.state import executor_files
+from vertex_gpu_training.compiled.spec import Container, Importer
 
 MODULE = "kfp.dsl.executor_main"
 

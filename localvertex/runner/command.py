@@ -15,8 +15,8 @@ from localvertex.show.display import Display, Lines
 from localvertex.show.terminal import resume_command
 from localvertex.state.runs import find_readable
 from localvertex.state.task import State
-from userinput import parameters
-from userinput.errors import UserError
+from vertex_gpu_training.userinput import parameters
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -4,11 +4,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from compiled.spec import ArtifactSpec, Pipeline
 from localvertex.state.executor_files import artifact_name
 from localvertex.state.task import Artifact
-from userinput.errors import UserError
-from userinput.spelling import did_you_mean
+from vertex_gpu_training.compiled.spec import ArtifactSpec, Pipeline
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import did_you_mean
 
 Given = Mapping[str, str | Sequence[str | Artifact]]
 """URIs or whole artifacts by the name of the input; several for an input that is a list."""

@@ -15,7 +15,7 @@ from localvertex.containers.choice import Choice
 from localvertex.containers.mounts import contains_private
 from localvertex.containers.options import ContainerOptions
 from localvertex.custom_jobs import Options as CustomJobOptions
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
 """Valid projects and regions, which become parts of resource names."""

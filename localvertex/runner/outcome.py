@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compiled.spec import Container, Importer
 from localvertex import executors
 from localvertex.credentials.secrets import looks_like_secret
 from localvertex.errors import Cancelled, TaskFailed
@@ -16,7 +15,8 @@ from localvertex.executors.context import Context
 from localvertex.state import executor_files, step_cache
 from localvertex.state.task import State, Task, Values
 from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
-from userinput.temporary import temporary_folder
+from vertex_gpu_training.compiled.spec import Container, Importer
+from vertex_gpu_training.userinput.temporary import temporary_folder
 
 
 @dataclass(frozen=True, kw_only=True)

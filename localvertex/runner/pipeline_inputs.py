@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from compiled import platforms
-from compiled.load import PipelineFile
-from compiled.spec import TaskSpec
 from localvertex.runner.options import Options
 from localvertex.state.task import Values
 from localvertex.values.buckets import Buckets
-from userinput import doubles
-from userinput.parameters import convert
+from vertex_gpu_training.compiled import platforms
+from vertex_gpu_training.compiled.load import PipelineFile
+from vertex_gpu_training.compiled.spec import TaskSpec
+from vertex_gpu_training.userinput import doubles
+from vertex_gpu_training.userinput.parameters import convert
 
 
 def tasks_of_file(file: PipelineFile) -> list[TaskSpec]:

@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from compiled.load import PipelineFile
 from localvertex.checks import container_commands, hidden_paths
 from localvertex.containers.mounts import given_paths
 from localvertex.credentials import cloud_launchers
@@ -27,7 +26,8 @@ from localvertex.show.display import Display
 from localvertex.state import record, run_folder, step_cache
 from localvertex.state.finished_steps import FinishedSteps
 from localvertex.state.task import Task, Values
-from userinput import temporary
+from vertex_gpu_training.compiled.load import PipelineFile
+from vertex_gpu_training.userinput import temporary
 
 
 class PipelineRun:

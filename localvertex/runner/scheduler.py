@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
-from compiled.spec import Container, Importer, Pipeline
 from localvertex.executors.context import Context
 from localvertex.processes import logs
 from localvertex.runner.agenda import Agenda
@@ -18,6 +17,7 @@ from localvertex.state.finished_steps import FinishedSteps
 from localvertex.state.task import State, Task, Values
 from localvertex.values import conditions
 from localvertex.values.placeholders import Scope
+from vertex_gpu_training.compiled.spec import Container, Importer, Pipeline
 
 
 @dataclass(frozen=True, kw_only=True)

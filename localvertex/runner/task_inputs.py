@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from compiled.spec import Component, ParameterSource
 from localvertex.show import failure
 from localvertex.state.task import Artifact, State, Task, Values
 from localvertex.values import conditions
 from localvertex.values.placeholders import Scope, Unresolvable, as_text, resolve_structure
-from userinput.parameters import ParameterType, convert
+from vertex_gpu_training.compiled.spec import Component, ParameterSource
+from vertex_gpu_training.userinput.parameters import ParameterType, convert
 
 
 class InputError(Exception):

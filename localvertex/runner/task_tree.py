@@ -4,13 +4,13 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from compiled.spec import Dag, Iterator, OutputSource, Pipeline, TaskSpec
 from localvertex.runner.task_inputs import InputError, complete_inputs
 from localvertex.state.task import Task, Values
 from localvertex.values.placeholders import Scope, Unresolvable, as_text, resolve_structure
-from userinput.errors import UserError
-from userinput.parameters import ParameterType
-from userinput.reading import parse_json
+from vertex_gpu_training.compiled.spec import Dag, Iterator, OutputSource, Pipeline, TaskSpec
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.parameters import ParameterType
+from vertex_gpu_training.userinput.reading import parse_json
 
 _MAX_ITEMS = 10_000
 """Most iterations of one ParallelFor: each is a task with a folder, a log and an entry in run.json."""

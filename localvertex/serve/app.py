@@ -25,8 +25,8 @@ from localvertex.serve.api.guard import Guard
 from localvertex.serve.api.json_response import JsonResponse
 from localvertex.serve.api.known_methods import KnownMethod
 from localvertex.serve.service import Service
-from userinput.errors import UserError
-from userinput.reading import parse_json
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.reading import parse_json
 
 Method = Callable[[Call], dict[str, Any]]
 Endpoint = Callable[[Request], Awaitable[Response]]

@@ -7,7 +7,7 @@ import socket
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 HOST, HOST_IPV6 = "127.0.0.1", "::1"
 

@@ -15,7 +15,7 @@ from localvertex.serve.api.operations import TYPES, Operations
 from localvertex.serve.api.store import ID, UNUSABLE, Store
 from localvertex.state import registry
 from localvertex.state.model_versions import DEFAULT, ModelVersions, check_alias
-from userinput.spelling import camel, snake
+from vertex_gpu_training.userinput.spelling import camel, snake
 
 _COLLECTION = "models"
 

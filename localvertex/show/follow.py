@@ -10,7 +10,7 @@ from typing import Any
 from localvertex.state import record, step_logs
 from localvertex.state.runs import Found, find_readable, find_steps
 from localvertex.state.task import State
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 POLL_SECONDS = 0.25
 

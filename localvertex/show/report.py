@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from compiled.spec import Pipeline
 from localvertex.show import failure, job_report, results
 from localvertex.show.html import templates
 from localvertex.show.page import graph, models, steps
@@ -12,7 +11,8 @@ from localvertex.show.terminal import resume_command
 from localvertex.state import record
 from localvertex.state.task import State
 from localvertex.values.buckets import Buckets
-from userinput import files
+from vertex_gpu_training.compiled.spec import Pipeline
+from vertex_gpu_training.userinput import files
 
 FILE, _TEMPLATE = record.PAGE, "run.html.j2"
 

@@ -8,9 +8,9 @@ A relative path starts at the work directory.
 import json
 from pathlib import Path
 
-from userinput.errors import UserError
-from userinput.reading import read
-from userinput.spelling import quoted
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.reading import read
+from vertex_gpu_training.userinput.spelling import quoted
 
 FILE = "datasets.json"
 

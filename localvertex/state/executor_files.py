@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from compiled.spec import ArtifactSpec, Component
 from localvertex.errors import TaskFailed
 from localvertex.state import copies
 from localvertex.state.task import Artifact, Values
 from localvertex.values.buckets import Buckets, OutsideBucket
-from userinput import doubles
-from userinput.errors import UserError
-from userinput.parameters import ParameterType, convert
-from userinput.reading import parse_json
+from vertex_gpu_training.compiled.spec import ArtifactSpec, Component
+from vertex_gpu_training.userinput import doubles
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.parameters import ParameterType, convert
+from vertex_gpu_training.userinput.reading import parse_json
 
 INPUT, OUTPUT, LOG = "executor_input.json", "executor_output.json", "log.txt"
 

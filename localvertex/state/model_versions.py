@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.state import executor_files, registry
-from userinput import files
+from vertex_gpu_training.userinput import files
 
 DEFAULT = "default"
 """The alias that every model has, by default of its first version."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from localvertex.state import journal
 from localvertex.state.task import State, Task, Values
-from userinput import files
+from vertex_gpu_training.userinput import files
 
 FILE, PAGE, LOCK = "run.json", "run.html", ".lock"
 

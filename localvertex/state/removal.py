@@ -8,7 +8,7 @@ from typing import Any
 
 from localvertex.state import datasets, executor_files, record, registry, run_folder
 from localvertex.state.runs import Found
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _OWN_FILES = ("run.*", "journal*", "pipeline.json", "pipeline.yaml", ".*.partial", record.LOCK)
 """What localvertex writes into the folder of a run, besides the folders of tasks."""

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
-from compiled.load import PipelineFile
 from localvertex.state import record
-from userinput.errors import UserError
+from vertex_gpu_training.compiled.load import PipelineFile
+from vertex_gpu_training.userinput.errors import UserError
 
 RUN_ID = re.compile(r"[a-z][a-z0-9-]{0,127}")
 """Ids that Vertex AI accepts for a pipeline job."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.state import record
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,12 +11,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from compiled.spec import Component, Container
 from localvertex.credentials.secrets import Secrets
 from localvertex.state import executor_files, registry
 from localvertex.state.task import Artifact, Values
 from localvertex.values.buckets import Buckets
-from userinput import files
+from vertex_gpu_training.compiled.spec import Component, Container
+from vertex_gpu_training.userinput import files
 
 
 def key_of(

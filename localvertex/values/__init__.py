@@ -1,1 +1,1 @@
-"""Values inside a task: placeholders, arguments and conditions; parameter types are in `userinput.parameters`."""
+"""Values inside a task: placeholders, arguments and conditions; types are in `vertex_gpu_training.userinput`."""

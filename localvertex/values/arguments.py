@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from compiled.payload import expand, mentioned_inputs
 from localvertex.values.placeholders import Unresolvable
-from userinput.errors import UserError
+from vertex_gpu_training.compiled.payload import expand, mentioned_inputs
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def present_inputs(executor_input: dict[str, Any]) -> set[str]:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiled.payload import PLACEHOLDER, pieces
 from localvertex.values.buckets import Buckets, OutsideBucket
+from vertex_gpu_training.compiled.payload import PLACEHOLDER, pieces
 
 _KEYED = re.compile(
     r"""\.(?P<side>inputs|outputs)\.(?P<kind>parameters|artifacts)\[(?P<quote>['"])(?P<name>.*?)(?P=quote)\]"""

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from accelerators.pipeline.graph import Graph
-from compiled.reader import read_pipeline
 from pipelines.calls import calls, created_name
 from pipelines.commands.submit import add_job, add_parameters, settings_from
 from pipelines.jobs.pipeline_job import DEFAULT_FILE, JobSettings, check, declared_parameters, pipeline_job, read_spec
 from pipelines.jobs.watch import log_command
 from pipelines.vertex import Location, add_location, client, location_from, message
 from training_job.plan import TrainingPlan
-from userinput.errors import UserError
-from userinput.parameters import given, typed
-from userinput.spelling import camel
+from vertex_gpu_training.compiled.reader import read_pipeline
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.parameters import given, typed
+from vertex_gpu_training.userinput.spelling import camel
 
 _PLAN = "plan"
 """Name of the step that plans the training job."""

@@ -18,8 +18,8 @@ from pipelines.jobs.pipeline_job import (
 )
 from pipelines.jobs.watch import watch
 from pipelines.vertex import Location, add_location, client, location_from, message
-from userinput.errors import UserError
-from userinput.parameters import given
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.parameters import given
 
 _CREATE_TIMEOUT_SECONDS = 120.0
 

@@ -8,9 +8,9 @@ from accelerators import Catalogue, load_catalogue
 from accelerators.catalogue.quota import MachineRequest, quota_metrics
 from accelerators.pipeline.graph import Graph, Step, mapping
 from accelerators.pipeline.payload import build
-from compiled.reader import read_pipeline
 from pipelines.vertex import Location
 from training_job.machines import Machines
+from vertex_gpu_training.compiled.reader import read_pipeline
 
 _DEFAULT_MACHINE = "Vertex AI Pipelines' default machine (e2-standard-4)"
 

@@ -10,12 +10,12 @@ from typing import Any
 from accelerators import Finding, load_catalogue
 from accelerators.job.finding import sentences
 from accelerators.pipeline.check import examine_pipeline
-from compiled.reader import read_pipeline
 from pipelines.vertex import Location
 from training_job.values import check_values
-from userinput.errors import UserError
-from userinput.parameters import ParameterSpec, require_all, typed
-from userinput.reading import read
+from vertex_gpu_training.compiled.reader import read_pipeline
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.parameters import ParameterSpec, require_all, typed
+from vertex_gpu_training.userinput.reading import read
 
 DEFAULT_FILE = "build/image_training.json"
 _BUCKET_FOLDER = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/.*)?")

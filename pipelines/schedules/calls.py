@@ -9,7 +9,7 @@ from pipelines.calls import calls, created_name
 from pipelines.jobs.pipeline_job import job_id
 from pipelines.schedules.plan import Change
 from pipelines.vertex import Location, client, message
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def existing(location: Location) -> list[dict[str, Any]]:

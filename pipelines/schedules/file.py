@@ -14,9 +14,9 @@ from accelerators import load_catalogue
 from accelerators.commands.options import known_region
 from pipelines.jobs.pipeline_job import JobSettings, check, pipeline_job, read_spec
 from pipelines.vertex import Location
-from userinput.errors import UserError
-from userinput.reading import read
-from userinput.spelling import did_you_mean, quoted
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.reading import read
+from vertex_gpu_training.userinput.spelling import did_you_mean, quoted
 
 DEFAULT_FILE = "schedules.yaml"
 

@@ -19,9 +19,9 @@ from accelerators.legacy.convert import convert
 from accelerators.legacy.fields import ROLES, TRAINING_INPUT
 from accelerators.legacy.report import LegacyInputError, Report
 from tests.accelerators.conftest import TODAY, pool
-from userinput.errors import UserError
-from userinput.reading import read
-from userinput.spelling import camel, snake
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.reading import read
+from vertex_gpu_training.userinput.spelling import camel, snake
 
 RELAXED = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 

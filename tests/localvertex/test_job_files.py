@@ -10,7 +10,7 @@ from kfp.dsl import Dataset, Input
 
 import localvertex
 from tests.support.runs import STEP, Command, Compile, Execute, FindTask
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 @dsl.component(**STEP)

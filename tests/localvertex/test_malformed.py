@@ -15,7 +15,7 @@ import localvertex
 from localvertex.engine import open_pipeline
 from tests.support.documents import fields
 from tests.support.runs import STEP, Command
-from userinput.reading import MAX_BYTES
+from vertex_gpu_training.userinput.reading import MAX_BYTES
 
 
 @dsl.component(**STEP)

@@ -10,7 +10,7 @@ import pytest
 
 from trainer import config
 from trainer.config import TrainConfig
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def parse(flags: list[str]) -> TrainConfig:

@@ -19,7 +19,7 @@ from trainer.export import export
 from trainer.prepare import prepare
 from trainer.results import saved_model
 from trainer.results.evaluation import Evaluation
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 FRESH = """
 import json, sys

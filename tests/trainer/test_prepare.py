@@ -12,7 +12,7 @@ from PIL import Image
 
 from trainer.data import dataset, dataset_files
 from trainer.prepare import prepare
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def noise(path: Path, seed: int, size: tuple[int, int] = (20, 14)) -> None:

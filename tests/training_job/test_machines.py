@@ -4,7 +4,7 @@ import pytest
 
 from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.machines import Machines, check
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 IMAGE = "us-docker.pkg.dev/project/images/image-training-python:1"
 

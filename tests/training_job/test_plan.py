@@ -16,7 +16,7 @@ from trainer.config import TrainConfig
 from trainer.prepare import prepare
 from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.plan import TrainingPlan, plan
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 HYPERPARAMETERS = TrainConfig(epochs=2, global_batch_size=32).to_dict()
 MACHINES = {

@@ -8,7 +8,7 @@ import pytest
 from trainer.config import TrainConfig
 from training_job.prepare import prepare
 from training_job.values import check_values
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 SOUND = {
     **TrainConfig().to_dict(),

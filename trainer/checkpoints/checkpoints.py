@@ -20,7 +20,7 @@ import numpy.typing as npt
 from trainer.checkpoints import identity, manifest
 from trainer.checkpoints.manifest import MANIFEST_FILE, TornCheckpoint, name
 from trainer.files import storage
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 VARIABLES_FILE = "variables.npz"
 Arrays = Sequence[npt.NDArray[Any]]

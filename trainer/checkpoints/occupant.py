@@ -4,7 +4,7 @@ from typing import Any
 
 from trainer.checkpoints import checkpoints, lease, manifest
 from trainer.checkpoints.manifest import TornCheckpoint
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def identity_in(directory: str) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from trainer.checkpoints.checkpoints import Checkpoint
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.models import applications, models, user_model
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)

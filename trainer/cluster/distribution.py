@@ -5,7 +5,7 @@ import os
 import tensorflow as tf
 
 from trainer.cluster.cluster import Cluster
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def split_cpu(num_devices: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from trainer.cluster.cluster import Cluster
 from trainer.cluster.patience import POLL_SECONDS, Patience
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _MAX_BYTES = 2**20
 _MAX_NAMED = 3

@@ -16,7 +16,7 @@ from PIL import Image
 from trainer.data.images import Pixels
 from trainer.data.splits import SPLITS
 from trainer.files import storage
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 METADATA_FILE = "dataset.json"
 FORMAT_VERSION = 1

@@ -12,7 +12,7 @@ from trainer.data import dataset, images
 from trainer.data.splits import SPLITS
 from trainer.data.statistics import Statistics
 from trainer.files import storage
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 SHARD_BYTES = 256 * 2**20
 """A shard is closed when it reaches this size: large enough to read fast, small enough to copy in parallel."""

@@ -7,7 +7,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 NUM_RANDOM_NUMBERS = 7
 """Random numbers of an example: shift down, shift right, mirror; area, shape, top and left of a crop."""

@@ -15,7 +15,7 @@ import tensorflow as tf
 from trainer.command_line import TrainingError
 from trainer.data.dataset import Dataset, missing_shard
 from trainer.files import bucket, storage
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _CHUNK_BYTES = 16 * 2**20
 _NUM_THREADS = 8

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from trainer.files import bucket
-from userinput.files import write_all
+from vertex_gpu_training.userinput.files import write_all
 
 Path = str | os.PathLike[str]
 T = TypeVar("T")

@@ -22,7 +22,7 @@ from trainer.files.observers import Observer
 from trainer.learner.learner import Learner, Score, Steps
 from trainer.loop import loop
 from trainer.loop.training import CONNECT_SECONDS, Training
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _MAX_SPLIT_BYTES = 2**30
 """Each worker gets the whole training split in one message, and messages are limited to 2 GiB."""

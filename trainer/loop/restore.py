@@ -11,7 +11,7 @@ from trainer.files import storage
 from trainer.files.observers import Observer
 from trainer.learner.learner import Learner
 from trainer.loop.worker_sync import WorkerSync
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _NUM_ATTEMPTS = 10
 

@@ -13,7 +13,7 @@ from trainer.files.event_log import EventLog, replica_name
 from trainer.files.observers import Observer
 from trainer.loop import evaluator, parameter_servers
 from trainer.loop.training import Training, train
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _LOST_PEER = (tf.errors.UnavailableError, tf.errors.DeadlineExceededError)
 """Errors of a collective operation when another worker is lost or frozen."""

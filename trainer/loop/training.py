@@ -29,7 +29,7 @@ from trainer.learner import precision
 from trainer.learner.learner import Learner
 from trainer.loop import loop, speed
 from trainer.loop.worker_sync import WorkerSync
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 CONNECT_SECONDS = 120
 """For TensorFlow to connect the machines, which have just met."""

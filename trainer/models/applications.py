@@ -5,7 +5,7 @@ from keras import layers
 
 from trainer.models.table import Application
 from trainer.models.weights import load_weights
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _DROPOUT = 0.2
 """Dropout rate before the classes if the head has no hidden layer."""

@@ -4,7 +4,7 @@ import keras
 from keras import layers
 
 from trainer.models.weights import load_weights
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def build(*, image_size: int, num_classes: int, weights: str) -> keras.Model:

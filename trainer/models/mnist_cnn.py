@@ -4,7 +4,7 @@ import keras
 from keras import layers, ops
 
 from trainer.models.weights import load_weights
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 @keras.saving.register_keras_serializable(package="trainer")

@@ -8,7 +8,7 @@ import difflib
 from typing import TYPE_CHECKING
 
 from trainer.models import table, user_model
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 if TYPE_CHECKING:
     import keras

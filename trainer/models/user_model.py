@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 if TYPE_CHECKING:
     import keras

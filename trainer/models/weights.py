@@ -5,7 +5,7 @@ import os
 import keras
 
 from trainer.files import storage
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def load_weights(model: keras.Model, path: str) -> None:

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from trainer.files import storage
 from trainer.results import serving
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _METADATA_FILE = os.path.join("assets.extra", "model.json")
 """TensorFlow Serving ignores assets.extra, which is meant for additional files."""

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from localvertex.custom_jobs.job import CustomJob
 from localvertex.errors import TaskFailed
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 class Action(StrEnum):

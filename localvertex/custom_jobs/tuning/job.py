@@ -13,8 +13,8 @@ from localvertex.custom_jobs.tuning.message import Message
 from localvertex.custom_jobs.tuning.study import Study, read_study
 from localvertex.custom_jobs.tuning.suggestions import Point, argument
 from localvertex.errors import TaskFailed
-from userinput.errors import UserError
-from userinput.spelling import quoted
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import quoted
 
 METRIC_FILE = "output.metrics"
 """In the folder of a trial; the name is that of cloudml-hypertune's default path."""

@@ -4,8 +4,8 @@ import math
 from enum import IntEnum
 from typing import Any, TypeVar
 
-from userinput.errors import UserError
-from userinput.spelling import did_you_mean, listed, quoted
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import did_you_mean, listed, quoted
 
 Enumeration = TypeVar("Enumeration", bound=IntEnum)
 

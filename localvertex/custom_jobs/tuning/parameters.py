@@ -6,8 +6,8 @@ from enum import IntEnum, StrEnum
 from typing import Any
 
 from localvertex.custom_jobs.tuning.message import Message, checked_int64, checked_number
-from userinput.errors import UserError
-from userinput.spelling import listed, quoted
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import listed, quoted
 
 Value = str | int | float
 

@@ -19,7 +19,7 @@ from localvertex.custom_jobs.tuning.trial_run import RunJob, TrialRun, gpu_slots
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.state import executor_files
 from localvertex.state.step_logs import TRIALS
-from userinput import files
+from vertex_gpu_training.userinput import files
 
 FILE = "hyperparameter_tuning_job.json"
 """In the job's folder: its state and its trials, with the API's names."""

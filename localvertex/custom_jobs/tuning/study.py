@@ -9,7 +9,7 @@ from typing import Any
 
 from localvertex.custom_jobs.tuning.message import Message
 from localvertex.custom_jobs.tuning.parameters import Kind, Parameter, read_parameter
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 class Algorithm(IntEnum):

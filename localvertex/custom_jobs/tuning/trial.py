@@ -8,7 +8,7 @@ from typing import Any
 
 from localvertex.custom_jobs.tuning.measurements import Measurement
 from localvertex.custom_jobs.tuning.suggestions import Point
-from userinput import files
+from vertex_gpu_training.userinput import files
 
 FILE = "trial.json"
 

@@ -1,9 +1,9 @@
 """The `gcp_resources` that steps exchange: JSON text that names what a launcher has created."""
 
 from localvertex.errors import TaskFailed
-from userinput.errors import UserError
-from userinput.reading import parse_json
-from userinput.spelling import quoted
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.reading import parse_json
+from vertex_gpu_training.userinput.spelling import quoted
 
 
 def single_resource(text: str) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from typing import ClassVar
 
-from compiled.spec import Container, Importer
 from localvertex.custom_jobs.tuning.job import TuningJob, read_tuning_job
 from localvertex.custom_jobs.tuning.run import TuningRun
 from localvertex.custom_jobs.tuning.study import Algorithm
@@ -18,6 +17,7 @@ from localvertex.executors.launcher import (
     write_resource,
 )
 from localvertex.processes import logs
+from vertex_gpu_training.compiled.spec import Container, Importer
 
 _MODULE = "google_cloud_pipeline_components.container.v1.hyperparameter_tuning_job.launcher"
 

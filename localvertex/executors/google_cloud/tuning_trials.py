@@ -9,7 +9,6 @@ import re
 from pathlib import Path
 from typing import Any, ClassVar
 
-from compiled.spec import Container, Importer
 from localvertex.custom_jobs.tuning import run
 from localvertex.custom_jobs.tuning.trial import as_client_json
 from localvertex.errors import TaskFailed
@@ -18,6 +17,7 @@ from localvertex.executors.google_cloud.resources import single_resource
 from localvertex.executors.python_step import PythonStepExecutor
 from localvertex.processes import logs
 from localvertex.state import step_folders
+from vertex_gpu_training.compiled.spec import Container, Importer
 
 _SIGNATURE = re.compile(r"^def \w+\(\s*gcp_resources\s*:\s*str,?\s*\)", re.MULTILINE)
 

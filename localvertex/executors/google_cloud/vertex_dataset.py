@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import ClassVar
 
-from compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.launcher import LauncherExecutor, launcher_options
 from localvertex.processes import logs
 from localvertex.state import datasets, executor_files
-from userinput.errors import UserError
+from vertex_gpu_training.compiled.spec import Container, Importer
+from vertex_gpu_training.userinput.errors import UserError
 
 _FUNCTION = "def get_vertex_dataset(executor_input_json"
 """Part of the operation's program (v1/dataset/get_vertex_dataset/component.py of GCPC 2.22)."""

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from userinput import files
-from userinput.errors import UserError
+from vertex_gpu_training.userinput import files
+from vertex_gpu_training.userinput.errors import UserError
 
 _TOKEN, _ADDRESS = Path("api", "token"), Path("api", "address")
 

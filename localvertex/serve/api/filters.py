@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from localvertex.serve.api.errors import ApiError, invalid
-from userinput.spelling import camel
+from vertex_gpu_training.userinput.spelling import camel
 
 Test = Callable[[dict[str, Any]], bool]
 

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from localvertex.serve.access import open_page
 from localvertex.serve.access.access import REFUSAL, Access
 from localvertex.serve.api.errors import error_body
-from userinput.reading import MAX_BYTES
+from vertex_gpu_training.userinput.reading import MAX_BYTES
 
 MAX_BODY_BYTES = MAX_BYTES + (1 << 20)
 """A pipeline file of the largest size, and the job around it."""

@@ -12,7 +12,7 @@ from localvertex.serve.api import filters
 from localvertex.serve.api.call import Call
 from localvertex.serve.api.errors import invalid
 from localvertex.serve.api.records import StoredRecords
-from userinput.spelling import camel
+from vertex_gpu_training.userinput.spelling import camel
 
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 1000
 

@@ -19,8 +19,8 @@ from localvertex.serve.api.errors import ApiError, Status
 from localvertex.serve.api.index import FILE, UNKNOWN, Index, Signature, signature
 from localvertex.state import run_folder
 from localvertex.state.record import PRIVATE
-from userinput import files
-from userinput.errors import UserError
+from vertex_gpu_training.userinput import files
+from vertex_gpu_training.userinput.errors import UserError
 
 _FOLDER = "api"
 

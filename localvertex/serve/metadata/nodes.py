@@ -17,7 +17,7 @@ from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
 from localvertex.serve.api.store import ID, Damaged, Store
 from localvertex.serve.metadata.stores import MetadataStores, Place
 from localvertex.state import record
-from userinput.spelling import camel
+from vertex_gpu_training.userinput.spelling import camel
 
 ARTIFACTS, EXECUTIONS, EVENTS = "_artifacts", "_executions", "_events"
 """Fields of the records: names of artifacts and executions of a context, events of an execution."""

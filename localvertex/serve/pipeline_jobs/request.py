@@ -10,7 +10,7 @@ from typing import Any
 from localvertex.errors import Refused
 from localvertex.serve.api.errors import invalid
 from localvertex.state import record, run_folder
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 INPUT_FIELDS = (
     "displayName",

@@ -7,7 +7,7 @@ from localvertex.serve.api.errors import ApiError, Status
 from localvertex.state import journal, record, removal, run_folder
 from localvertex.state.runs import Found, find_all
 from localvertex.state.task import State
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def remove_run(run_dir: Path) -> None:

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from userinput import files
+from vertex_gpu_training.userinput import files
 
 _LIFETIME = timedelta(days=730)
 

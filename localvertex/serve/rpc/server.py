@@ -12,7 +12,7 @@ from localvertex.serve.api.guard import MAX_BODY_BYTES
 from localvertex.serve.connection import HOST, HOST_IPV6, listen
 from localvertex.serve.rpc import certificate
 from localvertex.serve.rpc.calls import Allows, Calls
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 _OPTIONS = {
     # Another server on the same port would take half of the connections.

@@ -20,7 +20,7 @@ from localvertex.serve.schedules.checks import INPUT_FIELDS, check, check_record
 from localvertex.serve.schedules.clock import RETRY_SECONDS, Clock, Waker
 from localvertex.serve.schedules.firing import Progress, Schedule, time_text
 from localvertex.serve.schedules.scheduled_runs import ScheduledRuns, location_of
-from userinput.spelling import camel
+from vertex_gpu_training.userinput.spelling import camel
 
 COLLECTION = "schedules"
 

@@ -21,8 +21,8 @@ from starlette.routing import Route
 from localvertex.serve.api.errors import ApiError, Status, error_body, invalid, not_written
 from localvertex.serve.api.json_response import JsonResponse
 from localvertex.serve.storage.objects import Objects, PreconditionFailed
-from userinput.errors import UserError
-from userinput.reading import parse_json
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.reading import parse_json
 
 _OBJECT, _UPLOADS = "/storage/v1/b/{bucket}/o/{name:path}", "/upload/storage/v1/b/{bucket}/o"
 

@@ -16,7 +16,7 @@ from localvertex.serve.tensorboards import records
 from localvertex.serve.tensorboards.place import KINDS, TENSORBOARD, TIME_SERIES, Kind, Place
 from localvertex.serve.tensorboards.records import VALUE_FIELDS, Resource
 from localvertex.state import record
-from userinput.spelling import camel, listed
+from vertex_gpu_training.userinput.spelling import camel, listed
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unicodedata import east_asian_width
 
-from compiled.spec import Dag, Pipeline, TaskSpec
 from localvertex.show.page import layout
 from localvertex.state.task import State
+from vertex_gpu_training.compiled.spec import Dag, Pipeline, TaskSpec
 
 _MAX_BOXES = 200
 """With more boxes than this, inner groups are drawn closed."""

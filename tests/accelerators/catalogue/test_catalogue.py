@@ -9,7 +9,7 @@ import pytest
 from accelerators import check_worker_pools, load_catalogue
 from accelerators.catalogue.catalogue import has_ended
 from tests.accelerators.conftest import ROOT, pool
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 TABLES = ROOT / "accelerators" / "catalogue" / "data"
 V100 = pool("n1-standard-32", "NVIDIA_TESLA_V100", 2)

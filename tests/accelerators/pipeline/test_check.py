@@ -12,7 +12,7 @@ import pytest
 from accelerators import check_file, check_pipeline
 from accelerators.document import examine_file
 from tests.accelerators.conftest import TODAY
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 CONSTANT = "root.dag.tasks.custom-training-job.inputs.parameters.worker_pool_specs.runtimeValue.constant"
 CACHED = ("training-cached", "warning")

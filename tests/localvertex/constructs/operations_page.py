@@ -13,11 +13,11 @@ from typing import NamedTuple
 import google_cloud_pipeline_components
 from google.protobuf import json_format
 
-from compiled.spec import Container, Pipeline
 from localvertex import executors
 from localvertex.engine import open_pipeline
 from localvertex.errors import Refused, UserError
 from tests.localvertex.credentials.operations import compile_operation, operations
+from vertex_gpu_training.compiled.spec import Container, Pipeline
 
 PAGE = Path(__file__).parents[3] / "docs" / "google-operations.md"
 RUNS, NEEDS_IMAGE, REFUSED = "Runs locally", "Needs `--image`", "Refused"

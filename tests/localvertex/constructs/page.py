@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
-from compiled.platforms import NO_EFFECT
-from compiled.treatment import Here, Treatment, treatments
+from vertex_gpu_training.compiled.platforms import NO_EFFECT
+from vertex_gpu_training.compiled.treatment import Here, Treatment, treatments
 
 PAGE = Path(__file__).parents[3] / "docs" / "compiled-file.md"
 
@@ -15,8 +15,8 @@ _TOP = """\
 # Compiled files: field by field
 
 What `localvertex run` does with each field of a compiled pipeline and of a PipelineJob. The table is
-`compiled/treatment.csv`, which the reader follows. Tests prove each row: at least one compiled file in
-`tests/localvertex/constructs` uses the field and gives the expected values, or is refused before anything runs.
+`vertex_gpu_training/compiled/treatment.csv`, which the reader follows. Tests prove each row: at least one compiled
+file in `tests/localvertex/constructs` uses the field and gives the expected values, or is refused before anything runs.
 This page is generated ([CONTRIBUTING](../CONTRIBUTING.md)). Google's operations have
 [their own page](google-operations.md), and [localvertex.md](localvertex.md) explains the differences.
 

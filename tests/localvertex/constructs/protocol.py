@@ -6,7 +6,7 @@ from typing import Any
 from google.cloud import aiplatform_v1, aiplatform_v1beta1
 from kfp.pipeline_spec import pipeline_spec_pb2
 
-from compiled.treatment import Here, treatments
+from vertex_gpu_training.compiled.treatment import Here, treatments
 
 Field = tuple[str, str]
 """A message without its package, and the JSON name of one of its fields."""

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 import localvertex
-from compiled.fields import Fields
-from compiled.load import load
-from compiled.treatment import Here, Treatment, treatments
 from tests.localvertex.constructs import protocol
 from tests.localvertex.constructs.compile import all_constructs
 from tests.localvertex.constructs.construct import compiled_file, documents
 from tests.localvertex.constructs.older.compile import FILES as OLDER_FILES
 from tests.localvertex.constructs.page import PAGE, written
+from vertex_gpu_training.compiled.fields import Fields
+from vertex_gpu_training.compiled.load import load
+from vertex_gpu_training.compiled.treatment import Here, Treatment, treatments
 
 CONSTRUCTS = all_constructs()
 ROWS = {f"{row.message}.{row.field}": row for row in treatments().values()}
@@ -64,7 +64,7 @@ def test_the_reader_takes_what_the_table_says_it_reads(monkeypatch: pytest.Monke
             load(path)
         except localvertex.UserError:
             continue
-    # The second document is read by `compiled.platforms`, by path; the proofs above cover it.
+    # The second document is read by `vertex_gpu_training.compiled.platforms`, by path; the proofs above cover it.
     second = {name for name, _ in protocol._fields(protocol.PLATFORMS, set())}
     is_read = (Here.AS_ON_VERTEX, Here.DIFFERENTLY)
     expected = {key for key, row in treatments().items() if row.here in is_read and row.message not in second}

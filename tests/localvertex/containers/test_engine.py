@@ -15,7 +15,7 @@ from localvertex.containers.engine import Engine
 from localvertex.containers.options import ContainerOptions
 from tests.localvertex.containers.conftest import install_engine
 from tests.support.runs import Command, Compile, Execute, FindTask
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def call(tmp_path: Path, **changes: Any) -> Call:

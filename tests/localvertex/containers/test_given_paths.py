@@ -10,7 +10,7 @@ from kfp import dsl
 import localvertex
 from localvertex.containers.mounts import output_folders
 from tests.support.runs import Execute, FindTask
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 @dsl.container_component

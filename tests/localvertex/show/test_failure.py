@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from compiled.spec import Component, Dag, TaskSpec
 from localvertex.show import failure
 from localvertex.state import step_logs
 from localvertex.state.task import State, Task
+from vertex_gpu_training.compiled.spec import Component, Dag, TaskSpec
 
 
 def new_task(name: str, *, parent: Task | None = None, component: Component, **values: Any) -> Task:

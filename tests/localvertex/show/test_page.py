@@ -12,13 +12,13 @@ from kfp import dsl
 from kfp.dsl import ClassificationMetrics, Metrics, Model, Output
 
 import localvertex
-from compiled.load import load
 from localvertex.show import report
 from localvertex.show.page import steps
 from localvertex.show.page.artifacts import Artifacts
 from localvertex.state import registry
 from tests.support.html import Page
 from tests.support.runs import STEP, Compile, Execute
+from vertex_gpu_training.compiled.load import load
 
 
 @dsl.component(**STEP)

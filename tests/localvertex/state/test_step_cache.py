@@ -9,11 +9,11 @@ import pytest
 from kfp import dsl
 from kfp.dsl import Dataset, Input, Output
 
-from compiled.spec import ArtifactSpec, Component, Container
 from localvertex.state import step_cache
 from localvertex.state.task import Values
 from tests.support.runs import STEP, Execute, FindTask, Record
-from userinput.parameters import ParameterSpec, ParameterType
+from vertex_gpu_training.compiled.spec import ArtifactSpec, Component, Container
+from vertex_gpu_training.userinput.parameters import ParameterSpec, ParameterType
 
 
 @dsl.component(**STEP)

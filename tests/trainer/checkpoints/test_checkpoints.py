@@ -11,7 +11,7 @@ import pytest
 
 from trainer.checkpoints import checkpoints, manifest, occupant
 from trainer.checkpoints.checkpoints import Best, Checkpoint
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def checkpoint(step: int, best: Best | None = None, **identity: Any) -> Checkpoint:

@@ -7,7 +7,7 @@ import pytest
 
 from trainer.cluster import cluster
 from trainer.cluster.cluster import Cluster
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 TWO = {"chief": ["a:1"], "worker": ["b:2"]}
 SERVERS = {**TWO, "ps": ["c:3"]}

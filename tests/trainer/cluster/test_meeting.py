@@ -12,7 +12,7 @@ from trainer.cluster.cluster import Cluster
 from trainer.cluster.meeting import difference, meet
 from trainer.cluster.patience import GaveUp, Patience
 from trainer.cluster.signals import StopRequest
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 SETTINGS_FRAME = bytes([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100])
 """What a gRPC server sends first."""

@@ -8,7 +8,7 @@ import pytest
 
 from trainer.data import dataset
 from trainer.data.splits import SPLITS
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def test_a_folder_that_is_not_a_dataset_is_refused(tmp_path: Path) -> None:

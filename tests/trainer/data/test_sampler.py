@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from trainer.config import TrainConfig
 from trainer.data import sampler
 from trainer.data.sampler import Sampler, block_size
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def epoch_of(order: Sampler, epoch: int) -> npt.NDArray[np.int64]:

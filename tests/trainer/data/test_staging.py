@@ -16,7 +16,7 @@ from trainer.command_line import TrainingError
 from trainer.data import staging
 from trainer.data.dataset import Dataset
 from trainer.data.examples import load_split
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 @pytest.fixture

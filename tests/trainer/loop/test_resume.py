@@ -18,7 +18,7 @@ from tests.support.modules import run_module, start_module
 from trainer.checkpoints import checkpoints
 from trainer.checkpoints.identity import is_finished
 from trainer.files import event_log
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 pytestmark = pytest.mark.slow
 

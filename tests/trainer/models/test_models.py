@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from trainer.models import applications, models, table
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 # h5py converts the variables of Keras 3.15 in a way that NumPy 2 deprecates.
 pytestmark = pytest.mark.filterwarnings(

@@ -12,7 +12,7 @@ from tests.support.modules import run_module
 from trainer.checkpoints import identity as run_identity
 from trainer.config import TrainConfig
 from trainer.models import models, user_model
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 MODEL = """
 import keras

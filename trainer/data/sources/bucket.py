@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from trainer.data.sources.folder import SPLIT_FOLDERS, is_image_name, refuse_untrainable
 from trainer.data.sources.source import SourceImage
 from trainer.files import bucket
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 class BucketSource:

@@ -7,7 +7,7 @@ from trainer.data.sources.bucket import BucketSource
 from trainer.data.sources.folder import FolderSource
 from trainer.data.sources.source import Source
 from trainer.data.sources.tfds import TfdsSource
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def open_source(source: str, scratch_directory: str) -> Source:

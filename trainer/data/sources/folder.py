@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainer.data.images import EXTENSIONS
 from trainer.data.sources.source import SourceImage
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 SPLIT_FOLDERS = {
     "train": "train",

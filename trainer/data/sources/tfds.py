@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.data.sources.source import SourceImage
 from trainer.data.splits import SPLITS
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 class TfdsSource:

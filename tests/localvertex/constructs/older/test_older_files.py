@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 import localvertex
-from compiled.load import load
 from tests.localvertex.constructs.older.compile import FILES, FOLDER
 from tests.localvertex.constructs.package_index import index_is_reachable
+from vertex_gpu_training.compiled.load import load
 
 NEVER = "NOT_TRIGGERED"
 SECOND_MINORS = ("2_0", "2_4", "2_9", "2_14")

@@ -11,7 +11,7 @@ from localvertex import custom_jobs
 from localvertex.custom_jobs import JobState, Outcome, Workspace
 from localvertex.custom_jobs.faults.faults import Action, parse, random_faults
 from localvertex.errors import TaskFailed
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 TRAINER = Path(__file__).parents[1].joinpath("trainer.py").read_text()
 NUM_STEPS = 30

@@ -8,7 +8,7 @@ import pytest
 
 from localvertex.custom_jobs.tuning.study import Study, read_study
 from localvertex.custom_jobs.tuning.suggestions import Point, argument, suggestions
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 KIND = {"parameter_id": "kind", "categorical_value_spec": {"values": ["a", "b"]}}
 SIZE = {"parameter_id": "size", "discrete_value_spec": {"values": [16, 32.0, 0.5]}}

@@ -25,7 +25,7 @@ from localvertex.serve.access.access import REFUSAL, Access
 from localvertex.serve.app import application
 from localvertex.serve.service import Service
 from tests.support.server import PARENT, Server, wait_until
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 pytestmark = pytest.mark.slow
 

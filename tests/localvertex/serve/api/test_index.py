@@ -249,7 +249,9 @@ def test_a_state_that_is_not_yet_on_the_disk_is_listed(lists: Lists, monkeypatch
     job = store.read("pipelineJobs", "run-00000")
     assert job
     with monkeypatch.context() as patch:
-        patch.setattr("userinput.files._write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+        patch.setattr(
+            "vertex_gpu_training.userinput.files._write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left"))
+        )
         store.keep("pipelineJobs", "run-00000", job | {"displayName": "kept"})
         assert [each["displayName"] for each in lists.page(filter="display_name=kept")["pipelineJobs"]] == ["kept"]
     store.close()

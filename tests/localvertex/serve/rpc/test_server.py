@@ -19,7 +19,7 @@ from localvertex.serve.rpc import methods
 from localvertex.serve.rpc.server import RpcServer
 from tests.localvertex.serve.rpc.clients import LIST, endpoint, num_jobs
 from tests.support.server import Server
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 SECRET = "ya29.a-token-of-google"
 

@@ -11,12 +11,12 @@ from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import dsl
 from rich.cells import cell_len
 
-from compiled.spec import Component, Dag, TaskSpec
 from localvertex.show.terminal import live
 from localvertex.show.terminal.live import Live, replica_state
 from localvertex.state.task import State, Task
 from tests.support.runs import STEP, Compile
 from tests.support.terminal import Terminal
+from vertex_gpu_training.compiled.spec import Component, Dag, TaskSpec
 
 TRAINING = Path(__file__).with_name("training.py")
 RUN_ID = "a-run-whose-id-is-as-long-as-those-that-are-made-20261122030511"

@@ -8,7 +8,7 @@ import pytest
 
 from tests.trainer.data.sources.test_folder import names, write_image
 from trainer.data.sources.factory import open_source
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 @pytest.mark.parametrize(

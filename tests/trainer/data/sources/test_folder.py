@@ -8,7 +8,7 @@ from PIL import Image
 
 from trainer.data.sources.folder import FolderSource
 from trainer.data.sources.source import Source
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 
 def write_image(path: Path) -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from compiled.payload import decoded, expand, mentioned_inputs, pieces
-from userinput.errors import UserError
+from vertex_gpu_training.compiled.payload import decoded, expand, mentioned_inputs, pieces
+from vertex_gpu_training.userinput.errors import UserError
 
 POOLS = "{{$.inputs.parameters['pools']}}"
 NAME = "{{$.inputs.parameters['name']}}"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from compiled.fields import Fields
+from vertex_gpu_training.compiled.fields import Fields
 
 _KINDS = {"intValue": int, "doubleValue": float, "stringValue": str}
 

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any, NoReturn
 
-from userinput.spelling import quoted
+from vertex_gpu_training.userinput.spelling import quoted
 
 _MERGE = "tag:yaml.org,2002:merge"
 _STRING_OR_BRACE = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?|[{}]', re.DOTALL)

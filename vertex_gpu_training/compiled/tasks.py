@@ -3,12 +3,12 @@
 import math
 from typing import Any
 
-from compiled.fields import Fields
-from compiled.spec import ArtifactSource, Iterator, ParameterSource, RetryPolicy, TaskSpec
-from compiled.value import read_value
-from userinput.errors import UserError
-from userinput.parameters import restore_integers
-from userinput.reading import parse_json
+from vertex_gpu_training.compiled.fields import Fields
+from vertex_gpu_training.compiled.spec import ArtifactSource, Iterator, ParameterSource, RetryPolicy, TaskSpec
+from vertex_gpu_training.compiled.value import read_value
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.parameters import restore_integers
+from vertex_gpu_training.userinput.reading import parse_json
 
 _PARAMETER, _ARTIFACT = "TaskInputsSpec.InputParameterSpec", "TaskInputsSpec.InputArtifactSpec"
 _AFTER_FAILURE = "ALL_UPSTREAM_TASKS_COMPLETED"

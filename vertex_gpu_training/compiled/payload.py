@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from userinput.errors import UserError
-from userinput.reading import parse_json
-from userinput.spelling import quoted
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.reading import parse_json
+from vertex_gpu_training.userinput.spelling import quoted
 
 PLACEHOLDER = re.compile(r"\{\{\$(.*?)\}\}", re.DOTALL)
 INPUT_PARAMETER = re.compile(r"\{\{\$\.inputs\.parameters\['([^']+)'\]\}\}")

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from compiled.fields import Fields
-from compiled.spec import Container, Importer
-from compiled.value import read_value
-from userinput.parameters import restore_integers
+from vertex_gpu_training.compiled.fields import Fields
+from vertex_gpu_training.compiled.spec import Container, Importer
+from vertex_gpu_training.compiled.value import read_value
+from vertex_gpu_training.userinput.parameters import restore_integers
 
 _CONTAINER = "PipelineDeploymentConfig.PipelineContainerSpec"
 

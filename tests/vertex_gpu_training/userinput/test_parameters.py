@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from userinput import parameters
-from userinput.errors import UserError
-from userinput.parameters import ParameterSpec, ParameterType
+from vertex_gpu_training.userinput import parameters
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.parameters import ParameterSpec, ParameterType
 
 DECLARED = {
     "text": ParameterSpec(type=ParameterType.STRING, default="x"),

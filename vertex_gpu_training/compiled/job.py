@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiled.fields import Fields
-from compiled.value import read_value
+from vertex_gpu_training.compiled.fields import Fields
+from vertex_gpu_training.compiled.value import read_value
 
 _CLOUD_ONLY = ("reservedIpRanges", "pscInterfaceConfig")
 """Fields for Google's network and machines."""

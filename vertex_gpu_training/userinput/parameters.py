@@ -11,10 +11,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from userinput.doubles import MAX_EXACT, as_doubles
-from userinput.errors import UserError
-from userinput.reading import parse_json, read_all, shown
-from userinput.spelling import did_you_mean, quoted
+from vertex_gpu_training.userinput.doubles import MAX_EXACT, as_doubles
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.reading import parse_json, read_all, shown
+from vertex_gpu_training.userinput.spelling import did_you_mean, quoted
 
 
 class ParameterType(StrEnum):

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from compiled.job import JobSettings
-from userinput.parameters import ParameterSpec
+from vertex_gpu_training.compiled.job import JobSettings
+from vertex_gpu_training.userinput.parameters import ParameterSpec
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from compiled.load import load
-from userinput.errors import UserError
+from vertex_gpu_training.compiled.load import load
+from vertex_gpu_training.userinput.errors import UserError
 
 FILES = {
     "README.md": b"# Title\n\n- a: b\n---\n[x](y): *z\n",

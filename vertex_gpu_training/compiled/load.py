@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compiled.reader import read_pipeline
-from compiled.spec import Pipeline
-from userinput import reading
-from userinput.errors import UserError
+from vertex_gpu_training.compiled.reader import read_pipeline
+from vertex_gpu_training.compiled.spec import Pipeline
+from vertex_gpu_training.userinput import reading
+from vertex_gpu_training.userinput.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)

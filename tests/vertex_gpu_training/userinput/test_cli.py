@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from userinput import cli
-from userinput.errors import UserError
+from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput.errors import UserError
 
 
 class Refused(Exception):

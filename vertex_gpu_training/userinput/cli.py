@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from userinput.errors import UserError
+from vertex_gpu_training.userinput.errors import UserError
 
 DONE = 0
 FAILED = 1

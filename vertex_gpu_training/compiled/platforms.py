@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from compiled.spec import Container, Pipeline
+from vertex_gpu_training.compiled.spec import Container, Pipeline
 
 NO_EFFECT = frozenset(
     "imagePullPolicy nodeSelector tolerations podMetadata imagePullSecret nodeAffinity podAffinity securityContext "

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from userinput import temporary
+from vertex_gpu_training.userinput import temporary
 
 CODE = """
-from userinput.temporary import temporary_folder
+from vertex_gpu_training.userinput.temporary import temporary_folder
 with temporary_folder() as name, temporary_folder() as other:
     open(other + "/file", "w").close()
     print(name, other, flush=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from compiled.reader import read_pipeline
+from vertex_gpu_training.compiled.reader import read_pipeline
 
 NAMELESS = {"parameters": {"text": {"taskOutputParameter": {"producerTask": "make"}}}}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from userinput import files
+from vertex_gpu_training.userinput import files
 
 
 def test_a_file_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:

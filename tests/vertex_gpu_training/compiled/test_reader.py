@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from compiled.load import load
-from compiled.reader import read_pipeline
-from compiled.spec import Container, Pipeline
-from userinput.errors import UserError
-from userinput.parameters import ParameterType
+from vertex_gpu_training.compiled.load import load
+from vertex_gpu_training.compiled.reader import read_pipeline
+from vertex_gpu_training.compiled.spec import Container, Pipeline
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.parameters import ParameterType
 
 SPEC: dict[str, Any] = {
     "schemaVersion": "2.1.0",

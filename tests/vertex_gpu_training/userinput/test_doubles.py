@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from google.protobuf import json_format, struct_pb2
 
-from userinput import doubles, parameters
-from userinput.errors import UserError
-from userinput.parameters import ParameterSpec, ParameterType, convert
+from vertex_gpu_training.userinput import doubles, parameters
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.parameters import ParameterSpec, ParameterType, convert
 
 EXACT = 2**53
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from userinput.errors import UserError
-from userinput.reading import parse_all, read, read_all
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.reading import parse_all, read, read_all
 
 
 @pytest.mark.parametrize(

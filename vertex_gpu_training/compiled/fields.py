@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from compiled.treatment import is_ignored, refusal
-from userinput.spelling import did_you_mean, quoted
+from vertex_gpu_training.compiled.treatment import is_ignored, refusal
+from vertex_gpu_training.userinput.spelling import did_you_mean, quoted
 
 T = TypeVar("T")
 

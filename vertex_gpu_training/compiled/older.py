@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from compiled.spec import Component, Dag, ParameterSource, TaskSpec
-from userinput.parameters import ParameterType
+from vertex_gpu_training.compiled.spec import Component, Dag, ParameterSource, TaskSpec
+from vertex_gpu_training.userinput.parameters import ParameterType
 
 
 def completed(components: Mapping[str, Component], problems: list[str]) -> dict[str, Component]:

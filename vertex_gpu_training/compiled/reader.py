@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from compiled.executors import read_executor, read_schema
-from compiled.fields import Fields
-from compiled.job import JobSettings, read_job
-from compiled.older import completed
-from compiled.spec import ArtifactSpec, Component, Dag, OutputSource, Pipeline
-from compiled.tasks import read_task
-from userinput.parameters import ParameterSpec, ParameterType, restore_integers
+from vertex_gpu_training.compiled.executors import read_executor, read_schema
+from vertex_gpu_training.compiled.fields import Fields
+from vertex_gpu_training.compiled.job import JobSettings, read_job
+from vertex_gpu_training.compiled.older import completed
+from vertex_gpu_training.compiled.spec import ArtifactSpec, Component, Dag, OutputSource, Pipeline
+from vertex_gpu_training.compiled.tasks import read_task
+from vertex_gpu_training.userinput.parameters import ParameterSpec, ParameterType, restore_integers
 
 _SCHEMA_VERSIONS = ("2.0.0", "2.1.0")
 _INPUTS, _OUTPUTS = "ComponentInputsSpec", "ComponentOutputsSpec"

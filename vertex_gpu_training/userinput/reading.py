@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from userinput.errors import UserError
-from userinput.spelling import quoted
-from userinput.unique_keys import RepeatedKey, UniqueKeys, load_json
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import quoted
+from vertex_gpu_training.userinput.unique_keys import RepeatedKey, UniqueKeys, load_json
 
 MAX_BYTES = 20 * 2**20
 """Larger files are not read; the largest spec that Vertex AI Pipelines takes is far smaller."""
