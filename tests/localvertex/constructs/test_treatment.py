@@ -28,7 +28,7 @@ def fields() -> dict[str, set[protocol.Field]]:
 
 def test_every_field_of_the_protocol_is_in_the_table_once() -> None:
     assert set(treatments()) == protocol.every_field()
-    text = (Path(__file__).parents[3] / "compiled" / "treatment.csv").read_text()
+    text = (Path(__file__).parents[3] / "vertex_gpu_training" / "compiled" / "treatment.csv").read_text()
     assert len(text.splitlines()) == len(treatments()) + 1
 
 
