@@ -63,7 +63,10 @@ def test_a_wrong_argument_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixt
 def test_a_reader_that_closes_the_output_early_causes_no_traceback(
     python: str, repository: Path, if_closed: int, code: int
 ) -> None:
-    program = f"from vertex_gpu_training.userinput import cli; raise SystemExit(cli.run(lambda: print('x') or 0, if_closed={if_closed}))"
+    program = (
+        "from vertex_gpu_training.userinput import cli; "
+        f"raise SystemExit(cli.run(lambda: print('x') or 0, if_closed={if_closed}))"
+    )
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
