@@ -4,7 +4,6 @@ import contextlib
 import io
 import threading
 import warnings
-from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -98,13 +97,11 @@ def encoding_format(image_size: int) -> str:
     return "png" if image_size <= _LARGEST_LOSSLESS_SIZE else "jpeg"
 
 
-@contextlib.contextmanager
-def _memory_for(image: Image.Image) -> Iterator[None]:
+def _memory_for(image: Image.Image) -> contextlib.AbstractContextManager[object]:
     num_pixels = image.width * image.height
     if num_pixels > _MAX_PIXELS:
         raise BadImage(f"{image.width}x{image.height} is more than {_MAX_PIXELS:,} pixels")
-    with _one_large_image if num_pixels > _LARGE_PIXELS else contextlib.nullcontext():
-        yield
+    return _one_large_image if num_pixels > _LARGE_PIXELS else contextlib.nullcontext()
 
 
 def _num_bits(image: Image.Image) -> int:

@@ -67,7 +67,7 @@ def test_a_link_to_a_folder_above_does_not_bring_other_classes(tmp_path: Path) -
     assert source.remarks.count(remarks.LOOPS) == 1
     assert source.remarks.count(remarks.IRREGULAR) == 2
     os.symlink(tmp_path, tmp_path / "c")
-    with pytest.raises(UserError, match="class folder 'c' .* has no image that can be read"):
+    with pytest.raises(UserError, match=r"class folder 'c' .* has no image that can be read"):
         FolderSource(str(tmp_path))
 
 
@@ -132,7 +132,7 @@ def test_a_link_into_the_operating_system_is_not_followed(tmp_path: Path) -> Non
 
 
 def test_a_ram_disk_is_an_ordinary_folder() -> None:
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:  # noqa: S108
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         for name in ("a", "b"):
             write_image(Path(directory) / name / "1.png")
         assert names(FolderSource(directory)) == ["a/1.png", "b/1.png"]
@@ -154,7 +154,7 @@ def without_privileges() -> Iterator[None]:
 
 def test_a_folder_without_permission_is_refused_and_such_a_file_is_not_read() -> None:
     # The folder of temporary files may belong to root alone.
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:  # noqa: S108
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         os.chmod(directory, 0o755)
         for name in ("a", "b", "b/deep"):
             write_image(Path(directory) / name / "1.png")
@@ -196,7 +196,7 @@ def test_class_names_that_are_equal_in_utf8_are_refused(tmp_path: Path) -> None:
     for number, name in enumerate((b"caf\xe9", b"caf\xe8")):
         write_image(tmp_path / f"{number}" / "1.png")
         os.rename(tmp_path / f"{number}", os.fsencode(tmp_path) + b"/" + name)
-    with pytest.raises(UserError, match="two folders in .* are both 'caf�' in UTF-8"):
+    with pytest.raises(UserError, match=r"two folders in .* are both 'caf�' in UTF-8"):
         FolderSource(str(tmp_path))
 
 
