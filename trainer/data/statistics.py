@@ -59,7 +59,9 @@ class Statistics:
     def describe(self) -> list[str]:
         """Return a phrase per kind of what was skipped or used only in part, for a single line."""
         bad = [f"{name}: {reason}" for name, reason in self.bad_files]
-        skipped = [f"{self.num_bad_files:,} bad files, skipped ({first_names(bad, self.num_bad_files)})"] if bad else []
+        skipped = (
+            [f"bad files, skipped: {self.num_bad_files:,} ({first_names(bad, self.num_bad_files)})"] if bad else []
+        )
         return skipped + self.remarks.describe()
 
     def count(self, split: str, label: int) -> None:

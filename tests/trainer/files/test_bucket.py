@@ -79,7 +79,9 @@ def test_a_source_in_a_bucket_is_that_of_a_folder(server: CloudStorage) -> None:
     assert {image.read() for image in source.images()} == {buffer.getvalue()}
     assert source.remarks.to_list()[0] == (remarks.SYSTEM, 2, ["__MACOSX", "train/a/.DS_Store"])
     server.buckets.put("b", "data/labels/1.png", buffer.getvalue())
-    with pytest.raises(UserError, match=r"gs://b/data has split folders \('test', 'train'\) beside other folders \(labels"):
+    with pytest.raises(
+        UserError, match=r"gs://b/data has split folders \('test', 'train'\) beside other folders \(labels"
+    ):
         BucketSource("gs://b/data")
 
 

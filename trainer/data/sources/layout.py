@@ -122,7 +122,7 @@ class ListedSource:
     def _unreadable_in(self, prefix: str) -> list[str]:
         """Return a phrase on the images that cannot be read, if there are any."""
         found = [f"{name}: {reason}" for name, reason in self.unreadable if name.startswith(prefix)]
-        return [f"{len(found):,} unreadable images, {first_names(found, len(found))}"] if found else []
+        return [f"unreadable images: {len(found):,} ({first_names(found, len(found))})"] if found else []
 
 
 def is_system_name(name: str) -> bool:
@@ -139,7 +139,7 @@ def has_splits(top_folders: Iterable[str]) -> bool:
 def _splits(directory: str, listing: Listing) -> dict[str, str]:
     """Return the split of each top-level folder; none if these are classes.
 
-    A class may be called test or train: then it has images directly in its folder. A split has folders.
+    A class may be called test or train: then all its images are directly in its folder. A split has folders.
 
     Raises:
         UserError: Some are splits, and others are not.
@@ -148,8 +148,11 @@ def _splits(directory: str, listing: Listing) -> dict[str, str]:
     splits = {name: _SPLIT_FOLDERS[name.lower()] for name in sorted(top) if name.lower() in _SPLIT_FOLDERS}
     if has_splits(top):
         return splits
-    direct = {name.split("/")[0] for name, _ in listing.images if name.count("/") == 1}
-    nested = [name for name in splits if name not in direct]
+    depths: dict[str, int] = {}
+    for name, _ in listing.images:
+        folder, depth = name.split("/")[0], name.count("/")
+        depths[folder] = max(depths.get(folder, 0), depth)
+    nested = [name for name in splits if depths.get(name) != 1]
     if "train" not in {splits[name] for name in nested} and len({splits[name] for name in nested}) < 2:
         return {}
     named = ", ".join(map(repr, nested))

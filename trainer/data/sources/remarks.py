@@ -24,7 +24,7 @@ class Remarks:
         """Count one file or folder.
 
         Args:
-            kind: A phrase that follows a number.
+            kind: A phrase that a number follows.
             name: Path below the source.
         """
         self._counts[kind] = self.count(kind) + 1
@@ -41,7 +41,7 @@ class Remarks:
 
     def describe(self) -> list[str]:
         """Return a phrase per kind for a single line."""
-        return [f"{count:,} {kind} ({first_names(names, count)})" for kind, count, names in self.to_list()]
+        return [f"{kind}: {count:,} ({first_names(names, count)})" for kind, count, names in self.to_list()]
 
 
 def first_names(names: Sequence[str], count: int) -> str:

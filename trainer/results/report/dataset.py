@@ -51,8 +51,8 @@ def render(dataset: Dataset, *, source: str) -> str:
         blocks.append(
             page.Table(
                 title="Skipped and partly used files",
-                columns=["number", "what", "first names"],
-                rows=[[count, kind, ", ".join(names)] for kind, count, names in statistics["remarks"]],
+                columns=["what", "number", "first names"],
+                rows=[[kind, count, ", ".join(names)] for kind, count, names in statistics["remarks"]],
             )
         )
     return page.render(title="Data", subtitle=f"Prepared from {source}", blocks=blocks)
