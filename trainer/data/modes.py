@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-UNIT_FLOATS = "images of floating point, read as 0 to 1"
-BYTE_FLOATS = "images of floating point, read as 0 to 255"
+_UNIT_FLOATS = "images of floating point, read as 0 to 1"
+_BYTE_FLOATS = "images of floating point, read as 0 to 255"
 """Remarks: the file does not state its scale."""
 _LARGEST_16_BITS = 65535
 
@@ -53,5 +53,5 @@ def _floats(values: npt.NDArray[np.floating]) -> tuple[Image.Image, str]:
     if not (low >= 0 and high <= 255):
         raise BadImage(f"its floating point values from {low:g} to {high:g} have no known scale; scale them to 0 to 1")
     if high <= 1:
-        return Image.fromarray(np.rint(values * 255).astype(np.uint8)), UNIT_FLOATS
-    return Image.fromarray(values.astype(np.uint8)), BYTE_FLOATS
+        return Image.fromarray(np.rint(values * 255).astype(np.uint8)), _UNIT_FLOATS
+    return Image.fromarray(values.astype(np.uint8)), _BYTE_FLOATS
