@@ -56,14 +56,18 @@ def prepare(
     _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
     with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
         opened = open_source(source, scratch)
-        statistics = Statistics(opened.class_names)
+        statistics = _statistics(source, opened, max_bad_fraction)
         with (
             open(os.path.join(scratch, "spill"), "w+b") as spill,
             storage.committed_directory(output_directory, last=dataset.METADATA_FILE) as directory,
         ):
             prepared = list(_read_all(_sample(opened, max_examples), image_size, spill, statistics))
-            _refuse_bad_source(source, opened.class_names, statistics, prepared, max_bad_fraction)
-            statistics.num_ignored_files = opened.num_ignored_files
+            # A sample is taken from the readable images.
+            num_bad = statistics.num_bad_files - (len(opened.unreadable) if max_examples else 0)
+            _refuse_too_many_bad(source, statistics, num_bad, len(prepared) + num_bad, max_bad_fraction)
+            _refuse_missing_class(source, opened.class_names, prepared)
+            if remarks := statistics.describe():
+                print(f"note: source {source!r}: {'; '.join(remarks)}", file=sys.stderr)
             assigned = splits.assign(
                 splits.Candidate(content_hash=p.content_hash, label=p.label, split=p.split) for p in prepared
             )
@@ -126,8 +130,10 @@ def _read_all(
                 if isinstance(outcome, str):
                     statistics.add_bad_file(image.name, outcome)
                     continue
-                content_hash, original_size, pixels, data = outcome
+                content_hash, original_size, pixels, data, remarks = outcome
                 statistics.add_image(original_size, pixels)
+                for remark in remarks:
+                    statistics.remarks.add(remark, image.name)
                 offset = spill.tell()
                 spill.write(data)
                 yield Prepared(
@@ -141,27 +147,42 @@ def _read_all(
                 )
 
 
-def _read_one(image: SourceImage, image_size: int) -> str | tuple[str, tuple[int, int], images.Pixels, bytes]:
-    """Return hash, width and height of the original, prepared pixels and bytes; for a bad image, the reason."""
+def _read_one(
+    image: SourceImage, image_size: int
+) -> str | tuple[str, tuple[int, int], images.Pixels, bytes, list[str]]:
+    """Return hash, width and height of the original, pixels, bytes and remarks; for a bad image, the reason."""
     try:
         data = image.read()
-        decoded = images.decode(data)
+        decoded, remarks = images.decode_with_remarks(data)
     except (OSError, images.BadImage) as error:
         return " ".join(str(error).split())
     pixels = images.resize(decoded, image_size)
-    return hashlib.sha256(data).hexdigest(), decoded.size, pixels, images.encode(pixels)
+    return hashlib.sha256(data).hexdigest(), decoded.size, pixels, images.encode(pixels), remarks
 
 
-def _refuse_bad_source(
-    source: str, class_names: list[str], statistics: Statistics, prepared: list[Prepared], max_bad_fraction: float
+def _statistics(source: str, opened: Source, max_bad_fraction: float) -> Statistics:
+    """Return statistics with the images of the source that cannot be read; too many are refused before any is read."""
+    statistics = Statistics(opened.class_names, opened.remarks)
+    for name, reason in opened.unreadable:
+        statistics.add_bad_file(name, reason)
+    if num_bad := statistics.num_bad_files:
+        num_all = num_bad + sum(1 for _ in opened.images())
+        _refuse_too_many_bad(source, statistics, num_bad, num_all, max_bad_fraction)
+    return statistics
+
+
+def _refuse_too_many_bad(
+    source: str, statistics: Statistics, num_bad: int, num_all: int, max_bad_fraction: float
 ) -> None:
-    num_all = len(prepared) + statistics.num_bad_files
-    if statistics.num_bad_files > max_bad_fraction * num_all:
+    if num_bad > max_bad_fraction * num_all:
         named = "; ".join(f"{name}: {reason}" for name, reason in statistics.bad_files[:3])
         raise UserError(
-            f"{statistics.num_bad_files} of {num_all} images of {source!r} are bad, more than max_bad_fraction="
+            f"{num_bad} of {num_all} images of {source!r} are bad, more than max_bad_fraction="
             f"{max_bad_fraction:g} allows ({named}); repair or remove them, or raise max_bad_fraction"
         )
+
+
+def _refuse_missing_class(source: str, class_names: list[str], prepared: list[Prepared]) -> None:
     counts = Counter(p.label for p in prepared)
     if missing := [name for label, name in enumerate(class_names) if not counts[label]]:
         raise UserError(

@@ -120,6 +120,60 @@ def test_too_many_bad_files_are_refused_and_nothing_is_left(tmp_path: Path) -> N
     assert run(source, tmp_path / "out", max_bad_fraction=0.2)["num_bad_files"] == 4
 
 
+def test_heic_files_are_bad_images_and_change_no_byte(tmp_path: Path) -> None:
+    source = folder(tmp_path / "source")
+    plain = run(source, tmp_path / "plain")
+    (source / "a" / "9.heic").write_bytes(b"x")
+    (source / "__MACOSX" / "a").mkdir(parents=True)
+    noise(source / "__MACOSX" / "a" / "1.png", 1)
+    metadata = run(source, tmp_path / "out")
+    assert metadata == {**plain, "num_bad_files": 1}
+    assert dataset.load(str(tmp_path / "out")).statistics["bad_files"] == [
+        ["a/9.heic", "HEIC is not read; convert it to JPEG"]
+    ]
+
+
+def test_too_many_heic_files_are_refused_before_an_image_is_read(tmp_path: Path) -> None:
+    source = folder(tmp_path / "source")
+    for number in range(3):
+        (source / "a" / f"{number}.heic").write_bytes(b"x")
+        (source / "b" / f"{number}.png").unlink()
+        os.mkfifo(source / "b" / f"{number}.png")
+    message = r"6 of 27 images .*a/0.heic: HEIC is not read; convert it to JPEG.*max_bad_fraction"
+    with pytest.raises(UserError, match=message):
+        run(source, tmp_path / "out")
+    assert run(source, tmp_path / "out", max_bad_fraction=0.3)["num_bad_files"] == 6
+    # In a sample, the files that are left out do not count again.
+    assert run(source, tmp_path / "sample", max_bad_fraction=0.25, max_examples=10)["num_examples"] == 10
+
+
+def test_what_is_skipped_is_one_line_of_the_log_and_a_table_of_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = folder(tmp_path / "source")
+    (source / ".git").mkdir()
+    (source / "a" / "torn\n.png").write_bytes(b"")
+    (source / "b" / "<notes>.txt").write_text("x")
+    frames = [Image.new("RGB", (6, 6), colour) for colour in ("red", "blue")]
+    frames[0].save(source / "b" / "moving.gif", save_all=True, append_images=frames[1:])
+    Image.fromarray(np.random.default_rng(1).random((5, 5), dtype=np.float32)).save(source / "b" / "float.tif")
+    run(source, tmp_path / "out")
+    assert capsys.readouterr().err == (
+        f"note: source '{source}': bad files, skipped: 1 (a/torn\ufffd.png: the file is empty); system or hidden files"
+        " and folders, ignored: 1 (.git); files that are not images, ignored: 1 (b/<notes>.txt); images of floating"
+        " point, read as 0 to 1: 1 (b/float.tif); images with several frames, of which only the first is used: 1"
+        " (b/moving.gif)\n"
+    )
+    report = Path(f"{tmp_path / 'out'}.html").read_text()
+    for text in ("b/&lt;notes&gt;.txt", "b/moving.gif", "read as 0 to 1", "system or hidden files and folders"):
+        assert text in report
+
+
+def test_a_source_without_anything_to_remark_logs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(folder(tmp_path / "source"), tmp_path / "out")
+    assert capsys.readouterr().err == ""
+
+
 def test_repeated_images_are_never_in_two_splits_and_are_counted(tmp_path: Path) -> None:
     source = folder(tmp_path / "source", num_images=30)
     for number in range(30):

@@ -1,11 +1,16 @@
 """Decodes any image file to uint8 RGB of a fixed size. trainer.results.serving does the same in TensorFlow."""
 
+import contextlib
 import io
+import threading
 import warnings
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps
+
+from trainer.data import modes
+from trainer.data.modes import BadImage as BadImage
 
 _MAX_PIXELS = 178_956_970
 """Larger images are refused as bad: a small file may unpack to many gigabytes (Pillow's own hard limit)."""
@@ -13,15 +18,27 @@ EXTENSIONS = frozenset(
     {".bmp", ".gif", ".jpeg", ".jpg", ".jfif", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"}
 )
 """Endings of file names that count as images, in lower case."""
+NOT_READ = {
+    **dict.fromkeys((".heic", ".heif", ".hif"), "HEIC"),
+    **dict.fromkeys((".jp2", ".j2k", ".jpx"), "JPEG 2000"),
+    ".avif": "AVIF",
+    ".jxl": "JPEG XL",
+}
+"""Endings of image files in formats that are not read, in lower case, with the name of the format."""
+SEVERAL_FRAMES = "images with several frames, of which only the first is used"
+"""Remark on an animation, or on a TIFF of several pages."""
 _LARGEST_LOSSLESS_SIZE = 64
 """Largest edge in pixels that is stored as PNG; above it, JPEG artefacts are small compared with the image."""
 _JPEG_QUALITY = 95
 
+_LARGE_PIXELS = 2**26
+"""Larger images than those of most cameras are decoded one at a time: each may take gigabytes."""
+_one_large_image = threading.Lock()
+_BITS_PER_SAMPLE = 258
+"""Tag of TIFF."""
+_HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
+
 Pixels = npt.NDArray[np.uint8]
-
-
-class BadImage(Exception):
-    """Bytes that are not an image, or an image that must not be decoded; the message gives the reason."""
 
 
 def decode(data: bytes) -> Image.Image:
@@ -31,24 +48,28 @@ def decode(data: bytes) -> Image.Image:
         An RGB image of 8 bits per channel.
 
     Raises:
-        BadImage: The bytes are empty, damaged, truncated, not an image, or of too many pixels.
+        BadImage: The bytes are empty, damaged, truncated, not an image, of too many pixels or without a known scale.
     """
+    return decode_with_remarks(data)[0]
+
+
+def decode_with_remarks(data: bytes) -> tuple[Image.Image, list[str]]:
+    """Return what `decode` returns, and remarks on what the file does not have or what is not used of it."""
     if not data:
         raise BadImage("the file is empty")
     try:
         with warnings.catch_warnings():
             # Pillow warns above half the size that it refuses, and about odd but harmless metadata.
             warnings.simplefilter("ignore")
-            with Image.open(io.BytesIO(data)) as image:
-                if image.width * image.height > _MAX_PIXELS:
-                    raise BadImage(f"{image.width}x{image.height} is more than {_MAX_PIXELS:,} pixels")
+            with Image.open(io.BytesIO(data)) as image, _memory_for(image):
                 image.load()
-                return _to_rgb(ImageOps.exif_transpose(image))
+                decoded, remark = modes.to_rgb(ImageOps.exif_transpose(image), _num_bits(image))
+                return decoded, [found for found in (remark, _remark_on_frames(image)) if found]
     except BadImage:
         raise
     # Damaged files reach deep into Pillow's decoders, which raise almost anything.
     except Exception as error:
-        raise BadImage(_reason(error)) from error
+        raise BadImage(_reason(error, data)) from error
 
 
 def resize(image: Image.Image, image_size: int) -> Pixels:
@@ -76,18 +97,37 @@ def encoding_format(image_size: int) -> str:
     return "png" if image_size <= _LARGEST_LOSSLESS_SIZE else "jpeg"
 
 
-def _to_rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I;16") or image.mode == "I":
-        # Pillow clips 16-bit grey when it converts; the upper byte is what a viewer shows.
-        image = Image.fromarray((np.asarray(image).astype(np.uint32).clip(0, 65535) >> 8).astype(np.uint8))
-    if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
-        rgba = image.convert("RGBA")
-        white = Image.new("RGBA", rgba.size, (255, 255, 255, 255))
-        return Image.alpha_composite(white, rgba).convert("RGB")
-    return image.convert("RGB")
+def _memory_for(image: Image.Image) -> contextlib.AbstractContextManager[object]:
+    num_pixels = image.width * image.height
+    if num_pixels > _MAX_PIXELS:
+        raise BadImage(f"{image.width}x{image.height} is more than {_MAX_PIXELS:,} pixels")
+    return _one_large_image if num_pixels > _LARGE_PIXELS else contextlib.nullcontext()
 
 
-def _reason(error: Exception) -> str:
+def _num_bits(image: Image.Image) -> int:
+    """Return the bits of grey in modes that begin with I: 16, or 12 in a TIFF that declares so."""
+    declared = getattr(image, "tag_v2", {}).get(_BITS_PER_SAMPLE)
+    return 12 if declared == (12,) else 16
+
+
+def _remark_on_frames(image: Image.Image) -> str:
+    # In the format of cameras, MPO, the further frames are previews of the first.
+    if image.format == "MPO":
+        return ""
+    # The first frame is fine, so a damaged second one does no harm.
+    with contextlib.suppress(Exception):
+        return SEVERAL_FRAMES if getattr(image, "is_animated", False) else ""
+    return SEVERAL_FRAMES
+
+
+def _reason(error: Exception, data: bytes) -> str:
     if type(error).__name__ == "UnidentifiedImageError":
-        return "not an image, or damaged at its start"
+        if data[4:8] == b"ftyp" and data[8:12] in _HEIF_BRANDS:
+            return not_read("HEIC")
+        return "not an image, damaged at its start, or of a kind that is not read"
     return " ".join(str(error).split())[:160] or type(error).__name__
+
+
+def not_read(format_name: str) -> str:
+    """Return the reason for which files of a format are bad."""
+    return f"{format_name} is not read; convert it to JPEG"

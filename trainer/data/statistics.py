@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from trainer.data.images import Pixels
+from trainer.data.sources.remarks import OTHER, Remarks, first_names
 from trainer.data.splits import SPLITS
 
 _MAX_NAMED_BAD_FILES = 200
@@ -16,9 +17,10 @@ _SIZE_EDGES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 class Statistics:
     """Counts and sums that grow image by image."""
 
-    def __init__(self, class_names: list[str]) -> None:
+    def __init__(self, class_names: list[str], remarks: Remarks) -> None:
         self.class_names = class_names
-        self.num_ignored_files = 0
+        self.remarks = remarks
+        """What the source skipped; what is remarked on single images is added."""
         self.num_bad_files = 0
         self.bad_files: list[tuple[str, str]] = []
         self._num_pixels = 0
@@ -54,6 +56,14 @@ class Statistics:
         if len(self.bad_files) < _MAX_NAMED_BAD_FILES:
             self.bad_files.append((name, reason))
 
+    def describe(self) -> list[str]:
+        """Return a phrase per kind of what was skipped or used only in part, for a single line."""
+        bad = [f"{name}: {reason}" for name, reason in self.bad_files]
+        skipped = (
+            [f"bad files, skipped: {self.num_bad_files:,} ({first_names(bad, self.num_bad_files)})"] if bad else []
+        )
+        return skipped + self.remarks.describe()
+
     def count(self, split: str, label: int) -> None:
         """Count an example of a class in a split."""
         self._counts[self.class_names[label]][split] += 1
@@ -71,5 +81,6 @@ class Statistics:
             "largest_original": self._largest,
             "num_bad_files": self.num_bad_files,
             "bad_files": [list(pair) for pair in self.bad_files],
-            "num_ignored_files": self.num_ignored_files,
+            "num_ignored_files": self.remarks.count(OTHER),
+            "remarks": self.remarks.to_list(),
         }

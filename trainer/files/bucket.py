@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterator
 from typing import Any
@@ -18,17 +19,19 @@ _PIECE_BYTES = 64 * 2**20
 """Size of one read: TensorFlow's own block."""
 
 
-def read(path: str) -> bytes:
+def read(path: str, *, max_bytes: int = sys.maxsize) -> bytes:
     """Return the content of an object.
 
     Raises:
         FileNotFoundError: The object does not exist.
-        OSError: Any other failure, as `_as_os_error` describes it.
+        OSError: The object is larger than `max_bytes`, or any other failure, as `_as_os_error` describes it.
     """
-    pieces = []
+    pieces: list[bytes] = []
     with errors_of(path), _tensorflow().io.gfile.GFile(path, "rb") as file:
         while piece := file.read(_PIECE_BYTES):
             pieces.append(piece)
+            if sum(map(len, pieces)) > max_bytes:
+                raise OSError(errno.EFBIG, f"more than {max_bytes:,} bytes", path)
     return b"".join(pieces)
 
 

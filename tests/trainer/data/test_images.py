@@ -74,6 +74,42 @@ def test_first_frame_of_an_animation_is_used() -> None:
     assert np.asarray(images.decode(data))[3, 3].tolist() == [255, 0, 0]
 
 
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG", "TIFF"])
+def test_several_frames_are_remarked_and_the_first_is_as_if_alone(kind: str) -> None:
+    frames = [Image.new("RGB", (6, 6), colour) for colour in ("red", "blue")]
+    alone = images.decode_with_remarks(encoded(frames[0], kind, lossless=True))
+    several = images.decode_with_remarks(
+        encoded(frames[0], kind, save_all=True, append_images=frames[1:], lossless=True)
+    )
+    assert (alone[1], several[1]) == ([], [images.SEVERAL_FRAMES])
+    assert several[0].tobytes() == alone[0].tobytes()
+
+
+def test_a_damaged_second_frame_does_no_harm() -> None:
+    frames = [Image.effect_noise((64, 64), 90), Image.effect_noise((64, 64), 90)]
+    whole = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    damaged = whole[: len(encoded(frames[0], "GIF")) + 5]
+    assert images.decode(damaged).tobytes() == images.decode(whole).tobytes()
+
+
+def test_an_image_of_one_pixel_is_read() -> None:
+    pixels = images.resize(images.decode(encoded(Image.new("RGB", (1, 1), RED), "PNG")), 16)
+    assert np.array_equal(np.unique(pixels.reshape(-1, 3), axis=0), [RED])
+
+
+def test_large_images_are_decoded_one_at_a_time() -> None:
+    for width, alone in ((8_192, False), (8_193, True)):
+        with Image.new("1", (width, 8_192)) as image, images._memory_for(image):
+            assert images._one_large_image.locked() == alone
+    assert not images._one_large_image.locked()
+
+
+@pytest.mark.parametrize("brand", [b"heic", b"mif1"])
+def test_heic_under_another_name_is_named(brand: bytes) -> None:
+    with pytest.raises(images.BadImage, match=r"^HEIC is not read; convert it to JPEG$"):
+        images.decode(b"\0\0\0\x18ftyp" + brand + bytes(64))
+
+
 def test_bad_bytes_are_refused_with_a_reason() -> None:
     jpeg = encoded(Image.effect_noise((64, 64), 90), "JPEG")
     for data, reason in [
@@ -90,8 +126,10 @@ def test_a_decompression_bomb_is_refused_before_it_is_decoded() -> None:
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0))
-    bomb = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(b"\0" * 1000)) + chunk(b"IEND", b"")
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 30_000, 30_000, 1, 0, 0, 0, 0))
+    rows = chunk(b"IDAT", zlib.compress(bytes(30_000 * 3_751), 9))
+    bomb = b"\x89PNG\r\n\x1a\n" + header + rows + chunk(b"IEND", b"")
+    assert len(bomb) < 120_000
     with pytest.raises(images.BadImage, match="pixels"):
         images.decode(bomb)
 

@@ -1,18 +1,23 @@
 """gs:// through TensorFlow's filesystem against a real server: what it does, and how it fails."""
 
 import errno
+import io
 import os
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tests.support.cloud_storage.server import CloudStorage
 from trainer.checkpoints import checkpoints, manifest
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.command_line import describe_path_error
+from trainer.data.sources import remarks
+from trainer.data.sources.bucket import BucketSource
 from trainer.files import bucket, event_log, storage
 from trainer.files.event_log import EventLog
+from vertex_gpu_training.userinput.errors import UserError
 
 
 @pytest.fixture
@@ -48,6 +53,36 @@ def test_objects_are_written_read_listed_and_removed(server: CloudStorage) -> No
     with pytest.raises(FileNotFoundError):
         storage.remove("gs://b/f/a")
     assert storage.read_json("gs://b/none.json") is None
+
+
+def test_more_than_the_allowed_bytes_are_not_read(server: CloudStorage) -> None:
+    server.buckets.put("b", "f", b"12345")
+    assert bucket.read("gs://b/f", max_bytes=5) == b"12345"
+    with pytest.raises(OSError, match="more than 4 bytes"):
+        bucket.read("gs://b/f", max_bytes=4)
+
+
+def test_a_source_in_a_bucket_is_that_of_a_folder(server: CloudStorage) -> None:
+    buffer = io.BytesIO()
+    Image.new("RGB", (5, 5)).save(buffer, "PNG")
+    for name in ("train/a/1.png", "train/b/1.png", "test/a/1.png", "__MACOSX/train/a/1.png", "train/a/.DS_Store"):
+        server.buckets.put("b", f"data/{name}", buffer.getvalue())
+    # The console of Cloud Storage makes such objects for folders.
+    for name in ("", "train/", "train/a/", "train/empty/", "empty/"):
+        server.buckets.put("b", f"data/{name}", b"")
+    source = BucketSource("gs://b/data/")
+    assert [(image.name, image.split, image.label) for image in source.images()] == [
+        ("test/a/1.png", "test", 0),
+        ("train/a/1.png", "train", 0),
+        ("train/b/1.png", "train", 1),
+    ]
+    assert {image.read() for image in source.images()} == {buffer.getvalue()}
+    assert source.remarks.to_list()[0] == (remarks.SYSTEM, 2, ["__MACOSX", "train/a/.DS_Store"])
+    server.buckets.put("b", "data/labels/1.png", buffer.getvalue())
+    with pytest.raises(
+        UserError, match=r"gs://b/data has split folders \('test', 'train'\) beside other folders \(labels"
+    ):
+        BucketSource("gs://b/data")
 
 
 def test_a_folder_with_more_objects_than_a_page_holds_is_listed_whole(server: CloudStorage) -> None:

@@ -1,16 +1,18 @@
 """A folder in a bucket (gs://...), laid out like a local one; each image is fetched when it is read."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable
 
-from trainer.data.sources.folder import SPLIT_FOLDERS, is_image_name, refuse_untrainable
-from trainer.data.sources.source import SourceImage
+from trainer.data.sources import layout
+from trainer.data.sources.layout import ListedSource, Listing
+from trainer.data.sources.remarks import SYSTEM
+from trainer.data.sources.source import MAX_FILE_BYTES
 from trainer.files import bucket
 from vertex_gpu_training.userinput.errors import UserError
 
 
-class BucketSource:
-    """Images in `<directory>/<class>/...` or `<directory>/<split>/<class>/...`; hidden objects are skipped."""
+class BucketSource(ListedSource):
+    """Images below a prefix; objects of the system are skipped. A folder without an object does not exist."""
 
     def __init__(self, directory: str) -> None:
         """List the folder.
@@ -19,35 +21,30 @@ class BucketSource:
             UserError: The folder is empty, contains no images, or only one class.
             OSError: The bucket does not exist or is not readable.
         """
-        self.directory = directory.rstrip("/")
-        visible = [name for name in bucket.tree(self.directory) if not _is_hidden(name)]
-        if not visible:
-            raise UserError(
-                f"source {directory!r} not found: no object name starts with {self.directory}/; check the path"
-            )
-        inside = [name for name in visible if "/" in name.rstrip("/")]
-        images = [name for name in inside if is_image_name(name.rpartition("/")[2])]
-        self.num_ignored_files = sum(not name.endswith("/") for name in inside) - len(images)
-        self._files = self._sorted_into_classes(images)
-        refuse_untrainable(self.directory, self._files, self.num_ignored_files)
-        self.class_names = sorted({class_name for _, class_name, _ in self._files})
-
-    def images(self) -> Iterator[SourceImage]:
-        """Yield all images, sorted by path."""
-        labels = {name: label for label, name in enumerate(self.class_names)}
-        for split, class_name, name in self._files:
-            read = functools.partial(bucket.read, f"{self.directory}/{name}")
-            yield SourceImage(name=name, label=labels[class_name], split=split, read=read)
-
-    @staticmethod
-    def _sorted_into_classes(images: list[str]) -> list[tuple[str, str, str]]:
-        """Return the split (or empty), class name and path of each image."""
-        splits = {name.split("/")[0]: SPLIT_FOLDERS.get(name.split("/")[0].lower(), "") for name in images}
-        # Only if every top-level folder is a split, because a class may be called "test".
-        if not ("train" in splits.values() and all(splits.values())):
-            return [("", name.split("/")[0], name) for name in images]
-        return [(splits[parts[0]], parts[1], name) for name in images if len(parts := name.split("/")) > 2]
+        path = directory.rstrip("/")
+        if not (names := bucket.tree(path)):
+            raise UserError(f"source {directory!r} not found: no object name starts with {path}/; check the path")
+        super().__init__(path, listed(path, names), functools.partial(bucket.read, max_bytes=MAX_FILE_BYTES))
 
 
-def _is_hidden(name: str) -> bool:
-    return any(part.startswith(".") for part in name.split("/"))
+def listed(directory: str, names: Iterable[str]) -> Listing:
+    """Return the listing of objects.
+
+    Args:
+        directory: Address of the folder.
+        names: Of all objects, relative to it.
+    """
+    listing = Listing()
+    of_system: set[str] = set()
+    for name in names:
+        parts = name.rstrip("/").split("/")
+        hidden = next((number for number, part in enumerate(parts) if layout.is_system_name(part)), len(parts))
+        folders = ["/".join(parts[:number]) for number in range(1, min(hidden + 1, len(parts)))]
+        listing.folders.update(folders)
+        if hidden < len(parts):
+            if (prefix := "/".join(parts[: hidden + 1])) not in of_system:
+                listing.remarks.add(SYSTEM, prefix)
+            of_system.add(prefix)
+        elif not name.endswith("/"):
+            listing.add_file(name, f"{directory}/{name}")
+    return listing

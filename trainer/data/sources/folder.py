@@ -1,123 +1,119 @@
-"""A folder with one sub-folder per class, optionally below folders train, validation and test."""
+"""A local folder with one sub-folder per class, optionally below folders train, validation and test."""
 
-import functools
 import os
-from collections.abc import Iterator
+import pathlib
+import stat
+from collections import Counter
 
-from trainer.data.images import EXTENSIONS
-from trainer.data.sources.source import SourceImage
+from trainer.data.sources import layout
+from trainer.data.sources.layout import ListedSource, Listing
+from trainer.data.sources.remarks import KERNEL, LOOPS, SYSTEM
+from trainer.data.sources.source import MAX_FILE_BYTES
 from vertex_gpu_training.userinput.errors import UserError
 
-SPLIT_FOLDERS = {
-    "train": "train",
-    "training": "train",
-    "val": "validation",
-    "valid": "validation",
-    "validation": "validation",
-    "dev": "validation",
-    "test": "test",
-    "testing": "test",
-}
-"""Names of top-level folders that mean a split, in lower case."""
+_KERNEL_FOLDERS = ("/proc", "/sys", "/dev")
 
 
-class FolderSource:
-    """Images in `<directory>/<class>/...` or `<directory>/<split>/<class>/...`; hidden files are skipped."""
+class FolderSource(ListedSource):
+    """Images in a local folder; files of the system are skipped."""
 
     def __init__(self, directory: str) -> None:
         """List the folder.
 
         Raises:
-            UserError: It does not exist, contains no images, or only one class.
+            UserError: It does not exist, belongs to the operating system, contains no images, or only one class.
         """
-        self.directory = os.path.abspath(os.path.expanduser(directory))
-        self.num_ignored_files = 0
-        if not os.path.isdir(self.directory):
+        path = os.path.abspath(os.path.expanduser(directory))
+        if not os.path.isdir(path):
             raise UserError(
-                f"source {directory!r} not found: {self.directory} is not a folder (current directory: {os.getcwd()});"
+                f"source {directory!r} not found: {path} is not a folder (current directory: {os.getcwd()});"
                 f" give digits, tfds:NAME, or a folder with one sub-folder per class"
             )
-        self._files = self._list()
-        self.class_names = sorted({class_name for _, class_name, _ in self._files})
-        refuse_untrainable(self.directory, self._files, self.num_ignored_files)
+        if _is_of_kernel(os.path.realpath(path)) or os.path.realpath(path) == "/":
+            raise UserError(f"source {directory!r} belongs to the operating system; give a folder of your images")
+        super().__init__(path, _Walk(path).listing, _read)
 
-    def images(self) -> Iterator[SourceImage]:
-        """Yield all images, sorted by path."""
-        labels = {name: label for label, name in enumerate(self.class_names)}
-        for split, class_name, path in self._files:
-            yield SourceImage(
-                name=_printable(os.path.relpath(path, self.directory).replace(os.sep, "/")),
-                label=labels[class_name],
-                split=split,
-                read=functools.partial(_read, path),
-            )
 
-    def _list(self) -> list[tuple[str, str, str]]:
-        """Return the split (or empty), class name and path of each image."""
-        folders = _sub_folders(self.directory)
-        splits = {name: SPLIT_FOLDERS.get(name.lower(), "") for name in folders}
-        # Only if every top-level folder is a split, because a class may be called "test".
-        if not ("train" in splits.values() and all(splits.values())):
-            return self._classes("", self.directory)
-        return [row for name in folders for row in self._classes(splits[name], os.path.join(self.directory, name))]
+class _Walk:
+    """Lists a folder depth first. Links are followed, but in a class each real folder is entered once."""
 
-    def _classes(self, split: str, directory: str) -> list[tuple[str, str, str]]:
-        return [
-            (split, _printable(name), path)
-            for name in _sub_folders(directory)
-            for path in self._walk(os.path.join(directory, name))
-        ]
+    def __init__(self, directory: str) -> None:
+        self.listing = Listing()
+        self._above = _with_parents(os.path.realpath(directory))
+        self._entered: dict[str, set[str]] = {}
+        top = self._sort(directory, "")
+        self._depth = 2 if layout.has_splits(self.listing.folders) else 1
+        pending = top[::-1]
+        while pending:
+            path, name = pending.pop()
+            if self._is_new(os.path.realpath(path), name):
+                pending += reversed(self._sort(path, f"{name}/"))
 
-    def _walk(self, directory: str) -> list[str]:
-        """Return the image files below a folder. Links are followed, each real folder once: links may form a cycle."""
-        found: list[str] = []
-        entered: set[str] = set()
-        for folder, names, files in os.walk(directory, followlinks=True):
-            real = os.path.realpath(folder)
-            if real in entered:
-                names.clear()
+    def _is_new(self, real: str, name: str) -> bool:
+        """Return whether a folder is to be entered: links may form a cycle or lead into the operating system."""
+        if _is_of_kernel(real):
+            self.listing.remarks.add(KERNEL, name)
+            return False
+        class_folder = "/".join(name.split("/")[: self._depth])
+        # A folder that contains the class would add the images of other classes to it.
+        entered = self._entered.setdefault(class_folder, self._above | _with_parents(os.path.dirname(real)))
+        if real in entered:
+            self.listing.remarks.add(LOOPS, name)
+            return False
+        entered.add(real)
+        return True
+
+    def _sort(self, path: str, prefix: str) -> list[tuple[str, str]]:
+        """Add the files of a folder to the listing, and return path and name of each sub-folder."""
+        folders: list[tuple[str, str]] = []
+        for entry in _entries(path):
+            name = prefix + _printable(entry.name)
+            if layout.is_system_name(entry.name):
+                self.listing.remarks.add(SYSTEM, name)
                 continue
-            entered.add(real)
-            names[:] = sorted(name for name in names if not name.startswith("."))
-            images = [name for name in sorted(files) if is_image_name(name)]
-            self.num_ignored_files += sum(not name.startswith(".") for name in files) - len(images)
-            found += [os.path.join(folder, name) for name in images]
-        return found
+            kind = _kind(entry)
+            if kind == "folder":
+                folders.append((entry.path, name))
+            elif kind == "file":
+                self.listing.add_file(name, entry.path)
+            else:
+                self.listing.add_irregular(name, kind)
+        names = Counter(name for _, name in folders)
+        if same := [name for name, count in names.items() if count > 1]:
+            raise UserError(f"two folders in {path} are both {same[0]!r} in UTF-8; rename one of them")
+        self.listing.folders.update(names)
+        return folders
 
 
-def refuse_untrainable(directory: str, files: list[tuple[str, str, str]], num_ignored_files: int) -> None:
-    """Refuse a folder without images, with one class, or with a class that has no images to train on.
-
-    Args:
-        directory: For the message.
-        files: Split (or empty), class name and path of each image.
-        num_ignored_files: For the message.
-
-    Raises:
-        UserError: The folder is one of these.
-    """
-    class_names = sorted({class_name for _, class_name, _ in files})
-    if not files:
-        raise UserError(
-            f"no images in {directory}: expected one sub-folder per class with files such as .jpg or .png"
-            f" (its sub-folders contain {num_ignored_files} other files)"
-        )
-    if len(class_names) < 2:
-        raise UserError(
-            f"only one class in {directory}: {class_names[0]!r}; expected two or more sub-folders, one per class"
-        )
-    if missing := sorted({*class_names} - {name for split, name, _ in files if split in ("", "train")}):
-        raise UserError(f"class {missing[0]!r} of {directory} has no images in train; add some or remove the class")
+def _entries(path: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except PermissionError as error:
+        raise UserError(f"{path}: {error.strerror}; allow this user to read the folder, or remove it") from None
 
 
-def _sub_folders(directory: str) -> list[str]:
-    with os.scandir(directory) as entries:
-        return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
+def _kind(entry: os.DirEntry[str]) -> str:
+    """Return `folder`, `file`, or why the entry is neither."""
+    try:
+        if entry.is_dir():
+            return "folder"
+        if entry.is_file():
+            return "file"
+        return "not a regular file" if os.path.exists(entry.path) else "a broken link"
+    # Links that lead to themselves, or through folders without permission.
+    except OSError as error:
+        return error.strerror or "a broken link"
 
 
-def is_image_name(name: str) -> bool:
-    """Return whether the name is that of a visible image file."""
-    return not name.startswith(".") and os.path.splitext(name)[1].lower() in EXTENSIONS
+def _with_parents(path: str) -> set[str]:
+    return {path, *map(str, pathlib.PurePath(path).parents)}
+
+
+def _is_of_kernel(real_path: str) -> bool:
+    if (real_path + "/").startswith("/dev/shm/"):  # noqa: S108 - a RAM disk, where users keep data
+        return False
+    return real_path.startswith(tuple(f"{folder}/" for folder in _KERNEL_FOLDERS)) or real_path in _KERNEL_FOLDERS
 
 
 def _printable(name: str) -> str:
@@ -126,5 +122,24 @@ def _printable(name: str) -> str:
 
 
 def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
+    """Return the content of a regular file, without waiting and within its size.
+
+    Raises:
+        OSError: It is something else by now, too large, or changes.
+    """
+    with open(path, "rb", opener=_open_at_once) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError("not a regular file")
+        if status.st_size > MAX_FILE_BYTES:
+            raise OSError(f"{status.st_size:,} bytes are more than {MAX_FILE_BYTES:,}")
+        # Files of the kernel have no size and may never end.
+        data = file.read(status.st_size + 1)
+    if len(data) > status.st_size:
+        raise OSError(f"it has more than the {status.st_size:,} bytes that its folder has for it")
+    return data
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    # Opening a FIFO would wait for its writer.
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

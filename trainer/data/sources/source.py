@@ -1,8 +1,13 @@
 """What every source of labelled images offers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from trainer.data.sources.remarks import Remarks
+
+MAX_FILE_BYTES = 2**30
+"""Larger files are not read: the largest image that is decoded has about 6 bytes per pixel in this size."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +33,13 @@ class Source(Protocol):
         ...
 
     @property
-    def num_ignored_files(self) -> int:
-        """Files that were skipped because their names are not those of images."""
+    def remarks(self) -> Remarks:
+        """What is skipped."""
+        ...
+
+    @property
+    def unreadable(self) -> Sequence[tuple[str, str]]:
+        """Name of each image that cannot be read whatever it contains, and the reason; `images` leaves them out."""
         ...
 
     def images(self) -> Iterator[SourceImage]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer.data.sources.remarks import Remarks
 from trainer.data.sources.source import SourceImage
 from trainer.data.splits import SPLITS
 from vertex_gpu_training.userinput.errors import UserError
@@ -18,7 +19,7 @@ class TfdsSource:
     The environment variable TFDS_DATA_DIR names the folder of prepared data (default ~/tensorflow_datasets).
     """
 
-    num_ignored_files = 0
+    unreadable: tuple[tuple[str, str], ...] = ()
 
     def __init__(self, name: str) -> None:
         """Find the dataset, and prepare it if necessary.
@@ -30,6 +31,7 @@ class TfdsSource:
             UserError: The name is unknown, the examples do not have one image and one label each, or the download
                 fails.
         """
+        self.remarks = Remarks()
         self._builder = _prepared_builder(name)
         self._image_key, self._label_key = _keys(name, self._builder.info)
         self.class_names = list(self._builder.info.features[self._label_key].names)

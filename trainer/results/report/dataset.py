@@ -47,6 +47,14 @@ def render(dataset: Dataset, *, source: str) -> str:
                 rows=statistics["bad_files"],
             )
         )
+    if statistics["remarks"]:
+        blocks.append(
+            page.Table(
+                title="Skipped and partly used files",
+                columns=["what", "number", "first names"],
+                rows=[[kind, count, ", ".join(names)] for kind, count, names in statistics["remarks"]],
+            )
+        )
     return page.render(title="Data", subtitle=f"Prepared from {source}", blocks=blocks)
 
 

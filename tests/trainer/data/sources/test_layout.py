@@ -1,0 +1,145 @@
+"""What is a split, what is a class and what is neither: the same for a local folder and for one in a bucket."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.data.sources.test_folder import write_image
+from trainer.data.sources import bucket, remarks
+from trainer.data.sources.folder import FolderSource
+from trainer.data.sources.layout import ListedSource
+from vertex_gpu_training.userinput.errors import UserError
+
+Opener = Callable[[list[str]], ListedSource]
+SPLITS = [f"{split}/{name}/1.png" for split in ("train", "validation", "test") for name in ("a", "b")]
+SYSTEM = [
+    *("__MACOSX", "lost+found", "@eaDir", "$RECYCLE.BIN", "System Volume Information", "#recycle"),
+    *(".git", ".Trashes", ".ipynb_checkpoints", ".Spotlight-V100", ".fseventsd", ".venv"),
+]
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
+    """A function that opens a source of files with these names."""
+
+    def in_folder(names: list[str]) -> ListedSource:
+        for name in names:
+            write_image(tmp_path / name) if name.endswith(".png") else _write(tmp_path / name)
+        return FolderSource(str(tmp_path))
+
+    def in_bucket(names: list[str]) -> ListedSource:
+        return ListedSource("gs://b/data", bucket.listed("gs://b/data", sorted(names)), str.encode)
+
+    return in_folder if request.param == "folder" else in_bucket
+
+
+def _write(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x")
+
+
+def splits(source: ListedSource) -> set[str]:
+    return {image.split for image in source.images()}
+
+
+@pytest.mark.parametrize("system", SYSTEM)
+def test_folders_of_the_system_beside_splits_are_ignored_and_remarked(opened: Opener, system: str) -> None:
+    source = opened([*SPLITS, f"{system}/train/a/2.png", f"{system}/3.png", f"train/a/{system}/4.png"])
+    assert source.class_names == ["a", "b"]
+    assert sorted(image.name for image in source.images()) == sorted(SPLITS)
+    assert splits(source) == {"train", "validation", "test"}
+    assert source.remarks.to_list() == [(remarks.SYSTEM, 2, [system, f"train/a/{system}"])]
+
+
+def test_folders_of_the_system_beside_classes_are_no_classes(opened: Opener) -> None:
+    source = opened(["a/1.png", "b/1.png", *(f"{system}/1.png" for system in SYSTEM)])
+    assert source.class_names == ["a", "b"]
+    assert source.remarks.count(remarks.SYSTEM) == len(SYSTEM)
+
+
+def test_files_of_the_system_are_ignored(opened: Opener) -> None:
+    names = [".DS_Store", "Thumbs.db", "a/Thumbs.db", "a/._1.png", "b/desktop.ini"]
+    source = opened(["a/1.png", "b/1.png", *names])
+    assert source.remarks.to_list() == [(remarks.SYSTEM, 5, sorted(names))]
+
+
+@pytest.mark.parametrize("spelling", ["TRAIN VAL TEST", "Training Valid Testing", "train dev test", "train val"])
+def test_spellings_of_splits(opened: Opener, spelling: str) -> None:
+    source = opened([f"{split}/{name}/1.png" for split in spelling.split() for name in ("a", "b")])
+    assert source.class_names == ["a", "b"]
+    assert splits(source) == {"train", "validation", "test"} - ({"test"} if spelling == "train val" else set())
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ([*SPLITS, "labels/1.png"], r"split folders \('test', 'train', 'validation'\) beside other folders \(labels\)"),
+        ([*SPLITS, "labels/list.txt"], r"beside other folders \(labels\)"),
+        ([*SPLITS, "extra/a/1.png", "more/1.png"], r"beside other folders \(extra, more\); move the others"),
+        (["train/a/1.png", "train/b/1.png", "cat/1.png"], r"split folders \('train'\) beside other folders \(cat\)"),
+        (["train/1.png", "train/b/1.png", "cat/1.png"], r"split folders \('train'\) beside other folders \(cat\)"),
+        (["test/a/1.png", "val/a/1.png", "cat/1.png"], r"split folders \('test', 'val'\) beside other folders \(cat\)"),
+        (["test/a/1.png", "val/b/1.png"], r"split folders \('test', 'val'\) but no train"),
+        (["train/1.png", "test/2.png"], r"no images in .*images outside a class folder, ignored: 2 "),
+        (
+            ["a/1.png", "b/1.png", "c/1.heic", "c/2.HEIF"],
+            r"class folder 'c' .*unreadable images: 2 \(c/1.heic: HEIC",
+        ),
+        (["a/1.png", "b/1.png", "c/notes.txt"], r"class folder 'c' .*it is empty or has only other files\); add"),
+        (["train/a/1.png", "train/b/1.png", "train/c/1.avif"], r"class folder 'train/c' .*AVIF is not read; convert"),
+        (
+            ["a/1.heic", "b/2.heic"],
+            r"no images in .*unreadable images: 2 \(a/1.heic: HEIC is not read; conv",
+        ),
+        (["__MACOSX/a/1.png", ".git/b/2.png"], r"no images in .*system or hidden files and folders, ignored: 2 "),
+    ],
+)
+def test_ambiguous_folders_and_vanishing_classes_are_one_line(opened: Opener, names: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        opened(names)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("names", "class_names"),
+    [
+        (["train/1.png", "car/1.png", "bus/1.png"], ["bus", "car", "train"]),
+        (["test/1.png", "dev/1.png", "production/1.png"], ["dev", "production", "test"]),
+        (["test/monday/1.png", "production/monday/1.png"], ["production", "test"]),
+    ],
+)
+def test_a_class_may_have_the_name_of_a_split(opened: Opener, names: list[str], class_names: list[str]) -> None:
+    source = opened(names)
+    assert source.class_names == class_names
+    assert splits(source) == {""}
+
+
+def test_an_empty_folder_of_one_split_is_fine_where_the_class_is_in_train(opened: Opener) -> None:
+    source = opened(["train/a/1.png", "train/b/1.png", "test/a/1.png", "test/b/notes.txt"])
+    assert source.class_names == ["a", "b"]
+
+
+def test_an_empty_class_folder_is_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_image(tmp_path / name / "1.png")
+    (tmp_path / "c").mkdir()
+    with pytest.raises(UserError, match=r"class folder 'c' .*it is empty .* remove the folder"):
+        FolderSource(str(tmp_path))
+
+
+def test_images_in_formats_that_are_not_read_are_named_and_left_out(opened: Opener) -> None:
+    source = opened(["a/1.png", "a/2.HEIC", "b/1.png", "b/2.jp2", "b/3.jxl", "c.heic"])
+    assert source.unreadable == [
+        ("a/2.HEIC", "HEIC is not read; convert it to JPEG"),
+        ("b/2.jp2", "JPEG 2000 is not read; convert it to JPEG"),
+        ("b/3.jxl", "JPEG XL is not read; convert it to JPEG"),
+    ]
+    assert [image.name for image in source.images()] == ["a/1.png", "b/1.png"]
+
+
+def test_names_in_a_remark_are_bounded_and_have_no_line_breaks(opened: Opener) -> None:
+    source = opened(["a/1.png", "b/1.png", *(f"a/{number:03d}\n.txt" for number in range(50))])
+    (phrase,) = source.remarks.describe()
+    assert phrase == f"{remarks.OTHER}: 50 (a/000\ufffd.txt, a/001\ufffd.txt, a/002\ufffd.txt and 47 more)"
+    assert len(source.remarks.to_list()[0][2]) == 10

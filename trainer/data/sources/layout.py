@@ -1,0 +1,164 @@
+"""Which folders of a source are splits and classes; the same for a local folder and one in a bucket."""
+
+import functools
+import os
+from collections.abc import Callable, Iterable, Iterator
+
+from trainer.data import images
+from trainer.data.sources.remarks import IRREGULAR, OTHER, OUTSIDE, Remarks, first_names
+from trainer.data.sources.source import SourceImage
+from vertex_gpu_training.userinput.errors import UserError
+
+_SPLIT_FOLDERS = {
+    "train": "train",
+    "training": "train",
+    "val": "validation",
+    "valid": "validation",
+    "validation": "validation",
+    "dev": "validation",
+    "test": "test",
+    "testing": "test",
+}
+"""Names of top-level folders that mean a split, in lower case."""
+_SYSTEM_NAMES = frozenset(
+    {
+        *("__macosx", "lost+found", "@eadir", "#recycle", "#snapshot", "@recycle", "@recently-snapshot"),
+        *("$recycle.bin", "recycler", "system volume information", "thumbs.db", "ehthumbs.db", "desktop.ini"),
+        *("network trash folder", "temporary items", "__pycache__"),
+    }
+)
+"""Names in lower case that operating systems and file servers give to what they add to the user's files."""
+
+
+class Listing:
+    """The files and folders of a source, without those of the system."""
+
+    def __init__(self) -> None:
+        self.images: list[tuple[str, str]] = []
+        """Path below the source, and where to read it."""
+        self.unreadable: list[tuple[str, str]] = []
+        """Path below the source, and why it cannot be read."""
+        self.folders: set[str] = set()
+        """Paths below the source."""
+        self.remarks = Remarks()
+
+    def add_file(self, name: str, location: str) -> None:
+        """Add a file by its name's ending."""
+        extension = os.path.splitext(name)[1].lower()
+        if extension in images.EXTENSIONS:
+            self.images.append((name, location))
+        elif extension in images.NOT_READ:
+            self.unreadable.append((name, images.not_read(images.NOT_READ[extension])))
+        elif "/" in name:
+            self.remarks.add(OTHER, name)
+
+    def add_irregular(self, name: str, reason: str) -> None:
+        """Add what is neither a file nor a folder; under the name of an image, it is an unreadable one."""
+        if os.path.splitext(name)[1].lower() in {*images.EXTENSIONS, *images.NOT_READ}:
+            self.unreadable.append((name, reason))
+        else:
+            self.remarks.add(IRREGULAR, name)
+
+
+class ListedSource:
+    """Images in `<directory>/<class>/...` or `<directory>/<split>/<class>/...`."""
+
+    def __init__(self, directory: str, listing: Listing, read: Callable[[str], bytes]) -> None:
+        """Sort the files into splits and classes.
+
+        Args:
+            directory: For messages.
+            listing: What the folder contains.
+            read: Returns the content of a location.
+
+        Raises:
+            UserError: The folders are ambiguous, a class has no image, or there are fewer than two classes.
+        """
+        self.remarks = listing.remarks
+        self._read = read
+        splits = _splits(directory, listing)
+        depth = 2 if splits else 1
+        self._files: list[tuple[str, str, str, str]] = []
+        for name, location in listing.images:
+            parts = name.split("/")
+            if len(parts) > depth:
+                self._files.append((splits.get(parts[0], ""), parts[depth - 1], name, location))
+            else:
+                self.remarks.add(OUTSIDE, name)
+        self.unreadable = [pair for pair in listing.unreadable if pair[0].count("/") >= depth]
+        folders = [name.split("/") for name in sorted(listing.folders)]
+        self._refuse_untrainable(directory, {parts[-1]: "/".join(parts) for parts in folders if len(parts) == depth})
+        self.class_names = sorted({class_name for _, class_name, _, _ in self._files})
+
+    def images(self) -> Iterator[SourceImage]:
+        """Yield all images, in the order of the listing."""
+        labels = {name: label for label, name in enumerate(self.class_names)}
+        for split, class_name, name, location in self._files:
+            read = functools.partial(self._read, location)
+            yield SourceImage(name=name, label=labels[class_name], split=split, read=read)
+
+    def _refuse_untrainable(self, directory: str, class_folders: dict[str, str]) -> None:
+        """Refuse a source without images, with an empty class, with one class, or with one that is not in train."""
+        if not self._files:
+            found = "; ".join([*self._unreadable_in(""), *self.remarks.describe()]) or "it has no files"
+            raise UserError(
+                f"no images in {directory}: expected one sub-folder per class with files such as .jpg or .png ({found})"
+            )
+        present = {class_name for _, class_name, _, _ in self._files}
+        if empty := sorted(class_folders.keys() - present):
+            path = class_folders[empty[0]]
+            found = "; ".join(self._unreadable_in(f"{path}/")) or "it is empty or has only other files"
+            raise UserError(
+                f"class folder {path!r} of {directory} has no image that can be read ({found}); add images or remove"
+                " the folder"
+            )
+        if len(present) < 2:
+            raise UserError(
+                f"only one class in {directory}: {min(present)!r}; expected two or more sub-folders, one per class"
+            )
+        if missing := sorted(present - {name for split, name, _, _ in self._files if split in ("", "train")}):
+            raise UserError(f"class {missing[0]!r} of {directory} has no images in train; add some or remove the class")
+
+    def _unreadable_in(self, prefix: str) -> list[str]:
+        """Return a phrase on the images that cannot be read, if there are any."""
+        found = [f"{name}: {reason}" for name, reason in self.unreadable if name.startswith(prefix)]
+        return [f"unreadable images: {len(found):,} ({first_names(found, len(found))})"] if found else []
+
+
+def is_system_name(name: str) -> bool:
+    """Return whether a file or folder is hidden or was added by an operating system."""
+    return name.startswith(".") or name.lower() in _SYSTEM_NAMES
+
+
+def has_splits(top_folders: Iterable[str]) -> bool:
+    """Return whether the names of all top-level folders mean splits, one of them train."""
+    splits = {_SPLIT_FOLDERS.get(name.lower(), "") for name in top_folders}
+    return "train" in splits and "" not in splits
+
+
+def _splits(directory: str, listing: Listing) -> dict[str, str]:
+    """Return the split of each top-level folder; none if these are classes.
+
+    A class may be called test or train: then all its images are directly in its folder. A split has folders.
+
+    Raises:
+        UserError: Some are splits, and others are not.
+    """
+    top = {name for name in listing.folders if "/" not in name}
+    splits = {name: _SPLIT_FOLDERS[name.lower()] for name in sorted(top) if name.lower() in _SPLIT_FOLDERS}
+    if has_splits(top):
+        return splits
+    depths: dict[str, int] = {}
+    for name, _ in listing.images:
+        folder, depth = name.split("/")[0], name.count("/")
+        depths[folder] = max(depths.get(folder, 0), depth)
+    nested = [name for name in splits if depths.get(name) != 1]
+    if "train" not in {splits[name] for name in nested} and len({splits[name] for name in nested}) < 2:
+        return {}
+    named = ", ".join(map(repr, nested))
+    if others := sorted(top - set(nested)):
+        raise UserError(
+            f"{directory} has split folders ({named}) beside other folders ({first_names(others, len(others))}); move"
+            " the others elsewhere, or rename the split folders if they are classes"
+        )
+    raise UserError(f"{directory} has split folders ({named}) but no train; add it, or rename them if they are classes")
