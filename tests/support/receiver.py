@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -24,7 +25,7 @@ class Receiver:
     def __init__(self, *answers: Answer) -> None:
         self.received: list[tuple[str, str, Any]] = []
         """Method, path and body of each request."""
-        self.headers: list[dict[str, str]] = []
+        self.headers: list[Message] = []
         self._answers, self._ends = list(answers), threading.Event()
         receiver = self
 
@@ -58,7 +59,7 @@ class Receiver:
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         """Keep a request and answer it."""
         content = request.rfile.read(int(request.headers.get("Content-Length") or 0))
-        self.headers.append(dict(request.headers))
+        self.headers.append(request.headers)
         self.received.append((request.command, request.path, json.loads(content) if content else None))
         how = self._answers[0] if len(self._answers) == 1 else self._answers.pop(0)
         if how == HANGS:
