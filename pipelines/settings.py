@@ -14,6 +14,8 @@ _SERVING_IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
 
 _DEFAULT_MACHINES = Machines(machine_type="n1-standard-8", accelerator_type="NVIDIA_TESLA_T4", accelerator_count=1)
 
+_NO_TARGETS = Targets()
+
 _MAX_RECIPIENTS = 3
 """https://cloud.google.com/vertex-ai/docs/pipelines/email-notifications, 2025-09-04."""
 
@@ -31,7 +33,7 @@ class Settings:
     machines: Machines = _DEFAULT_MACHINES
     recipients: tuple[str, ...] | None = None
     """E-mail addresses for Google's notification op as the exit handler; None for the step `summary`."""
-    targets: Targets = Targets()
+    targets: Targets = _NO_TARGETS
     """Where the step `summary` sends the end of a run."""
 
     def __post_init__(self) -> None:
@@ -47,10 +49,10 @@ class Settings:
                 raise UserError(f"--notify {recipient!r} is not an e-mail address; expected e.g. team@example.com")
         if len(self.recipients or ()) > _MAX_RECIPIENTS:
             raise UserError(f"--notify has {len(self.recipients or ())} addresses; Google's e-mail operation takes 3")
-        if self.recipients is not None and self.targets != Targets():
+        if self.recipients is not None and self.targets != _NO_TARGETS:
             raise UserError(
-                "--notify cannot be combined with --notify-webhook or --notify-topic: a pipeline has one exit task, "
-                "and Google's e-mail operation is one; use a mailing service that reads the topic"
+                "--notify and --notify-webhook or --notify-topic exclude each other: a pipeline has one exit task, "
+                "which is either Google's e-mail operation or `summary`"
             )
 
 

@@ -108,7 +108,11 @@ def test_a_run_of_the_server_is_sent_too(
         monkeypatch.setenv(VARIABLE, receiver.address)
         with Server(tmp_path / "runs") as server:
             spec = json.loads(compiled_training.read_text())
-            job = {"displayName": "x", "pipelineSpec": spec, "runtimeConfig": {"parameterValues": {"model": "resnet51"}}}
+            job = {
+                "displayName": "x",
+                "pipelineSpec": spec,
+                "runtimeConfig": {"parameterValues": {"model": "resnet51"}},
+            }
             assert server.call("POST", "pipelineJobs?pipelineJobId=sent-1", job).status_code == 200
             wait_until(lambda: "FAILED" in server.call("GET", "pipelineJobs/sent-1").json().get("state", ""))
         ((_, _, body),) = receiver.received
@@ -130,5 +134,7 @@ def test_recipients_are_given_at_run_time_as_a_list(
         assert "recipients" in done.stderr
     done, record = local_run(file, FAILS, 'recipients=["b@example.org", "c@example.org"]')
     assert (done.returncode, record["state"]) == (1, "FAILED")
-    found = [text for text in record["warnings"] if "Vertex AI would notify b@example.org, c@example.org: FAILED" in text]
+    found = [
+        text for text in record["warnings"] if "Vertex AI would notify b@example.org, c@example.org: FAILED" in text
+    ]
     assert len(found) == 1

@@ -81,9 +81,7 @@ def _send(targets: Targets, status: PipelineTaskFinalStatus, cloud: GoogleCloud,
     return [*problems, *lines]
 
 
-def _to_webhook(
-    address: str, targets: Targets, message: dict[str, Any], cloud: GoogleCloud, limits: Limits
-) -> None:
+def _to_webhook(address: str, targets: Targets, message: dict[str, Any], cloud: GoogleCloud, limits: Limits) -> None:
     webhook.post(address or cloud.secret(targets.secret_version), message, limits)
 
 

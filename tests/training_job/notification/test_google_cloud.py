@@ -128,9 +128,7 @@ def test_a_secret_that_cannot_be_read_is_one_line_and_the_topic_gets_its_message
     google.refuse(f"/v1/{SECRET}/versions/latest:access", "versions.access denied on hook")
     found = ended(state="SUCCEEDED", secret=SECRET, topic=TOPIC, cloud=google.cloud)
     reason = f"the secret {SECRET}/versions/latest cannot be read: the answer was 403 (versions.access denied on hook)"
-    assert found == (
-        f"notification not sent to the webhook in {SECRET}: {reason}\nnotification sent to {TOPIC}"
-    )
+    assert found == (f"notification not sent to the webhook in {SECRET}: {reason}\nnotification sent to {TOPIC}")
 
 
 @pytest.mark.parametrize("data", [{}, {"payload": {"data": "?"}}, [], {"payload": {"data": "/w=="}}])
@@ -159,9 +157,7 @@ def test_without_credentials_the_end_of_the_run_stays(
     assert found.startswith(f"notification not sent to {TOPIC}: ")
 
 
-def test_a_local_run_asks_nothing_of_google(
-    ended: Ended, google: Google, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_local_run_asks_nothing_of_google(ended: Ended, google: Google, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(own_pip.STEP, "x")
     found = ended(secret=SECRET, topic=TOPIC, cloud=google.cloud).splitlines()
     reason = f"a local run uses no Google service; set {targets.VARIABLE}"
