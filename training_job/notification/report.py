@@ -41,61 +41,70 @@ def report_end(
     print(line, flush=True)
     chosen = limits or Limits()
     services = cloud or GoogleCloud(chosen)
-    for text in _within(chosen, lambda: _send(Targets(secret=secret, topic=topic), status, services, chosen)):
+
+    def send(lines: list[str]) -> None:
+        _send(Targets(secret=secret, topic=topic), status, services, chosen, lines)
+
+    for text in _within(chosen, send):
         print(f"notification {text}", flush=True)
     return line
 
 
-def _within(limits: Limits, send: Callable[[], list[str]]) -> list[str]:
-    """Return the lines of `send`, or one line if it fails or takes too long; no line has a webhook's address."""
+def _within(limits: Limits, send: Callable[[list[str]], None]) -> list[str]:
+    """Return the lines that `send` adds until the time is over; no line has a webhook's address."""
     lines: list[str] = []
     is_done = threading.Event()
 
     def work() -> None:
         try:
-            lines.extend(send())
+            send(lines)
         except Exception as error:
             lines.append(f"not sent: {_reason(error)}")
         is_done.set()
 
     # A receiver that sends a byte now and then keeps each time limit of a socket.
     threading.Thread(target=work, daemon=True).start()
-    return lines if is_done.wait(limits.total_seconds) else [f"not sent: no end within {limits.total_seconds:g} s"]
+    is_in_time = is_done.wait(limits.total_seconds)
+    return [*lines, *([] if is_in_time else [f"given up after {limits.total_seconds:g} s"])]
 
 
-def _send(targets: Targets, status: PipelineTaskFinalStatus, cloud: GoogleCloud, limits: Limits) -> list[str]:
-    """Send the end of a run, and return one line per target."""
+def _send(
+    targets: Targets, status: PipelineTaskFinalStatus, cloud: GoogleCloud, limits: Limits, lines: list[str]
+) -> None:
+    """Send the end of a run, and add one line per target."""
     address, is_local = local_address(), is_local_run()
     google = [name for name in ("" if address else targets.secret, targets.topic) if name]
-    lines = [f"not sent to {name}: a local run uses no Google service; set {VARIABLE}" for name in google if is_local]
+    if is_local:
+        lines += [f"not sent to {name}: a local run uses no Google service; set {VARIABLE}" for name in google]
     if not address and (is_local or not google):
-        return lines
-    steps, problems = _failed_steps(status, cloud, is_local=is_local)
-    job, error = status.pipeline_job_resource_name, status.error_message or ""
-    message = message_of(job=job, state=status.state, error=error, steps=steps, is_local=is_local)
+        return
+    message = _message(status, cloud, lines, is_local=is_local)
     if source := VARIABLE if address else targets.secret:
-        sends = partial(_to_webhook, address, targets, message, cloud, limits)
-        lines.append(_delivered(sends, f"the webhook in {source}"))
+        to_webhook = partial(_to_webhook, address, targets, message, cloud, limits)
+        lines.append(_delivered(to_webhook, f"the webhook in {source}"))
     if targets.topic and not is_local:
         lines.append(_delivered(partial(cloud.publish, targets.topic, message), targets.topic))
-    return [*problems, *lines]
 
 
 def _to_webhook(address: str, targets: Targets, message: dict[str, Any], cloud: GoogleCloud, limits: Limits) -> None:
     webhook.post(address or cloud.secret(targets.secret_version), message, limits)
 
 
-def _failed_steps(
-    status: PipelineTaskFinalStatus, cloud: GoogleCloud, *, is_local: bool
-) -> tuple[list[FailedStep], list[str]]:
-    """Return the failed steps, and a line if they cannot be read; a local run's status has the step's own error."""
-    if is_local or status.state == "SUCCEEDED":
-        return [], []
-    try:
-        return cloud.failed_steps(status.pipeline_job_resource_name), []
-    except Exception as error:
-        # The message is worth sending without them.
-        return [], [f"without the errors of the steps: {_reason(error)}"]
+def _message(
+    status: PipelineTaskFinalStatus, cloud: GoogleCloud, lines: list[str], *, is_local: bool
+) -> dict[str, Any]:
+    """Return the message, and add a line if it lacks the failed steps.
+
+    The status of a local run has the error of the step itself.
+    """
+    job, error, steps = status.pipeline_job_resource_name, status.error_message or "", list[FailedStep]()
+    if status.state != "SUCCEEDED" and not is_local:
+        try:
+            steps = cloud.failed_steps(job)
+        except Exception as failure:
+            # The message is worth sending without them.
+            lines.append(f"without the errors of the steps: {_reason(failure)}")
+    return message_of(job=job, state=status.state, error=error, steps=steps, is_local=is_local)
 
 
 def _delivered(send: Callable[[], None], target: str) -> str:

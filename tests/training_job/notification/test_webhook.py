@@ -80,7 +80,7 @@ def test_a_receiver_that_recovers_gets_the_message(ended: Ended) -> None:
 def test_an_answer_without_an_end_is_given_up(ended: Ended) -> None:
     with receiving(DRIPS) as receiver:
         found = ended(address=receiver.address, state="SUCCEEDED", limits=Limits(total_seconds=0.3))
-        assert found == "notification not sent: no end within 0.3 s"
+        assert found == "notification given up after 0.3 s"
 
 
 def test_a_port_without_a_receiver(ended: Ended) -> None:
