@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import compiler, dsl
 
 from components.summary import summary
@@ -79,22 +80,36 @@ def curious() -> None:
         shows_its_variables()
 
 
-@pytest.fixture
-def curious_file(tmp_path: Path) -> Path:
-    """A compiled pipeline whose step prints and returns its variables."""
-    path = tmp_path / "curious.json"
+@dsl.pipeline(name="broken")
+def broken() -> None:
+    container = {"image_uri": "python:3.11", "command": ["python3", "-c", "raise ValueError('no images at all')"]}
+    pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}
+    with dsl.ExitHandler(summary()):
+        CustomTrainingJobOp(display_name="train", worker_pool_specs=[pool])
+
+
+def compiled(pipeline: Any, path: Path) -> Path:
     with warnings.catch_warnings():
         # kfp 2.17 deprecates JSON output, which Vertex AI accepts.
         warnings.simplefilter("ignore")
-        compiler.Compiler().compile(curious, str(path))
+        compiler.Compiler().compile(pipeline, str(path))
     return path
 
 
+def test_the_error_of_a_custom_job_is_sent(local_run: LocalRun, tmp_path: Path) -> None:
+    with receiving(200) as receiver:
+        done, _ = local_run(compiled(broken, tmp_path / "broken.json"), **{VARIABLE: receiver.address})
+        assert done.returncode == 1
+        ((_, _, body),) = receiver.received
+        assert "ValueError: no images at all" in body["text"]
+        assert files_with(tmp_path / "runs", receiver.address) == []
+
+
 def test_a_step_that_prints_and_returns_the_address_leaves_none_in_the_records(
-    local_run: LocalRun, curious_file: Path, tmp_path: Path
+    local_run: LocalRun, tmp_path: Path
 ) -> None:
     with receiving(200) as receiver:
-        done, record = local_run(curious_file, **{VARIABLE: receiver.address})
+        done, record = local_run(compiled(curious, tmp_path / "curious.json"), **{VARIABLE: receiver.address})
         assert (done.returncode, record["state"]) == (0, "SUCCEEDED")
         assert [body["state"] for _, _, body in receiver.received] == ["SUCCEEDED"]
         assert files_with(tmp_path / "runs", receiver.address) == []
