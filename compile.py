@@ -15,6 +15,7 @@ from pipelines.image_training import image_training
 from pipelines.settings import Settings, add_machines, machines_from
 from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.machines import check
+from training_job.notification.targets import Targets
 from vertex_gpu_training.userinput import cli
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.files import write_all
@@ -44,6 +45,18 @@ def _parser() -> cli.Parser:
         help="send Google's notification e-mail at the end; ADDRESSES are the default recipients",
     )
     other.add_argument(
+        "--notify-webhook",
+        metavar="SECRET",
+        default="",
+        help="send the end of a run to the webhook whose address is in projects/PROJECT/secrets/NAME",
+    )
+    other.add_argument(
+        "--notify-topic",
+        metavar="TOPIC",
+        default="",
+        help="publish the end of a run to the Pub/Sub topic projects/PROJECT/topics/NAME",
+    )
+    other.add_argument(
         "--output-dir", type=pathlib.Path, default=pathlib.Path("build"), help="output folder (%(default)s)"
     )
     return parser
@@ -56,6 +69,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         region=options.region,
         machines=machines_from(options),
         recipients=None if options.notify is None else tuple(options.notify),
+        targets=Targets(secret=options.notify_webhook, topic=options.notify_topic),
     )
 
 
@@ -80,7 +94,8 @@ def _write(pipeline: Any, directory: pathlib.Path) -> pathlib.Path:
 def _description(settings: Settings) -> list[str]:
     """Return one line per group of steps: what runs where."""
     if settings.recipients is None:
-        end = "summary"
+        names = [name for name in (settings.targets.secret, settings.targets.topic) if name]
+        end = f"summary, sent to {' and '.join(names)}" if names else "summary"
     else:
         end = f"e-mail to {', '.join(settings.recipients) or 'the recipients given at submission'}"
     steps = {

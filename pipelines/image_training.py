@@ -112,9 +112,9 @@ def image_training(settings: Settings) -> Any:
         # What `plan` needs of the pipeline's parameters has the same name there.
         of_plan = {name: value for name, value in parameters.items() if name in plan.component_spec.inputs}
         at_the_end = (
-            _step(summary(), settings)
+            _step(summary(webhook_secret=settings.targets.secret, topic=settings.targets.topic), settings)
             if settings.recipients is None
-            else VertexNotificationEmailOp(recipients=recipients)
+            else VertexNotificationEmailOp(recipients=recipients).set_caching_options(False)
         )
         with dsl.ExitHandler(at_the_end, name="run"):
             prepared = prepare(
@@ -156,6 +156,8 @@ def image_training(settings: Settings) -> Any:
 
     if settings.recipients is None:
         _drop_parameter(graph, "recipients")
+    elif not settings.recipients:
+        _require_parameter(graph, "recipients")
     return dsl.pipeline(name=_NAME, display_name="Image training")(graph)
 
 
@@ -188,6 +190,14 @@ def _drop_parameter(graph: Callable[..., Any], name: str) -> None:
     # kfp reads the signature, so a parameter that is not in it does not become a field of the console's form.
     signature = inspect.signature(graph)
     graph.__signature__ = signature.replace(parameters=[p for p in signature.parameters.values() if p.name != name])  # type: ignore[attr-defined]
+
+
+def _require_parameter(graph: Callable[..., Any], name: str) -> None:
+    # Without a default the console and `submit` ask for a value; Google's operation has no use for an empty list.
+    signature = inspect.signature(graph)
+    kept = {"kind": inspect.Parameter.KEYWORD_ONLY, "default": inspect.Parameter.empty}
+    changed = [p.replace(**kept) if p.name == name else p for p in signature.parameters.values()]  # type: ignore[arg-type]
+    graph.__signature__ = signature.replace(parameters=changed)  # type: ignore[attr-defined]
 
 
 def _step(task: Any, settings: Settings) -> Any:

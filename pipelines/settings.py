@@ -6,12 +6,18 @@ import re
 
 from training_job.container_image import PLACEHOLDER_IMAGE, check_image
 from training_job.machines import Machines
+from training_job.notification.targets import Targets
 from vertex_gpu_training.userinput.errors import UserError
 
 _SERVING_IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
 """Newest prebuilt TensorFlow image of Vertex AI Prediction (docs/decisions/0004-serving-image.md)."""
 
 _DEFAULT_MACHINES = Machines(machine_type="n1-standard-8", accelerator_type="NVIDIA_TESLA_T4", accelerator_count=1)
+
+_NO_TARGETS = Targets()
+
+_MAX_RECIPIENTS = 3
+"""https://cloud.google.com/vertex-ai/docs/pipelines/email-notifications, 2025-09-04."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,9 +33,11 @@ class Settings:
     machines: Machines = _DEFAULT_MACHINES
     recipients: tuple[str, ...] | None = None
     """E-mail addresses for Google's notification op as the exit handler; None for the step `summary`."""
+    targets: Targets = _NO_TARGETS
+    """Where the step `summary` sends the end of a run."""
 
     def __post_init__(self) -> None:
-        """Refuse image names and e-mail addresses that are not valid.
+        """Refuse image names and e-mail addresses that are not valid, and two kinds of notification.
 
         Raises:
             UserError: One is not valid.
@@ -39,6 +47,13 @@ class Settings:
         for recipient in self.recipients or ():
             if not re.fullmatch(r"[^@\s]+@[^@\s]+", recipient):
                 raise UserError(f"--notify {recipient!r} is not an e-mail address; expected e.g. team@example.com")
+        if len(self.recipients or ()) > _MAX_RECIPIENTS:
+            raise UserError(f"--notify has {len(self.recipients or ())} addresses; Google's e-mail operation takes 3")
+        if self.recipients is not None and self.targets != _NO_TARGETS:
+            raise UserError(
+                "--notify and --notify-webhook or --notify-topic exclude each other: a pipeline has one exit task, "
+                "which is either Google's e-mail operation or `summary`"
+            )
 
 
 def add_machines(group: argparse._ArgumentGroup) -> None:

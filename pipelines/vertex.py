@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from accelerators import load_catalogue
 from accelerators.commands.options import known_region
+from training_job.notification.message import run_page
 from vertex_gpu_training.userinput.errors import UserError
 
 _LOOPBACK = ("127.0.0.1", "localhost")
@@ -90,8 +91,7 @@ class Location:
         """Return the URL of the page that shows a pipeline job."""
         if self.is_local:
             return f"{self.url}/"
-        base = f"https://console.cloud.google.com/vertex-ai/locations/{self.region}/pipelines/runs"
-        return f"{base}/{job_id}?project={self.project}"
+        return run_page(self.project, self.region, job_id)
 
 
 def add_location(parser: argparse.ArgumentParser) -> None:

@@ -98,6 +98,46 @@ def test_notify_uses_googles_e_mail_op_and_makes_the_recipients_a_parameter(
     assert "recipients" not in parameters(tmp_path / "build/image_training.json")
 
 
+def test_notify_without_addresses_asks_for_them_at_submission(
+    compile_pipeline: Compile, tmp_path: pathlib.Path
+) -> None:
+    done = compile_pipeline("--notify")
+    assert "e-mail to the recipients given at submission" in done.stdout
+    spec = json.loads((tmp_path / "build/image_training.json").read_text())
+    # Without a default it is required: the operation has no use for an empty list.
+    assert spec["root"]["inputDefinitions"]["parameters"]["recipients"] == {
+        "description": "E-mail addresses to notify when the run has ended.",
+        "parameterType": "LIST",
+    }
+    task = spec["root"]["dag"]["tasks"]["vertex-pipelines-notification-email"]
+    assert task["inputs"]["parameters"]["recipients"] == {"componentInputParameter": "recipients"}
+    assert task["cachingOptions"] == {}
+
+
+def test_the_targets_are_inputs_of_the_exit_handler_and_no_parameters(
+    compile_pipeline: Compile, tmp_path: pathlib.Path
+) -> None:
+    done = compile_pipeline()
+    before = parameters(tmp_path / "build/image_training.json")
+    done = compile_pipeline("--notify-webhook=projects/p-1/secrets/hook", "--notify-topic=projects/p-1/topics/ends")
+    assert "summary, sent to projects/p-1/secrets/hook and projects/p-1/topics/ends" in done.stdout
+    assert parameters(tmp_path / "build/image_training.json") == before
+    spec = json.loads((tmp_path / "build/image_training.json").read_text())
+    inputs = spec["root"]["dag"]["tasks"]["summary"]["inputs"]["parameters"]
+    assert inputs["webhook_secret"] == {"runtimeValue": {"constant": "projects/p-1/secrets/hook"}}
+    assert inputs["topic"] == {"runtimeValue": {"constant": "projects/p-1/topics/ends"}}
+
+
+def test_the_address_of_a_webhook_is_refused_and_not_shown(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
+    address = "https://hooks.example.com/services/T0/B0/wxyz"
+    for flag in ("--notify-webhook", "--notify-topic"):
+        done = compile_pipeline(flag, address)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "projects/PROJECT/" in done.stderr
+        assert "wxyz" not in done.stderr
+    assert not (tmp_path / "build").exists()
+
+
 @pytest.mark.parametrize(
     ("flags", "found", "valid"),
     [
@@ -118,6 +158,8 @@ def test_notify_uses_googles_e_mail_op_and_makes_the_recipients_a_parameter(
         (["--image=UPPER//x@@"], "UPPER", "sha256"),
         (["--image=us-docker.pkg.dev/your-project/images/name:1"], "your-project", "placeholder"),
         (["--notify", "team"], "team", "@"),
+        (["--notify", "a@b", "c@d", "e@f", "g@h"], "4 addresses", "3"),
+        (["--notify", "a@b", "--notify-topic", "projects/p/topics/ends"], "--notify-topic", "one exit task"),
         (["--no-such-flag"], "--no-such-flag", "--help"),
     ],
 )
@@ -157,7 +199,7 @@ def test_help_groups_the_flags(compile_pipeline: Compile) -> None:
     done = compile_pipeline("--help")
     assert done.returncode == 0
     flags = "image serving-image region machine-type accelerator-type accelerator-count replica-count"
-    for flag in f"{flags} scheduling-strategy notify output-dir".split():
+    for flag in f"{flags} scheduling-strategy notify notify-webhook notify-topic output-dir".split():
         assert f"--{flag}" in done.stdout
     assert "images:" in done.stdout
     assert "machines" in done.stdout

@@ -10,19 +10,22 @@ import subprocess
 
 import pytest
 
+import compile
+from tests.support.gcloud import empty
+from tests.support.in_process import call
 from tests.support.server import Server
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))
 
 
-def commands(page: pathlib.Path) -> list[str]:
-    """Return the commands of code blocks that start with `python`, with or without a prompt, each as one line."""
+def commands(page: pathlib.Path, program: str = "python") -> list[str]:
+    """Return the commands of code blocks that start with a program, with or without a prompt, each as one line."""
     text = page.read_text().replace("\\\n", "")
     fenced = "\n".join(re.findall(r"^```[a-z]*\n(.*?)^```$", text, flags=re.M | re.S))
     indented = "\n".join(re.findall(r"^    (.*)$", text, flags=re.M))
     lines = (line.removeprefix("$ ") for line in f"{fenced}\n{indented}".splitlines())
-    return [line for line in lines if line.startswith("python ")]
+    return [line for line in lines if line.startswith(f"{program} ")]
 
 
 def run(python: str, repository: pathlib.Path, words: list[str]) -> subprocess.CompletedProcess[str]:
@@ -85,6 +88,39 @@ def test_the_commands_of_the_cloud_page(
         done = run(python, repository, [*given, *file])
         assert done.returncode == 0, done.stderr
         assert done.stdout
+
+
+def test_the_commands_of_the_notifications_page(
+    python: str,
+    repository: pathlib.Path,
+    tmp_path: pathlib.Path,
+    gcloud_folder: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    page = repository / "docs" / "notifications.md"
+    for line in commands(page):
+        words = [*shlex.split(line)[1:], "--output-dir", str(tmp_path / "build")]
+        assert call(compile.main, words[1:], cwd=repository, program="compile.py").returncode == 0
+    # tests/e2e/test_notification.py runs it with a receiver.
+    (local,) = commands(page, "IMAGE_TRAINING_WEBHOOK=http://127.0.0.1:9000/hook")
+    assert local.endswith(" python -m localvertex run build/image_training.json")
+    monkeypatch.setenv("PATH", f"{gcloud_folder}:{os.environ['PATH']}")
+    state = tmp_path / "gcloud.json"
+    account = "image-training@my-project.iam.gserviceaccount.com"
+    state.write_text(json.dumps(empty() | {"accounts": {account: {"description": ""}}}))
+    monkeypatch.setenv("GCLOUD_STATE", str(state))
+    lines = commands(page, "gcloud")
+    assert len(lines) == 6
+    for line in lines:
+        done = subprocess.run(shlex.split(line), input="https://x/y\n", capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert json.loads(state.read_text())["policies"] == {
+        f"{kind} {name}": [{"role": role, "members": [f"serviceAccount:{account}"]}]
+        for kind, name, role in (
+            ("secret", "image-training-webhook", "roles/secretmanager.secretAccessor"),
+            ("topic", "image-training", "roles/pubsub.publisher"),
+        )
+    }
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from localvertex.credentials.account import config_folder
 from localvertex.credentials.emulator import has_emulator, is_loopback
-from localvertex.credentials.secrets import Secrets, looks_like_secret
+from localvertex.credentials.secrets import Secrets, is_secret_address, looks_like_secret
 from localvertex.processes.network.metadata_server import MetadataServer
 from vertex_gpu_training.userinput.temporary import temporary_folder
 
@@ -98,7 +98,7 @@ class NoCredentials(Credentials):
 
     def environment(self, env: Mapping[str, str], *, declared: Collection[str] = ()) -> dict[str, str]:
         """Return the variables without credentials, also where the pipeline sets them, and without other secrets."""
-        self.secrets.learn({name: env[name] for name in declared if name in env})
+        self.secrets.learn({name: env[name] for name in env if name in declared or is_secret_address(name)})
         kept = {name: text for name, text in env.items() if name in declared or not looks_like_secret(name)}
         removed = _CREDENTIALS - ({_TESTING_TOKEN} if _is_emulated(env) else set())
         kept = {name: text for name, text in kept.items() if not name.startswith(_CREDENTIALS_PREFIX)}

@@ -20,12 +20,24 @@ _HASHED = re.compile(r"\(secret scrypt:[0-9a-f]{128}\)")
 
 _WORDS = frozenset("APIKEY CREDENTIAL CREDENTIALS KEY PASSPHRASE PASSWD PASSWORD PAT PWD SECRET SECRETS TOKEN".split())
 _NOT_SECRET = frozenset(("PWD", "OLDPWD"))
+_ADDRESSES = frozenset(("WEBHOOK", "WEBHOOKS"))
 
 
 def looks_like_secret(name: str) -> bool:
     """Return whether a variable's name says that its value is a secret, e.g. `HF_TOKEN` or `db-password`."""
-    words = name.upper().replace("-", "_").split("_")
-    return name.upper() not in _NOT_SECRET and not _WORDS.isdisjoint(words)
+    return name.upper() not in _NOT_SECRET and not _WORDS.isdisjoint(_words(name))
+
+
+def is_secret_address(name: str) -> bool:
+    """Return whether a variable's name says that its value is the address of a webhook, e.g. `TEAM_WEBHOOK_URL`.
+
+    Who knows the address can post there. A step needs it to send, but no file needs it.
+    """
+    return not _ADDRESSES.isdisjoint(_words(name))
+
+
+def _words(name: str) -> list[str]:
+    return name.upper().replace("-", "_").split("_")
 
 
 class Secrets:
@@ -36,8 +48,9 @@ class Secrets:
         self._values: set[str] = set()
 
     def learn(self, variables: Mapping[str, str]) -> None:
-        """Add the values of the variables that look like secrets."""
-        found = {text for name, text in variables.items() if len(text) >= _MIN_LENGTH and looks_like_secret(name)}
+        """Add the values of the variables that look like secrets or have the address of a webhook."""
+        names = {name for name in variables if looks_like_secret(name) or is_secret_address(name)}
+        found = {variables[name] for name in names if len(variables[name]) >= _MIN_LENGTH}
         # The path of a file with credentials is no secret.
         with self._lock:
             self._values |= {text for text in found if not os.path.isabs(text)}

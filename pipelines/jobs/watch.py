@@ -1,6 +1,5 @@
 """Watching a pipeline job: the state of its steps, and why it failed."""
 
-import json
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from pipelines.calls import CallFailed, calls
 from pipelines.jobs.step_names import step_names
 from pipelines.vertex import Location, client
+from training_job.notification.failures import failed_tasks, task_path
 
 _POLL_SECONDS = 5.0
 _LOCAL_POLL_SECONDS = 0.5
@@ -73,7 +73,7 @@ def _changes(tasks: dict[int, Any], seen: dict[str, str]) -> Iterator[tuple[str,
     """Yield the path and state of each step whose state has changed; graphs and waiting steps are left out."""
     graphs = {task.parent_task_id for task in tasks.values()}
     for task in sorted(tasks.values(), key=lambda task: task.task_id):
-        state, path = task.state.name, _task_path(task, tasks)
+        state, path = task.state.name, task_path(task, tasks)
         if task.task_id in graphs or not path or state in ("PENDING", "STATE_UNSPECIFIED") or seen.get(path) == state:
             continue
         seen[path] = state
@@ -81,42 +81,15 @@ def _changes(tasks: dict[int, Any], seen: dict[str, str]) -> Iterator[tuple[str,
         yield path, state if seconds is None else f"{state} after {seconds:.1f} s"
 
 
-def _task_path(task: Any, tasks: dict[int, Any]) -> str:
-    """Return the names of the enclosing tasks and the task's own, joined by slashes; empty for the root."""
-    names: list[str] = []
-    while task.parent_task_id in tasks and len(names) < 50:
-        names.insert(0, task.task_name)
-        task = tasks[task.parent_task_id]
-    return "/".join(names)
-
-
 def _failures(location: Location, tasks: dict[int, Any], names: dict[str, str]) -> Iterator[str]:
     """Yield the error of each failed step, the error of its custom job, and the command that prints the log."""
-    parents = {task.parent_task_id for task in tasks.values() if task.state.name == "FAILED"}
-    for task in tasks.values():
-        # A graph fails because one of its steps did, and only the step has the cause.
-        if task.state.name != "FAILED" or task.task_id in parents:
-            continue
-        path = _task_path(task, tasks) or task.task_name
-        yield f"{names.get(path, path)} failed: {task.error.message or 'the service gave no reason'}"
-        for job_name in _custom_jobs(task):
+    for task in failed_tasks(tasks):
+        yield f"{names.get(task.path, task.path)} failed: {task.error}"
+        for job_name in task.custom_jobs:
             if text := _custom_job_error(location, job_name):
                 yield f"  {job_name}: {text}"
             if not location.is_local:
                 yield f"  log: {log_command(location, job_name)}"
-
-
-def _custom_jobs(task: Any) -> list[str]:
-    """Return the names of the custom jobs of a task: its container's, and those of Google's components."""
-    container, custom = task.executor_detail.container_detail, task.executor_detail.custom_job_detail
-    names = [*container.failed_main_jobs, container.main_job, *custom.failed_jobs, custom.job]
-    metadata = dict(task.execution.metadata or {}).get("output:gcp_resources")
-    try:
-        resources = json.loads(metadata)["resources"] if isinstance(metadata, str) else []
-        names += [str(each["resourceUri"]).partition("/v1/")[2] for each in resources]
-    except (ValueError, KeyError, TypeError):
-        pass  # another component wrote it, and started no custom job
-    return [name for name in dict.fromkeys(names) if "/customJobs/" in name]
 
 
 def _custom_job_error(location: Location, name: str) -> str:

@@ -34,9 +34,12 @@ _FLAGS: dict[str, set[str]] = {
     "iam service-accounts update": {"description", "display-name"},
     "iam service-accounts delete": set(),
     "builds submit": {"config", "substitutions"},
+    "secrets create": {"data-file"},
+    "pubsub topics create": set(),
 }
 """Command -> its flags, besides those of all commands."""
-for _group in ("projects", "storage buckets", "artifacts repositories", "iam service-accounts"):
+_GROUPS = ("projects", "storage buckets", "artifacts repositories", "iam service-accounts", "secrets", "pubsub topics")
+for _group in _GROUPS:
     _where = {"location"} if _group.startswith("artifacts") else set()
     _FLAGS[f"{_group} get-iam-policy"] = _where
     for _verb in ("add", "remove"):
@@ -54,7 +57,8 @@ class _Gcloud:
 
     def __init__(self, command: str, thing: str, rest: list[str], flags: dict[str, str], state: dict[str, Any]) -> None:
         self.command, self.thing, self.rest, self.flags, self.state = command, thing, rest, flags, state
-        self.kind = next((kind for kind in ("bucket", "repositor", "account") if kind in command), "project")
+        kinds = ("bucket", "repositor", "account", "secret", "topic")
+        self.kind = next((kind for kind in kinds if kind in command), "project")
 
     def refuse(self, message: str, code: int = 1) -> NoReturn:
         print(f"ERROR: (gcloud.{self.command.replace(' ', '.')}) {message}", file=sys.stderr)
@@ -145,6 +149,16 @@ class _Gcloud:
 
     def builds_submit(self) -> None:
         self.state["images"][self.flags["substitutions"].removeprefix("_IMAGE=")] = DIGEST
+
+    def secrets_create(self) -> None:
+        if "secretmanager.googleapis.com" not in self.state["services"]:
+            self.refuse("PERMISSION_DENIED: Secret Manager API has not been used in project my-project before")
+        if self.flags["data-file"] != "-" or not sys.stdin.read():
+            self.refuse("the secret is on the command line or empty")
+
+    def pubsub_topics_create(self) -> None:
+        if "pubsub.googleapis.com" not in self.state["services"]:
+            self.refuse("PERMISSION_DENIED: Cloud Pub/Sub API has not been used in project my-project before")
 
     def iam_service_accounts_create(self) -> None:
         email = f"{self.thing}@{self.flags['project']}.iam.gserviceaccount.com"

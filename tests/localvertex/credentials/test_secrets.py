@@ -155,12 +155,13 @@ def test_no_log_record_or_page_contains_a_secret(
     execute: Execute, work_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_credentials: bool
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", "planted-hub-token")
+    monkeypatch.setenv("TEAM_WEBHOOK_URL", "https://example.com/planted-hook")
     values = {"path": str(tmp_path / "seen"), "pools": pools(SHOW + "; sys.exit(os.environ['API_KEY'])")}
     record = execute(prints, values, run_id="r", with_credentials=with_credentials)
     assert record["state"] == "FAILED"
     assert (tmp_path / "seen").read_text() == SECRET + "planted-hub-token" * with_credentials
     text = written(work_dir, "r") + str(record)
-    for secret in (SECRET, SECRET.replace('"', '\\"'), "planted-key-of-the-job", "planted-hub-token"):
+    for secret in (SECRET, SECRET.replace('"', '\\"'), "planted-key-of-the-job", "planted-hub-token", "planted-hook"):
         assert secret not in text
     assert MASK in text
 

@@ -66,3 +66,24 @@ def test_a_notification_email_is_a_warning_and_not_sent(execute: Execute, tmp_pa
     assert [
         text for text in record["warnings"] if "Vertex AI would notify a@example.org, b@example.org: SUCCEEDED" in text
     ]
+    assert [text for text in record["warnings"] if "#12204" in text] == []
+
+
+@dsl.pipeline(name="notifies-one")
+def notifies_one(folder: str, recipient: str = "a@example.org") -> None:
+    mail = VertexNotificationEmailOp(recipients=[recipient, "b@example.org"])
+    with dsl.ExitHandler(mail):
+        dsl.importer(artifact_uri=folder, artifact_class=dsl.Dataset)
+
+
+def test_a_parameter_inside_the_list_of_recipients_is_warned_of(execute: Execute, tmp_path: Path) -> None:
+    record = execute(notifies_one, {"folder": str(tmp_path), "recipient": "c@example.org"})
+    assert record["state"] == "SUCCEEDED", record["error"]
+    text = "\n".join(record["warnings"])
+    assert "Vertex AI would notify c@example.org, b@example.org: SUCCEEDED" in text
+    assert "Vertex AI sends to its placeholder (kubeflow/pipelines#12204)" in text
+
+
+def test_no_recipient_is_an_error_on_vertex(execute: Execute, tmp_path: Path) -> None:
+    record = execute(notifies, {"folder": str(tmp_path), "recipients": []})
+    assert [text for text in record["warnings"] if "would notify no recipient, which is an error there" in text]

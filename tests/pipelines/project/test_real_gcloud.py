@@ -18,7 +18,16 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed"),
 ]
-APIS = ("STORAGE", "IAM", "ARTIFACTREGISTRY", "CLOUDRESOURCEMANAGER", "SERVICEUSAGE", "CLOUDBUILD")
+APIS = (
+    "STORAGE",
+    "IAM",
+    "ARTIFACTREGISTRY",
+    "CLOUDRESOURCEMANAGER",
+    "SERVICEUSAGE",
+    "CLOUDBUILD",
+    "SECRETMANAGER",
+    "PUBSUB",
+)
 MARK = {"created-by": "image-training-cloud-py"}
 ACCOUNT = "image-training@my-project.iam.gserviceaccount.com"
 
@@ -100,4 +109,16 @@ def test_gcloud_knows_every_flag(cloud: Script, world: Any, state_after_up: str,
         )
         # gcloud ends with 2 if it does not know a command or a flag.
         assert done.returncode in (0, 1), done.stderr
+        assert "unrecognized" not in done.stderr
+
+
+@pytest.mark.usefixtures("google")
+def test_gcloud_knows_every_flag_of_the_notifications_page(repository: pathlib.Path) -> None:
+    text = (repository / "docs" / "notifications.md").read_text().replace("\\\n", "")
+    commands = [line for line in text.splitlines() if line.startswith(("gcloud secrets ", "gcloud pubsub "))]
+    assert len(commands) == 4
+    for line in commands:
+        done = subprocess.run(shlex.split(line), input="https://x/y\n", capture_output=True, text=True)
+        # The server on loopback refuses every change; gcloud ends with 2 if it does not know a command or a flag.
+        assert done.returncode == 1, done.stderr
         assert "unrecognized" not in done.stderr
