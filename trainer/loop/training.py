@@ -25,7 +25,7 @@ from trainer.data.examples import Examples, load_split
 from trainer.data.sampler import Sampler, block_size
 from trainer.files import storage
 from trainer.files.observers import Observer
-from trainer.learner import precision
+from trainer.learner import precision, random_numbers
 from trainer.learner.learner import Learner
 from trainer.loop import loop, speed
 from trainer.loop.worker_sync import WorkerSync
@@ -229,7 +229,10 @@ def train(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
         )
     if training.options.xla == "on":
         learner.use_xla(True)
+    remarks = random_numbers.check(learner.model, strategy, training.config.model, exact=training.options.exact)
     training.log_start(learner.num_replicas, log_event)
+    for remark in remarks:
+        log_event("notice", message=remark)
     examples, validation = training.load("train", log_event), training.load("validation", log_event)
     warmed_up = speed.FirstSteps(
         learner,
