@@ -229,6 +229,7 @@ def test_draws_that_do_not_follow_from_the_step_are_found(write: Writer, number:
     assert [expected in remark for remark in found] == [True] * bool(expected), found
 
 
+@pytest.mark.slow
 def test_random_layers_of_keras_are_not_reported_and_resume_exactly(
     write: Writer, training: "Examples", sampler: "Sampler"
 ) -> None:
