@@ -1,18 +1,21 @@
 """The trial of XLA with real child processes that abort, hang and succeed; none is left afterwards."""
 
-import dataclasses
 import math
+import re
 import signal
 import sys
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
+from tests.support.job import Job
+from tests.support.processes import command_line
 from trainer.cluster.patience import GaveUp
 from trainer.cluster.signals import StopRequest
-from trainer.config import TrainConfig
 from trainer.loop import xla_trial
 from trainer.loop.xla_trial import Outcome
 
@@ -30,15 +33,7 @@ def tried(program: str, **options: Any) -> Outcome:
     try:
         return xla_trial.run({}, command=command, **{"stop": StopRequest(), **options})
     finally:
-        assert [path for path in Path("/proc").glob("[0-9]*/cmdline") if mark in content(path)] == []
-
-
-def content(path: Path) -> str:
-    """Return what a file of /proc contains; nothing if its process has ended."""
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
+        assert [each for each in psutil.process_iter() if mark in command_line(each)] == []
 
 
 @pytest.mark.parametrize(
@@ -93,18 +88,44 @@ def test_gpus_that_tensorflow_does_not_know_are_left_out(
     assert bool(reason) == bool(expected)
 
 
+@pytest.fixture
+def run(digits_directory: Path, tmp_path: Path) -> Callable[..., list[str]]:
+    """Train as on GPUs, one worker per program of a child, or the real one where it is empty; return what each logs."""
+
+    def finished(*programs: str) -> list[str]:
+        arguments = [f"--dataset={digits_directory}", f"--checkpoint-directory={tmp_path / 'run'}", "--epochs=2"]
+        job = Job(tmp_path / "run", [*arguments, "--global-batch-size=30"], len(programs))
+        job.module, board = "tests.support.xla_task", str(tmp_path / "board")
+        job.environment_of = lambda place: {"TRIAL": programs[place], "AIP_TENSORBOARD_LOG_DIR": board}
+        job.run(max_attempts=1)
+        assert job.result()["final_step"] == 14
+        logs = [(tmp_path / f"run-{place}.log").read_text() for place in range(len(programs))]
+        for log in logs:
+            assert "devices before the trial: not initialised; after it: not initialised, 0 children" in log
+        return logs
+
+    return finished
+
+
 @pytest.mark.slow
-def test_the_child_times_both_ways() -> None:
-    request = {
-        "config": dataclasses.asdict(TrainConfig()),
-        "image_size": 16,
-        "num_classes": 10,
-        "num_steps": 1000,
-        "dtype": "float32",
-        "batch_size": 8,
-        "min_seconds": 0.0,
-    }
-    outcome = xla_trial.run(request, stop=StopRequest())
-    assert outcome.reason == ""
-    assert 0 < outcome.without < math.inf
-    assert 0 < outcome.compiled < math.inf
+def test_all_workers_continue_without_xla_if_the_trial_of_one_aborts_or_hangs(run: Callable[..., list[str]]) -> None:
+    logs = run(ABORTS, HANGS, SUCCEEDS)
+    for log, reason in zip(
+        logs,
+        (
+            "the trial of XLA ended with SIGABRT (LLVM ERROR: Cannot select: intrinsic)",
+            "XLA was not ready after 3 s in its trial",
+            "another worker cannot use XLA",
+        ),
+        strict=True,
+    ):
+        assert f"{reason}; continuing without it" in log
+        assert "compiled passes: True" not in log
+
+
+@pytest.mark.slow
+def test_the_real_child_decides(run: Callable[..., list[str]]) -> None:
+    (log,) = run("")
+    found = re.search(r"XLA: [0-9.]+ times as fast; (switched on|not used)", log)
+    assert found, log
+    assert ("compiled passes: True" in log) == (found[1] == "switched on")
