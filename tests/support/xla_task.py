@@ -45,7 +45,7 @@ def _observe_use(learner: Learner, on: bool) -> None:
 if __name__ == "__main__":
     distribution.has_gpu = lambda: True
     # A run that is short enough for a test counts as a long one, and has no GPU for its collective operations.
-    speed.MIN_REMAINING_SECONDS, xla_trial.MIN_STEPS = 0.0, 0
+    speed.MIN_REMAINING_SECONDS, xla_trial._MIN_STEPS = 0.0, 0
     distribution._nccl = tf.distribute.experimental.CommunicationOptions
     xla_trial.run, Learner.use_xla = _observed, _observe_use
     sys.exit(command_line.run(task.main))

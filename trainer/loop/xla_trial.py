@@ -19,11 +19,11 @@ from typing import IO, Any
 from trainer.cluster.patience import POLL_SECONDS, GaveUp
 from trainer.cluster.signals import StopRequest
 
-LIMIT_SECONDS = 300.0
+_LIMIT_SECONDS = 300.0
 """Longest trial; compiling a large network takes one or two minutes."""
-MIN_STEPS = 100
+_MIN_STEPS = 100
 """A shorter run would not gain what the child's start costs."""
-COMMAND = (sys.executable, "-m", "trainer.loop.xla_child")
+_COMMAND = (sys.executable, "-m", "trainer.loop.xla_child")
 _CAUSE = re.compile(rb"LLVM ERROR|Check failed|[Ff]atal|FATAL")
 
 
@@ -56,8 +56,8 @@ def on_gpus(request: Mapping[str, Any], *, stop: StopRequest) -> Outcome:
     capabilities = [found["compute_capability"] for found in details if "compute_capability" in found]
     if reason := unknown_gpu(capabilities, tf.sysconfig.get_build_info().get("cuda_compute_capabilities", [])):
         return Outcome(reason=reason)
-    if request["num_steps"] < MIN_STEPS:
-        return Outcome(reason=f"XLA is not tried in runs of less than {MIN_STEPS} steps")
+    if request["num_steps"] < _MIN_STEPS:
+        return Outcome(reason=f"XLA is not tried in runs of less than {_MIN_STEPS} steps")
     return run(request, stop=stop)
 
 
@@ -85,7 +85,7 @@ def run(
     *,
     stop: StopRequest,
     command: Sequence[str] = (),
-    limit_seconds: float = LIMIT_SECONDS,
+    limit_seconds: float = _LIMIT_SECONDS,
 ) -> Outcome:
     """Time XLA in a child process, which has ended when this returns or raises.
 
@@ -93,7 +93,7 @@ def run(
         request: The arguments of `trainer.loop.xla_child.measure`.
         stop: A stop request ends the trial.
         command: Reads the request from its standard input, and prints the fields of an outcome in its last line; by
-            default COMMAND.
+            default the real one.
         limit_seconds: Longest time.
 
     Raises:
@@ -104,7 +104,7 @@ def run(
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         stdin.write(json.dumps({"limit_seconds": limit_seconds, **request}).encode())
         stdin.seek(0)
-        with subprocess.Popen(command or COMMAND, stdin=stdin, stdout=stdout, stderr=stderr) as child:
+        with subprocess.Popen(command or _COMMAND, stdin=stdin, stdout=stdout, stderr=stderr) as child:
             try:
                 is_over = _wait(child, stop, limit_seconds)
             finally:
