@@ -39,6 +39,9 @@ class Job:
         self._ports: list[int] = []
         self.arguments_of: Callable[[int], list[str]] = lambda place: []
         """Further arguments of one worker, by its index."""
+        self.environment_of: Callable[[int], dict[str, str]] = lambda place: {}
+        """Further environment variables of one worker, by its index."""
+        self.module = "trainer.task"
         self.workers: list[subprocess.Popen[bytes]] = []
         self.exit_codes: list[list[int | None]] = []
         """Exit codes per attempt, in the order of the workers; None for one that was still running at the end."""
@@ -58,8 +61,9 @@ class Job:
         if len(self.tasks) > 1:
             kind, index = self.tasks[place]
             environment["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
+        environment.update(self.environment_of(place))
         with (self.folder.parent / f"{self.folder.name}-{place}.log").open("ab") as log:
-            command = [sys.executable, "-m", "trainer.task", *self.arguments, *self.arguments_of(place)]
+            command = [sys.executable, "-m", self.module, *self.arguments, *self.arguments_of(place)]
             return subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 
     def wait(self, *, until: Callable[[], bool] = lambda: False, seconds: float = SECONDS) -> None:

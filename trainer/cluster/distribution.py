@@ -18,6 +18,11 @@ def split_cpu(num_devices: int) -> None:
     tf.config.set_logical_device_configuration(cpu, devices)
 
 
+def has_gpu() -> bool:
+    """Return whether GPUs will train, without initialising them."""
+    return bool(tf.config.list_physical_devices("GPU"))
+
+
 def num_devices(cluster: Cluster, num_logical_cpus: int) -> int:
     """Return how many devices of this machine will train, without initialising them."""
     if cluster.strategy == "one-device":
@@ -73,7 +78,6 @@ def _resolver(cluster: Cluster) -> tf.distribute.cluster_resolver.ClusterResolve
 def _nccl() -> tf.distribute.experimental.CommunicationOptions:
     """Send gradients in packs of 50 MB, so that the first are sent while the last are still computed."""
     kinds = tf.distribute.experimental.CommunicationImplementation
-    has_gpu = bool(tf.config.list_physical_devices("GPU"))
     return tf.distribute.experimental.CommunicationOptions(
-        bytes_per_pack=50 * 2**20, implementation=kinds.NCCL if has_gpu else kinds.RING
+        bytes_per_pack=50 * 2**20, implementation=kinds.NCCL if has_gpu() else kinds.RING
     )

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -10,8 +11,9 @@ from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 from trainer.files.observers import Observer
 from trainer.learner.learner import Learner
+from trainer.loop.xla_trial import Outcome
 
-_MIN_REMAINING_SECONDS = 120.0
+MIN_REMAINING_SECONDS = 120.0
 """Remaining time of the run that makes a trial of XLA worth its compilation."""
 _MAX_TIME_RATIO = 0.95
 """XLA is used if its time is below this share of the time without it."""
@@ -27,11 +29,21 @@ class FirstSteps:
         sampler: Sampler,
         *,
         num_steps: int,
-        try_xla: bool,
+        trial: Callable[[], Outcome] | None,
         log_event: Observer,
     ) -> None:
+        """Prepare for the call.
+
+        Args:
+            learner: The learner that trains.
+            training: The training split.
+            sampler: Order of its examples.
+            num_steps: Length of the whole run.
+            trial: Returns what XLA does on this machine; None if it is not to be used.
+            log_event: Receives the notices.
+        """
         self._learner, self._training, self._sampler = learner, training, sampler
-        self._num_steps, self._try_xla, self._log_event = num_steps, try_xla, log_event
+        self._num_steps, self._trial, self._log_event = num_steps, trial, log_event
 
     def __call__(self, step_seconds: float) -> None:
         """Log the bottleneck and switch XLA on if it is faster. All workers call this after the same step."""
@@ -39,9 +51,9 @@ class FirstSteps:
         left = (self._num_steps - self._learner.step) * step_seconds
         self._log_event("notice", message=self._describe(rate, left))
         # All workers decide together: one that compiles would wait for one that does not.
-        (votes,) = self._learner.add_up([float(self._try_xla and left > _MIN_REMAINING_SECONDS)])
+        (votes,) = self._learner.add_up([float(self._trial is not None and left > MIN_REMAINING_SECONDS)])
         if votes > 0:
-            self._log_event("notice", message=self._trial())
+            self._log_event("notice", message=self._decide(self._trial() if self._trial else Outcome()))
 
     def _describe(self, rate: float, seconds_left: float) -> str:
         input_rate = self._input_rate()
@@ -70,24 +82,37 @@ class FirstSteps:
                 break
         return float(count * num_workers / (time.monotonic() - started))
 
-    def _trial(self) -> str:
-        failure = ""
-        try:
-            without, compiled = (self._time(xla=xla) for xla in (False, True))
-        except (tf.errors.OpError, ValueError, RuntimeError) as error:
-            failure = str(error).splitlines()[0][:200]
-            without, compiled = 0.0, math.inf
-        without, compiled = self._learner.add_up([without, compiled])
-        if failure:
-            return f"XLA cannot compile this model here ({failure}); continuing without it"
+    def _decide(self, outcome: Outcome) -> str:
+        """Use XLA if it is faster on all workers together, and runs on each of them."""
+        without, compiled = self._learner.add_up([outcome.without, outcome.compiled])
+        if outcome.reason:
+            return f"{outcome.reason}; continuing without it"
+        if math.isinf(compiled):
+            return "another worker cannot use XLA; continuing without it"
         if compiled < _MAX_TIME_RATIO * without:
             self._learner.use_xla(True)
             return f"XLA: {without / compiled:.2f} times as fast; switched on"
         return f"XLA: {without / compiled:.2f} times as fast; not used"
 
-    def _time(self, *, xla: bool) -> float:
-        batches = self._learner.batches(self._training, self._sampler, self._learner.step + 10**6)
-        return self._learner.time_step(batches, xla=xla)
+
+def time_xla(
+    learner: Learner, training: Examples, sampler: Sampler, *, num_steps: int = 0, min_seconds: float = 0.0
+) -> Outcome:
+    """Time the forward and backward pass with and without XLA.
+
+    XLA is left out if `num_steps` steps without it take less than `min_seconds`.
+    """
+
+    def seconds(*, xla: bool) -> float:
+        return learner.time_step(learner.batches(training, sampler, learner.step + 10**6), xla=xla)
+
+    try:
+        without = seconds(xla=False)
+        if without * num_steps < min_seconds:
+            return Outcome(without=without, reason="XLA was not tried, because the devices have little to do")
+        return Outcome(without=without, compiled=seconds(xla=True))
+    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+        return Outcome(reason=f"XLA cannot compile this model here ({str(error).splitlines()[0][:200]})")
 
 
 def _duration(seconds: float) -> str:

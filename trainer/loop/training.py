@@ -25,9 +25,9 @@ from trainer.data.examples import Examples, load_split
 from trainer.data.sampler import Sampler, block_size
 from trainer.files import storage
 from trainer.files.observers import Observer
-from trainer.learner import precision
+from trainer.learner import precision, random_numbers
 from trainer.learner.learner import Learner
-from trainer.loop import loop, speed
+from trainer.loop import loop, speed, xla_trial
 from trainer.loop.worker_sync import WorkerSync
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -66,6 +66,7 @@ class Training:
                 **self.identity,
                 **{name: getattr(self.options, name) for name in ("exact", "xla", "checkpoint_every_steps")},
                 "precision": self.dtype(),
+                "kind of devices": "GPU" if distribution.has_gpu() else "CPU",
                 "number of devices": distribution.num_devices(self.cluster, self.options.logical_cpu_devices),
                 "TF_CONFIG cluster": self.cluster.addresses,
                 "TensorFlow": tf.__version__,
@@ -116,6 +117,36 @@ class Training:
     def learner(self, distribution_strategy: tf.distribute.Strategy) -> Learner:
         """Make the model with its starting weights."""
         return Learner(self.config, distribution_strategy, **self.learner_arguments())
+
+    @property
+    def tries_xla(self) -> bool:
+        """Whether a trial decides about XLA."""
+        return self.options.xla == "auto" and not self.options.exact
+
+    def trial_on_gpus(self) -> xla_trial.Outcome | None:
+        """Try XLA before this process initialises its GPUs; None on a CPU, where the first steps are early enough.
+
+        Raises:
+            GaveUp: A stop was requested, or another worker has not come back from its trial.
+        """
+        if not self.tries_xla or not distribution.has_gpu():
+            return None
+        num_replicas = self.cluster.num_workers * distribution.num_devices(
+            self.cluster, self.options.logical_cpu_devices
+        )
+        outcome = xla_trial.on_gpus(
+            {
+                **self.learner_arguments(),
+                "config": dataclasses.asdict(self.config),
+                "batch_size": max(1, self.config.global_batch_size // num_replicas),
+                "min_seconds": speed.MIN_REMAINING_SECONDS,
+            },
+            stop=self.stop,
+        )
+        if self.cluster.num_workers > 1:
+            # A trial may take longer than TensorFlow is given to connect the machines.
+            meet(self.cluster, {}, self.patience())
+        return outcome
 
     def sampler(self) -> Sampler:
         """Return the order of the training examples."""
@@ -215,6 +246,7 @@ class Training:
 
 def train(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     """Train as chief, worker or single machine; return the exit code."""
+    outcome = training.trial_on_gpus()
     is_alone = training.cluster.num_workers == 1
     with contextlib.nullcontext() if is_alone else end_at_once(CONNECT_SECONDS):
         strategy = distribution.make(training.cluster)
@@ -229,7 +261,10 @@ def train(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
         )
     if training.options.xla == "on":
         learner.use_xla(True)
+    remarks = random_numbers.check(learner.model, strategy, training.config.model, exact=training.options.exact)
     training.log_start(learner.num_replicas, log_event)
+    for remark in remarks:
+        log_event("notice", message=remark)
     examples, validation = training.load("train", log_event), training.load("validation", log_event)
     warmed_up = speed.FirstSteps(
         learner,
@@ -237,7 +272,7 @@ def train(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
         sampler,
         num_steps=run.num_steps,
         log_event=log_event,
-        try_xla=training.options.xla == "auto" and not training.options.exact,
+        trial=(lambda: outcome or speed.time_xla(learner, examples, sampler)) if training.tries_xla else None,
     )
     sync = training.sync(learner, watchdog, log_event)
     if loop.train(run, learner, examples, validation, sampler, sync=sync, log_event=log_event, warmed_up=warmed_up):

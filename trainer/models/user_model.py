@@ -76,6 +76,7 @@ def build(name: str, *, image_size: int, num_classes: int, weights: str) -> "ker
         ) from error
     if not isinstance(model, keras.Model):
         raise UserError(f"model={name!r} returned {type(model).__name__}; expected a keras.Model")
+    model = _with_input(name, model, image_size)
     _check_signature(name, model, image_size, num_classes)
     _check_probabilities(name, model, image_size)
     return model
@@ -130,6 +131,23 @@ def _function(name: str) -> Callable[..., Any]:
     return function
 
 
+def _with_input(name: str, model: "keras.Model", image_size: int) -> "keras.Model":
+    """Give a subclassed or sequential model the input that it leaves open; return any other as it is."""
+    import keras
+
+    # A subclassed model has no such attribute, or None.
+    if getattr(model, "inputs", None):
+        return model
+    images = keras.Input((image_size, image_size, 3), dtype="uint8")
+    try:
+        return keras.Model(images, model(images))
+    except Exception as error:
+        raise UserError(
+            f"model={name!r}: the model, called with uint8 [B, {image_size}, {image_size}, 3], failed:"
+            f" {_with_origin(error)}; make all layers in __init__, and use operations of keras.ops in call"
+        ) from error
+
+
 def _check_signature(name: str, model: "keras.Model", image_size: int, num_classes: int) -> None:
     import keras
 
@@ -165,8 +183,10 @@ def _check_probabilities(name: str, model: "keras.Model", image_size: int) -> No
 
 def _with_origin(error: Exception) -> str:
     """Return the error in one line, with the line of code that raised it."""
-    reason = " ".join(str(error).split())[:300]
+    # Keras prints a part in bold, and puts its own frame before the user's.
+    reason = " ".join(re.sub(r"\x1b\[\d*m", "", str(error)).split())[:300]
+    own = (__file__, "keras/src/utils/traceback_utils.py")
     found = traceback.extract_tb(error.__traceback__)
-    frames = [frame for frame in found if not frame.filename.startswith("<") and frame.filename != __file__]
+    frames = [frame for frame in found if not frame.filename.startswith("<") and not frame.filename.endswith(own)]
     origin = f" ({frames[0].filename}:{frames[0].lineno})" if frames else ""
     return f"{type(error).__name__}: {reason}{origin}"
