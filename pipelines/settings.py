@@ -11,7 +11,7 @@ from vertex_gpu_training.userinput.errors import UserError
 _SERVING_IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
 """Newest prebuilt TensorFlow image of Vertex AI Prediction (docs/decisions/0004-serving-image.md)."""
 
-_DEFAULT_MACHINES = Machines(machine_type="n1-standard-8", accelerator_type="NVIDIA_TESLA_T4", accelerator_count=1)
+_DEFAULT_MACHINES = Machines(machine_type="g2-standard-8", accelerator_type="NVIDIA_L4", accelerator_count=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     root = pipeline["runtimeConfig"].get("gcsOutputDirectory")
     if not root:
         raise UserError("no pipeline root given; add --pipeline-root gs://MY-BUCKET/pipelines")
-    inputs = _plan_inputs(pipeline) | {"region": location.region}
+    inputs = _plan_inputs(pipeline) | {"region": location.region, "default_persistent_resource_id": ""}
     if not options.dry_run:
         _check_readable(options.dataset, location)
     dataset = (
@@ -124,6 +124,7 @@ def _custom_job(planned: TrainingPlan, inputs: dict[str, Any], settings: JobSett
             "restartJobOnWorkerRestart": planned.restart_job_on_worker_restart,
             "strategy": inputs["scheduling_strategy"],
         },
+        "persistentResourceId": planned.persistent_resource_id,
         "serviceAccount": settings.service_account or inputs["service_account"],
         "network": settings.network or inputs["network"],
         "tensorboard": inputs["tensorboard"],

@@ -76,6 +76,20 @@ class Dataset:
                 raise missing_shard(path, self.directory)
         return paths
 
+    def shard_sizes(self, split: str) -> dict[str, int]:
+        """Return the path of each shard of a split -> its size in bytes.
+
+        Raises:
+            UserError: A shard is missing.
+        """
+        sizes = {}
+        for path in self.shard_paths(split):
+            try:
+                sizes[path] = storage.size(path)
+            except FileNotFoundError as error:
+                raise missing_shard(path, self.directory) from error
+        return sizes
+
     def records(self, split: str, indices: list[int] | None = None) -> Iterator[Record]:
         """Yield the records of a split at the given indices, or all of them in the stored order.
 
