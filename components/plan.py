@@ -69,8 +69,9 @@ def plan(
 
     `dataset` was written by `prepare`; its fingerprint is part of the run's identity. `report` is a page with the
     machines, the configuration and the findings of the machine check. `image` is the container image of the training
-    job, and `region` where it runs. `default_persistent_resource_id` is that of the pipeline's own steps. What has to outlive this run is in `training/<run id>` under `pipeline_root`. All
-    other inputs are parameters of the pipeline and described there.
+    job, and `region` where it runs. What has to outlive this run is in `training/<run id>` under `pipeline_root`. The
+    pipeline's own steps run on `default_persistent_resource_id`, if it is not empty. All other inputs are parameters
+    of the pipeline and described there.
 
     Returns:
         Fields of the training job, whether the run is finished, and whether nothing is left to do.

@@ -17,6 +17,7 @@ from components.record import record
 from components.summary import summary
 from pipelines import training
 from pipelines.settings import Settings
+from training_job.step_machines import StepMachines
 
 _NAME = "image-training"
 _JOB_FIELDS = (
@@ -136,7 +137,7 @@ def image_training(settings: Settings) -> Any:
                 max_bad_fraction=max_bad_fraction,
                 settings=of_plan,
             )
-            dataset = _step(prepared, settings).outputs["dataset"]
+            dataset = _sized(_step(prepared, settings), settings.steps).outputs["dataset"]
             planned = plan(
                 dataset=dataset,
                 image=settings.image,
@@ -157,6 +158,7 @@ def image_training(settings: Settings) -> Any:
                 )
                 checkpoints = plan_outputs["checkpoint_directory"]
                 evaluated = _step(evaluate(checkpoint_directory=checkpoints, dataset=dataset).after(trained), settings)
+                _with_gpus(evaluated, settings.steps)
                 with dsl.If(evaluated.outputs["Output"] >= minimum_accuracy, name="good-enough"):
                     _register(
                         checkpoints,
@@ -206,6 +208,20 @@ def _drop_parameter(graph: Callable[..., Any], name: str) -> None:
 def _step(task: Any, settings: Settings) -> Any:
     # The service's cache compares the path of a folder, not its content: a cached step could miss changed data.
     return task.set_container_image(settings.image).set_caching_options(False)
+
+
+def _sized(task: Any, machines: StepMachines) -> Any:
+    if machines.prepare_cpus:
+        task.set_cpu_limit(str(machines.prepare_cpus))
+    if machines.prepare_memory_gb:
+        task.set_memory_limit(f"{machines.prepare_memory_gb}G")
+    return task
+
+
+def _with_gpus(task: Any, machines: StepMachines) -> None:
+    if machines.evaluate_accelerator_type:
+        task.set_accelerator_type(machines.evaluate_accelerator_type)
+        task.set_accelerator_limit(machines.evaluate_accelerator_count)
 
 
 pipeline = image_training(Settings())

@@ -34,7 +34,7 @@ _BEYOND_THE_BUILD = {
 """GPUs that this project's training image cannot use, with the reason."""
 
 
-def _setting(help_text: str, **options: Any) -> Any:
+def setting(help_text: str, **options: Any) -> Any:
     """Return a field whose help text is also that of its flag in compile.py."""
     return dataclasses.field(metadata={"help": help_text}, **options)
 
@@ -43,18 +43,18 @@ def _setting(help_text: str, **options: Any) -> Any:
 class Machines:
     """The machines of the training job; the fields have the names of the pipeline's parameters."""
 
-    machine_type: str = _setting("machine type of each replica that trains")
-    accelerator_type: str = _setting("GPU type, e.g. NVIDIA_L4; empty for a machine without GPUs", default="")
-    accelerator_count: int = _setting("GPUs per machine, not per job", default=0)
-    replica_count: int = _setting("machines that train: the chief and the workers", default=1)
-    parameter_server_count: int = _setting("parameter servers; 0 trains synchronously", default=0)
-    scheduling_strategy: str = _setting("STANDARD, SPOT or FLEX_START", default="STANDARD")
-    timeout_seconds: int = _setting("maximum duration of the job", default=_WEEK_SECONDS)
-    max_wait_seconds: int = _setting("maximum wait for the machines with FLEX_START", default=_DAY_SECONDS)
-    boot_disk_type: str = _setting("pd-ssd, pd-standard, hyperdisk-balanced; empty for the machine's own", default="")
-    boot_disk_size_gb: int = _setting("boot disk, to which a dataset in a bucket is copied", default=DEFAULT_DISK_GB)
-    reservation: str = _setting("ANY, or projects/P/zones/Z/reservations/R; empty for none", default="")
-    persistent_resource_id: str = _setting("id of a persistent resource to run on; empty for none", default="")
+    machine_type: str = setting("machine type of each replica that trains")
+    accelerator_type: str = setting("GPU type, e.g. NVIDIA_L4; empty for a machine without GPUs", default="")
+    accelerator_count: int = setting("GPUs per machine, not per job", default=0)
+    replica_count: int = setting("machines that train: the chief and the workers", default=1)
+    parameter_server_count: int = setting("parameter servers; 0 trains synchronously", default=0)
+    scheduling_strategy: str = setting("STANDARD, SPOT or FLEX_START", default="STANDARD")
+    timeout_seconds: int = setting("maximum duration of the job", default=_WEEK_SECONDS)
+    max_wait_seconds: int = setting("maximum wait for the machines with FLEX_START", default=_DAY_SECONDS)
+    boot_disk_type: str = setting("pd-ssd, pd-standard, hyperdisk-balanced; empty for the machine's own", default="")
+    boot_disk_size_gb: int = setting("boot disk, to which a dataset in a bucket is copied", default=DEFAULT_DISK_GB)
+    reservation: str = setting("ANY, or projects/P/zones/Z/reservations/R; empty for none", default="")
+    persistent_resource_id: str = setting("id of a persistent resource to run on; empty for none", default="")
 
     def __post_init__(self) -> None:
         """Refuse values that are wrong on any machine.
@@ -82,11 +82,11 @@ class Machines:
     def _check_wait(self) -> None:
         if self.max_wait_seconds < 1:
             raise UserError(
-                f"max_wait_seconds is {self.max_wait_seconds}; expected 1 or more, because 0 lets FLEX_START wait forever"
+                f"max_wait_seconds is {self.max_wait_seconds}; expected 1 or more, as 0 lets FLEX_START wait forever"
             )
         if self.max_wait_seconds != _DAY_SECONDS and self.scheduling_strategy != "FLEX_START":
             raise UserError(
-                f"max_wait_seconds is {self.max_wait_seconds}, but {self.scheduling_strategy} has no limit for the wait; "
+                f"max_wait_seconds is {self.max_wait_seconds}, but {self.scheduling_strategy} has no such limit; "
                 "remove it or use FLEX_START"
             )
 
@@ -116,7 +116,9 @@ class Machines:
         """
         container = {"image_uri": image, "command": list(_COMMAND), "args": args}
         trains = {"machine_spec": self._machine_spec(), **self._disk_spec()}
-        serves = {"machine_spec": {"machine_type": without_accelerators(accelerators.load_catalogue(), self.machine_type)}}
+        serves = {
+            "machine_spec": {"machine_type": without_accelerators(accelerators.load_catalogue(), self.machine_type)}
+        }
         pools = [(trains, 1), (trains, self.replica_count - 1), (serves, self.parameter_server_count)]
         return [{**pool, "replica_count": count, "container_spec": container} for pool, count in pools if count]
 

@@ -21,13 +21,13 @@ class TrainingPlan(NamedTuple):
     worker_pool_specs: list[dict[str, Any]]
     restart_job_on_worker_restart: bool
     timeout: str
+    max_wait_duration: str
+    persistent_resource_id: str
     display_name: str
     run_id: str
     base_output_directory: str
     checkpoint_directory: str
     is_finished: bool
-    max_wait_duration: str
-    persistent_resource_id: str
     has_nothing_new: bool
     """Whether the run is finished and its model registered or found not good enough."""
 

@@ -100,7 +100,9 @@ def _not_in_the_pipeline(job: dict[str, Any], spec: dict[str, Any], report: Repo
         report.add(
             "dropped", "restart_job_on_worker_restart", "the pipeline sets it according to the number of replicas"
         )
-    if any(pool.get("disk_spec") != spec["worker_pool_specs"][0].get("disk_spec") for pool in spec["worker_pool_specs"]):
+    if any(
+        pool.get("disk_spec") != spec["worker_pool_specs"][0].get("disk_spec") for pool in spec["worker_pool_specs"]
+    ):
         report.add("changed", "diskConfig", "the pipeline gives all machines that train the master's boot disk")
     if "study_spec" in job:
         report.add("decide", "hyperparameters", "the pipeline trains one model without tuning; choose the values")

@@ -140,7 +140,8 @@ def _over_limits(step: Step) -> list[Finding]:
     for name, limit, unit in (("cpuLimit", _MAX_STEP_CPUS, "CPUs"), ("memoryLimit", _MAX_STEP_MEMORY_GB, "GB")):
         requested = step.container.resources.get(name)
         if isinstance(requested, (int, float)) and requested > limit:
-            message = f"{requested:g} {unit}; a step may have at most {limit}: make it a custom job with a machine_type"
+            found = f"{requested:g} {unit} for step {step.name!r}"
+            message = f"{found}; a step may have at most {limit}: make it a custom job with a machine_type"
             path = f"{step.container.path}.resources.{name}"
             findings.append(Finding(rule="step-resources", severity="error", path=path, message=message))
     return findings

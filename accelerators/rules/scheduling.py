@@ -150,7 +150,9 @@ def _reserved_elsewhere(job: Job, affinity: object, path: str) -> None:
     for name in names if isinstance(names, list) else ():
         zone = _ZONE.search(name) if isinstance(name, str) else None
         if zone and job.region and zone[1].rpartition("-")[0] != job.region:
-            message = f"reservation {name} is in zone {zone[1]}, but the job runs in {job.region}; use one of that region"
+            message = (
+                f"reservation {name} is in zone {zone[1]}, but the job runs in {job.region}; use one of that region"
+            )
             job.note("reservation", "error", f"{path}.values", message)
 
 

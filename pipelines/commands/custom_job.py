@@ -117,12 +117,15 @@ def _plan(inputs: dict[str, Any], *, dataset: str, pipeline_root: str) -> Traini
 
 def _custom_job(planned: TrainingPlan, inputs: dict[str, Any], settings: JobSettings) -> dict[str, Any]:
     """Return the CustomJob in the format of the REST API; options override the pipeline's parameters."""
+    strategy = inputs["scheduling_strategy"]
     spec: dict[str, Any] = {
         "workerPoolSpecs": _camel(planned.worker_pool_specs),
         "scheduling": {
             "timeout": planned.timeout,
             "restartJobOnWorkerRestart": planned.restart_job_on_worker_restart,
-            "strategy": inputs["scheduling_strategy"],
+            "strategy": strategy,
+            # The API accepts a limit of the wait only there.
+            **({"maxWaitDuration": planned.max_wait_duration} if strategy == "FLEX_START" else {}),
         },
         "persistentResourceId": planned.persistent_resource_id,
         "serviceAccount": settings.service_account or inputs["service_account"],

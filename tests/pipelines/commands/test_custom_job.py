@@ -37,6 +37,8 @@ def test_the_job_is_printed_and_the_same_job_trains(pipelines: Any, server: Serv
         "-p",
         "max_steps=2",
         "-p",
+        "machine_type=n1-standard-8",
+        "-p",
         "accelerator_type=",
         "-p",
         "accelerator_count=0",

@@ -114,7 +114,7 @@ def test_missing_input_is_one_line(pipelines: Any, divide_file: Path, compiled_t
     assert refused(pipelines("submit", "other.json", *PLACE)).startswith("other.json is not a compiled pipeline")
     assert "is a placeholder" in refused(pipelines("submit", compiled_training, *PLACE, "--dry-run"))
     wrong = ("-p", "accelerator_count=3")
-    assert "this machine type supports 1, 2 or 4" in refused(
+    assert "this machine type supports 1 per replica" in refused(
         pipelines("submit", compiled_training, *PLACE, *wrong, "--dry-run")
     )
 
