@@ -67,6 +67,22 @@ def test_the_job_is_printed_and_the_same_job_trains(pipelines: Any, server: Serv
     assert json.loads(result.read_text())["identity"]["max_steps"] == 2
 
 
+def test_the_job_has_the_machine_parameters(pipelines: Any, server: Server, compiled: Path) -> None:
+    root = ("--dataset", compiled / "dataset", *server.endpoint, "--pipeline-root", "gs://my-bucket/pipelines")
+    words = ("custom-job", compiled / "image_training.json", *root, "--dry-run", "-p", "boot_disk_size_gb=200")
+    shown = pipelines(*words, "-p", "scheduling_strategy=FLEX_START", "-p", "max_wait_seconds=3600")
+    spec = json.loads(shown.stdout)["jobSpec"]
+    assert spec["scheduling"]["maxWaitDuration"] == "3600s"
+    assert spec["workerPoolSpecs"][0]["diskSpec"] == {"bootDiskSizeGb": 200}
+    shown = pipelines(*words, "-p", "persistent_resource_id=pool-1")
+    spec = json.loads(shown.stdout)["jobSpec"]
+    assert spec["persistentResourceId"] == "pool-1"
+    assert "maxWaitDuration" not in spec["scheduling"]
+    done = pipelines(*words, "-p", "persistent_resource_id=pool-1", "-p", "reservation=ANY")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "exclude each other" in done.stderr.splitlines()[-1]
+
+
 def test_a_dataset_that_the_job_cannot_read_is_refused_and_a_local_path_works_from_any_folder(
     pipelines: Any, server: Server, compiled: Path, tmp_path: Path
 ) -> None:
