@@ -106,7 +106,7 @@ def image_training(settings: Settings) -> Any:
             scheduling_strategy: STANDARD, SPOT (cheaper, may be preempted) or FLEX_START (waits for capacity).
             timeout_seconds: Maximum duration of the training job, in seconds.
             max_wait_seconds: Maximum wait for the machines with FLEX_START, in seconds; it has no effect otherwise.
-            boot_disk_type: pd-ssd, pd-standard or hyperdisk-balanced; empty for the machine's default.
+            boot_disk_type: Boot disk type: pd-ssd, pd-standard or hyperdisk-balanced; empty for the machine's default.
             boot_disk_size_gb: Boot disk of each machine that trains, 100 to 64000; a dataset in a bucket must fit.
             reservation: ANY, or projects/P/zones/Z/reservations/R; empty for none.
             persistent_resource_id: Id of a persistent resource to train on; empty for the pipeline's own, if any.

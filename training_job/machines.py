@@ -18,7 +18,7 @@ _DAY_SECONDS = 24 * 3600
 _ANY = "ANY"
 _RESERVATION = re.compile(r"projects/[^/\s]+/zones/[^/\s]+/reservations/[^/\s]+")
 _RESERVATION_KEY = "compute.googleapis.com/reservation-name"
-DEFAULT_DISK_GB = 100
+_DEFAULT_DISK_GB = 100
 """Vertex AI's default size of a boot disk."""
 _RESOURCE_ID = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 """Ids of persistent resources, as the API's reference describes them."""
@@ -52,7 +52,7 @@ class Machines:
     timeout_seconds: int = setting("maximum duration of the job", default=_WEEK_SECONDS)
     max_wait_seconds: int = setting("maximum wait for the machines with FLEX_START", default=_DAY_SECONDS)
     boot_disk_type: str = setting("pd-ssd, pd-standard, hyperdisk-balanced; empty for the machine's own", default="")
-    boot_disk_size_gb: int = setting("boot disk, to which a dataset in a bucket is copied", default=DEFAULT_DISK_GB)
+    boot_disk_size_gb: int = setting("boot disk, to which a dataset in a bucket is copied", default=_DEFAULT_DISK_GB)
     reservation: str = setting("ANY, or projects/P/zones/Z/reservations/R; empty for none", default="")
     persistent_resource_id: str = setting("id of a persistent resource to run on; empty for none", default="")
 
@@ -138,7 +138,7 @@ class Machines:
 
     def _disk_spec(self) -> dict[str, Any]:
         """Return nothing for the default, so that the machine gets the type that Vertex AI chooses for it."""
-        if not self.boot_disk_type and self.boot_disk_size_gb == DEFAULT_DISK_GB:
+        if not self.boot_disk_type and self.boot_disk_size_gb == _DEFAULT_DISK_GB:
             return {}
         kind = {"boot_disk_type": self.boot_disk_type} if self.boot_disk_type else {}
         return {"disk_spec": {**kind, "boot_disk_size_gb": self.boot_disk_size_gb}}

@@ -1,15 +1,11 @@
 """The machines of the pipeline's own steps, where the default of Vertex AI Pipelines is too small."""
 
 import dataclasses
-from datetime import date
-from typing import Any
 
 import accelerators
 from accelerators.job.finding import sentences
-from accelerators.pipeline.graph import Step
-from accelerators.pipeline.rules import check_plain_step
+from accelerators.pipeline.rules import check_resources
 from training_job.machines import beyond_the_build, setting
-from vertex_gpu_training.compiled.spec import Container
 from vertex_gpu_training.userinput.errors import UserError
 
 
@@ -52,21 +48,11 @@ def check_steps(machines: StepMachines, *, image: str, region: str) -> list[acce
     Raises:
         UserError: Vertex AI would refuse a step; the message has the reasons and the nearest valid choices.
     """
-    resources: dict[str, dict[str, Any]] = {
-        "prepare": {"cpuLimit": machines.prepare_cpus, "memoryLimit": machines.prepare_memory_gb},
-        "evaluate": {
-            "accelerator": {
-                "type": machines.evaluate_accelerator_type,
-                "count": machines.evaluate_accelerator_count,
-            }
-        },
-    }
-    findings = []
-    for name, limits in resources.items():
-        container = Container(image=image, resources=limits)
-        step = Step(name=name, path=name, container=container, inputs={}, given=frozenset(), is_cached=False)
-        findings += check_plain_step(step, region, accelerators.load_catalogue(), date.today())
+    kind, count = machines.evaluate_accelerator_type, machines.evaluate_accelerator_count
+    limits = {"cpuLimit": machines.prepare_cpus, "memoryLimit": machines.prepare_memory_gb}
+    findings = check_resources("prepare", limits, region=region)
+    findings += check_resources("evaluate", {"accelerator": {"type": kind, "count": count}}, region=region)
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         raise UserError(sentences(errors))
-    return findings + beyond_the_build(machines.evaluate_accelerator_type, image)
+    return findings + beyond_the_build(kind, image)
