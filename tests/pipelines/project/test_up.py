@@ -140,12 +140,15 @@ def test_the_given_machines_are_those_of_the_compiled_pipeline(
     cloud: Script, world: World, repository: pathlib.Path
 ) -> None:
     machines = ("--machine-type", "g2-standard-12", "--accelerator-type", "NVIDIA_L4")
+    machines += ("--evaluate-accelerator-type", "NVIDIA_L4", "--evaluate-accelerator-count", "2")
     done = cloud("up", "--region", "europe-west4", *machines)
     assert done.returncode == 0, done.stderr
     compiled = json.loads((repository / "build" / "image_training.json").read_text())
     parameters = compiled["root"]["inputDefinitions"]["parameters"]
     assert parameters["machine_type"]["defaultValue"] == "g2-standard-12"
     assert parameters["accelerator_type"]["defaultValue"] == "NVIDIA_L4"
+    evaluate = compiled["deploymentSpec"]["executors"]["exec-evaluate"]["container"]
+    assert evaluate["resources"]["accelerator"]["count"] == "2"
 
 
 def test_a_dry_run_calls_nothing(cloud: Script, world: World) -> None:
