@@ -20,7 +20,7 @@ from training_job.plan import TrainingPlan
 from vertex_gpu_training.compiled.reader import read_pipeline
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.parameters import given, typed
-from vertex_gpu_training.userinput.spelling import camel
+from vertex_gpu_training.userinput.spelling import camel, listed
 
 _PLAN = "plan"
 """Name of the step that plans the training job."""
@@ -103,11 +103,16 @@ def _plan(inputs: dict[str, Any], *, dataset: str, pipeline_root: str) -> Traini
 
     The step gets an empty folder as the pipeline root, so it does not find out whether the run is finished. That would
     need the bucket and credentials, and the trainer ends at once if the run is finished.
+
+    Raises:
+        UserError: The file was compiled by an earlier version, whose step had fewer inputs.
     """
     # A dataset in a bucket is read through TensorFlow, which logs a lot when it is imported.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from components.plan import plan as step
 
+    if missing := sorted(set(step.component_spec.inputs) - set(inputs) - {"dataset"}):
+        raise UserError(f"the pipeline has no {listed(missing, 'and')}; compile it again with `python compile.py`")
     with tempfile.TemporaryDirectory() as scratch, redirect_stdout(sys.stderr):
         report = _Artifact(path=str(Path(scratch) / "plan.html"))
         local = inputs | {"pipeline_root": scratch}

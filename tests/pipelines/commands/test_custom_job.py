@@ -122,6 +122,14 @@ def test_a_lost_answer_names_the_job_that_may_be_running(
     assert line.endswith(f" may be running: look at {url}/ before you submit again")
 
 
+def test_a_file_of_an_earlier_version_is_refused(pipelines: Any, server: Server, repository: Path) -> None:
+    file = repository / "tests" / "data" / "earlier_version" / "image_training.json"
+    root = ("--pipeline-root", "gs://my-bucket/x")
+    done = pipelines("custom-job", file, "--dataset", "d", *root, *server.endpoint, "--dry-run")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1].startswith("error: the pipeline has no boot_disk_size_gb, boot_disk_type,")
+
+
 def test_a_file_without_the_step_plan_is_refused(pipelines: Any, divide_file: Path) -> None:
     root = ("--pipeline-root", "gs://my-bucket/x", "--project", "my-project")
     done = pipelines("custom-job", divide_file, "--dataset", "d", *root, "-p", "n=1", "--dry-run")
