@@ -12,7 +12,7 @@ from pipelines.project.down import down
 from pipelines.project.gcloud import CloudError, EmptyProject, Gcloud
 from pipelines.project.resources import Names
 from pipelines.project.up import up
-from pipelines.settings import add_machines, machines_from
+from pipelines.settings import add_machines, machines_from, steps_from
 from vertex_gpu_training.userinput import cli
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -31,7 +31,7 @@ def _parser() -> cli.Parser:
     makes = commands.add_parser("up", help=text, description=f"{text.capitalize()}.", epilog=cli.EXIT_CODES)
     _add_names(makes)
     makes.add_argument("--dry-run", action="store_true", help="print the commands for an empty project, run nothing")
-    add_machines(makes.add_argument_group("machines (defaults of the pipeline's parameters)"))
+    add_machines(makes)
     text = "remove what up made; list it and ask first"
     removes = commands.add_parser("down", help=text, description=f"{text.capitalize()}.", epilog=cli.EXIT_CODES)
     _add_names(removes)
@@ -76,7 +76,7 @@ def _run(options: argparse.Namespace) -> int:
     names = _names(options)
     if options.command == "up":
         gcloud = EmptyProject() if options.dry_run else Gcloud(dry_run=False)
-        up(gcloud, names, machines_from(options))
+        up(gcloud, names, machines_from(options), steps_from(options))
         return cli.DONE
     if not (options.yes or options.dry_run or (sys.stdin and sys.stdin.isatty())):
         raise UserError("standard input is not a terminal; add --yes to remove without a question, or --dry-run")

@@ -12,10 +12,11 @@ from google.protobuf import json_format
 from kfp import compiler
 
 from pipelines.image_training import image_training
-from pipelines.settings import Settings, add_machines, machines_from
+from pipelines.settings import Settings, add_machines, machines_from, steps_from
 from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.machines import check
 from training_job.notification.targets import Targets
+from training_job.step_machines import check_steps
 from vertex_gpu_training.userinput import cli
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.files import write_all
@@ -34,10 +35,9 @@ def _parser() -> cli.Parser:
     images.add_argument(
         "--serving-image", default=default.serving_image, help="prediction container image (%(default)s)"
     )
-    machines = parser.add_argument_group("machines (defaults of the pipeline's parameters)")
-    machines.add_argument("--region", default=default.region, help="check the machines for this region (%(default)s)")
-    add_machines(machines)
+    add_machines(parser)
     other = parser.add_argument_group("other")
+    other.add_argument("--region", default=default.region, help="check the machines for this region (%(default)s)")
     other.add_argument(
         "--notify",
         nargs="*",
@@ -68,6 +68,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         serving_image=options.serving_image,
         region=options.region,
         machines=machines_from(options),
+        steps=steps_from(options),
         recipients=None if options.notify is None else tuple(options.notify),
         targets=Targets(secret=options.notify_webhook, topic=options.notify_topic),
     )
@@ -98,8 +99,11 @@ def _description(settings: Settings) -> list[str]:
         end = f"summary, sent to {' and '.join(names)}" if names else "summary"
     else:
         end = f"e-mail to {', '.join(settings.recipients) or 'the recipients given at submission'}"
+    own = settings.steps.descriptions()
+    default = [step for step in ("prepare", "plan", "evaluate", "export", "record") if step not in own]
     steps = {
-        "prepare, plan, evaluate, export, record": "Vertex AI Pipelines' default machine (e2-standard-4)",
+        **own,
+        ", ".join(default): "Vertex AI Pipelines' default machine (e2-standard-4)",
         "train": f"{settings.machines}; checked for {settings.region}",
         "register": f"Model Registry of the pipeline's region, served by {settings.serving_image}",
         "at the end": end,
@@ -123,7 +127,8 @@ def _next_commands(settings: Settings, path: pathlib.Path) -> list[str]:
 
 def _compile(options: argparse.Namespace) -> int:
     settings = _settings(options)
-    findings = check(settings.machines, image=settings.image, region=settings.region)
+    place = {"image": settings.image, "region": settings.region}
+    findings = check(settings.machines, **place) + check_steps(settings.steps, **place)
     try:
         path = _write(image_training(settings), options.output_dir)
     except OSError as error:

@@ -16,6 +16,7 @@ def check_worker_pools(
     scheduling_strategy: str = "STANDARD",
     timeout_seconds: int | None = None,
     restart_job_on_worker_restart: bool = False,
+    persistent_resource_id: str = "",
     catalogue: Catalogue | None = None,
     today: date | None = None,
 ) -> list[Finding]:
@@ -27,6 +28,7 @@ def check_worker_pools(
         scheduling_strategy: STANDARD, SPOT or FLEX_START.
         timeout_seconds: Time limit of the job in seconds; None for the service's default of 7 days.
         restart_job_on_worker_restart: Whether the service restarts all replicas when one is restarted.
+        persistent_resource_id: The persistent resource that the job runs on; empty for none.
         catalogue: The tables to check against; None for `load_catalogue()`.
         today: The day for end-of-support dates; None for the real one.
 
@@ -39,8 +41,11 @@ def check_worker_pools(
     }
     if timeout_seconds is not None:
         scheduling["timeout"] = f"{timeout_seconds}s"
+    fields: dict[str, Any] = {"worker_pool_specs": worker_pool_specs, "scheduling": scheduling}
+    if persistent_resource_id:
+        fields["persistent_resource_id"] = persistent_resource_id
     reading = Reading(lenient=False)
-    spec = reading.message({"worker_pool_specs": worker_pool_specs, "scheduling": scheduling}, "CustomJobSpec", "")
+    spec = reading.message(fields, "CustomJobSpec", "")
     return check_spec(spec, reading, region=region, catalogue=catalogue, today=today, component=True)
 
 

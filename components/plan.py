@@ -36,6 +36,12 @@ def plan(
     parameter_server_count: int,
     scheduling_strategy: str,
     timeout_seconds: int,
+    max_wait_seconds: int,
+    boot_disk_type: str,
+    boot_disk_size_gb: int,
+    reservation: str,
+    persistent_resource_id: str,
+    default_persistent_resource_id: str,
     exact: bool,
     minimum_accuracy: float,
     serving_image: str,
@@ -49,6 +55,8 @@ def plan(
         ("worker_pool_specs", list),
         ("restart_job_on_worker_restart", bool),
         ("timeout", str),
+        ("max_wait_duration", str),
+        ("persistent_resource_id", str),
         ("display_name", str),
         ("run_id", str),
         ("base_output_directory", str),
@@ -61,8 +69,9 @@ def plan(
 
     `dataset` was written by `prepare`; its fingerprint is part of the run's identity. `report` is a page with the
     machines, the configuration and the findings of the machine check. `image` is the container image of the training
-    job, and `region` where it runs. What has to outlive this run is in `training/<run id>` under `pipeline_root`. All
-    other inputs are parameters of the pipeline and described there.
+    job, and `region` where it runs. What has to outlive this run is in `training/<run id>` under `pipeline_root`. The
+    pipeline's own steps run on `default_persistent_resource_id`, if it is not empty. All other inputs are parameters
+    of the pipeline and described there.
 
     Returns:
         Fields of the training job, whether the run is finished, and whether nothing is left to do.
@@ -109,5 +118,11 @@ def plan(
             "parameter_server_count": parameter_server_count,
             "scheduling_strategy": scheduling_strategy,
             "timeout_seconds": timeout_seconds,
+            "max_wait_seconds": max_wait_seconds,
+            "boot_disk_type": boot_disk_type,
+            "boot_disk_size_gb": boot_disk_size_gb,
+            "reservation": reservation,
+            "persistent_resource_id": persistent_resource_id,
         },
+        default_persistent_resource_id=default_persistent_resource_id,
     )

@@ -17,6 +17,7 @@ from components.record import record
 from components.summary import summary
 from pipelines import training
 from pipelines.settings import Settings
+from training_job.step_machines import StepMachines
 
 _NAME = "image-training"
 _JOB_FIELDS = (
@@ -26,6 +27,8 @@ _JOB_FIELDS = (
     "timeout",
     "display_name",
     "base_output_directory",
+    "max_wait_duration",
+    "persistent_resource_id",
 )
 """Outputs of `plan` that the training job takes as they are."""
 
@@ -59,6 +62,11 @@ def image_training(settings: Settings) -> Any:
         parameter_server_count: int = machines.parameter_server_count,
         scheduling_strategy: str = machines.scheduling_strategy,
         timeout_seconds: int = machines.timeout_seconds,
+        max_wait_seconds: int = machines.max_wait_seconds,
+        boot_disk_type: str = machines.boot_disk_type,
+        boot_disk_size_gb: int = machines.boot_disk_size_gb,
+        reservation: str = machines.reservation,
+        persistent_resource_id: str = machines.persistent_resource_id,
         exact: bool = False,
         minimum_accuracy: float = 0.8,
         model_name: str = _NAME,
@@ -90,13 +98,18 @@ def image_training(settings: Settings) -> Any:
             augment: Random changes to training images: `none`, `shift`, `flip-and-shift` or `crop-and-flip`.
             shuffle: `whole`, `blocks` (for data much larger than memory), or `default` (`blocks` above 32 GiB).
             seed: Seed of initial weights, example order, augmentation and dropout.
-            machine_type: Machine type of each training replica, e.g. n1-standard-8, g2-standard-12, a2-highgpu-1g.
-            accelerator_type: GPU type, e.g. NVIDIA_TESLA_T4, NVIDIA_L4, NVIDIA_TESLA_A100; empty to train on CPUs.
+            machine_type: Machine type of each training replica, e.g. g2-standard-8, n1-standard-8, a2-highgpu-1g.
+            accelerator_type: GPU type, e.g. NVIDIA_L4, NVIDIA_TESLA_T4, NVIDIA_TESLA_A100; empty to train on CPUs.
             accelerator_count: GPUs per machine.
             replica_count: Number of machines that train: the chief and the workers.
             parameter_server_count: Parameter servers for asynchronous training; 0 trains synchronously.
             scheduling_strategy: STANDARD, SPOT (cheaper, may be preempted) or FLEX_START (waits for capacity).
             timeout_seconds: Maximum duration of the training job, in seconds.
+            max_wait_seconds: Maximum wait for the machines with FLEX_START, in seconds; it has no effect otherwise.
+            boot_disk_type: Boot disk type: pd-ssd, pd-standard or hyperdisk-balanced; empty for the machine's default.
+            boot_disk_size_gb: Boot disk of each machine that trains, 100 to 64000; a dataset in a bucket must fit.
+            reservation: ANY, or projects/P/zones/Z/reservations/R; empty for none.
+            persistent_resource_id: Id of a persistent resource to train on; empty for the pipeline's own, if any.
             exact: Bit-identical weights on every run and after every restart, at some cost in speed.
             minimum_accuracy: Export and register the model only at this test accuracy (0 to 1) or above.
             model_name: Display name in the Model Registry.
@@ -124,12 +137,13 @@ def image_training(settings: Settings) -> Any:
                 max_bad_fraction=max_bad_fraction,
                 settings=of_plan,
             )
-            dataset = _step(prepared, settings).outputs["dataset"]
+            dataset = _sized(_step(prepared, settings), settings.steps).outputs["dataset"]
             planned = plan(
                 dataset=dataset,
                 image=settings.image,
                 region=training.LOCATION,
                 pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
+                default_persistent_resource_id=training.PERSISTENT_RESOURCE,
                 **of_plan,
             )
             plan_outputs = _step(planned, settings).outputs
@@ -144,6 +158,7 @@ def image_training(settings: Settings) -> Any:
                 )
                 checkpoints = plan_outputs["checkpoint_directory"]
                 evaluated = _step(evaluate(checkpoint_directory=checkpoints, dataset=dataset).after(trained), settings)
+                _with_gpus(evaluated, settings.steps)
                 with dsl.If(evaluated.outputs["Output"] >= minimum_accuracy, name="good-enough"):
                     _register(
                         checkpoints,
@@ -203,6 +218,20 @@ def _require_parameter(graph: Callable[..., Any], name: str) -> None:
 def _step(task: Any, settings: Settings) -> Any:
     # The service's cache compares the path of a folder, not its content: a cached step could miss changed data.
     return task.set_container_image(settings.image).set_caching_options(False)
+
+
+def _sized(task: Any, machines: StepMachines) -> Any:
+    if machines.prepare_cpus:
+        task.set_cpu_limit(str(machines.prepare_cpus))
+    if machines.prepare_memory_gb:
+        task.set_memory_limit(f"{machines.prepare_memory_gb}G")
+    return task
+
+
+def _with_gpus(task: Any, machines: StepMachines) -> None:
+    if machines.evaluate_accelerator_type:
+        task.set_accelerator_type(machines.evaluate_accelerator_type)
+        task.set_accelerator_limit(machines.evaluate_accelerator_count)
 
 
 pipeline = image_training(Settings())

@@ -7,12 +7,14 @@ import re
 from training_job.container_image import PLACEHOLDER_IMAGE, check_image
 from training_job.machines import Machines
 from training_job.notification.targets import Targets
+from training_job.step_machines import StepMachines
 from vertex_gpu_training.userinput.errors import UserError
 
 _SERVING_IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
 """Newest prebuilt TensorFlow image of Vertex AI Prediction (docs/decisions/0004-serving-image.md)."""
 
-_DEFAULT_MACHINES = Machines(machine_type="n1-standard-8", accelerator_type="NVIDIA_TESLA_T4", accelerator_count=1)
+_DEFAULT_MACHINES = Machines(machine_type="g2-standard-8", accelerator_type="NVIDIA_L4", accelerator_count=1)
+_DEFAULT_STEPS = StepMachines()
 
 _NO_TARGETS = Targets()
 
@@ -31,6 +33,7 @@ class Settings:
     region: str = "us-central1"
     """Region that the machines are checked for; the compiled file runs wherever it is submitted."""
     machines: Machines = _DEFAULT_MACHINES
+    steps: StepMachines = _DEFAULT_STEPS
     recipients: tuple[str, ...] | None = None
     """E-mail addresses for Google's notification op as the exit handler; None for the step `summary`."""
     targets: Targets = _NO_TARGETS
@@ -56,17 +59,23 @@ class Settings:
             )
 
 
-def add_machines(group: argparse._ArgumentGroup) -> None:
+def add_machines(parser: argparse.ArgumentParser) -> None:
     """Add a flag for each field of the machines."""
-    for field in dataclasses.fields(Machines):
-        value = getattr(_DEFAULT_MACHINES, field.name)
-        group.add_argument(
-            f"--{field.name.replace('_', '-')}",
-            type=type(value),
-            default=value,
-            metavar=type(value).__name__.upper(),
-            help=f"{field.metadata['help']} (%(default)s)",
-        )
+    defaults: dict[str, Machines | StepMachines] = {
+        "machines (defaults of the pipeline's parameters)": _DEFAULT_MACHINES,
+        "machines of the other steps (fixed in the compiled file)": _DEFAULT_STEPS,
+    }
+    for title, default in defaults.items():
+        group = parser.add_argument_group(title)
+        for field in dataclasses.fields(default):
+            value = getattr(default, field.name)
+            group.add_argument(
+                _flag(field.name),
+                type=type(value),
+                default=value,
+                metavar=type(value).__name__.upper(),
+                help=field.metadata["help"] + (" (%(default)s)" if value else ""),
+            )
 
 
 def machines_from(options: argparse.Namespace) -> Machines:
@@ -78,11 +87,23 @@ def machines_from(options: argparse.Namespace) -> Machines:
     return Machines(**{field.name: getattr(options, field.name) for field in dataclasses.fields(Machines)})
 
 
-def flags_of(machines: Machines) -> list[str]:
+def steps_from(options: argparse.Namespace) -> StepMachines:
+    """Return the machines of the steps from the options.
+
+    Raises:
+        UserError: A value is wrong on any machine.
+    """
+    return StepMachines(**{field.name: getattr(options, field.name) for field in dataclasses.fields(StepMachines)})
+
+
+def flags_of(machines: Machines, steps: StepMachines) -> list[str]:
     """Return the flags for the machines, without those that have their defaults."""
-    values = {field.name: getattr(machines, field.name) for field in dataclasses.fields(Machines)}
-    return [
-        f"--{name.replace('_', '-')}={value}"
-        for name, value in values.items()
-        if value != getattr(_DEFAULT_MACHINES, name)
-    ]
+    given, defaults = (
+        dataclasses.asdict(one) | dataclasses.asdict(other)
+        for one, other in ((machines, steps), (_DEFAULT_MACHINES, _DEFAULT_STEPS))
+    )
+    return [f"{_flag(name)}={value}" for name, value in given.items() if value != defaults[name]]
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

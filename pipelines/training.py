@@ -5,6 +5,8 @@ from kfp import dsl
 
 LOCATION = "{{$.pipeline_google_cloud_location}}"
 """Resolved at run time to the region of the pipeline job; some components would default to us-central1."""
+PERSISTENT_RESOURCE = "{{$.pipeline_persistent_resource_id}}"
+"""Resolved at run time to the persistent resource of the pipeline job; empty if it has none."""
 
 
 @dsl.pipeline(name="train-unless-finished", description="Requests the machines unless this run is already complete.")
@@ -16,6 +18,8 @@ def train_unless_finished(
     display_name: str,
     base_output_directory: str,
     scheduling_strategy: str,
+    max_wait_duration: str,
+    persistent_resource_id: str,
     service_account: str,
     network: str,
     tensorboard: str,
@@ -31,6 +35,8 @@ def train_unless_finished(
             restart_job_on_worker_restart=restart_job_on_worker_restart,
             base_output_directory=base_output_directory,
             strategy=scheduling_strategy,
+            max_wait_duration=max_wait_duration,
+            persistent_resource_id=persistent_resource_id,
             service_account=service_account,
             network=network,
             tensorboard=tensorboard,

@@ -9,6 +9,7 @@ from trainer.command_line import reported as reported  # a component imports `re
 from trainer.config import TrainConfig
 from trainer.data import dataset
 from training_job import report
+from training_job.boot_disk import check_boot_disk
 from training_job.machines import Machines, check
 from training_job.values import check_accuracy, check_names
 from vertex_gpu_training.userinput.errors import UserError
@@ -20,6 +21,8 @@ class TrainingPlan(NamedTuple):
     worker_pool_specs: list[dict[str, Any]]
     restart_job_on_worker_restart: bool
     timeout: str
+    max_wait_duration: str
+    persistent_resource_id: str
     display_name: str
     run_id: str
     base_output_directory: str
@@ -42,6 +45,7 @@ def plan(
     names: dict[str, str],
     hyperparameters: dict[str, Any],
     machines: dict[str, Any],
+    default_persistent_resource_id: str = "",
 ) -> TrainingPlan:
     """Check the machines, derive the run id from what is computed, and write the report.
 
@@ -58,6 +62,7 @@ def plan(
             tensorboard, kms_key.
         hyperparameters: Fields of `TrainConfig`.
         machines: Fields of `Machines`.
+        default_persistent_resource_id: The one that the pipeline's own steps run on; empty for none.
 
     Returns:
         The fields of the training job, and whether anything is left to do.
@@ -67,10 +72,11 @@ def plan(
     """
     check_names(names)
     check_accuracy(minimum_accuracy)
-    config, pools = TrainConfig(**hyperparameters), Machines(**machines)
+    config, pools = TrainConfig(**hyperparameters), _machines(machines, default_persistent_resource_id)
     findings = check(pools, image=image, region=region)
     data = dataset.load(dataset_directory)
     _check_batch_size(config, num_train=data.num_examples["train"])
+    check_boot_disk(pools, data)
     identity = run_id(config, data.fingerprint, run_label)
     base = f"{pipeline_root.rstrip('/')}/training/{identity}"
     checkpoints = f"{base}/checkpoints/"
@@ -81,6 +87,8 @@ def plan(
         worker_pool_specs=pools.worker_pool_specs(image=image, args=[*flags, "--exact"] if exact else flags),
         restart_job_on_worker_restart=pools.restart_job_on_worker_restart,
         timeout=f"{pools.timeout_seconds}s",
+        max_wait_duration=f"{pools.max_wait_seconds}s",
+        persistent_resource_id=pools.persistent_resource_id,
         display_name=f"{names['model_name']}-{identity}",
         run_id=identity,
         base_output_directory=base,
@@ -102,6 +110,12 @@ def plan(
     pathlib.Path(report_path).write_text(page, encoding="utf-8")
     print(f"run {identity}: {state}", *(f"warning: {finding.message}" for finding in findings), sep="\n")
     return planned
+
+
+def _machines(fields: dict[str, Any], default_resource_id: str) -> Machines:
+    # Where the service does not fill in the placeholder, no resource is meant.
+    default = "" if "{{$" in default_resource_id else default_resource_id
+    return Machines(**fields | {"persistent_resource_id": fields.get("persistent_resource_id") or default})
 
 
 def _outcome(checkpoint_directory: str, names: dict[str, str], *, region: str, minimum_accuracy: float) -> str:

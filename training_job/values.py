@@ -29,12 +29,20 @@ def check_values(given: Mapping[str, Any]) -> None:
     """
     values = {name: value for name, value in given.items() if not (isinstance(value, str) and "{{$" in value)}
     TrainConfig(**_fields(TrainConfig, values))
-    machines = _fields(Machines, values)
-    if "machine_type" in machines:
-        Machines(**machines)
+    machines_in(values)
     if "minimum_accuracy" in values:
         check_accuracy(_number("minimum_accuracy", values["minimum_accuracy"], float))
     check_names({name: str(values[name]) for name in _NAMES if name in values})
+
+
+def machines_in(values: Mapping[str, Any]) -> Machines | None:
+    """Return the machines of the training job, None without a machine type; the parameters that are missing may be new.
+
+    Raises:
+        UserError: A value is wrong on any machine.
+    """
+    fields = _fields(Machines, values)
+    return Machines(**fields) if "machine_type" in fields else None
 
 
 def check_accuracy(minimum_accuracy: Any) -> None:
@@ -80,6 +88,8 @@ def _number(field: str, value: Any, kind: type[Any]) -> Any:
     Raises:
         UserError: The text is no such number.
     """
+    if isinstance(value, float) and kind is int and value.is_integer():
+        return int(value)
     if not isinstance(value, str):
         return value
     try:

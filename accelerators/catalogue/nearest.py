@@ -23,6 +23,9 @@ _Offer = tuple[str, str, int]
 TOO_SMALL_FOR_GPUS = "n1-highmem-2"
 """A GPU on this machine type may stop writing logs (warning on Google's page on configuring compute)."""
 
+_GENERAL_PURPOSE = "n1-standard-8"
+"""Stands in for a machine type that always has accelerators."""
+
 _SIZE = re.compile(r"-(\d+)[gt]?$")
 _SHOWN = 3
 
@@ -148,3 +151,9 @@ def regions(catalogue: Catalogue, accelerator_type: str, region: str) -> tuple[s
     ]
     found.sort(key=lambda entry: (entry.doubtful, entry.region.split("-")[0] != continent))
     return tuple(f"{accelerator_type} in {entry.region}" for entry in found[:_SHOWN])
+
+
+def without_accelerators(catalogue: Catalogue, machine_type: str) -> str:
+    """Return the machine type for parameter servers: this one, or a general-purpose one if it always has GPUs."""
+    machine = catalogue.machines.get(machine_type)
+    return _GENERAL_PURPOSE if machine and machine.kind == "gpu-only" else machine_type

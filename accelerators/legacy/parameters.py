@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from accelerators.catalogue.catalogue import load_catalogue
+from accelerators.catalogue.nearest import without_accelerators
 from accelerators.legacy.fields import ROLES
 from accelerators.legacy.job import NAME_PLACEHOLDER
 from accelerators.legacy.report import Report
@@ -11,6 +13,8 @@ _PROGRAM = frozenset(
     "args imageUri jobDir jobId packageUris pythonModule pythonVersion runtimeVersion TF_CONFIG "
     "useChiefInTfConfig".split()
 ) | {f"{role}Config.{name}" for role in ROLES for name in ("imageUri", "containerArgs", "containerCommand")}
+_MACHINE = ("machine_type", "accelerator_type", "accelerator_count")
+_DISK = ("boot_disk_type", "boot_disk_size_gb")
 _ELSEWHERE = {
     "labels": "labels are set when the pipeline is submitted",
     "enable_web_access": "the pipeline does not offer it",
@@ -33,6 +37,7 @@ def pipeline_parameters(job: dict[str, Any], report: Report, old: dict[str, Any]
         "accelerator_type": first.get("accelerator_type", ""),
         "accelerator_count": first.get("accelerator_count", 0),
     } | _replicas(pools, report)
+    parameters |= {name: value for name, value in (pools[0].get("disk_spec") or {}).items() if name in _DISK}
     scheduling = spec.get("scheduling") or {}
     parameters["scheduling_strategy"] = scheduling.get("strategy", "STANDARD")
     if "timeout" in scheduling:
@@ -53,13 +58,14 @@ def pipeline_parameters(job: dict[str, Any], report: Report, old: dict[str, Any]
 
 def worker_pools(parameters: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the worker pools that the pipeline would create from the parameters, for the check."""
-    bare = {"machine_type": parameters["machine_type"]}
-    gpus = {name: parameters[name] for name in ("accelerator_type", "accelerator_count") if parameters[name]}
+    machine = {name: parameters[name] for name in _MACHINE if parameters[name]}
+    disk = {name: parameters[name] for name in _DISK if name in parameters}
+    trains = {"machine_spec": machine} | ({"disk_spec": disk} if disk else {})
+    serves = {"machine_spec": {"machine_type": without_accelerators(load_catalogue(), parameters["machine_type"])}}
     workers, servers = parameters["replica_count"] - 1, parameters["parameter_server_count"]
-    counted = [(bare | gpus, 1), (bare | gpus, workers), (bare, servers)]
     return [
-        {"machine_spec": machine, "replica_count": count, "container_spec": {"image_uri": "IMAGE_URI"}}
-        for machine, count in counted
+        {**pool, "replica_count": count, "container_spec": {"image_uri": "IMAGE_URI"}}
+        for pool, count in ((trains, 1), (trains, workers), (serves, servers))
         if count
     ]
 
@@ -94,7 +100,9 @@ def _not_in_the_pipeline(job: dict[str, Any], spec: dict[str, Any], report: Repo
         report.add(
             "dropped", "restart_job_on_worker_restart", "the pipeline sets it according to the number of replicas"
         )
-    if any(pool.get("disk_spec") for pool in spec["worker_pool_specs"]):
-        report.add("dropped", "diskConfig", "the pipeline uses the default boot disk")
+    if any(
+        pool.get("disk_spec") != spec["worker_pool_specs"][0].get("disk_spec") for pool in spec["worker_pool_specs"]
+    ):
+        report.add("changed", "diskConfig", "the pipeline gives all machines that train the master's boot disk")
     if "study_spec" in job:
         report.add("decide", "hyperparameters", "the pipeline trains one model without tuning; choose the values")

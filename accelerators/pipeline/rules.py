@@ -6,13 +6,14 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from accelerators.catalogue.catalogue import Catalogue
+from accelerators.catalogue.catalogue import Catalogue, load_catalogue
 from accelerators.job.finding import Finding
 from accelerators.job.values import RuntimeValue, is_placeholder
 from accelerators.pipeline.graph import Step, mapping
 from accelerators.rules.job import Job
 from accelerators.rules.machines import check_accelerator
 from accelerators.rules.regions import check_region
+from vertex_gpu_training.compiled.spec import Container
 from vertex_gpu_training.userinput.spelling import listed
 
 _MAX_STEP_CPUS = 96
@@ -130,6 +131,25 @@ def _cached_training(step: Step) -> list[Finding]:
     return [Finding(rule="training-cached", severity="warning", path=path, message=message)]
 
 
+def check_resources(name: str, resources: dict[str, Any], *, region: str) -> list[Finding]:
+    """Check what a step is going to ask for, before it is compiled.
+
+    Args:
+        name: Name of the step.
+        resources: Resources as in a compiled file: cpuLimit, memoryLimit in GB, accelerator with type and count.
+        region: Where the pipeline is to run.
+    """
+    step = Step(
+        name=name,
+        path=name,
+        container=Container(image="", resources=resources),
+        inputs={},
+        given=frozenset(),
+        is_cached=False,
+    )
+    return check_plain_step(step, region, load_catalogue(), date.today())
+
+
 def check_plain_step(step: Step, region: str, catalogue: Catalogue, today: date) -> list[Finding]:
     """Check accelerators and limits of a step that runs in its own container."""
     return _over_limits(step) + _step_accelerator(step, region, catalogue, today)
@@ -140,7 +160,8 @@ def _over_limits(step: Step) -> list[Finding]:
     for name, limit, unit in (("cpuLimit", _MAX_STEP_CPUS, "CPUs"), ("memoryLimit", _MAX_STEP_MEMORY_GB, "GB")):
         requested = step.container.resources.get(name)
         if isinstance(requested, (int, float)) and requested > limit:
-            message = f"{requested:g} {unit}; a step may have at most {limit}: make it a custom job with a machine_type"
+            found = f"{requested:g} {unit} for step {step.name!r}"
+            message = f"{found}; a step may have at most {limit}: make it a custom job with a machine_type"
             path = f"{step.container.path}.resources.{name}"
             findings.append(Finding(rule="step-resources", severity="error", path=path, message=message))
     return findings

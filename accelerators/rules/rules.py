@@ -61,7 +61,7 @@ RULES: dict[str, str] = {
     "region-doubtful": "a region on which Google's pages disagree",
     "replica-count": "a replica_count that is missing (warning) or below 1 (error)",
     "required-field": "a container or Python package without a required field",
-    "reservation": "a reservation that is missing, incomplete, of an unknown type or on a persistent resource",
+    "reservation": "a reservation that is missing, incomplete, unknown, elsewhere or on a persistent resource",
     "restart-is-not-spot": "restart_job_on_worker_restart where Spot seems to be meant",
     "retries-disabled": "disable_retries together with Spot or restarts",
     "same-zone": "several accelerator types in one job",

@@ -1,5 +1,7 @@
 """Rules about scheduling: FLEX_START, SPOT, restarts, reservations and time limits."""
 
+import re
+
 from accelerators.catalogue import nearest
 from accelerators.job.schema import ENUMS
 from accelerators.job.shape import seconds
@@ -9,6 +11,9 @@ from vertex_gpu_training.userinput.spelling import closest, listed
 
 _MAX_FLEX_START_SECONDS = 7 * 24 * 3600
 """A FLEX_START job runs for at most 7 days (page on Dynamic Workload Scheduler, 2026-07-23)."""
+
+_ZONE = re.compile(r"/zones/([^/]+)/")
+"""In the name of a reservation, projects/P/zones/Z/reservations/R."""
 
 _DEPRECATED = {"ON_DEMAND": "STANDARD", "LOW_COST": "SPOT"}
 _CURRENT = ("STANDARD", "SPOT", "FLEX_START")
@@ -129,12 +134,26 @@ def _reservation(job: Job, pool: Pool) -> None:
     if reserved and job.spec.get("persistent_resource_id"):
         message = f"{kind} and persistent_resource_id exclude each other; the persistent resource has the reservation"
         job.note("reservation", "error", path, message)
-    if kind == "SPECIFIC_RESERVATION" and isinstance(affinity, dict) and not affinity.get("values"):
+    named = isinstance(affinity, dict) and affinity.get("values") and affinity.get("key")
+    if kind == "SPECIFIC_RESERVATION" and not named:
         message = (
             "SPECIFIC_RESERVATION names no reservation; set key to compute.googleapis.com/reservation-name, and values"
         )
         job.note("reservation", "error", path, message)
+    _reserved_elsewhere(job, affinity, path)
     _scarce(job, pool, path, reserved=reserved or (kind is not None and not known(kind)))
+
+
+def _reserved_elsewhere(job: Job, affinity: object, path: str) -> None:
+    """Check that a reservation is in the job's region; its machines are in one zone of it."""
+    names = affinity.get("values") if isinstance(affinity, dict) else None
+    for name in names if isinstance(names, list) else ():
+        zone = _ZONE.search(name) if isinstance(name, str) else None
+        if zone and job.region and zone[1].rpartition("-")[0] != job.region:
+            message = (
+                f"reservation {name} is in zone {zone[1]}, but the job runs in {job.region}; use one of that region"
+            )
+            job.note("reservation", "error", f"{path}.values", message)
 
 
 def _scarce(job: Job, pool: Pool, path: str, *, reserved: bool) -> None:

@@ -20,7 +20,7 @@ from training_job.plan import TrainingPlan
 from vertex_gpu_training.compiled.reader import read_pipeline
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.parameters import given, typed
-from vertex_gpu_training.userinput.spelling import camel
+from vertex_gpu_training.userinput.spelling import camel, listed
 
 _PLAN = "plan"
 """Name of the step that plans the training job."""
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     root = pipeline["runtimeConfig"].get("gcsOutputDirectory")
     if not root:
         raise UserError("no pipeline root given; add --pipeline-root gs://MY-BUCKET/pipelines")
-    inputs = _plan_inputs(pipeline) | {"region": location.region}
+    inputs = _plan_inputs(pipeline) | {"region": location.region, "default_persistent_resource_id": ""}
     if not options.dry_run:
         _check_readable(options.dataset, location)
     dataset = (
@@ -103,11 +103,16 @@ def _plan(inputs: dict[str, Any], *, dataset: str, pipeline_root: str) -> Traini
 
     The step gets an empty folder as the pipeline root, so it does not find out whether the run is finished. That would
     need the bucket and credentials, and the trainer ends at once if the run is finished.
+
+    Raises:
+        UserError: The file was compiled by an earlier version, whose step had fewer inputs.
     """
     # A dataset in a bucket is read through TensorFlow, which logs a lot when it is imported.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from components.plan import plan as step
 
+    if missing := sorted(set(step.component_spec.inputs) - set(inputs) - {"dataset"}):
+        raise UserError(f"the pipeline has no {listed(missing, 'and')}; compile it again with `python compile.py`")
     with tempfile.TemporaryDirectory() as scratch, redirect_stdout(sys.stderr):
         report = _Artifact(path=str(Path(scratch) / "plan.html"))
         local = inputs | {"pipeline_root": scratch}
@@ -117,13 +122,17 @@ def _plan(inputs: dict[str, Any], *, dataset: str, pipeline_root: str) -> Traini
 
 def _custom_job(planned: TrainingPlan, inputs: dict[str, Any], settings: JobSettings) -> dict[str, Any]:
     """Return the CustomJob in the format of the REST API; options override the pipeline's parameters."""
+    strategy = inputs["scheduling_strategy"]
     spec: dict[str, Any] = {
         "workerPoolSpecs": _camel(planned.worker_pool_specs),
         "scheduling": {
             "timeout": planned.timeout,
             "restartJobOnWorkerRestart": planned.restart_job_on_worker_restart,
-            "strategy": inputs["scheduling_strategy"],
+            "strategy": strategy,
+            # The API accepts a limit of the wait only there.
+            **({"maxWaitDuration": planned.max_wait_duration} if strategy == "FLEX_START" else {}),
         },
+        "persistentResourceId": planned.persistent_resource_id,
         "serviceAccount": settings.service_account or inputs["service_account"],
         "network": settings.network or inputs["network"],
         "tensorboard": inputs["tensorboard"],

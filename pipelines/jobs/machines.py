@@ -6,11 +6,14 @@ from typing import Any
 
 from accelerators import Catalogue, load_catalogue
 from accelerators.catalogue.quota import MachineRequest, quota_metrics
+from accelerators.job.values import known
 from accelerators.pipeline.graph import Graph, Step, mapping
 from accelerators.pipeline.payload import build
 from pipelines.vertex import Location
 from training_job.machines import Machines
+from training_job.values import machines_in
 from vertex_gpu_training.compiled.reader import read_pipeline
+from vertex_gpu_training.userinput.spelling import listed
 
 _DEFAULT_MACHINE = "Vertex AI Pipelines' default machine (e2-standard-4)"
 
@@ -25,6 +28,20 @@ class _TrainingStep:
     """Empty if they are known only at run time."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _StepRequest:
+    """What an ordinary step asks for; the pipelines choose the machine."""
+
+    limits: tuple[str, ...] = ()
+    kind: str = ""
+    count: int = 0
+
+    def __str__(self) -> str:
+        """Return e.g. `a machine with 16 CPUs and 60 GB`."""
+        gpus = (f"{self.count} x {self.kind}",) if self.count else ()
+        return f"a machine with {listed((*self.limits, *gpus), 'and')}" if self.limits or gpus else _DEFAULT_MACHINE
+
+
 def plan_lines(job: dict[str, Any], location: Location) -> list[str]:
     """Return one line per machine type and per quota of a pipeline job.
 
@@ -36,12 +53,39 @@ def plan_lines(job: dict[str, Any], location: Location) -> list[str]:
     pipeline = read_pipeline(job["pipelineSpec"])
     steps = list(Graph(pipeline=pipeline, parameters=job["runtimeConfig"]["parameterValues"]).steps())
     training_steps = list(_training_steps(steps))
-    plain = [step.name for step in steps if not step.is_google_cloud]
-    lines = [f"{', '.join(dict.fromkeys(plain))}: {_DEFAULT_MACHINE}"] if plain else []
+    lines = _step_lines([step for step in steps if not step.is_google_cloud], location, catalogue)
     for training in training_steps:
         lines += [f"{training.name}: {text}, {training.scheduling_strategy}" for text in _pools(training)]
         lines += _quota_lines(training, location, catalogue)
     return lines
+
+
+def _step_lines(steps: list[Step], location: Location, catalogue: Catalogue) -> list[str]:
+    """Return one line per machine of ordinary steps, and the quotas that the accelerators of a step count against."""
+    requests: dict[_StepRequest, list[str]] = {}
+    for step in steps:
+        requests.setdefault(_step_request(step), []).append(step.name)
+    lines = []
+    for request, names in requests.items():
+        lines.append(f"{', '.join(dict.fromkeys(names))}: {request}")
+        machine = MachineRequest(machine_type="", accelerator_type=request.kind, accelerator_count=request.count)
+        lines += _quota_lines(
+            _TrainingStep(name="", scheduling_strategy="STANDARD", pools=(machine,)), location, catalogue
+        )
+    return lines
+
+
+def _step_request(step: Step) -> _StepRequest:
+    """Return what the file says; a value that is known only at run time is left out."""
+    resources = step.container.resources
+    limits = [(resources.get("cpuLimit"), "CPUs"), (resources.get("memoryLimit"), "GB")]
+    accelerator = mapping(resources.get("accelerator"))
+    kind, count = accelerator.get("type", ""), accelerator.get("count", 0)
+    return _StepRequest(
+        limits=tuple(f"{value:g} {unit}" for value, unit in limits if isinstance(value, (int, float)) and value),
+        kind=kind,
+        count=int(count) if str(count).isdecimal() else 0,
+    )
 
 
 def _quota_lines(training: _TrainingStep, location: Location, catalogue: Catalogue) -> list[str]:
@@ -104,13 +148,10 @@ def _planned(steps: list[Step]) -> list[MachineRequest]:
     """Return the machines that the step `plan` will request; none if there is no such step."""
     names = {field.name for field in fields(Machines)}
     for step in steps:
-        if names <= set(step.inputs) and not step.is_google_cloud:
-            values: dict[str, Any] = {name: step.inputs[name].value for name in names}
-            whole: dict[str, Any] = {
-                name: int(value) if isinstance(value, float) else value for name, value in values.items()
-            }
-            if all(isinstance(value, (int, str)) for value in whole.values()):
-                return _requests(Machines(**whole).worker_pool_specs(image="", args=[]))
+        if "replica_count" in step.inputs and not step.is_google_cloud:
+            values = {name: held.value for name, held in step.inputs.items() if name in names}
+            machines = machines_in(values) if all(map(known, values.values())) else None
+            return _requests(machines.worker_pool_specs(image="", args=[])) if machines else []
     return []
 
 

@@ -11,8 +11,10 @@ from accelerators import Finding, load_catalogue
 from accelerators.job.finding import sentences
 from accelerators.pipeline.check import examine_pipeline
 from pipelines.vertex import Location
-from training_job.values import check_values
+from training_job.machines import check as check_machines
+from training_job.values import check_values, machines_in
 from vertex_gpu_training.compiled.reader import read_pipeline
+from vertex_gpu_training.compiled.spec import Container
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.parameters import ParameterSpec, require_all, typed
 from vertex_gpu_training.userinput.reading import read
@@ -118,8 +120,8 @@ def pipeline_job(
     return {key: value for key, value in job.items() if value}
 
 
-def _check_own(job: dict[str, Any]) -> None:
-    """Refuse wrong values for this project's own pipeline, which a step would find only on Google's machines.
+def _check_own(job: dict[str, Any], region: str) -> list[Finding]:
+    """Check the values of this project's own pipeline, which a step would refuse only on Google's machines.
 
     Raises:
         UserError: A value is wrong.
@@ -127,9 +129,14 @@ def _check_own(job: dict[str, Any]) -> None:
     pipeline = read_pipeline(job["pipelineSpec"])
     declared = pipeline.root.input_parameters
     if not {"model", "learning_rate", "machine_type", "minimum_accuracy"} <= set(declared):
-        return
+        return []
     defaults = {name: spec.default for name, spec in declared.items() if spec.default is not None}
-    check_values(defaults | job["runtimeConfig"]["parameterValues"])
+    values = defaults | job["runtimeConfig"]["parameterValues"]
+    check_values(values)
+    plan = pipeline.executors.get("exec-plan")
+    if (machines := machines_in(values)) and isinstance(plan, Container):
+        return check_machines(machines, image=plan.image, region=region)
+    return []
 
 
 def check(job: dict[str, Any], location: Location) -> list[Finding]:
@@ -138,11 +145,16 @@ def check(job: dict[str, Any], location: Location) -> list[Finding]:
     Raises:
         UserError: The service would refuse the job; the message has the reasons and the nearest valid choices.
     """
-    _check_own(job)
     examined = examine_pipeline(job, region=location.region, catalogue=load_catalogue(), today=None)
     # Locally no container image is used, and the server has its own pipeline root.
     rules = set() if location.is_local else _REFUSED_BY_VERTEX
     errors = [finding for finding in examined.findings if finding.severity == "error" or finding.rule in rules]
     if errors:
         raise UserError(sentences(errors))
-    return [finding for finding in examined.findings if not location.is_local or finding.rule not in _REFUSED_BY_VERTEX]
+    seen = {finding.rule for finding in examined.findings}
+    own = [finding for finding in _check_own(job, location.region) if finding.rule not in seen]
+    return [
+        finding
+        for finding in (*examined.findings, *own)
+        if not location.is_local or finding.rule not in _REFUSED_BY_VERTEX
+    ]

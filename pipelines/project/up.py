@@ -21,11 +21,12 @@ from pipelines.project.resources import (
 from pipelines.settings import flags_of
 from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.machines import Machines, check
+from training_job.step_machines import StepMachines, check_steps
 
 _APIS = ("aiplatform", "artifactregistry", "cloudbuild", "iam", "storage")
 
 
-def up(gcloud: Gcloud, names: Names, machines: Machines) -> None:
+def up(gcloud: Gcloud, names: Names, machines: Machines, steps: StepMachines) -> None:
     """Create what is missing, build the container image, and compile the pipeline for it.
 
     Raises:
@@ -34,6 +35,7 @@ def up(gcloud: Gcloud, names: Names, machines: Machines) -> None:
     """
     known_region(load_catalogue(), names.region)
     check(machines, image=PLACEHOLDER_IMAGE, region=names.region)
+    check_steps(steps, image=PLACEHOLDER_IMAGE, region=names.region)
     found = _usable_bucket(gcloud, names)
     _enable_apis(gcloud, names)
     _ensure(gcloud, bucket(names), found)
@@ -42,7 +44,7 @@ def up(gcloud: Gcloud, names: Names, machines: Machines) -> None:
     for on in (roles.on_project, roles.on_bucket, roles.on_repository, roles.on_account):
         _give_roles(gcloud, names, on(names))
     image = container_image.build(gcloud, names)
-    compile_flags = ("--image", image, "--region", names.region, *flags_of(machines))
+    compile_flags = ("--image", image, "--region", names.region, *flags_of(machines, steps))
     gcloud.change(sys.executable, "compile.py", *compile_flags)
     flags = f"--project={names.project} --region={names.region} --pipeline-root={names.bucket}/pipelines"
     print(f"Ready. Next:\n  python -m pipelines submit {flags} --service-account={names.account}")

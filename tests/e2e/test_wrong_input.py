@@ -107,6 +107,6 @@ def test_machines_that_vertex_would_refuse_fail_in_plan_before_any_is_requested(
     done = run(tmp_path / "runs", "three", source="digits", max_examples=200, accelerator_count=3)
     assert done.exit_code == 1
     assert done.task("plan")["exit_code"] == 2
-    assert "3 x NVIDIA_TESLA_T4 on n1-standard-8" in done.output
-    assert "n1-standard-8 with 2 x NVIDIA_TESLA_T4" in done.output
+    assert "3 x NVIDIA_L4 on g2-standard-8" in done.output
+    assert "g2-standard-24 with 2 x NVIDIA_L4" in done.output
     assert not (tmp_path / "runs" / "training").exists()

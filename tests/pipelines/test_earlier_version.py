@@ -12,8 +12,25 @@ from google.protobuf import json_format
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
 
-ADDED = {"learning_rate_schedule", "optimizer", "shuffle", "warmup_fraction"}
-"""Hyperparameters that the pipeline did not have before."""
+MACHINES = {
+    "boot_disk_size_gb",
+    "boot_disk_type",
+    "default_persistent_resource_id",
+    "max_wait_duration",
+    "max_wait_seconds",
+    "persistent_resource_id",
+    "reservation",
+}
+"""Parameters of the machines that the pipeline did not have before; two are also outputs of `plan`."""
+
+ADDED = {"learning_rate_schedule", "optimizer", "shuffle", "warmup_fraction"} | MACHINES
+"""Parameters that the pipeline did not have before."""
+
+OTHER_DEFAULTS = {
+    "!/root/inputDefinitions/parameters/accelerator_type/defaultValue",
+    "!/root/inputDefinitions/parameters/machine_type/defaultValue",
+}
+"""The default machine is another one (docs/decisions/0075-machines.md)."""
 
 SETTINGS = "settings"
 """An input of `prepare`, the values of later steps, which it refuses when they are wrong."""
@@ -90,14 +107,23 @@ class Statements(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        node.keywords = [each for each in node.keywords if each.arg not in (SETTINGS, "seed")]
+        node.keywords = [each for each in node.keywords if each.arg not in (SETTINGS, "seed", *MACHINES)]
+        return self.generic_visit(node)
+
+    def visit_List(self, node: ast.List) -> ast.AST:
+        node.elts = [each for each in node.elts if not (isinstance(each, ast.Tuple) and is_added(each.elts[0]))]
         return self.generic_visit(node)
 
     def visit_Dict(self, node: ast.Dict) -> ast.AST:
         pairs = list(zip(node.keys, node.values, strict=True))
-        kept = [(k, v) for k, v in pairs if not (isinstance(k, ast.Constant) and k.value in ADDED)]
+        kept = [(k, v) for k, v in pairs if not is_added(k)]
         node.keys, node.values = [k for k, _ in kept], [v for _, v in kept]
         return self.generic_visit(node)
+
+
+def is_added(name: ast.expr | None) -> bool:
+    """Return whether an expression is the name of an added parameter."""
+    return isinstance(name, ast.Constant) and name.value in ADDED
 
 
 def statements(source: str) -> str:
@@ -109,10 +135,11 @@ def test_only_parameters_were_added(before: dict[str, Any], today: dict[str, Any
     # The seed of the training no longer chooses the test images.
     removed = {"-/components/comp-prepare/inputDefinitions/parameters/seed"}
     removed |= {"-/components/comp-exit-handler-1/dag/tasks/prepare/inputs/parameters/seed"}
-    assert {each for each in found if not each.startswith("+")} == removed
-    found = [each for each in found if each not in removed]
+    assert {each for each in found if not each.startswith("+")} == removed | OTHER_DEFAULTS
+    found = [each for each in found if each.startswith("+")]
     of_settings = [each for each in found if "/prepare/inputs/parameters/pipelinechannel--" in each]
-    names = {each.rpartition("/")[2].removeprefix("pipelinechannel--") for each in found if each not in of_settings}
+    names = {each.rpartition("/")[2] for each in found if each not in of_settings}
+    names = {name.removeprefix("pipelinechannel--").removeprefix("plan-") for name in names}
     assert names == ADDED | {SETTINGS} | TARGETS
     assert {each.split("/")[-2] for each in found} == {"parameters"}
 

@@ -14,6 +14,7 @@ from pipelines.settings import Settings
 from trainer.config import TrainConfig
 from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.machines import Machines
+from training_job.step_machines import StepMachines
 
 IMAGE = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64
 
@@ -113,6 +114,36 @@ def test_the_machines_are_on_the_job_and_not_on_the_launcher(spec: dict[str, Any
     assert defaults["accelerator_count"]["defaultValue"] == 2
 
 
+def test_plan_decides_the_wait_and_the_persistent_resource(spec: dict[str, Any]) -> None:
+    (condition,) = dag(spec, "comp-train-unless-finished").values()
+    inputs = dag(spec, condition["componentRef"]["name"])["custom-training-job"]["inputs"]["parameters"]
+    for name in ("max_wait_duration", "persistent_resource_id"):
+        assert inputs[name] == {"componentInputParameter": f"pipelinechannel--{name}"}
+    planned = dag(spec, "comp-exit-handler-1")["plan"]["inputs"]["parameters"]
+    default = {"runtimeValue": {"constant": "{{$.pipeline_persistent_resource_id}}"}}
+    assert planned["default_persistent_resource_id"] == default
+
+
+def test_only_given_machines_of_steps_are_in_the_file(spec: dict[str, Any]) -> None:
+    """Without GPUs the file has no accelerator at all: an empty type is not one that the service knows."""
+    assert not [name for name in spec["components"] if "resources" in executor_container(spec, name)]
+    steps = StepMachines(
+        prepare_cpus=16, prepare_memory_gb=60, evaluate_accelerator_type="NVIDIA_L4", evaluate_accelerator_count=1
+    )
+    sized = json_format.MessageToDict(image_training(Settings(image=IMAGE, steps=steps)).pipeline_spec)
+    resources = {name: executor_container(sized, name).get("resources") for name in sized["components"]}
+    given = {name: value for name, value in resources.items() if value}
+    assert set(given) == {"comp-prepare", "comp-evaluate"}
+    assert (given["comp-prepare"]["cpuLimit"], given["comp-prepare"]["memoryLimit"]) == (16.0, 60.0)
+    gpus = given["comp-evaluate"]["accelerator"]
+    assert (gpus["type"], gpus["count"], gpus["resourceType"], gpus["resourceCount"]) == (*("NVIDIA_L4", "1") * 2,)
+
+
+def executor_container(spec: dict[str, Any], component: str) -> dict[str, Any]:
+    label = spec["components"][component].get("executorLabel", "")
+    return spec["deploymentSpec"]["executors"].get(label, {}).get("container", {})
+
+
 def test_locations_are_that_of_the_pipeline(spec: dict[str, Any]) -> None:
     (condition,) = dag(spec, "comp-train-unless-finished").values()
     job = dag(spec, condition["componentRef"]["name"])["custom-training-job"]
@@ -157,7 +188,7 @@ def test_the_steps_share_one_container_image_and_install_nothing(spec: dict[str,
 
 def test_every_parameter_has_a_type_a_default_and_a_description(spec: dict[str, Any]) -> None:
     declared = spec["root"]["inputDefinitions"]["parameters"]
-    assert len(declared) == 33
+    assert len(declared) == 38
     for name, field in declared.items():
         assert field["parameterType"] in {"STRING", "NUMBER_INTEGER", "NUMBER_DOUBLE", "BOOLEAN", "LIST"}, name
         assert "defaultValue" in field, name

@@ -1,5 +1,7 @@
 """Worker pools in Vertex AI's format, and machines that are refused before they are requested."""
 
+import dataclasses
+
 import pytest
 
 from training_job.container_image import PLACEHOLDER_IMAGE
@@ -44,6 +46,50 @@ def test_parameter_servers_are_pool_2_and_have_no_gpu() -> None:
     assert pools[2]["machine_spec"] == {"machine_type": "n1-standard-8"}
 
 
+def test_parameter_servers_beside_a_machine_that_always_has_gpus_get_a_general_purpose_one() -> None:
+    given = machines(machine_type="g2-standard-8", accelerator_type="NVIDIA_L4", replica_count=2)
+    pools = dataclasses.replace(given, parameter_server_count=1).worker_pool_specs(image=IMAGE, args=[])
+    assert pools[2]["machine_spec"] == {"machine_type": "n1-standard-8"}
+    assert check(dataclasses.replace(given, parameter_server_count=1), image=IMAGE, region="us-central1") == []
+
+
+RESERVATION = "projects/p/zones/us-central1-a/reservations/r"
+
+
+def test_disk_and_reservation_are_those_of_the_machines_that_train() -> None:
+    given = machines(
+        replica_count=2,
+        parameter_server_count=1,
+        boot_disk_type="pd-ssd",
+        boot_disk_size_gb=500,
+        reservation=RESERVATION,
+    )
+    chief, worker, server = given.worker_pool_specs(image=IMAGE, args=[])
+    assert chief["disk_spec"] == {"boot_disk_type": "pd-ssd", "boot_disk_size_gb": 500}
+    assert chief["machine_spec"]["reservation_affinity"] == {
+        "reservation_affinity_type": "SPECIFIC_RESERVATION",
+        "key": "compute.googleapis.com/reservation-name",
+        "values": [RESERVATION],
+    }
+    assert worker == chief
+    assert set(server["machine_spec"]) == {"machine_type"}
+    assert "disk_spec" not in server
+    assert not [each for each in check(given, image=IMAGE, region="us-central1") if each.severity == "error"]
+
+
+def test_the_default_disk_is_left_to_the_machine() -> None:
+    """A3 Ultra and A4 default to another type."""
+    (pool,) = machines().worker_pool_specs(image=IMAGE, args=[])
+    assert "disk_spec" not in pool
+    (pool,) = machines(boot_disk_size_gb=200).worker_pool_specs(image=IMAGE, args=[])
+    assert pool["disk_spec"] == {"boot_disk_size_gb": 200}
+
+
+def test_any_reservation_needs_no_name() -> None:
+    (pool,) = machines(reservation="ANY").worker_pool_specs(image=IMAGE, args=[])
+    assert pool["machine_spec"]["reservation_affinity"] == {"reservation_affinity_type": "ANY_RESERVATION"}
+
+
 def test_a_cpu_machine_names_no_accelerator() -> None:
     (pool,) = Machines(machine_type="n1-standard-8").worker_pool_specs(image=IMAGE, args=[])
     assert pool["machine_spec"] == {"machine_type": "n1-standard-8"}
@@ -61,6 +107,11 @@ def test_only_several_replicas_restart_together() -> None:
         ({"parameter_server_count": -1}, "parameter_server_count is -1"),
         ({"parameter_server_count": 1}, "set replica_count to 2 or more"),
         ({"timeout_seconds": 0}, "timeout_seconds is 0"),
+        ({"max_wait_seconds": 0, "scheduling_strategy": "FLEX_START"}, "0 lets FLEX_START wait forever"),
+        ({"max_wait_seconds": 3600}, "STANDARD has no such limit"),
+        ({"reservation": "mine"}, "reservation is 'mine'; expected ANY or projects/"),
+        ({"persistent_resource_id": "projects/p/x"}, "persistent_resource_id is 'projects/p/x'; expected its id alone"),
+        ({"persistent_resource_id": "r", "scheduling_strategy": "SPOT"}, "SPOT with persistent_resource_id"),
     ],
 )
 def test_values_out_of_range_are_refused(changes: dict[str, object], message: str) -> None:
@@ -77,6 +128,10 @@ def test_values_out_of_range_are_refused(changes: dict[str, object], message: st
         ({"machine_type": "a2-highgpu-1g"}, "NVIDIA_TESLA_A100"),
         ({"accelerator_type": ""}, "accelerator_type"),
         ({"scheduling_strategy": "FLEX_START"}, "FLEX_START"),
+        ({"boot_disk_size_gb": 99}, "boot_disk_size_gb is 99; expected 100 to 64000"),
+        ({"boot_disk_type": "pd-sdd"}, "nearest: pd-ssd"),
+        ({"reservation": "ANY", "persistent_resource_id": "r"}, "exclude each other"),
+        ({"reservation": "projects/p/zones/us-east1-b/reservations/r"}, "in zone us-east1-b, but the job runs in us-c"),
     ],
 )
 def test_what_vertex_would_refuse_is_refused_with_the_nearest_choice(changes: dict[str, object], message: str) -> None:

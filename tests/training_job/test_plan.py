@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -99,6 +100,47 @@ def test_the_run_id_depends_on_the_computation_and_not_on_the_machines(make: Mak
         make(run_label="once more").run_id,
     }
     assert len(others | {first.run_id}) == 4
+
+
+def test_new_parameters_of_the_machines_keep_the_run_id(make: Make) -> None:
+    given = {"boot_disk_size_gb": 500, "reservation": "ANY", "boot_disk_type": "pd-ssd"}
+    assert make(machines=given).run_id == make(machines={"persistent_resource_id": "r"}).run_id == make().run_id
+
+
+def test_the_wait_and_the_persistent_resource_are_outputs(make: Make) -> None:
+    flex = {"scheduling_strategy": "FLEX_START", "machine_type": "g2-standard-8", "accelerator_type": "NVIDIA_L4"}
+    assert make(machines={**flex, "max_wait_seconds": 60}).max_wait_duration == "60s"
+    default = make().persistent_resource_id, make(default_persistent_resource_id="own").persistent_resource_id
+    assert default == ("", "own")
+    other = make(machines={"persistent_resource_id": "other"}, default_persistent_resource_id="own")
+    assert other.persistent_resource_id == "other"
+    # A service that does not know the placeholder leaves it as it is.
+    assert make(default_persistent_resource_id="{{$.pipeline_persistent_resource_id}}").persistent_resource_id == ""
+
+
+@pytest.fixture
+def large(dataset: str, tmp_path: pathlib.Path) -> str:
+    """The dataset with 70 GB more of training data, in TensorFlow's file system: it is read like gs://."""
+    shutil.copytree(dataset, tmp_path / "large")
+    shard = sorted((tmp_path / "large").glob("*train*"))[0]
+    os.truncate(shard, shard.stat().st_size + 70 * 10**9)
+    return f"file://{tmp_path}/large"
+
+
+def test_a_boot_disk_that_is_too_small_for_the_dataset_is_refused(
+    make: Make, large: str, tmp_path: pathlib.Path
+) -> None:
+    with pytest.raises(UserError) as caught:
+        make(dataset_directory=large)
+    assert str(caught.value) == (
+        "boot_disk_size_gb is 100, but the dataset has 70.0 GB, which each machine copies to its boot disk, and 40 GB "
+        "are kept free; use 111 or more"
+    )
+    assert not (tmp_path / "plan.html").exists()
+    (pool,) = make(dataset_directory=large, machines={"boot_disk_size_gb": 111}).worker_pool_specs
+    assert pool["disk_spec"] == {"boot_disk_size_gb": 111}
+    # Nothing is copied from a folder of the machine.
+    assert "disk_spec" not in make(dataset_directory=large.removeprefix("file://")).worker_pool_specs[0]
 
 
 def test_the_run_id_is_in_the_path_of_the_checkpoints(make: Make, tmp_path: pathlib.Path) -> None:
@@ -206,6 +248,9 @@ def test_the_page_shows_machines_and_configuration(make: Make, tmp_path: pathlib
         ({"names": {"model_name": ""}}, "model_name"),
         ({"names": {"serving_image": ""}}, "serving_image"),
         ({"names": {"kms_key": 'a"b'}}, "kms_key"),
+        ({"names": {"tensorboard": "projects/1/locations/r/tensorboards/2"}}, "tensorboard is set without service_acc"),
+        ({"machines": {"max_wait_seconds": 0, "scheduling_strategy": "FLEX_START"}}, "wait forever"),
+        ({"machines": {"reservation": "ANY"}, "default_persistent_resource_id": "own"}, "exclude each other"),
         ({"minimum_accuracy": 2}, "minimum_accuracy is 2"),
         ({"region": "mars-east1"}, "mars-east1"),
         ({"dataset_directory": "/nowhere"}, "/nowhere"),

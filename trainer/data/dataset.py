@@ -73,8 +73,22 @@ class Dataset:
         paths = [os.path.join(self.directory, name) for name in self.shards[split]]
         for path in paths:
             if "://" not in path and not os.path.exists(path):
-                raise missing_shard(path, self.directory)
+                raise _missing_shard(path, self.directory)
         return paths
+
+    def shard_sizes(self, split: str) -> dict[str, int]:
+        """Return the path of each shard of a split -> its size in bytes.
+
+        Raises:
+            UserError: A shard is missing.
+        """
+        sizes = {}
+        for path in self.shard_paths(split):
+            try:
+                sizes[path] = storage.size(path)
+            except FileNotFoundError as error:
+                raise _missing_shard(path, self.directory) from error
+        return sizes
 
     def records(self, split: str, indices: list[int] | None = None) -> Iterator[Record]:
         """Yield the records of a split at the given indices, or all of them in the stored order.
@@ -124,7 +138,7 @@ def load(directory: str) -> Dataset:
     )
 
 
-def missing_shard(path: str, directory: str) -> UserError:
+def _missing_shard(path: str, directory: str) -> UserError:
     """Return the error for a dataset that lacks one of its shards."""
     return UserError(f"shard {path} is missing: {directory} is incomplete; run prepare again")
 

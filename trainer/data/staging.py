@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 import tensorflow as tf
 
 from trainer.command_line import TrainingError
-from trainer.data.dataset import Dataset, missing_shard
-from trainer.files import bucket, storage
+from trainer.data.dataset import Dataset
+from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
 
 _CHUNK_BYTES = 16 * 2**20
@@ -35,7 +35,7 @@ def stage(dataset: Dataset, split: str) -> Dataset:
         return dataset
     folder = directory(dataset.fingerprint)
     folder.mkdir(parents=True, exist_ok=True)
-    sizes = {path: _size(path, dataset.directory) for path in dataset.shard_paths(split)}
+    sizes = dataset.shard_sizes(split)
     with _lock(folder):
         missing = {path: size for path, size in sizes.items() if _length(folder / os.path.basename(path)) != size}
         _refuse_small_disk(folder, missing)
@@ -60,14 +60,6 @@ def directory(fingerprint: str) -> pathlib.Path:
     """Return the folder a dataset is staged in: below $XDG_CACHE_HOME, or ~/.cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return pathlib.Path(cache) / "vertex-gpu-training" / "datasets" / fingerprint[:32]
-
-
-def _size(path: str, directory: str) -> int:
-    try:
-        with bucket.errors_of(path):
-            return int(tf.io.gfile.stat(path).length)
-    except FileNotFoundError as error:
-        raise missing_shard(path, directory) from error
 
 
 def _refuse_small_disk(folder: pathlib.Path, missing: dict[str, int]) -> None:

@@ -55,6 +55,16 @@ def exists(path: str) -> bool:
     return True
 
 
+def size(path: str) -> int:
+    """Return the size of an object in bytes.
+
+    Raises:
+        FileNotFoundError: The object does not exist.
+    """
+    with errors_of(path):
+        return int(_tensorflow().io.gfile.stat(path).length)
+
+
 def names(directory: str, *, depth: int = 1) -> list[str]:
     """Return the paths with `depth` parts below a folder, of objects and folders alike."""
     # Escape the characters that have a meaning in a pattern.

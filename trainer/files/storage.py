@@ -141,6 +141,15 @@ def names(directory: Path) -> list[str]:
         return []
 
 
+def size(path: Path) -> int:
+    """Return the size of a file in bytes.
+
+    Raises:
+        FileNotFoundError: The file does not exist.
+    """
+    return bucket.size(os.fspath(path)) if is_remote(path) else _patiently(lambda: os.stat(path)).st_size
+
+
 def remove(path: Path) -> None:
     """Remove a file."""
     bucket.remove(os.fspath(path)) if is_remote(path) else os.unlink(path)

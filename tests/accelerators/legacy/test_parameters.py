@@ -41,6 +41,7 @@ def test_pipeline_parameters(data: Path) -> None:
     assert full.parameters["timeout_seconds"] == 7200
     assert full.parameters["scheduling_strategy"] == "SPOT"
     assert full.parameters["kms_key"].endswith("/cryptoKeys/k")
+    assert (full.parameters["boot_disk_type"], full.parameters["boot_disk_size_gb"]) == ("pd-standard", 200)
 
 
 def test_pipeline_parameters_exist(data: Path, repository: Path) -> None:

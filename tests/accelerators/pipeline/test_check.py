@@ -205,7 +205,7 @@ def test_the_pipeline_of_this_project_passes(compiled_training: Path) -> None:
             compiled_training.with_suffix(f".{kind}"), region="us-central1", catalogue=None, today=TODAY
         )
         assert {finding.rule for finding in seen.findings} == {"placeholder-image", "no-pipeline-root"}
-        assert "machine_type='n1-standard-8'" in seen.notes[0]
+        assert "machine_type='g2-standard-8'" in seen.notes[0]
 
 
 def test_the_pipeline_of_this_project_is_checked_with_its_defaults(compiled_training: Path) -> None:

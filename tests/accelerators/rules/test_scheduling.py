@@ -4,6 +4,12 @@ import pytest
 
 from tests.accelerators.conftest import L4, MACHINE, RESERVED, T4, Case, assert_broken, broken, pool, with_machine
 
+SPECIFIC = {
+    "reservation_affinity_type": "SPECIFIC_RESERVATION",
+    "key": "compute.googleapis.com/reservation-name",
+    "values": ["projects/p/zones/us-central1-a/reservations/r"],
+}
+
 CASES = [
     broken(
         [pool(**T4)],
@@ -56,6 +62,26 @@ CASES = [
         "reservation",
         "error",
         f"{MACHINE}.reservation_affinity",
+    ),
+    broken(
+        with_machine([L4], reservation_affinity=SPECIFIC | {"key": ""}),
+        "reservation",
+        "error",
+        f"{MACHINE}.reservation_affinity",
+    ),
+    broken(
+        with_machine([L4], reservation_affinity=SPECIFIC),
+        "reservation",
+        "error",
+        f"{MACHINE}.reservation_affinity.values",
+        region="us-east1",
+    ),
+    broken(
+        with_machine([L4], **RESERVED),
+        "reservation",
+        "error",
+        f"{MACHINE}.reservation_affinity",
+        persistent_resource_id="r",
     ),
     broken(
         with_machine([L4], reservation_affinity={"reservation_affinity_type": "SOME"}),

@@ -96,3 +96,13 @@ def test_a_script_of_a_shell_like_bash_gets_one(script: str) -> None:
 def test_any_other_script_keeps_its_shell() -> None:
     for words in (["sh", "-ec", 'mkdir -p "$(dirname "$1")"; test -n "$x" && echo ${x%.*}'], ["bash", "-c", "[[ a ]]"]):
         assert with_bash(words) == words
+
+
+def test_a_project_that_is_installed_in_place_is_found_from_its_own_folder(repository: Path) -> None:
+    """`pip install -e` names the folder in a .pth file; only the current folder itself does not count."""
+    code = "from localvertex.containers.interpreter import search_path; print(search_path())"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=repository, env=environment, capture_output=True, text=True, check=True
+    )
+    assert repr(str(repository)) in done.stdout

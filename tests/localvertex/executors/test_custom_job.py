@@ -46,6 +46,17 @@ def job(pools: list, base: str = "", name: str = "train", restart: bool = False)
     )
 
 
+@dsl.pipeline(name="capacity")
+def capacity(pools: list, strategy: str = "STANDARD", resource: str = "", wait: str = "3600s") -> None:
+    CustomTrainingJobOp(
+        display_name="train",
+        worker_pool_specs=pools,
+        strategy=strategy,
+        max_wait_duration=wait,
+        persistent_resource_id=resource,
+    )
+
+
 @dsl.component(**STEP)
 def plan(pools: list) -> list:
     return pools
@@ -123,6 +134,38 @@ def test_the_error_of_a_failed_job_quotes_the_last_line_of_its_replica(execute: 
     record = execute(job, {"pools": [pool("import sys; sys.exit('no images in gs://b/x')")]})
     reason = "exit code 1; last line of its log: no images in gs://b/x"
     assert record["error"] == f"custom-training-job: workerpool0-0: {reason}"
+
+
+GPU = {"machine_type": "g2-standard-8", "accelerator_type": "NVIDIA_L4", "accelerator_count": 1}
+ANY = {"reservation_affinity": {"reservation_affinity_type": "ANY_RESERVATION"}}
+SPECIFIC = {
+    "reservation_affinity_type": "SPECIFIC_RESERVATION",
+    "key": "compute.googleapis.com/reservation-name",
+    "values": ["projects/p/zones/us-central1-a/reservations/r"],
+}
+
+
+@pytest.mark.parametrize(
+    ("machine", "arguments"),
+    [
+        (GPU, {"strategy": "FLEX_START"}),
+        (GPU, {"resource": "pool-1"}),
+        (GPU | ANY, {}),
+        (GPU | {"reservation_affinity": SPECIFIC}, {}),
+    ],
+)
+def test_fields_about_capacity_and_disk_run_and_change_nothing_here(
+    execute: Execute, machine: dict[str, Any], arguments: dict[str, str]
+) -> None:
+    disk = {"boot_disk_type": "pd-ssd", "boot_disk_size_gb": 200}
+    pools = [pool("print('trained')") | {"machine_spec": machine, "disk_spec": disk}]
+    assert execute(capacity, {"pools": pools, **arguments})["state"] == "SUCCEEDED"
+
+
+def test_a_reservation_on_a_persistent_resource_does_not_run(execute: Execute) -> None:
+    pools = [pool("print('trained')") | {"machine_spec": GPU | ANY}]
+    with pytest.raises(Refused, match="ANY_RESERVATION and persistent_resource_id exclude each other"):
+        execute(capacity, {"pools": pools, "resource": "pool-1"})
 
 
 @pytest.mark.parametrize(

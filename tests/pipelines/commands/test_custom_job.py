@@ -37,6 +37,8 @@ def test_the_job_is_printed_and_the_same_job_trains(pipelines: Any, server: Serv
         "-p",
         "max_steps=2",
         "-p",
+        "machine_type=n1-standard-8",
+        "-p",
         "accelerator_type=",
         "-p",
         "accelerator_count=0",
@@ -63,6 +65,22 @@ def test_the_job_is_printed_and_the_same_job_trains(pipelines: Any, server: Serv
         server.work_dir / "buckets" / "my-bucket" / "pipelines" / "training" / run_id / "checkpoints" / "result.json"
     )
     assert json.loads(result.read_text())["identity"]["max_steps"] == 2
+
+
+def test_the_job_has_the_machine_parameters(pipelines: Any, server: Server, compiled: Path) -> None:
+    root = ("--dataset", compiled / "dataset", *server.endpoint, "--pipeline-root", "gs://my-bucket/pipelines")
+    words = ("custom-job", compiled / "image_training.json", *root, "--dry-run", "-p", "boot_disk_size_gb=200")
+    shown = pipelines(*words, "-p", "scheduling_strategy=FLEX_START", "-p", "max_wait_seconds=3600")
+    spec = json.loads(shown.stdout)["jobSpec"]
+    assert spec["scheduling"]["maxWaitDuration"] == "3600s"
+    assert spec["workerPoolSpecs"][0]["diskSpec"] == {"bootDiskSizeGb": 200}
+    shown = pipelines(*words, "-p", "persistent_resource_id=pool-1")
+    spec = json.loads(shown.stdout)["jobSpec"]
+    assert spec["persistentResourceId"] == "pool-1"
+    assert "maxWaitDuration" not in spec["scheduling"]
+    done = pipelines(*words, "-p", "persistent_resource_id=pool-1", "-p", "reservation=ANY")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "exclude each other" in done.stderr.splitlines()[-1]
 
 
 def test_a_dataset_that_the_job_cannot_read_is_refused_and_a_local_path_works_from_any_folder(
@@ -102,6 +120,14 @@ def test_a_lost_answer_names_the_job_that_may_be_running(
     line = done.stderr.splitlines()[-1]
     assert line.startswith(f"error: {url} answered with ")
     assert line.endswith(f" may be running: look at {url}/ before you submit again")
+
+
+def test_a_file_of_an_earlier_version_is_refused(pipelines: Any, server: Server, repository: Path) -> None:
+    file = repository / "tests" / "data" / "earlier_version" / "image_training.json"
+    root = ("--pipeline-root", "gs://my-bucket/x")
+    done = pipelines("custom-job", file, "--dataset", "d", *root, *server.endpoint, "--dry-run")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1].startswith("error: the pipeline has no boot_disk_size_gb, boot_disk_type,")
 
 
 def test_a_file_without_the_step_plan_is_refused(pipelines: Any, divide_file: Path) -> None:

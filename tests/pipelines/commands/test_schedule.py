@@ -330,7 +330,12 @@ def test_an_unreachable_service_and_missing_credentials_are_one_line(pipelines: 
 def test_warnings_of_the_machine_check_are_printed(
     pipelines: Any, server: Server, write: Any, compiled_training: Path
 ) -> None:
-    write({"file": str(compiled_training), "parameters": {"machine_type": "n1-highmem-2"}})
+    write(
+        {
+            "file": str(compiled_training),
+            "parameters": {"machine_type": "n1-highmem-2", "accelerator_type": "NVIDIA_TESLA_T4"},
+        }
+    )
     done = pipelines("schedule", "plan", *server.endpoint)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("warning: nightly: n1-highmem-2 with a GPU may stop writing logs")

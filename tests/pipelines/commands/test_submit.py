@@ -7,6 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf import json_format
+
+from pipelines.image_training import image_training
+from pipelines.settings import Settings
+from training_job.container_image import PLACEHOLDER_IMAGE
+from training_job.step_machines import StepMachines
 
 PLACE = ("--project", "my-project", "--pipeline-root", "gs://my-bucket/pipelines")
 
@@ -55,12 +61,47 @@ def test_a_dry_run_prints_the_request_and_the_plan(pipelines_process: Any, compi
     assert "POST https://us-central1-aiplatform.googleapis.com/v1/projects/my-project/" in done.stderr
 
 
-@pytest.mark.parametrize("value", ["model=resnet51", "learning_rate=-1", "minimum_accuracy=95"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "model=resnet51",
+        "learning_rate=-1",
+        "minimum_accuracy=95",
+        "max_wait_seconds=0",
+        "boot_disk_size_gb=50",
+        "boot_disk_type=ssd",
+        "reservation=projects/p/zones/us-east1-b/reservations/r",
+        "persistent_resource_id=R",
+    ],
+)
 def test_a_value_that_a_later_step_would_refuse_is_refused(
-    value: str, pipelines_process: Any, compiled_training_for_image: Path
+    value: str, pipelines: Any, compiled_training_for_image: Path
 ) -> None:
-    done = pipelines_process("submit", compiled_training_for_image, *PLACE, "--parameter", value, "--dry-run")
-    assert value.partition("=")[0] in refused(done)
+    done = pipelines("submit", compiled_training_for_image, *PLACE, "--parameter", value, "--dry-run")
+    line = refused(done)
+    assert value.partition("=")[0] in line or value.partition("=")[2] in line
+
+
+def test_a_file_of_an_earlier_version_still_shows_its_machines(
+    pipelines: Any, repository: Path, tmp_path: Path
+) -> None:
+    text = (repository / "tests" / "data" / "earlier_version" / "image_training.json").read_text()
+    (tmp_path / "old.json").write_text(text.replace(PLACEHOLDER_IMAGE, "us-docker.pkg.dev/p/r/n:1"))
+    done = pipelines("submit", "old.json", *PLACE, "--dry-run")
+    assert "custom-training-job: 1 x n1-standard-8 with 1 x NVIDIA_TESLA_T4, STANDARD" in done.stderr.splitlines()
+
+
+def test_the_machines_of_steps_and_their_quotas_are_printed(pipelines: Any, tmp_path: Path) -> None:
+    steps = StepMachines(prepare_cpus=16, evaluate_accelerator_type="NVIDIA_L4", evaluate_accelerator_count=2)
+    settings = Settings(image="us-docker.pkg.dev/p/r/n:1", steps=steps)
+    spec = json_format.MessageToDict(image_training(settings).pipeline_spec)
+    (tmp_path / "own.json").write_text(json.dumps(spec))
+    done = pipelines("submit", "own.json", *PLACE, "--dry-run")
+    lines = done.stderr.splitlines()
+    assert "prepare: a machine with 16 CPUs" in lines
+    after = lines.index("evaluate: a machine with 2 x NVIDIA_L4") + 1
+    assert lines[after] == "  quota in us-central1: 2 of aiplatform.googleapis.com/custom_model_training_nvidia_l4_gpus"
+    refused(pipelines("submit", "own.json", *PLACE, "--dry-run", "--region", "us-west4"))
 
 
 def test_a_dry_run_imports_no_cloud_sdk(repository: Path, compiled_training_for_image: Path) -> None:
@@ -114,7 +155,7 @@ def test_missing_input_is_one_line(pipelines: Any, divide_file: Path, compiled_t
     assert refused(pipelines("submit", "other.json", *PLACE)).startswith("other.json is not a compiled pipeline")
     assert "is a placeholder" in refused(pipelines("submit", compiled_training, *PLACE, "--dry-run"))
     wrong = ("-p", "accelerator_count=3")
-    assert "this machine type supports 1, 2 or 4" in refused(
+    assert "this machine type supports 1 per replica" in refused(
         pipelines("submit", compiled_training, *PLACE, *wrong, "--dry-run")
     )
 

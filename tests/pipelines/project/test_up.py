@@ -118,9 +118,10 @@ def test_a_bucket_in_another_region_is_refused_before_anything_is_made(cloud: Sc
     ("flags", "message"),
     [
         (("--region", "us-centrall1"), "--region is 'us-centrall1', which is not a region with training; did you mean"),
-        (("--region", "africa-south1"), "NVIDIA_TESLA_T4 is not offered in africa-south1; choose another region or"),
-        (("--accelerator-count", "3"), "3 x NVIDIA_TESLA_T4 on n1-standard-8; this machine type supports 1, 2 or 4"),
+        (("--region", "africa-south1"), "NVIDIA_L4 is not offered in africa-south1; choose another region or"),
+        (("--accelerator-count", "3"), "3 x NVIDIA_L4 on g2-standard-8; this machine type supports 1 per replica"),
         (("--replica-count", "0"), "replica_count is 0; expected at least 1 machine that trains"),
+        (("--prepare-memory-gb", "999"), "999 GB for step 'prepare'; a step may have at most 624"),
     ],
 )
 @pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
@@ -139,12 +140,15 @@ def test_the_given_machines_are_those_of_the_compiled_pipeline(
     cloud: Script, world: World, repository: pathlib.Path
 ) -> None:
     machines = ("--machine-type", "g2-standard-12", "--accelerator-type", "NVIDIA_L4")
+    machines += ("--evaluate-accelerator-type", "NVIDIA_L4", "--evaluate-accelerator-count", "2")
     done = cloud("up", "--region", "europe-west4", *machines)
     assert done.returncode == 0, done.stderr
     compiled = json.loads((repository / "build" / "image_training.json").read_text())
     parameters = compiled["root"]["inputDefinitions"]["parameters"]
     assert parameters["machine_type"]["defaultValue"] == "g2-standard-12"
     assert parameters["accelerator_type"]["defaultValue"] == "NVIDIA_L4"
+    evaluate = compiled["deploymentSpec"]["executors"]["exec-evaluate"]["container"]
+    assert evaluate["resources"]["accelerator"]["count"] == "2"
 
 
 def test_a_dry_run_calls_nothing(cloud: Script, world: World) -> None:

@@ -111,3 +111,11 @@ def test_buckets_are_recognised_by_their_paths() -> None:
     assert storage.is_object_store("/gcs/bucket/x")
     assert not storage.is_object_store("/home/gcs/x")
     assert not storage.is_object_store("gcs/x")
+
+
+def test_the_size_of_a_file_is_known_without_reading_it(tmp_path: Path) -> None:
+    (tmp_path / "large").touch()
+    os.truncate(tmp_path / "large", 10**12)
+    assert storage.size(tmp_path / "large") == 10**12
+    with pytest.raises(FileNotFoundError):
+        storage.size(tmp_path / "none")
