@@ -80,12 +80,12 @@ def train(
     empty = Checkpoint(step=0, best=Best(), identity=run.identity, run_id=run.run_id, arrays=[])
     found = restore(learner, sync, run.checkpoint_directory, empty, is_chief=run.is_chief, log_event=log_event)
     restored = found.checkpoint
-    if not restored.step and (taken := run.warm_start.apply(learner, run.identity)):
-        log_event("notice", message=taken)
-        if run.is_chief:
-            run.warm_start.note(run.checkpoint_directory, run.identity, taken)
     writer = found.writer(run.checkpoint_directory, keep=run.keep_checkpoints, log_event=log_event)
     with contextlib.closing(writer):
+        if not restored.step and (taken := run.warm_start.apply(learner, run.identity)):
+            log_event("notice", message=taken)
+            if run.is_chief:
+                run.warm_start.note(run.checkpoint_directory, run.identity, taken)
         best, validated_step, digests = restored.best, restored.step * restored.is_validated, [restored.batch_digests]
         saved_at, pace, num_calls = time.monotonic(), Pace(), 0
         # 2. Batches from that step on.
