@@ -1,4 +1,4 @@
-"""What `plan` does with `weights=run:ID` and `weights=model:NAME@ALIAS`: it resolves them once, and copies the weights."""
+"""Resolves `weights=run:ID` and `weights=model:NAME@ALIAS` once, in the step `plan`, and copies the weights."""
 
 import dataclasses
 
@@ -9,6 +9,7 @@ from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.files import storage
 from trainer.models import references
+from trainer.models.references import is_reference as is_reference  # for `pipelines`
 from training_job import model_registry
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -38,7 +39,7 @@ def resolve(config: TrainConfig, data: Dataset, *, training: str, region: str) -
     Raises:
         UserError: The weights are not found, or do not fit the network.
     """
-    if not references.is_reference(config.weights):
+    if not is_reference(config.weights):
         return config, Start()
     command_line.set_environment()
     weights, folder = _found(config.weights, training=training, region=region)

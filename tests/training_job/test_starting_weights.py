@@ -188,7 +188,9 @@ def test_the_same_weights_by_two_names_are_the_same_run_and_a_moved_alias_is_ano
         registry.add(tmp_path, {"display_name": "pets", "artifact_uri": str(files)})
     versions = ModelVersions.of(tmp_path, "pets")
     versions.merge("1", ["champion"])
-    by_run, by_alias, by_number = [resolve(each, data)[0] for each in (f"run:{name}", "model:pets@champion", "model:pets@1")]
+    by_run, by_alias, by_number = [
+        resolve(each, data)[0] for each in (f"run:{name}", "model:pets@champion", "model:pets@1")
+    ]
     assert by_run == by_alias == by_number
     versions.merge("2", ["champion"])
     moved = resolve("model:pets@champion", data)[0]
@@ -226,7 +228,9 @@ def test_vertex_ais_registry_is_asked_for_ids_aliases_and_display_names(tmp_path
 def test_a_local_run_asks_no_one_with_the_users_credentials(tmp_path: Path) -> None:
     """A local run may have a gs:// root; what it finds there is no login."""
     key = tmp_path / "key.json"
-    key.write_text(json.dumps({"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"}))
+    key.write_text(
+        json.dumps({"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"})
+    )
     program = (
         "import sys; from trainer.command_line import reported; from training_job import model_registry;"
         "reported(model_registry.of('gs://bucket/root', 'us-central1').folder)('pets', 'champion')"
@@ -234,7 +238,9 @@ def test_a_local_run_asks_no_one_with_the_users_credentials(tmp_path: Path) -> N
     held = NoCredentials()
     try:
         environment = held.environment({**os.environ, "GOOGLE_APPLICATION_CREDENTIALS": str(key)})
-        done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], env=environment, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", program], env=environment, capture_output=True, text=True
+        )
     finally:
         held.close()
     assert done.returncode == 2, done.stderr

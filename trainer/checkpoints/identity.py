@@ -14,9 +14,7 @@ TRAINER_VERSION = "3"
 RESULT_FILE = "result.json"
 
 
-def identity(
-    config: TrainConfig, dataset_fingerprint: str, run_label: str, *, exact: bool = False
-) -> dict[str, Any]:
+def identity(config: TrainConfig, dataset_fingerprint: str, run_label: str, *, exact: bool = False) -> dict[str, Any]:
     """Return everything that decides what a run computes, as a flat mapping that every checkpoint contains.
 
     Raises:

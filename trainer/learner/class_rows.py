@@ -66,12 +66,12 @@ def describe(old_classes: Sequence[str], classes: Sequence[str]) -> str:
     """Return which rows are taken, which are new, and which are not taken."""
     new, left = [set(one) - set(other) for one, other in ((classes, old_classes), (old_classes, classes))]
     kept = f"{len(classes) - len(new)} of {len(classes)} classes keep their rows"
-    return "; ".join([kept, *([f"new: {_listed(new)}"] if new else []), *([f"not taken: {_listed(left)}"] if left else [])])
+    return "; ".join(
+        [kept, *([f"new: {_listed(new)}"] if new else []), *([f"not taken: {_listed(left)}"] if left else [])]
+    )
 
 
-def check(
-    arrays: Arrays, old_classes: Sequence[str], *, name: str, image_size: int, classes: Sequence[str]
-) -> None:
+def check(arrays: Arrays, old_classes: Sequence[str], *, name: str, image_size: int, classes: Sequence[str]) -> None:
     """Refuse weights that do not fit the network of this name; builds it.
 
     Raises:
@@ -112,7 +112,11 @@ def _check_shape(variable: keras.Variable, array: npt.NDArray[Any], axis: int | 
 
 
 def _values(
-    variable: keras.Variable, array: npt.NDArray[Any], axis: int | None, old_classes: Sequence[str], classes: Sequence[str]
+    variable: keras.Variable,
+    array: npt.NDArray[Any],
+    axis: int | None,
+    old_classes: Sequence[str],
+    classes: Sequence[str],
 ) -> npt.NDArray[Any]:
     if axis is None and not keras_internals.is_seed(variable):
         return array
@@ -120,7 +124,9 @@ def _values(
     if axis is not None:
         known = [name for name in classes if name in set(old_classes)]
         rows = np.moveaxis(values, axis, 0)
-        rows[[classes.index(name) for name in known]] = np.moveaxis(array, axis, 0)[[old_classes.index(name) for name in known]]
+        rows[[classes.index(name) for name in known]] = np.moveaxis(array, axis, 0)[
+            [old_classes.index(name) for name in known]
+        ]
     return values
 
 

@@ -43,7 +43,7 @@ class Run:
     checkpoint_every_seconds: float | None = None
     """0: not by time; None: what `trainer.checkpoints.async_writer.best_interval` returns."""
     keep_checkpoints: int = 3
-    warm_start: WarmStart = WarmStart()
+    warm_start: WarmStart = dataclasses.field(default_factory=WarmStart)
 
 
 def train(

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.checkpoints import starting_weights, variables
-from trainer.files.observers import Observer
 from trainer.learner import class_rows
 from trainer.learner.learner import Learner
 from trainer.models import references
@@ -32,7 +31,9 @@ class WarmStart:
             return ""
         found = starting_weights.read(self.folder, wanted)
         if found.model != learner.config.model:
-            raise UserError(f"the starting weights are of the network {found.model}, this run trains {identity['model']}")
+            raise UserError(
+                f"the starting weights are of the network {found.model}, this run trains {identity['model']}"
+            )
         name = learner.config.model
         values = class_rows.fitted(
             found.arrays,

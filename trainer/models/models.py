@@ -95,8 +95,8 @@ def build(
         name: A name that `listing` describes, or package.module:function.
         image_size: S, height and width of the images in pixels.
         num_classes: K.
-        weights: One of default, imagenet and none, or a path to a .weights.h5 or .keras file. The weights of a reference
-            are assigned afterwards.
+        weights: One of default, imagenet and none, or a path to a .weights.h5 or .keras file. Those that a reference
+            names are assigned later.
         trainable: One of default, head and all.
 
     Returns:

@@ -104,6 +104,15 @@ def test_a_lost_answer_names_the_job_that_may_be_running(
     assert line.endswith(f" may be running: look at {url}/ before you submit again")
 
 
+def test_weights_that_only_the_pipeline_can_look_up_are_refused(pipelines: Any, compiled: Path) -> None:
+    words = ("custom-job", compiled / "image_training.json", "--pipeline-root", "gs://my-bucket/x")
+    here = ("--endpoint", "http://127.0.0.1:8700")
+    for weights in ("run:0123456789abcdef", "model:pets@champion"):
+        done = pipelines(*words, "--dataset", "d", *here, "-p", f"weights={weights}", "--dry-run")
+        (line,) = done.stderr.splitlines()[-1:]
+        assert (done.returncode, line.endswith("submit the pipeline instead")) == (2, True)
+
+
 def test_a_file_without_the_step_plan_is_refused(pipelines: Any, divide_file: Path) -> None:
     root = ("--pipeline-root", "gs://my-bucket/x", "--project", "my-project")
     done = pipelines("custom-job", divide_file, "--dataset", "d", *root, "-p", "n=1", "--dry-run")

@@ -21,7 +21,9 @@ def network(num_classes: int) -> keras.Model:
 def fit(old: list[str], new: list[str]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Return path -> values of the trained network, of the new one before, and of the new one after."""
     trained, fresh = network(len(old)), network(len(new))
-    arrays = [np.random.default_rng(index).normal(size=v.shape).astype(v.dtype) for index, v in enumerate(trained.variables)]
+    arrays = [
+        np.random.default_rng(index).normal(size=v.shape).astype(v.dtype) for index, v in enumerate(trained.variables)
+    ]
     one_more = class_rows.one_more_class("convnet", 16, len(new))
     values = class_rows.fitted(arrays, old, fresh.variables, new, with_one_more_class=one_more)
     paths = [variable.path for variable in fresh.variables]

@@ -43,8 +43,8 @@ def other_digits(tmp_path: Path) -> Path:
 def test_the_network_has_the_weights_of_the_run_that_it_starts_from(trained_directory: Path) -> None:
     weights = starting_weights.of_run(str(trained_directory))
     learner = make_learner(weights=weights.digest)
-    start = WarmStart(class_names=DIGITS[:9] + ("nine",), image_size=16, folder=str(trained_directory))
-    (taken,) = [start.apply(learner, {"weights": weights.digest, "model": "convnet"})]
+    start = WarmStart(class_names=(*DIGITS[:9], "nine"), image_size=16, folder=str(trained_directory))
+    taken = start.apply(learner, {"weights": weights.digest, "model": "convnet"})
     assert taken.endswith("(convnet): 9 of 10 classes keep their rows; new: nine; not taken: 9")
     for variable, array, value in zip(
         learner.model.variables, weights.arrays, variables.values(learner.model.variables), strict=True
@@ -64,7 +64,9 @@ def test_weights_that_are_not_there_are_never_replaced_by_random_ones(
     wanted = "sha256:" + "0" * 64
     where = {"": "", "empty": str(tmp_path), "other": str(trained_directory)}[folder]
     with pytest.raises(UserError, match="name the weights again") as caught:
-        WarmStart(class_names=DIGITS, image_size=16, folder=where).apply(make_learner(weights=wanted), {"weights": wanted})
+        WarmStart(class_names=DIGITS, image_size=16, folder=where).apply(
+            make_learner(weights=wanted), {"weights": wanted}
+        )
     assert "\n" not in str(caught.value)
 
 
@@ -111,7 +113,9 @@ def test_a_copy_that_vanished_before_the_first_step_ends_the_start(digits_direct
     assert refused.returncode == 2, refused.stderr
     assert "no step has been trained" in refused.stderr
     assert not list(folder.glob("step-*"))
-    events = [json.loads(line)["event"] for line in (folder / "events" / "workerpool0-0.jsonl").read_text().splitlines()]
+    events = [
+        json.loads(line)["event"] for line in (folder / "events" / "workerpool0-0.jsonl").read_text().splitlines()
+    ]
     assert "steps" not in events
     # Another run may begin in the same folder.
     assert not (folder / "owner.json").exists()
