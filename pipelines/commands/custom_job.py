@@ -63,8 +63,8 @@ def run(options: argparse.Namespace) -> int:
     inputs = _plan_inputs(pipeline) | {"region": location.region}
     if is_reference(inputs.get("weights", "")):
         raise UserError(
-            f"weights={inputs['weights']!r} is resolved in the pipeline root, which custom-job does not read; submit the"
-            " pipeline instead"
+            f"weights={inputs['weights']!r} is resolved in the pipeline root, which custom-job does not read; submit"
+            " the pipeline instead"
         )
     if not options.dry_run:
         _check_readable(options.dataset, location)

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from tests.support.job import EXACT_RUN, Job, kill
+from tests.support.job import Job, kill
 from tests.support.learners import make_learner
 from tests.support.modules import run_module
 from trainer.checkpoints import starting_weights, variables
@@ -19,6 +19,7 @@ from trainer.prepare import prepare
 from vertex_gpu_training.userinput.errors import UserError
 
 DIGITS = tuple("0123456789")
+FLAGS = ["--exact", "--epochs=4", "--global-batch-size=32", "--checkpoint-every-steps=2", "--seed=3"]
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_a_killed_run_resumes_after_its_source_was_deleted_and_ends_with_the_sam
     trained_directory: Path, other_digits: Path, tmp_path: Path
 ) -> None:
     def job(name: str, source: Path) -> Job:
-        words = [f"--dataset={other_digits}", f"--checkpoint-directory={tmp_path / name}", *EXACT_RUN]
+        words = [f"--dataset={other_digits}", f"--checkpoint-directory={tmp_path / name}", *FLAGS]
         return Job(tmp_path / name, [*words, f"--weights=run:{source}"])
 
     def result(job: Job) -> dict[str, Any]:
