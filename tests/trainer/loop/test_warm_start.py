@@ -2,18 +2,21 @@
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from tests.support.job import Job, kill
 from tests.support.learners import make_learner
 from tests.support.modules import run_module
 from trainer.checkpoints import starting_weights, variables
+from trainer.files import event_log
 from trainer.loop.warm_start import WarmStart
 from trainer.prepare import prepare
 from vertex_gpu_training.userinput.errors import UserError
@@ -71,52 +74,65 @@ def test_weights_that_are_not_there_are_never_replaced_by_random_ones(
     assert "\n" not in str(caught.value)
 
 
+@pytest.fixture
+def source(trained_directory: Path, tmp_path: Path) -> Path:
+    """A copy of the finished run, which a test may delete."""
+    return Path(shutil.copytree(trained_directory, tmp_path / "source"))
+
+
+def train(script: Path | str, *words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, script, *words], check=False, capture_output=True, text=True)
+
+
+@pytest.fixture
+def kill_at_save(repository: Path) -> Callable[..., int]:
+    """Train until the save of a step, which kills the process; return the exit code."""
+    script = repository / "tests" / "support" / "killed_task.py"
+    return lambda step, *words: train(script, str(step), "--", *words).returncode
+
+
 @pytest.mark.slow
 def test_a_killed_run_resumes_after_its_source_was_deleted_and_ends_with_the_same_weights(
-    trained_directory: Path, other_digits: Path, tmp_path: Path
+    trained_directory: Path, other_digits: Path, source: Path, tmp_path: Path, kill_at_save: Callable[..., int]
 ) -> None:
-    def job(name: str, source: Path) -> Job:
-        words = [f"--dataset={other_digits}", f"--checkpoint-directory={tmp_path / name}", *FLAGS]
-        return Job(tmp_path / name, [*words, f"--weights=run:{source}"])
+    def words(name: str, source: Path) -> list[str]:
+        return [f"--dataset={other_digits}", f"--checkpoint-directory={tmp_path / name}", f"--weights=run:{source}"]
 
-    def result(job: Job) -> dict[str, Any]:
-        return {name: value for name, value in job.result().items() if "per_second" not in name}
-
-    source = tmp_path / "source"
-    shutil.copytree(trained_directory, source)
-    killed, uninterrupted = job("killed", source), job("uninterrupted", trained_directory)
-    uninterrupted.run()
-    killed.run_until_step(8, kill(0))
+    assert kill_at_save(8, *words("killed", source), *FLAGS) == -signal.SIGKILL
     shutil.rmtree(source)
-    killed.run(max_attempts=1)
-    assert killed.notices().count("9 of 10 classes keep their rows; new: nine; not taken: 9") == 1
-    first, second = result(uninterrupted), result(killed)
-    assert (second["num_restarts"], first["num_restarts"]) == (1, 0)
+    for given in (words("killed", source), words("uninterrupted", trained_directory)):
+        done = run_module("trainer.task", *given, *FLAGS)
+        assert done.returncode == 0, done.stderr
+    messages = [event["message"] for event in event_log.read(str(tmp_path / "killed")) if event["event"] == "notice"]
+    assert sum("9 of 10 classes keep their rows; new: nine; not taken: 9" in message for message in messages) == 1
+    killed, uninterrupted = (
+        json.loads((tmp_path / name / "result.json").read_text()) for name in ("killed", "uninterrupted")
+    )
+    assert (killed["num_restarts"], uninterrupted["num_restarts"]) == (1, 0)
     for name in ("run_id", "weights_sha256", "batch_digests", "validation_loss"):
-        assert second[name] == first[name]
-    assert second["started_from"]["taken"] == first["started_from"]["taken"]
-    assert second["identity"]["weights"] == starting_weights.of_run(str(trained_directory)).digest
-    # A finished run needs its source no more; another one, or a start without it, is refused.
-    again = run_module("trainer.task", *killed.arguments)
+        assert killed[name] == uninterrupted[name]
+    assert killed["started_from"]["taken"] == uninterrupted["started_from"]["taken"]
+    assert killed["identity"]["weights"] == starting_weights.of_run(str(trained_directory)).digest
+    # A finished run needs its source no more; a new one does.
+    again = run_module("trainer.task", *words("killed", source), *FLAGS)
     assert (again.returncode, "nothing to do" in again.stdout) == (0, True)
-    words = [f"--dataset={other_digits}", f"--checkpoint-directory={tmp_path / 'new'}", f"--weights=run:{source}"]
-    refused = run_module("trainer.task", *words)
+    refused = run_module("trainer.task", *words("new", source), *FLAGS)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert "no finished run in" in refused.stderr
     assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.slow
-def test_a_copy_that_vanished_before_the_first_step_ends_the_start(digits_directory: Path, tmp_path: Path) -> None:
-    folder, weights = tmp_path / "run", "sha256:" + "0" * 64
-    words = [f"--dataset={digits_directory}", f"--checkpoint-directory={folder}", f"--weights={weights}"]
-    refused = run_module("trainer.task", *words, f"--starting-weights={tmp_path / 'gone'}")
-    assert refused.returncode == 2, refused.stderr
-    assert "no step has been trained" in refused.stderr
+def test_a_run_without_a_checkpoint_whose_source_vanished_does_not_start_from_scratch(
+    digits_directory: Path, source: Path, tmp_path: Path, kill_at_save: Callable[..., int]
+) -> None:
+    folder = tmp_path / "run"
+    words = [f"--dataset={digits_directory}", f"--checkpoint-directory={folder}", f"--weights=run:{source}", *FLAGS]
+    assert kill_at_save(1, *words) == -signal.SIGKILL
+    shutil.rmtree(source)
+    refused = run_module("trainer.task", *words)
+    assert (refused.returncode, "no step has been trained" in refused.stderr) == (2, True), refused.stderr
     assert not list(folder.glob("step-*"))
-    events = [
-        json.loads(line)["event"] for line in (folder / "events" / "workerpool0-0.jsonl").read_text().splitlines()
-    ]
-    assert "steps" not in events
+    assert sum(event["event"] == "start" for event in event_log.read(str(folder))) == 2
     # Another run may begin in the same folder.
     assert not (folder / "owner.json").exists()
