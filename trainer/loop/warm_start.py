@@ -27,7 +27,7 @@ class WarmStart:
             UserError: The weights are missing, damaged or do not fit.
         """
         wanted = str(identity.get("weights", ""))
-        if not wanted.startswith(references.RESOLVED):
+        if not references.is_reference(wanted):
             return ""
         found = starting_weights.read(self.folder, wanted)
         if found.model != learner.config.model:

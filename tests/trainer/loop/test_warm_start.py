@@ -22,6 +22,7 @@ from trainer.prepare import prepare
 from vertex_gpu_training.userinput.errors import UserError
 
 DIGITS = tuple("0123456789")
+MISSING = "sha256:" + "0" * 64
 FLAGS = ["--exact", "--epochs=4", "--global-batch-size=32", "--checkpoint-every-steps=2", "--seed=3"]
 
 
@@ -61,11 +62,13 @@ def test_the_network_has_the_weights_of_the_run_that_it_starts_from(trained_dire
     assert start.apply(make_learner(), {"weights": "default"}) == ""
 
 
-@pytest.mark.parametrize("folder", ["", "empty", "other"])
+@pytest.mark.parametrize(
+    ("folder", "wanted"),
+    [("", MISSING), ("empty", MISSING), ("other", MISSING), ("other", "run:not-resolved")],
+)
 def test_weights_that_are_not_there_are_never_replaced_by_random_ones(
-    tmp_path: Path, trained_directory: Path, folder: str
+    tmp_path: Path, trained_directory: Path, folder: str, wanted: str
 ) -> None:
-    wanted = "sha256:" + "0" * 64
     where = {"": "", "empty": str(tmp_path), "other": str(trained_directory)}[folder]
     with pytest.raises(UserError, match="name the weights again") as caught:
         WarmStart(class_names=DIGITS, image_size=16, folder=where).apply(
