@@ -83,7 +83,7 @@ def image_training(settings: Settings) -> Any:
         Args:
             source: `digits`, a folder (gs://, or an absolute path) with one sub-folder per class, or `tfds:NAME`.
             model: `convnet` (small), `resnet50`, `efficientnetv2-b0` etc., or your own as `package.module:function`.
-            weights: `default` (imagenet if the model has them), `imagenet`, `none`, or the path of a weights file.
+            weights: `default` (imagenet, or none), `imagenet`, `none`, a file, `run:ID` or `model:NAME@ALIAS`.
             trainable: `head` (freeze a pretrained base), `all` (fine-tune), or `default` (`head` if pretrained).
             image_size: Height and width of the images, in pixels; 224 or 300 for resnet50.
             epochs: Passes over the training split.

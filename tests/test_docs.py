@@ -124,14 +124,16 @@ def test_the_commands_of_the_notifications_page(
 
 
 @pytest.mark.slow
-def test_the_command_of_the_models_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    (line,) = commands(repository / "docs" / "models.md")
+def test_the_commands_of_the_models_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    from_a_run, own = commands(repository / "docs" / "models.md")
     data = str(tmp_path / "dataset")
     prepared = run(python, repository, ["-m", "trainer.prepare", "digits", data, "--max-examples=200"])
     assert prepared.returncode == 0, prepared.stderr
-    known = {"DATASET": data, "NEW_FOLDER": str(tmp_path / "run")}
-    done = run(python, repository, [*(known.get(word, word) for word in shlex.split(line)[1:]), "--max-steps=3"])
-    assert done.returncode == 0, done.stderr
+    known = {"DATASET": data, "NEW_FOLDER": str(tmp_path / "run"), "NEW_RUN": str(tmp_path / "new_run")}
+    known |= {"MODEL": "trainer.models.custom.separable:build", "run:RUN": f"run:{tmp_path / 'run'}"}
+    for line in (own, from_a_run):
+        done = run(python, repository, [*(known.get(word, word) for word in shlex.split(line)[1:]), "--max-steps=3"])
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow

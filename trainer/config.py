@@ -42,8 +42,8 @@ class TrainConfig:
     )
     weights: str = _hyperparameter(
         "default",
-        "Weights to start from: default (imagenet where the model has them, else none), imagenet, none, or a path to a"
-        " .weights.h5 or .keras file.",
+        "Weights to start from: default (imagenet where the model has them, else none), imagenet, none, a path to a"
+        " .weights.h5 or .keras file, or run:FOLDER with the checkpoint directory of a finished run.",
     )
     trainable: str = _hyperparameter(
         "default",

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainer import command_line, config
-from trainer.checkpoints import identity, occupant
+from trainer.checkpoints import exactness, identity, occupant, starting_weights
 from trainer.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
 from trainer.cluster import cluster as clusters
 from trainer.cluster.cluster import Cluster
@@ -55,7 +55,11 @@ def main(arguments: list[str] | None = None) -> int:
     data = dataset.load(options.dataset)
     if options.batch_size_per_replica:
         train_config = _per_replica(options, train_config, cluster)
-    run_identity = identity.identity(train_config, data.fingerprint, options.run_label)
+    train_config, options.starting_weights = starting_weights.resolved(
+        train_config, options.starting_weights, directory
+    )
+    exact = options.exact and not exactness.is_exact_of_earlier_version(directory)
+    run_identity = identity.identity(train_config, data.fingerprint, options.run_label, exact=exact)
     is_apart = cluster.is_evaluator and options.batch_size_per_replica > 0
     if _is_finished(directory, run_identity, is_apart=is_apart):
         return 0
@@ -68,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
             options=options,
             config=train_config,
             data=data,
-            run_id=identity.run_id(train_config, data.fingerprint, options.run_label),
+            run_id=identity.run_id(train_config, data.fingerprint, options.run_label, exact=exact),
             identity=run_identity,
             directory=directory,
             cluster=cluster,
@@ -132,6 +136,12 @@ def parser() -> argparse.ArgumentParser:
         default="",
         help="folder for checkpoints, event log and result.json [$AIP_CHECKPOINT_DIR, or JOB_DIR/checkpoints]",
     )
+    paths.add_argument(
+        "--starting-weights",
+        metavar="DIR",
+        default="",
+        help="folder with the weights that --weights=sha256:... names, from the pipeline's step plan",
+    )
     paths.add_argument("--job-dir", metavar="DIR", default="", help="job folder, as AI Platform Training passed it")
     config.add_flags(made)
     _add_batch_size(made)
@@ -139,6 +149,8 @@ def parser() -> argparse.ArgumentParser:
     labels.add_argument(
         "--run-label", default="", metavar="TEXT", help="distinguishes an otherwise identical run [empty]"
     )
+    exact_help = "bit-identical weights on every run and after every resume, at some cost in speed"
+    labels.add_argument("--exact", action="store_true", help=exact_help)
     execution = made.add_argument_group("execution (same run; results may round differently, see docs/training.md)")
     _add_checkpoints(execution)
     _add_devices(execution)
@@ -201,8 +213,6 @@ def _add_devices(group: argparse._ArgumentGroup) -> None:
     def add_choice(flag: str, choices: Sequence[str], help_text: str) -> None:
         group.add_argument(flag, choices=choices, default=_AUTO, help=f"{help_text} [%(default)s]")
 
-    exact_help = "bit-identical weights on every run and after every resume, at some cost in speed"
-    group.add_argument("--exact", action="store_true", help=exact_help)
     add_choice(
         "--distribution-strategy",
         clusters.DISTRIBUTION_STRATEGIES,

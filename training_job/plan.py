@@ -3,12 +3,13 @@
 import pathlib
 from typing import Any, NamedTuple
 
+from trainer.checkpoints.exactness import is_exact_of_earlier_version
 from trainer.checkpoints.identity import is_finished, run_id
 from trainer.checkpoints.outcome import conclusion
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.config import TrainConfig
 from trainer.data import dataset
-from training_job import report
+from training_job import report, starting_weights
 from training_job.boot_disk import check_boot_disk
 from training_job.machines import Machines, check
 from training_job.values import check_accuracy, check_names
@@ -56,7 +57,7 @@ def plan(
         region: Vertex AI region, e.g. us-central1.
         pipeline_root: Folder or gs:// prefix; its `training/<run id>` outlives this run.
         run_label: Part of the run's identity, without any other meaning.
-        exact: The trainer's `--exact`, which is not part of the identity.
+        exact: The trainer's `--exact`; an inexact run does not count as this one.
         minimum_accuracy: Test accuracy that the model has to reach, 0 to 1.
         names: Values that Google's components receive later: model_name, serving_image, service_account, network,
             tensorboard, kms_key.
@@ -77,10 +78,12 @@ def plan(
     data = dataset.load(dataset_directory)
     _check_batch_size(config, num_train=data.num_examples["train"])
     check_boot_disk(pools, data)
-    identity = run_id(config, data.fingerprint, run_label)
-    base = f"{pipeline_root.rstrip('/')}/training/{identity}"
+    training = f"{pipeline_root.rstrip('/')}/training"
+    config, start = starting_weights.resolve(config, data, training=training, region=region)
+    identity = _run_id(config, data.fingerprint, run_label, exact=exact, training=training)
+    base = f"{training}/{identity}"
     checkpoints = f"{base}/checkpoints/"
-    flags = [f"--dataset={dataset_directory}", f"--run-label={run_label}", *config.to_flags()]
+    flags = [f"--dataset={dataset_directory}", f"--run-label={run_label}", *config.to_flags(), *start.flags]
     finished = is_finished(checkpoints, expected_run_id=identity)
     outcome = _outcome(checkpoints, names, region=region, minimum_accuracy=minimum_accuracy) if finished else ""
     planned = TrainingPlan(
@@ -98,6 +101,7 @@ def plan(
     )
     state = _state(finished=finished, outcome=outcome)
     configuration = config.to_dict() | {"dataset": data.fingerprint, "run label": run_label or "(none)"}
+    configuration |= {"exact": exact} | ({"starts from": start.description} if start.description else {})
     page = report.plan_page(
         machines=pools,
         region=region,
@@ -108,7 +112,8 @@ def plan(
         configuration=configuration,
     )
     pathlib.Path(report_path).write_text(page, encoding="utf-8")
-    print(f"run {identity}: {state}", *(f"warning: {finding.message}" for finding in findings), sep="\n")
+    started = [start.description] if start.description else []
+    print(*started, f"run {identity}: {state}", *(f"warning: {finding.message}" for finding in findings), sep="\n")
     return planned
 
 
@@ -116,6 +121,14 @@ def _machines(fields: dict[str, Any], default_resource_id: str) -> Machines:
     # Where the service does not fill in the placeholder, no resource is meant.
     default = "" if "{{$" in default_resource_id else default_resource_id
     return Machines(**fields | {"persistent_resource_id": fields.get("persistent_resource_id") or default})
+
+
+def _run_id(config: TrainConfig, fingerprint: str, run_label: str, *, exact: bool, training: str) -> str:
+    """Return the run id; an exact run of an earlier version keeps the one that it has."""
+    earlier = run_id(config, fingerprint, run_label)
+    if not exact or is_exact_of_earlier_version(f"{training}/{earlier}/checkpoints"):
+        return earlier
+    return run_id(config, fingerprint, run_label, exact=True)
 
 
 def _outcome(checkpoint_directory: str, names: dict[str, str], *, region: str, minimum_accuracy: float) -> str:

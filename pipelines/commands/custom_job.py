@@ -17,6 +17,7 @@ from pipelines.jobs.pipeline_job import DEFAULT_FILE, JobSettings, check, declar
 from pipelines.jobs.watch import log_command
 from pipelines.vertex import Location, add_location, client, location_from, message
 from training_job.plan import TrainingPlan
+from training_job.starting_weights import is_reference
 from vertex_gpu_training.compiled.reader import read_pipeline
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.parameters import given, typed
@@ -60,6 +61,11 @@ def run(options: argparse.Namespace) -> int:
     if not root:
         raise UserError("no pipeline root given; add --pipeline-root gs://MY-BUCKET/pipelines")
     inputs = _plan_inputs(pipeline) | {"region": location.region, "default_persistent_resource_id": ""}
+    if is_reference(inputs.get("weights", "")):
+        raise UserError(
+            f"weights={inputs['weights']!r} is resolved in the pipeline root, which custom-job does not read; submit"
+            " the pipeline instead"
+        )
     if not options.dry_run:
         _check_readable(options.dataset, location)
     dataset = (

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from tests.support.modules import call_module, run_module
+from trainer.checkpoints import starting_weights
 from trainer.command_line import TrainingError
 from trainer.data.dataset import Dataset
 from trainer.data.sources import digits as digits_source
@@ -67,6 +68,18 @@ def test_a_fresh_process_gets_the_reported_accuracy_from_the_exported_model(
     command = [sys.executable, "-c", FRESH, str(exported), str(digits_directory)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == pytest.approx(evaluation[0].accuracy)
+
+
+def test_the_exported_model_starts_a_training_with_the_weights_of_its_run(
+    exported: Path, trained_directory: Path
+) -> None:
+    run, model = starting_weights.of_run(str(trained_directory)), saved_model.starting_weights(str(exported))
+    assert (model.model, model.class_names) == ("convnet", tuple("0123456789"))
+    assert model.digest == run.digest
+    (exported / "variables" / "variables.index").rename(exported / "variables" / "moved")
+    with pytest.raises(UserError, match=r"is damaged .*; export it again"):
+        saved_model.starting_weights(str(exported))
+    (exported / "variables" / "moved").rename(exported / "variables" / "variables.index")
 
 
 def test_the_checkpoint_that_is_evaluated_was_chosen_on_validation(

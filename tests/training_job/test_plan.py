@@ -163,12 +163,66 @@ def test_the_arguments_give_the_trainer_the_same_run(make: Make, dataset: str) -
     assert run_id(from_namespace(options), load(dataset).fingerprint, options.run_label) == made.run_id
 
 
-def test_an_exact_run_has_the_same_run_id_and_another_flag(make: Make) -> None:
+def test_an_exact_run_is_another_run_with_another_flag(make: Make) -> None:
     quick, exact = make(), make(exact=True)
-    assert exact.run_id == quick.run_id
+    assert exact.run_id != quick.run_id
     for made, wanted in ((quick, False), (exact, True)):
         options = task.parser().parse_args(made.worker_pool_specs[0]["container_spec"]["args"])
         assert options.exact is wanted
+
+
+def finish(made: TrainingPlan, config: TrainConfig, dataset: str, *starts: bool, **changes: Any) -> None:
+    """Write a finished run that is known to be not good enough.
+
+    Args:
+        made: Its plan.
+        config: Its configuration.
+        dataset: Its dataset.
+        *starts: Per start, whether it was exact.
+        **changes: Other values of its identity.
+    """
+    from trainer.checkpoints import checkpoints, identity, outcome
+    from trainer.data.dataset import load
+    from trainer.files.event_log import EventLog
+
+    log = EventLog(made.checkpoint_directory, "workerpool0-0")
+    for exact in starts:
+        log.write("start", run_id=made.run_id, exact=exact)
+    best = checkpoints.Best(step=1, accuracy=0.1, loss=1.0)
+    content = identity.identity(config, load(dataset).fingerprint, "") | changes
+    saved = checkpoints.Checkpoint(step=1, best=best, identity=content, run_id=made.run_id, arrays=[])
+    checkpoints.save(made.checkpoint_directory, saved)
+    outcome.write_result(
+        made.checkpoint_directory,
+        run_id=made.run_id,
+        run_identity=content,
+        final_step=1,
+        best=best,
+        weights_sha256="",
+        batch_digests=saved.batch_digests,
+        num_devices=1,
+    )
+    outcome.note_evaluation(made.checkpoint_directory, step=1, accuracy=0.1)
+
+
+def test_exact_after_an_inexact_run_is_not_nothing_new(make: Make, dataset: str) -> None:
+    config = TrainConfig(**HYPERPARAMETERS)
+    quick = make()
+    finish(quick, config, dataset, False, True)
+    assert (make().run_id, make().has_nothing_new) == (quick.run_id, True)
+    exact = make(exact=True)
+    assert (exact.is_finished, exact.has_nothing_new) == (False, False)
+    finish(exact, config, dataset, True, exact=True)
+    assert make(exact=True) == exact._replace(is_finished=True, has_nothing_new=True)
+    assert make().run_id == quick.run_id
+
+
+def test_an_exact_run_of_an_earlier_version_keeps_its_run_id(make: Make, dataset: str) -> None:
+    """Their identities had no field for it; all starts of the run were exact."""
+    earlier = make()
+    finish(earlier, TrainConfig(**HYPERPARAMETERS), dataset, True, True)
+    found = make(exact=True)
+    assert (found.run_id, found.has_nothing_new) == (earlier.run_id, True)
 
 
 def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_registered(

@@ -14,7 +14,7 @@ TRAINER_VERSION = "3"
 RESULT_FILE = "result.json"
 
 
-def identity(config: TrainConfig, dataset_fingerprint: str, run_label: str) -> dict[str, Any]:
+def identity(config: TrainConfig, dataset_fingerprint: str, run_label: str, *, exact: bool = False) -> dict[str, Any]:
     """Return everything that decides what a run computes, as a flat mapping that every checkpoint contains.
 
     Raises:
@@ -27,6 +27,8 @@ def identity(config: TrainConfig, dataset_fingerprint: str, run_label: str) -> d
         "dataset_fingerprint": dataset_fingerprint,
         "trainer_version": TRAINER_VERSION,
         "run_label": run_label,
+        # A field that did not exist from the start is left out at its default, so that earlier runs stay the same.
+        **({"exact": True} if exact else {}),
     }
 
 
@@ -38,9 +40,9 @@ def with_devices_of(found: dict[str, Any], own: dict[str, Any]) -> dict[str, Any
     return own | {name: found.get(name) for name in ("global_batch_size", "learning_rate")}
 
 
-def run_id(config: TrainConfig, dataset_fingerprint: str, run_label: str) -> str:
+def run_id(config: TrainConfig, dataset_fingerprint: str, run_label: str, *, exact: bool = False) -> str:
     """Return 16 lower-case hexadecimal digits of what the run computes; machines and paths do not count."""
-    return seal.digest(identity(config, dataset_fingerprint, run_label))[: manifest.RUN_ID_DIGITS]
+    return seal.digest(identity(config, dataset_fingerprint, run_label, exact=exact))[: manifest.RUN_ID_DIGITS]
 
 
 def is_finished(checkpoint_directory: str, *, expected_run_id: str = "") -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trainer.checkpoints import checkpoints, identity, manifest, seal
+from trainer.checkpoints import checkpoints, identity, manifest, seal, starting_weights
 from trainer.checkpoints.checkpoints import Best
 from trainer.files import event_log, storage
 
@@ -28,6 +28,7 @@ def write_result(
     weights_sha256: str,
     batch_digests: npt.NDArray[np.uint64],
     num_devices: int,
+    model: dict[str, Any] | None = None,
 ) -> None:
     """Commit the result of a run whose last checkpoint is committed; docs/events.md describes every field."""
     events, num_skipped_lines = event_log.read_complete(checkpoint_directory)
@@ -49,6 +50,8 @@ def write_result(
         "images_per_second_per_device": images_per_second / num_devices,
         "num_restarts": max(0, sum(event["event"] == "start" for event in history) - 1),
         "num_skipped_lines": num_skipped_lines,
+        "model": model,
+        "started_from": starting_weights.noted_start(checkpoint_directory),
         "batch_digests": [f"{int(digest):016x}" for digest in batch_digests],
     }
     storage.write_json(storage.join(checkpoint_directory, identity.RESULT_FILE), seal.sealed(content))

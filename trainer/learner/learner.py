@@ -19,7 +19,7 @@ from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 from trainer.learner import batch_digest, keras_internals, optimizers, precision, replica_step
 from trainer.learner.replica_step import ReplicaStep
-from trainer.models import models
+from trainer.models import applications, models
 
 EVALUATION_BATCH_SIZE = 256
 
@@ -108,6 +108,10 @@ class Learner:
         seed generators (dropout). The state of loss scaling is not included: a run may resume on a device without it.
         """
         return [*self.model.variables, *self.optimizer.variables]
+
+    def refresh(self) -> None:
+        """Recompute what the model's layers derive from its variables, after values were assigned to these."""
+        applications.refresh(self.model)
 
     def loss_scaling(self) -> dict[str, float]:
         """Return the state of the loss scaling of float16; empty in other precisions."""

@@ -67,6 +67,7 @@ def _evaluate_step(
         return best
     started = time.monotonic()
     variables.assign(learner.model.variables, checkpoint.arrays[: len(learner.model.variables)])
+    learner.refresh()
     score = learner.evaluate(validation, rounds)
     if score is None:
         return None

@@ -19,6 +19,7 @@ from trainer.data.sampler import Sampler
 from trainer.files.observers import Observer
 from trainer.learner.learner import Learner, Steps
 from trainer.loop.restore import restore
+from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import EvaluationRounds, Pace, WorkerSync
 
 _WARM_UP_CALLS = 3
@@ -42,6 +43,7 @@ class Run:
     checkpoint_every_seconds: float | None = None
     """0: not by time; None: what `trainer.checkpoints.async_writer.best_interval` returns."""
     keep_checkpoints: int = 3
+    warm_start: WarmStart = dataclasses.field(default_factory=WarmStart)
 
 
 def train(
@@ -80,6 +82,10 @@ def train(
     restored = found.checkpoint
     writer = found.writer(run.checkpoint_directory, keep=run.keep_checkpoints, log_event=log_event)
     with contextlib.closing(writer):
+        if not restored.step and (taken := run.warm_start.apply(learner, run.identity)):
+            log_event("notice", message=taken)
+            if run.is_chief:
+                run.warm_start.note(run.checkpoint_directory, run.identity, taken)
         best, validated_step, digests = restored.best, restored.step * restored.is_validated, [restored.batch_digests]
         saved_at, pace, num_calls = time.monotonic(), Pace(), 0
         # 2. Batches from that step on.
@@ -200,6 +206,7 @@ def _write_result(run: Run, learner: Learner, best: Best, digests: list[npt.NDAr
         weights_sha256=checkpoints.digest(variables.values(learner.variables())),
         batch_digests=np.concatenate(digests),
         num_devices=learner.num_replicas,
+        model=run.warm_start.described(learner),
     )
 
 

@@ -148,4 +148,5 @@ class AsynchronousLearner(Learner):
     def evaluate(self, examples: Examples, next_rounds: Callable[[int], int] = lambda left: left) -> Score | None:
         """Evaluate a copy of the weights on the chief."""
         variables.assign(self._local.model.variables, variables.values(self.model.variables))
+        self._local.refresh()
         return self._local.evaluate(examples, next_rounds)

@@ -75,6 +75,7 @@ def restore(
         occupant.refuse_other_run(checkpoint.identity, empty.identity, directory)
     if step:
         variables.assign(learner.variables(), checkpoint.arrays)
+        learner.refresh()
         learner.set_loss_scaling(checkpoint.loss_scaling)
         learner.step = step
         log_event("restore", step=step, seconds=time.monotonic() - started)

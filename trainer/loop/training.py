@@ -28,6 +28,7 @@ from trainer.files.observers import Observer
 from trainer.learner import precision, random_numbers
 from trainer.learner.learner import Learner
 from trainer.loop import loop, speed, xla_trial
+from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -170,6 +171,11 @@ class Training:
             checkpoint_every_steps=self.options.checkpoint_every_steps,
             checkpoint_every_seconds=self.options.checkpoint_every_seconds,
             keep_checkpoints=self.options.keep_checkpoints,
+            warm_start=WarmStart(
+                class_names=self.data.class_names,
+                image_size=self.data.image_size,
+                folder=self.options.starting_weights,
+            ),
         )
 
     def load(self, split: str, log_event: Observer) -> Examples:

@@ -30,7 +30,9 @@ class Preprocessing(layers.Layer):  # type: ignore[misc]
         return {**super().get_config(), "module": self.module}
 
 
-def build(application: Application, *, image_size: int, num_classes: int, weights: str, is_frozen: bool) -> keras.Model:
+def build(
+    application: Application, *, image_size: int, num_classes: int, weights: str, is_pretrained: bool, is_frozen: bool
+) -> keras.Model:
     """Build the base without its top, the mean over the image, and a head.
 
     The batch normalisation of a pretrained base is never trained, even if the base is: small batches of other images
@@ -41,6 +43,7 @@ def build(application: Application, *, image_size: int, num_classes: int, weight
         image_size: S.
         num_classes: K.
         weights: `imagenet`, `none`, or a path to weights of the base (the application without its top).
+        is_pretrained: Whether the base has or gets trained weights.
         is_frozen: Whether only the head is trained.
 
     Returns:
@@ -56,7 +59,7 @@ def build(application: Application, *, image_size: int, num_classes: int, weight
         )
     base = _base(application, image_size, weights)
     base.trainable = not is_frozen
-    if weights != "none":
+    if is_pretrained:
         _keep_statistics(base, is_frozen)
     images = keras.Input((image_size, image_size, 3), dtype="uint8", name="images")
     hidden = Preprocessing(application.preprocessing, name="preprocessing")(images)

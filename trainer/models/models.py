@@ -7,7 +7,7 @@ class probabilities float32 [B, K]; its preprocessing is inside.
 import difflib
 from typing import TYPE_CHECKING
 
-from trainer.models import table, user_model
+from trainer.models import references, table, user_model
 from vertex_gpu_training.userinput.errors import UserError
 
 if TYPE_CHECKING:
@@ -59,6 +59,9 @@ def check(name: str, weights: str, trainable: str) -> None:
 def _check_weights(name: str, weights: str) -> None:
     if not weights:
         raise UserError("weights is empty; use default, imagenet, none, or a path to a .weights.h5 or .keras file")
+    if references.is_reference(weights):
+        references.check(weights)
+        return
     # The user's own function interprets the text.
     if ":" in name:
         return
@@ -92,7 +95,8 @@ def build(
         name: A name that `listing` describes, or package.module:function.
         image_size: S, height and width of the images in pixels.
         num_classes: K.
-        weights: One of default, imagenet and none, or a path to a .weights.h5 or .keras file.
+        weights: One of default, imagenet and none, or a path to a .weights.h5 or .keras file. Those that a reference
+            names are assigned later.
         trainable: One of default, head and all.
 
     Returns:
@@ -105,15 +109,17 @@ def build(
     from trainer.models import applications, convnet, mnist_cnn
 
     resolved = _resolve_weights(name, weights)
+    initial = "none" if references.is_reference(resolved) else resolved
     if ":" in name:
-        return user_model.build(name, image_size=image_size, num_classes=num_classes, weights=resolved)
+        return user_model.build(name, image_size=image_size, num_classes=num_classes, weights=initial)
     if name in table.APPLICATIONS:
         return applications.build(
             table.APPLICATIONS[name],
             image_size=image_size,
             num_classes=num_classes,
-            weights=resolved,
+            weights=initial,
+            is_pretrained=resolved != "none",
             is_frozen=_keeps_base_frozen(name, weights, trainable),
         )
     module = {"convnet": convnet, "mnist-cnn": mnist_cnn}[name]
-    return module.build(image_size=image_size, num_classes=num_classes, weights=resolved)
+    return module.build(image_size=image_size, num_classes=num_classes, weights=initial)

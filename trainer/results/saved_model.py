@@ -6,6 +6,7 @@ Legend: B batch, S image size, K classes.
 """
 
 import os
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from trainer.checkpoints.starting_weights import StartingWeights
 from trainer.files import storage
 from trainer.results import serving
 from vertex_gpu_training.userinput.errors import UserError
@@ -80,17 +82,44 @@ def load(directory: str) -> LoadedModel:
     Raises:
         UserError: The folder is not a model that `write` wrote.
     """
+    metadata = _metadata(directory)
+    try:
+        loaded = tf.saved_model.load(directory)
+    except (OSError, ValueError, tf.errors.OpError) as error:
+        raise _damaged(directory, error) from error
+    return LoadedModel(class_names=metadata["class_names"], image_size=metadata["image_size"], signatures=_Keep(loaded))
+
+
+def starting_weights(directory: str) -> StartingWeights:
+    """Return the weights of an exported model, for a training that starts from them.
+
+    Raises:
+        UserError: The folder is not a model that `write` wrote, or it is damaged.
+    """
+    metadata = _metadata(directory)
+    try:
+        reader = tf.train.load_checkpoint(os.path.join(directory, "variables", "variables"))
+        # Keras' archive has a list of the model's variables, in order.
+        names = {key for key in reader.get_variable_to_shape_map() if re.fullmatch(r"variables/\d+/.*VALUE", key)}
+        ordered = sorted(names, key=lambda key: int(key.split("/")[1]))
+        arrays = [np.asarray(reader.get_tensor(key)) for key in ordered]
+    except (OSError, ValueError, tf.errors.OpError) as error:
+        raise _damaged(directory, error) from error
+    return StartingWeights(model=metadata["model"], class_names=tuple(metadata["class_names"]), arrays=arrays)
+
+
+def _metadata(directory: str) -> dict[str, Any]:
     metadata = storage.read_json(os.path.join(directory, _METADATA_FILE))
     if not isinstance(metadata, dict) or not tf.io.gfile.exists(os.path.join(directory, "saved_model.pb")):
         raise UserError(
             f"no exported model at {directory!r}: expected saved_model.pb and {_METADATA_FILE}; make one with"
             " `python -m trainer.export`"
         )
-    try:
-        loaded = tf.saved_model.load(directory)
-    except (OSError, ValueError, tf.errors.OpError) as error:
-        raise UserError(f"model {directory!r} is damaged ({str(error).splitlines()[0]}); export it again") from error
-    return LoadedModel(class_names=metadata["class_names"], image_size=metadata["image_size"], signatures=_Keep(loaded))
+    return metadata
+
+
+def _damaged(directory: str, error: Exception) -> UserError:
+    return UserError(f"model {directory!r} is damaged ({str(error).splitlines()[0]}); export it again")
 
 
 class _Keep:

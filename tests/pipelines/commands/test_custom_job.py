@@ -130,6 +130,14 @@ def test_a_file_of_an_earlier_version_is_refused(pipelines: Any, server: Server,
     assert done.stderr.splitlines()[-1].startswith("error: the pipeline has no boot_disk_size_gb, boot_disk_type,")
 
 
+def test_weights_that_only_the_pipeline_can_look_up_are_refused(pipelines: Any, compiled: Path) -> None:
+    words = ("custom-job", compiled / "image_training.json", "--pipeline-root", "gs://my-bucket/x")
+    here = ("--endpoint", "http://127.0.0.1:8700")
+    done = pipelines(*words, "--dataset", "d", *here, "-p", "weights=model:pets@champion", "--dry-run")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith("submit the pipeline instead")
+
+
 def test_a_file_without_the_step_plan_is_refused(pipelines: Any, divide_file: Path) -> None:
     root = ("--pipeline-root", "gs://my-bucket/x", "--project", "my-project")
     done = pipelines("custom-job", divide_file, "--dataset", "d", *root, "-p", "n=1", "--dry-run")

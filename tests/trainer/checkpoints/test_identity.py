@@ -25,6 +25,8 @@ def test_the_demo_keeps_its_run_id() -> None:
     """The defaults of the pipeline on the digits; another run id would train finished runs again."""
     fingerprint = "ebc7b4a2d0b38bb0a33f845dbb84af3d9b9b209117da9bc2676a791a5b2104d1"
     assert run_id(TrainConfig(), fingerprint, "") == "2330eb5407f2e43e"
+    assert run_id(TrainConfig(), fingerprint, "", exact=True) != run_id(TrainConfig(), fingerprint, "", exact=False)
+    assert run_id(TrainConfig(), fingerprint, "", exact=False) == "2330eb5407f2e43e"
 
 
 def test_a_run_without_result_is_not_finished(tmp_path: Path) -> None:

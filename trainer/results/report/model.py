@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trainer.checkpoints import starting_weights
 from trainer.checkpoints.restored import TrainedModel
 from trainer.data.dataset import Dataset
 from trainer.files import event_log
@@ -36,7 +37,7 @@ def render(
     # Every worker logs the same steps.
     events, _ = event_log.read_complete(checkpoint_directory)
     history = [event for event in events if event["replica"] == event_log.PRIMARY]
-    checkpoint = trained.checkpoint
+    checkpoint, start = trained.checkpoint, starting_weights.noted_start(checkpoint_directory)
     blocks: list[page.Block] = [
         page.Figures(
             figures=[
@@ -59,7 +60,11 @@ def render(
         page.Table(
             title="Run",
             columns=["field", "value"],
-            rows=[["run", checkpoint.run_id], *([name, str(value)] for name, value in checkpoint.identity.items())],
+            rows=[
+                ["run", checkpoint.run_id],
+                *([["started from", start["taken"]]] if start else []),
+                *([name, str(value)] for name, value in checkpoint.identity.items()),
+            ],
         ),
     ]
     subtitle = f"{trained.config.model}, chosen on the validation split and evaluated on unseen images"

@@ -1,0 +1,146 @@
+"""Weights that a training starts from: those of a finished run or of an exported model, known by their SHA-256.
+
+A name such as run:ID is resolved once. From then on the configuration has the SHA-256 of the weights and their class
+names. Their copy has the format of a checkpoint of step 0, so that the named run may be deleted. Needs no TensorFlow
+for local paths.
+"""
+
+import dataclasses
+import errno
+import functools
+from typing import Any
+
+from trainer.checkpoints import checkpoints, identity, manifest, seal
+from trainer.checkpoints.checkpoints import Arrays, Best, Checkpoint
+from trainer.checkpoints.manifest import TornCheckpoint
+from trainer.config import TrainConfig
+from trainer.files import storage
+from trainer.models import references
+from vertex_gpu_training.userinput.errors import UserError
+
+_START_FILE = "start.json"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StartingWeights:
+    """The trained variables of a network, and what they mean."""
+
+    model: str
+    """Name of the network."""
+    class_names: tuple[str, ...]
+    arrays: Arrays
+    """Values of all variables of the network, in order."""
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """The value of `weights` in the configuration: sha256: and 64 hexadecimal digits."""
+        return references.RESOLVED + seal.digest([list(self.class_names), checkpoints.digest(self.arrays)])
+
+
+def of_run(directory: str) -> StartingWeights:
+    """Return the weights of a finished run's best checkpoint.
+
+    Raises:
+        UserError: There is no finished run, or it is one of an earlier version, which did not record its classes.
+    """
+    result = identity.read_result(directory)
+    if not result or not identity.is_finished(directory):
+        raise UserError(f"no finished run in {directory!r}; train it to its end first, or name another one")
+    model = result.get("model")
+    if not isinstance(model, dict) or not model.get("class_names"):
+        raise UserError(
+            f"the run in {directory!r} is of an earlier version, which did not record its classes; start from its"
+            " registered model, or train it again with another run_label"
+        )
+    best = checkpoints.best(directory)
+    return StartingWeights(
+        model=best.identity["model"],
+        class_names=tuple(model["class_names"]),
+        arrays=best.arrays[: model["num_variables"]],
+    )
+
+
+def pin(weights: StartingWeights, directory: str) -> None:
+    """Copy weights into a folder; do nothing if they are there already."""
+    content = {"model": weights.model, "class_names": list(weights.class_names), "weights": weights.digest}
+    run_id = weights.digest.removeprefix(references.RESOLVED)[: manifest.RUN_ID_DIGITS]
+    try:
+        checkpoints.save(
+            directory, Checkpoint(step=0, best=Best(), identity=content, run_id=run_id, arrays=weights.arrays)
+        )
+    except OSError as error:
+        # Another plan may have copied the same weights in the meantime.
+        if not isinstance(error, FileExistsError) and error.errno != errno.ENOTEMPTY:
+            raise
+
+
+def read(directory: str, expected: str) -> StartingWeights:
+    """Return the weights in a folder: a copy from `pin`, or the checkpoint directory of a finished run.
+
+    Args:
+        directory: Local or gs://; empty: not known.
+        expected: The digest that they must have.
+
+    Raises:
+        UserError: They are missing, damaged or other ones. A training must not start from random weights instead.
+    """
+    try:
+        found = of_run(directory) if identity.read_result(directory) else _pinned(directory)
+    except (TornCheckpoint, KeyError, TypeError) as error:
+        raise UserError(
+            f"the starting weights {expected[:19]}... are not in {directory!r} ({error}), and no step has been trained;"
+            " name the weights again, so that they are resolved again"
+        ) from error
+    if found.digest != expected:
+        raise UserError(
+            f"{directory!r} has the weights {found.digest[:19]}..., but this run starts from {expected[:19]}...;"
+            " name the weights again, or give another --checkpoint-directory"
+        )
+    return found
+
+
+def _pinned(directory: str) -> StartingWeights:
+    found = checkpoints.load(directory, 0)
+    content = found.identity
+    return StartingWeights(model=content["model"], class_names=tuple(content["class_names"]), arrays=found.arrays)
+
+
+def resolved(config: TrainConfig, folder: str, checkpoint_directory: str) -> tuple[TrainConfig, str]:
+    """Resolve run:FOLDER for a training that was not planned, once for its checkpoint directory.
+
+    Args:
+        config: As given.
+        folder: Value of --starting-weights.
+        checkpoint_directory: Of the training.
+
+    Returns:
+        The configuration with the SHA-256 of the weights, and the folder with the weights.
+
+    Raises:
+        UserError: There is no finished run in the folder, or only the step `plan` can look the weights up.
+    """
+    if config.weights.startswith(references.MODEL):
+        raise UserError(
+            f"weights={config.weights!r} is looked up by the pipeline's step plan only; give run:FOLDER with the"
+            " checkpoint directory of a finished run"
+        )
+    if not config.weights.startswith(references.RUN):
+        return config, folder
+    source = config.weights.removeprefix(references.RUN).rstrip("/")
+    # A resumed training needs the weights no more, so the run that they came from may be gone.
+    noted = noted_start(checkpoint_directory)
+    digest = noted["weights"] if noted and noted.get("folder") == source else of_run(source).digest
+    return dataclasses.replace(config, weights=digest), source
+
+
+def note_start(checkpoint_directory: str, *, weights: str, folder: str, taken: str) -> None:
+    """Record what a training has started from, for its result."""
+    content = seal.sealed({"weights": weights, "folder": folder, "taken": taken})
+    storage.write_json(storage.join(checkpoint_directory, _START_FILE), content)
+
+
+def noted_start(checkpoint_directory: str) -> dict[str, Any] | None:
+    """Return what `note_start` wrote, or None."""
+    content = storage.read_json(storage.join(checkpoint_directory, _START_FILE))
+    is_usable = isinstance(content, dict) and seal.is_sealed(content) and seal.is_intact(content)
+    return seal.without(content) if is_usable else None

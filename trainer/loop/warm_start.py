@@ -1,0 +1,59 @@
+"""Gives a training that begins at step 0 the weights of another run or of a registered model."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from trainer.checkpoints import starting_weights, variables
+from trainer.learner import class_rows
+from trainer.learner.learner import Learner
+from trainer.models import references
+from vertex_gpu_training.userinput.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WarmStart:
+    """The classes of the run, and where its starting weights are."""
+
+    class_names: tuple[str, ...] = ()
+    image_size: int = 0
+    folder: str = ""
+    """Value of --starting-weights; empty: the configuration names no weights of another run."""
+
+    def apply(self, learner: Learner, identity: Mapping[str, Any]) -> str:
+        """Assign the weights that the identity names to the network; return what was taken, empty if it names none.
+
+        Raises:
+            UserError: The weights are missing, damaged or do not fit.
+        """
+        wanted = str(identity.get("weights", ""))
+        if not references.is_reference(wanted):
+            return ""
+        found = starting_weights.read(self.folder, wanted)
+        if found.model != learner.config.model:
+            raise UserError(
+                f"the starting weights are of the network {found.model}, this run trains {identity['model']}"
+            )
+        name = learner.config.model
+        values = class_rows.fitted(
+            found.arrays,
+            found.class_names,
+            learner.model.variables,
+            self.class_names,
+            with_one_more_class=class_rows.one_more_class(name, self.image_size, len(self.class_names)),
+        )
+        variables.assign(learner.model.variables, values)
+        learner.refresh()
+        return f"starting from {wanted[:19]}... ({name}): {class_rows.describe(found.class_names, self.class_names)}"
+
+    def note(self, directory: str, identity: Mapping[str, Any], taken: str) -> None:
+        """Record what was taken, for the result."""
+        starting_weights.note_start(directory, weights=identity["weights"], folder=self.folder, taken=taken)
+
+    def described(self, learner: Learner) -> dict[str, Any]:
+        """Return what another run has to know to start from this one's checkpoints."""
+        return {
+            "class_names": list(self.class_names),
+            "image_size": self.image_size,
+            "num_variables": len(learner.model.variables),
+        }
