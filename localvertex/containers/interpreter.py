@@ -15,6 +15,8 @@ def folders() -> list[Path]:
     # The real one, too: `base_prefix` may be a link that another one follows.
     wanted.add(os.path.dirname(os.path.dirname(os.path.realpath(sys.executable))))
     wanted |= {path for path in search_path() if os.path.exists(path)} | _editable()
+    projects = {path for path in wanted if os.path.exists(os.path.join(path, "pyproject.toml"))}
+    wanted = (wanted - projects).union(*map(_packages, projects))
     return sorted(Path(os.path.abspath(each)) for each in wanted if not inside(Path.home(), [each]))
 
 
@@ -34,6 +36,16 @@ def _linked(packages: list[str]) -> list[str]:
     files = [file for each in packages for file in sorted(Path(each).glob("*.pth"))]
     lines = [line.strip() for file in files for line in file.read_text("utf-8", "replace").splitlines()]
     return [line for line in lines if os.path.isabs(line)]
+
+
+def _packages(project: str) -> set[str]:
+    """Return the packages and modules of a project that is installed in place; its other files are the user's."""
+    with os.scandir(project) as entries:
+        return {
+            entry.path
+            for entry in entries
+            if entry.name.endswith(".py") or os.path.exists(os.path.join(entry.path, "__init__.py"))
+        }
 
 
 def _editable() -> set[str]:

@@ -106,3 +106,12 @@ def test_a_project_that_is_installed_in_place_is_found_from_its_own_folder(repos
         [sys.executable, "-c", code], cwd=repository, env=environment, capture_output=True, text=True, check=True
     )
     assert repr(str(repository)) in done.stdout
+
+
+def test_a_sandbox_sees_the_packages_of_such_a_project_and_none_of_its_other_files(repository: Path) -> None:
+    code = "from localvertex.containers.interpreter import folders; print(*folders(), sep='\\n')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
+    seen = {Path(line) for line in done.stdout.splitlines()}
+    inside = {path for path in seen if path.is_relative_to(repository)}
+    assert {repository / "trainer", repository / "localvertex"} <= inside
+    assert not {repository, repository / ".git", repository / "runs", repository / "docs"} & inside
