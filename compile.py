@@ -15,9 +15,8 @@ from pipelines.image_training import image_training
 from pipelines.settings import Settings, add_machines, machines_from
 from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.machines import check
-from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput import cli, outputs
 from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.files import write_all
 
 _BUILD = "gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/REPOSITORY/image-training-python ."
 _RUN_LOCALLY = "python -m localvertex run"
@@ -44,7 +43,7 @@ def _parser() -> cli.Parser:
         help="send Google's notification e-mail at the end; ADDRESSES are the default recipients",
     )
     other.add_argument(
-        "--output-dir", type=pathlib.Path, default=pathlib.Path("build"), help="output folder (%(default)s)"
+        "--output-dir", type=cli.folder, default=pathlib.Path("build"), help="output folder (%(default)s)"
     )
     return parser
 
@@ -73,7 +72,7 @@ def _write(pipeline: Any, directory: pathlib.Path) -> pathlib.Path:
     # Vertex AI loads both formats. kfp deprecates its own JSON output, so the same message is written here.
     spec = json_format.MessageToDict(pipeline.pipeline_spec)
     text = json.dumps(spec, indent=2, sort_keys=True, ensure_ascii=False)
-    write_all({paths["json"]: f"{text}\n".encode(), paths["yaml"]: yaml})
+    outputs.write({paths["json"]: f"{text}\n".encode(), paths["yaml"]: yaml})
     return paths["json"]
 
 
@@ -107,12 +106,14 @@ def _next_commands(settings: Settings, path: pathlib.Path) -> list[str]:
 
 
 def _compile(options: argparse.Namespace) -> int:
+    directory: pathlib.Path = options.output_dir
+    outputs.check_folder("--output-dir", directory)
     settings = _settings(options)
     findings = check(settings.machines, image=settings.image, region=settings.region)
     try:
-        path = _write(image_training(settings), options.output_dir)
+        path = _write(image_training(settings), directory)
     except OSError as error:
-        raise UserError(f"cannot write to {options.output_dir}: {error.strerror}; give another --output-dir") from None
+        raise UserError(f"cannot write to {directory}: {error.strerror}; give another --output-dir") from None
     for finding in findings:
         print(f"warning: {finding.message}", file=sys.stderr)
     written = f"Wrote {path} and {path.with_suffix('.yaml')}."

@@ -11,6 +11,7 @@ from trainer.data import dataset
 from training_job import report
 from training_job.machines import Machines, check
 from training_job.values import check_accuracy, check_names
+from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
 
 
@@ -72,7 +73,7 @@ def plan(
     data = dataset.load(dataset_directory)
     _check_batch_size(config, num_train=data.num_examples["train"])
     identity = run_id(config, data.fingerprint, run_label)
-    base = f"{pipeline_root.rstrip('/')}/training/{identity}"
+    base = f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training/{identity}"
     checkpoints = f"{base}/checkpoints/"
     flags = [f"--dataset={dataset_directory}", f"--run-label={run_label}", *config.to_flags()]
     finished = is_finished(checkpoints, expected_run_id=identity)

@@ -8,6 +8,7 @@ import difflib
 from typing import TYPE_CHECKING
 
 from trainer.models import table, user_model
+from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def _check_weights(name: str, weights: str) -> None:
         raise UserError(
             f"weights={weights!r} is not valid; use default, imagenet, none, or a path ending in .weights.h5 or .keras"
         )
+    if weights.endswith((".h5", ".keras")):
+        paths.check("weights", weights)
 
 
 def _resolve_weights(name: str, weights: str) -> str:

@@ -15,11 +15,8 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from trainer.files import storage
-from trainer.results import serving
+from trainer.results import exported, serving
 from vertex_gpu_training.userinput.errors import UserError
-
-_METADATA_FILE = os.path.join("assets.extra", "model.json")
-"""TensorFlow Serving ignores assets.extra, which is meant for additional files."""
 
 
 def write(
@@ -53,7 +50,7 @@ def write(
     archive.add_endpoint("images", images, input_signature=[tf.TensorSpec(shape, tf.uint8, name="images")])
     archive.write_out(directory, verbose=False)
     content = {"class_names": class_names, "image_size": image_size, **metadata}
-    storage.write_json(os.path.join(directory, _METADATA_FILE), content)
+    storage.write_json(os.path.join(directory, exported.METADATA_FILE), content)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,12 +77,7 @@ def load(directory: str) -> LoadedModel:
     Raises:
         UserError: The folder is not a model that `write` wrote.
     """
-    metadata = storage.read_json(os.path.join(directory, _METADATA_FILE))
-    if not isinstance(metadata, dict) or not tf.io.gfile.exists(os.path.join(directory, "saved_model.pb")):
-        raise UserError(
-            f"no exported model at {directory!r}: expected saved_model.pb and {_METADATA_FILE}; make one with"
-            " `python -m trainer.export`"
-        )
+    metadata = exported.read(directory)
     try:
         loaded = tf.saved_model.load(directory)
     except (OSError, ValueError, tf.errors.OpError) as error:
