@@ -1,4 +1,4 @@
-"""The checkpoint that was best on the validation split, found for evaluation and export before TensorFlow is imported."""
+"""The checkpoint that was best on the validation split, for evaluation and export; found without TensorFlow."""
 
 from dataclasses import dataclass, fields
 

@@ -14,9 +14,9 @@ import numpy as np
 from PIL import Image
 
 from trainer.data.images import Pixels
+from trainer.data.splits import SPLITS
 from trainer.data.stored.metadata import check_metadata
 from trainer.data.stored.shards import Shards
-from trainer.data.splits import SPLITS
 from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -109,7 +109,7 @@ class Dataset:
             UserError: A shard is missing, or is no ArrayRecord file.
         """
         if not storage.is_object_store(self.directory):
-            for split in wanted:
+            for split in filter(self.shards.get, wanted):
                 with self.open_shards(split):
                     pass
 

@@ -62,8 +62,8 @@ def is_occupied(final: Path, *, last: str) -> bool:
 def committed_directory(final: Path, *, last: str) -> Iterator[pathlib.Path]:
     """Yield a local folder to write into; its content appears at `final` when the block succeeds, and not before.
 
-    Locally it is renamed at the end, and what killed writers left is removed first. To a bucket the files are copied, `last` after all others, because readers ignore
-    a folder without it; the remains of an interrupted writer are removed first.
+    Locally it is renamed at the end. To a bucket the files are copied, `last` after all others, because readers ignore
+    a folder without it. The remains of interrupted writers are removed first.
 
     Args:
         final: Local, gs:// or /gcs/; need not exist.
