@@ -20,6 +20,7 @@ from trainer.cluster.signals import StopRequest
 from trainer.config import TrainConfig
 from trainer.data import dataset
 from trainer.files import storage
+from trainer.loop import before_start
 from trainer.models import models
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
@@ -64,6 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
     if _is_finished(directory, run_identity, is_apart=is_apart):
         return 0
     storage.check_folder("--checkpoint-directory", directory)
+    if not cluster.addresses:
+        before_start.check(train_config, data, directory, run_identity)
     # TensorFlow is imported from here on.
     from trainer.loop import roles
     from trainer.loop.training import Training
@@ -128,15 +131,15 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = cli.Parser("python -m trainer.task", description=__doc__)
     made.add_argument("--list-models", action="store_true", help="describe the models and exit")
-    folders = made.add_argument_group("paths")
-    folders.add_argument("--dataset", metavar="DIR", help="folder from `python -m trainer.prepare` (required)")
-    folders.add_argument(
+    paths = made.add_argument_group("paths")
+    paths.add_argument("--dataset", metavar="DIR", help="folder from `python -m trainer.prepare` (required)")
+    paths.add_argument(
         "--checkpoint-directory",
         metavar="DIR",
         default="",
         help="folder for checkpoints, event log and result.json [$AIP_CHECKPOINT_DIR, or JOB_DIR/checkpoints]",
     )
-    folders.add_argument("--job-dir", metavar="DIR", default="", help="job folder, as AI Platform Training passed it")
+    paths.add_argument("--job-dir", metavar="DIR", default="", help="job folder, as AI Platform Training passed it")
     config.add_flags(made)
     _add_batch_size(made)
     labels = made.add_argument_group("identity")

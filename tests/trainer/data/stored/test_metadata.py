@@ -10,7 +10,7 @@ from trainer.data import dataset
 from vertex_gpu_training.userinput.errors import UserError
 
 HOSTILE = [None, 3, -1, True, 0.5, "", "x", [], [3], {}, {"train": None}, {"train": -1, "validation": 1, "test": 1}]
-"""No field accepts more than two of them."""
+"""No field accepts more than three of them."""
 GONE = object()
 
 
@@ -36,7 +36,7 @@ def write(source: Path, folder: Path, name: str, value: Any) -> str:
 @pytest.mark.parametrize("name", ["fingerprint", "class_names", "image_size", "num_examples", "shards", "statistics"])
 def test_a_field_that_is_missing_or_of_another_type_is_named(digits_directory: Path, tmp_path: Path, name: str) -> None:
     reasons = {str(value): reason(write(digits_directory, tmp_path, name, value)) for value in HOSTILE}
-    assert list(reasons.values()).count("") <= 2, reasons
+    assert list(reasons.values()).count("") <= 3, reasons
     for text in filter(None, [*reasons.values(), reason(write(digits_directory, tmp_path, name, GONE))]):
         assert f"dataset.json': field {name} is " in text
         assert "\n" not in text
