@@ -178,12 +178,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     if is_object_store(path):
         target.write_bytes(data)
         return
-    try:
-        write_all({target: data})
-    except OSError as error:
-        # A full disk is found out by a call that does not know the name.
-        error.filename = error.filename or os.fspath(path)
-        raise
+    write_all({target: data})
 
 
 def write_text(path: Path, text: str) -> None:

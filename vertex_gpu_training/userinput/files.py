@@ -3,8 +3,8 @@
 import errno
 import os
 import stat
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from vertex_gpu_training.userinput import asides
@@ -29,16 +29,26 @@ def write_all(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> None:
     Raises:
         OSError: One cannot be written, or is a device, a pipe, a socket or a folder; no temporary file is left.
     """
+    written: dict[Path, Path] = {}
     with ExitStack() as held:
-        written: dict[Path, Path] = {}
-        for path in contents:
-            _refuse_special(path)
         for path, data in contents.items():
-            aside, descriptor = held.enter_context(asides.file(path, mode))
-            _write(descriptor, data)
-            written[path] = aside
+            with _named(path):
+                _refuse_special(path)
+                aside, descriptor = held.enter_context(asides.file(path, mode))
+                _write(descriptor, data)
+                written[path] = aside
         for path, aside in written.items():
-            os.replace(aside, path)
+            with _named(path):
+                os.replace(aside, path)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the path in errors: a full disk is found by calls that know no name, and others know the temporary one."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
 
 
 def _refuse_special(path: Path) -> None:
