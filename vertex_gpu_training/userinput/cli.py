@@ -44,6 +44,8 @@ class Parser(argparse.ArgumentParser):
 
 def folder(text: str) -> Path:
     """Return the path of a local folder, as the type of an argument; an empty name would mean the current folder."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the name is empty; give a folder, or . for the current one")
     try:
         return Path(paths.check("DIR", text, is_local=True))
     except UserError as error:

@@ -93,11 +93,12 @@ def test_a_pipe_is_written_to_its_end_if_it_is_read(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with pytest.raises(OSError, match="No such device or address"):
         outputs.write({pipe: data})
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    os.set_blocking(reader, True)
+    # Open for both, so that the reader waits for the data and is not told that there is none.
+    held, reader = os.open(pipe, os.O_RDWR), os.open(pipe, os.O_RDONLY)
     with subprocess.Popen(["wc", "-c"], stdin=reader, stdout=subprocess.PIPE, text=True) as counting:
-        os.close(reader)
         outputs.write({pipe: data})
+        os.close(held)
+        os.close(reader)
         assert counting.communicate()[0].strip() == str(len(data))
     assert stat.S_ISFIFO(pipe.lstat().st_mode)
 
