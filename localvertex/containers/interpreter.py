@@ -22,13 +22,10 @@ def search_path() -> list[str]:
     """Return the folders in which Python finds modules when it is started in an empty folder."""
     given = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(each)]
     known = {os.path.realpath(each) for each in (*given, *site.getsitepackages(), site.getusersitepackages())}
-    # Python adds the current folder, or that of the script, in front; an installation in place may have it once more.
+    # Python adds the current folder, or that of the script, in front.
     script = getattr(sys.modules.get("__main__"), "__file__", None) or ""
-    found = list(sys.path)
-    for folder in {os.path.realpath(os.getcwd()), os.path.realpath(os.path.dirname(script))} - known:
-        for first in [each for each in found if os.path.realpath(each) == folder][:1]:
-            found.remove(first)
-    return [*given, *filter(None, found)]
+    added = {os.path.realpath(os.getcwd()), os.path.realpath(os.path.dirname(script))} - known
+    return [*given, *(each for each in sys.path if each and os.path.realpath(each) not in added)]
 
 
 def _editable() -> set[str]:

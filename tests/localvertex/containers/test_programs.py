@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from localvertex.containers import interpreter
 from localvertex.containers.programs import missing, with_bash
 
 
@@ -97,16 +96,3 @@ def test_a_script_of_a_shell_like_bash_gets_one(script: str) -> None:
 def test_any_other_script_keeps_its_shell() -> None:
     for words in (["sh", "-ec", 'mkdir -p "$(dirname "$1")"; test -n "$x" && echo ${x%.*}'], ["bash", "-c", "[[ a ]]"]):
         assert with_bash(words) == words
-
-
-@pytest.mark.parametrize("current", ["", "."])
-def test_the_current_folder_is_searched_only_if_an_installation_has_it_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, current: str
-) -> None:
-    """`make demo` runs in the repository, which is installed in place: Python's path has it twice."""
-    monkeypatch.chdir(tmp_path)
-    first, others = current and str(tmp_path), list(sys.path)
-    monkeypatch.setattr(sys, "path", [first, *others])
-    assert str(tmp_path) not in interpreter.search_path()
-    monkeypatch.setattr(sys, "path", [first, *others, str(tmp_path)])
-    assert interpreter.search_path()[-1] == str(tmp_path)
