@@ -33,11 +33,10 @@ def check_values(given: Mapping[str, Any]) -> None:
     machines = _fields(Machines, values)
     if "machine_type" in machines:
         Machines(**machines)
-    if "run_label" in values:
-        check_run_label(str(values["run_label"]))
     if "minimum_accuracy" in values:
         check_accuracy(_number("minimum_accuracy", values["minimum_accuracy"], float))
     check_names({name: str(values[name]) for name in _NAMES if name in values})
+    check_run_label(str(values.get("run_label", "")))
 
 
 def check_accuracy(minimum_accuracy: Any) -> None:
