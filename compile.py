@@ -17,9 +17,8 @@ from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.machines import check
 from training_job.notification.targets import Targets
 from training_job.step_machines import check_steps
-from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput import cli, outputs
 from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.files import write_all
 
 _BUILD = "gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/REPOSITORY/image-training-python ."
 _RUN_LOCALLY = "python -m localvertex run"
@@ -57,7 +56,7 @@ def _parser() -> cli.Parser:
         help="publish the end of a run to the Pub/Sub topic projects/PROJECT/topics/NAME",
     )
     other.add_argument(
-        "--output-dir", type=pathlib.Path, default=pathlib.Path("build"), help="output folder (%(default)s)"
+        "--output-dir", type=cli.folder, default=pathlib.Path("build"), help="output folder (%(default)s)"
     )
     return parser
 
@@ -88,7 +87,7 @@ def _write(pipeline: Any, directory: pathlib.Path) -> pathlib.Path:
     # Vertex AI loads both formats. kfp deprecates its own JSON output, so the same message is written here.
     spec = json_format.MessageToDict(pipeline.pipeline_spec)
     text = json.dumps(spec, indent=2, sort_keys=True, ensure_ascii=False)
-    write_all({paths["json"]: f"{text}\n".encode(), paths["yaml"]: yaml})
+    outputs.write({paths["json"]: f"{text}\n".encode(), paths["yaml"]: yaml})
     return paths["json"]
 
 
@@ -126,13 +125,15 @@ def _next_commands(settings: Settings, path: pathlib.Path) -> list[str]:
 
 
 def _compile(options: argparse.Namespace) -> int:
+    directory: pathlib.Path = options.output_dir
+    outputs.check_folder("--output-dir", directory)
     settings = _settings(options)
     place = {"image": settings.image, "region": settings.region}
     findings = check(settings.machines, **place) + check_steps(settings.steps, **place)
     try:
-        path = _write(image_training(settings), options.output_dir)
+        path = _write(image_training(settings), directory)
     except OSError as error:
-        raise UserError(f"cannot write to {options.output_dir}: {error.strerror}; give another --output-dir") from None
+        raise UserError(f"cannot write to {directory}: {error.strerror}; give another --output-dir") from None
     for finding in findings:
         print(f"warning: {finding.message}", file=sys.stderr)
     written = f"Wrote {path} and {path.with_suffix('.yaml')}."

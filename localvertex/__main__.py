@@ -180,7 +180,7 @@ def _add_gcs_root(command: "argparse.ArgumentParser | argparse._ArgumentGroup") 
     command.add_argument(
         "--gcs-root",
         metavar="DIR",
-        type=_folder,
+        type=cli.folder,
         help="use local files DIR/BUCKET/OBJECT in place of gs://BUCKET/OBJECT",
     )
 
@@ -241,19 +241,12 @@ def _as_sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _folder(text: str) -> Path:
-    """Return the path of a folder; an empty name would silently mean the current folder."""
-    if not text.strip():
-        raise argparse.ArgumentTypeError("the name is empty; give a folder, or . for the current one")
-    return Path(text)
-
-
 def _add_work_dir(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:
     """Add the option for the folder of the runs."""
     command.add_argument(
         "--work-dir",
         metavar="D",
-        type=_folder,
+        type=cli.folder,
         default=Path("runs"),
         help="folder for runs, also the pipeline root (./%(default)s)",
     )

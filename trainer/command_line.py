@@ -24,6 +24,8 @@ _UNUSABLE_PATH = {
     errno.EEXIST,
     errno.EINVAL,
     errno.ENXIO,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
 }
 """The path does not exist or may not be used; a full disk or a lost mount is not the user's mistake."""
 
@@ -52,10 +54,10 @@ def _run(main: Callable[[], int]) -> int:
     except OSError as error:
         if (outcome := describe_path_error(error, _named_paths())) is None:
             raise
-        print(outcome[1], file=sys.stderr)
+        print(cli.one_line(outcome[1]), file=sys.stderr)
         return outcome[0]
     except TrainingError as error:
-        print(f"failed: {error}", file=sys.stderr)
+        print(cli.one_line(f"failed: {error}"), file=sys.stderr)
         return cli.FAILED
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
@@ -81,13 +83,13 @@ def reported(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except UserError as mistake:
-            print(f"error: {mistake}", file=sys.stderr)
+            print(f"error: {cli.one_line(str(mistake))}", file=sys.stderr)
             raise SystemExit(2) from None
         except OSError as error:
             # A step's local paths are chosen by the service, not by the user.
             if "://" not in str(error.filename) or (outcome := describe_path_error(error, ())) is None:
                 raise
-            print(outcome[1], file=sys.stderr)
+            print(cli.one_line(outcome[1]), file=sys.stderr)
             raise SystemExit(outcome[0]) from None
 
     return call

@@ -12,6 +12,9 @@ from typing import Any
 
 from trainer.models import models
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import quoted
+
+_BEYOND = 2**1000
 
 
 def _hyperparameter(
@@ -160,18 +163,22 @@ def _typed(field: dataclasses.Field[Any], value: Any) -> Any:
     """Return the value in the field's type; int is accepted for float, and an integral float for int."""
     wanted = _type(field)
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        # An integer beyond the range of floats is out of every field's range, too.
+        return float(value) if abs(value) < _BEYOND else math.copysign(math.inf, value)
     # kfp passes integers inside structures as floats.
     if wanted is int and isinstance(value, float) and value.is_integer():
         return int(value)
     if type(value) is not wanted:
-        raise UserError(f"{field.name}={value!r} is a {type(value).__name__}; expected {wanted.__name__}")
+        raise UserError(f"{field.name}={quoted(value)} is a {type(value).__name__}; expected {wanted.__name__}")
     return value
 
 
 def _check(field: dataclasses.Field[Any], value: Any) -> None:
     choices, lowest, highest = (field.metadata[name] for name in ("choices", "lowest", "highest"))
     if choices and value not in choices:
-        raise UserError(f"{field.name}={value!r} is not known; choose one of: {', '.join(choices)}")
-    if not isinstance(value, str) and not (math.isfinite(value) and lowest <= value <= highest):
-        raise UserError(f"{field.name}={value} is out of range; expected a value from {lowest:g} to {highest:g}")
+        raise UserError(f"{field.name}={quoted(value)} is not known; choose one of: {', '.join(choices)}")
+    # Also false for NaN.
+    if not isinstance(value, str) and not (lowest <= value <= highest and abs(value) < math.inf):
+        raise UserError(
+            f"{field.name}={quoted(value)} is out of range; expected a value from {lowest:g} to {highest:g}"
+        )

@@ -5,12 +5,14 @@ import sys
 import numpy as np
 
 from trainer import command_line
+from trainer.checkpoints import best
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
+from trainer.data.stored.shards import damage_named
 from trainer.files import storage
 from trainer.results import evaluation
 from trainer.results.evaluation import Evaluation
-from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput import cli, paths
 
 
 def evaluate(
@@ -28,18 +30,24 @@ def evaluate(
         UserError: There is no validated checkpoint, or the run was trained on another dataset.
     """
     command_line.set_environment()
+    paths.check("checkpoint directory", checkpoint_directory)
+    storage.check_output("report", report_path)
+    data = dataset.load(paths.check("dataset", dataset_directory))
+    data.check_shards("test")
+    chosen = best.find(checkpoint_directory, data)
+    # TensorFlow is imported from here on.
     from trainer.checkpoints import outcome, restored
     from trainer.data import batches, examples, staging
     from trainer.results.report import model as report
 
-    data = dataset.load(dataset_directory)
-    trained = restored.best_model(checkpoint_directory, data)
+    trained = restored.model_of(chosen, data)
     data = staging.stage(data, "test")
-    test = examples.load_split(data, "test")
-    probabilities = batches.predict(trained.model, test)
+    with damage_named():
+        test = examples.load_split(data, "test")
+        probabilities = batches.predict(trained.model, test)
     result = evaluation.score(np.asarray(test.labels), probabilities, list(data.class_names))
     html = report.render(result, data, probabilities, trained=trained, checkpoint_directory=checkpoint_directory)
-    storage.write_text(report_path, html)
+    storage.write_output(report_path, html)
     if is_noted:
         outcome.note_evaluation(checkpoint_directory, step=trained.checkpoint.step, accuracy=result.accuracy)
     return result

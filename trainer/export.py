@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trainer import command_line
+from trainer.checkpoints import best
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
 from trainer.data.dataset import Record
 from trainer.files import storage
-from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
 
 if TYPE_CHECKING:
@@ -42,14 +43,19 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
         TrainingError: The exported model gives other probabilities than the live one.
     """
     command_line.set_environment()
+    paths.check("checkpoint directory", checkpoint_directory)
+    storage.check_folder("output directory", output_directory)
+    if storage.is_occupied(output_directory, last="saved_model.pb"):
+        raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")
+    data = dataset.load(paths.check("dataset", dataset_directory))
+    data.check_shards("test")
+    chosen = best.find(checkpoint_directory, data)
+    # TensorFlow is imported from here on.
     from trainer.checkpoints import restored
     from trainer.data import staging
     from trainer.results import saved_model
 
-    if storage.is_occupied(output_directory, last="saved_model.pb"):
-        raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")
-    data = dataset.load(dataset_directory)
-    trained = restored.best_model(checkpoint_directory, data)
+    trained = restored.model_of(chosen, data)
     metadata: dict[str, str | int | float] = {
         "run_id": trained.checkpoint.run_id,
         "step": trained.checkpoint.step,

@@ -11,8 +11,10 @@ from PIL import Image
 
 from trainer import command_line
 from trainer.data import images
-from vertex_gpu_training.userinput import cli
+from trainer.results import exported
+from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import quoted
 
 if TYPE_CHECKING:
     from trainer.results.saved_model import LoadedModel
@@ -55,7 +57,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--top", type=int, default=3, metavar="N", help="classes to print per image [%(default)s]")
     options = parser.parse_args(arguments)
     if options.top < 1:
-        raise UserError(f"--top={options.top} is too small; use at least 1")
+        raise UserError(f"--top={quoted(options.top)} is too small; use at least 1")
+    for path in options.images:
+        paths.check("IMAGE", path, is_local=True)
+    exported.read(paths.check("MODEL_DIR", options.model_directory))
     # For a few images oneDNN gains nothing, and its start-up messages would precede the answer.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     from trainer.results import saved_model

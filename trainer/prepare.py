@@ -19,10 +19,12 @@ from trainer.data.sources.source import Source, SourceImage
 from trainer.data.statistics import Statistics
 from trainer.files import storage
 from trainer.results.report import dataset as report
-from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import quoted
 
 _MAX_BAD_FRACTION = 0.1
+_MAX_EXAMPLES = 10**9
 _CHUNK = 512
 """Number of images in flight, which bounds the memory."""
 
@@ -54,11 +56,13 @@ def prepare(
         UserError: The source cannot be used, or too many of its images are bad.
     """
     _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
+    storage.check_output("report", report_path)
     with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
         opened = open_source(source, scratch)
         statistics = _statistics(source, opened, max_bad_fraction)
         with (
-            open(os.path.join(scratch, "spill"), "w+b") as spill,
+            # Without a name, because it is as large as the dataset: it vanishes with the process, even a killed one.
+            tempfile.TemporaryFile(prefix="prepare-") as spill,
             storage.committed_directory(output_directory, last=dataset.METADATA_FILE) as directory,
         ):
             prepared = list(_read_all(_sample(opened, max_examples), image_size, spill, statistics))
@@ -77,7 +81,7 @@ def prepare(
             )
             # Before the dataset appears, because one without its report would have to be removed by hand.
             made = dataset.load(str(directory))
-            storage.write_text(report_path, report.render(made, source=source))
+            storage.write_output(report_path, report.render(made, source=source))
     return _metadata(made)
 
 
@@ -94,13 +98,12 @@ def _metadata(made: Dataset) -> dict[str, str | int | float]:
 
 def _check_arguments(output_directory: str, image_size: int, max_examples: int, max_bad_fraction: float) -> None:
     if not 8 <= image_size <= 2048:
-        raise UserError(f"image_size={image_size} is out of range; use 8 to 2048 pixels")
-    if max_examples < 0:
-        raise UserError(f"max_examples={max_examples} is negative; use 0 (all) or a number of images")
+        raise UserError(f"image_size={quoted(image_size)} is out of range; use 8 to 2048 pixels")
+    if not 0 <= max_examples <= _MAX_EXAMPLES:
+        raise UserError(f"max_examples={quoted(max_examples)} is out of range; use 0 (all) or a number of images")
     if not 0 <= max_bad_fraction < 1:
         raise UserError(f"max_bad_fraction={max_bad_fraction} is out of range; use 0 or more, below 1, such as 0.1")
-    if storage.is_remote(output_directory) and not output_directory.startswith("gs://"):
-        raise UserError(f"output directory {output_directory!r} is not supported; give a local folder or gs://...")
+    storage.check_folder("output directory", output_directory)
     if storage.is_occupied(output_directory, last=dataset.METADATA_FILE):
         raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")
 
@@ -205,7 +208,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = cli.Parser("python -m trainer.prepare", description=__doc__)
     parser.add_argument("source", help="digits, a folder (local or gs://) with one sub-folder per class, or tfds:NAME")
     parser.add_argument("output_directory", help="a new folder for the dataset")
-    parser.add_argument("--report", default="", metavar="FILE", help="HTML report [OUTPUT_DIRECTORY.html]")
+    parser.add_argument("--report", metavar="FILE", help="HTML report [OUTPUT_DIRECTORY.html]")
     parser.add_argument("--image-size", type=int, default=32, metavar="PIXELS", help="height and width [%(default)s]")
     parser.add_argument(
         "--max-examples", type=int, default=0, metavar="N", help="use at most N images; 0: all [%(default)s]"
@@ -213,7 +216,8 @@ def main(arguments: list[str] | None = None) -> int:
     allowed = "fraction of images that may be unreadable [%(default)s]"
     parser.add_argument("--max-bad-fraction", type=float, default=_MAX_BAD_FRACTION, metavar="FRACTION", help=allowed)
     options = parser.parse_args(arguments)
-    report_path = options.report or options.output_directory.rstrip("/") + ".html"
+    beside = paths.check("OUTPUT_DIRECTORY", options.output_directory).rstrip("/") + ".html"
+    report_path = beside if options.report is None else options.report
     metadata = prepare(
         source=options.source,
         output_directory=options.output_directory,

@@ -20,20 +20,24 @@ from trainer.cluster.signals import StopRequest
 from trainer.config import TrainConfig
 from trainer.data import dataset
 from trainer.files import storage
+from trainer.loop import before_start
 from trainer.models import models
-from vertex_gpu_training.userinput import cli
+from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import quoted
 
 _AUTO = "auto"
-_LOWEST = {
-    "checkpoint_every_steps": 0,
-    "checkpoint_every_seconds": 0,
-    "keep_checkpoints": 1,
-    "batch_size_per_replica": 0,
-    "watchdog_seconds": 0,
-    "peer_timeout_seconds": 1,
-    "logical_cpu_devices": 1,
+_LIMITS = {
+    "checkpoint_every_steps": (0, 10**9),
+    "checkpoint_every_seconds": (0, 10**8),
+    "keep_checkpoints": (1, 10**6),
+    "batch_size_per_replica": (0, 10**6),
+    "watchdog_seconds": (0, 10**8),
+    "peer_timeout_seconds": (1, 10**8),
+    "logical_cpu_devices": (1, 256),
 }
+"""Flag -> lowest and highest value."""
+_PATHS = ("AIP_CHECKPOINT_DIR", "AIP_TENSORBOARD_LOG_DIR")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -53,6 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
         # does reading from gs://.
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
     data = dataset.load(options.dataset)
+    data.check_shards("train", "validation")
     if options.batch_size_per_replica:
         train_config = _per_replica(options, train_config, cluster)
     train_config, options.starting_weights = starting_weights.resolved(
@@ -63,6 +68,9 @@ def main(arguments: list[str] | None = None) -> int:
     is_apart = cluster.is_evaluator and options.batch_size_per_replica > 0
     if _is_finished(directory, run_identity, is_apart=is_apart):
         return 0
+    storage.check_folder("--checkpoint-directory", directory)
+    if not cluster.addresses:
+        before_start.check(train_config, data, directory, run_identity)
     # TensorFlow is imported from here on.
     from trainer.loop import roles
     from trainer.loop.training import Training
@@ -114,14 +122,13 @@ def _per_replica(options: argparse.Namespace, train_config: TrainConfig, cluster
 def _checkpoint_directory(options: argparse.Namespace) -> str:
     directory: str = options.checkpoint_directory or os.environ.get("AIP_CHECKPOINT_DIR", "")
     if not directory and options.job_dir:
-        directory = options.job_dir.rstrip("/") + "/checkpoints"
+        directory = paths.check("--job-dir", options.job_dir).rstrip("/") + "/checkpoints"
     if not directory:
         raise UserError(
             "--checkpoint-directory is missing (AIP_CHECKPOINT_DIR and --job-dir are not set either); give a folder"
         )
-    if not storage.is_object_store(directory) and os.path.exists(directory) and not os.path.isdir(directory):
-        raise UserError(f"checkpoint directory {directory!r} is a file; give a folder")
-    return directory.rstrip("/")
+    paths.check("--checkpoint-directory", directory)
+    return directory.rstrip("/") or "/"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -161,10 +168,18 @@ def _check(options: argparse.Namespace) -> None:
     """Refuse values that argparse accepts."""
     if not options.dataset:
         raise UserError("--dataset is missing; give the folder from `python -m trainer.prepare`")
-    for name, lowest in _LOWEST.items():
-        value = getattr(options, name)
+    paths.check("--dataset", options.dataset)
+    identity.check_run_label(options.run_label)
+    for name, (lowest, highest) in _LIMITS.items():
+        value, flag = getattr(options, name), f"--{name.replace('_', '-')}"
+        # Also false for NaN.
         if value is not None and not value >= lowest:
-            raise UserError(f"--{name.replace('_', '-')}={value} is too small; expected at least {lowest}")
+            raise UserError(f"{flag}={quoted(value)} is too small; expected at least {lowest}")
+        if value is not None and value > highest:
+            raise UserError(f"{flag}={quoted(value)} is too large; expected at most {highest}")
+    for name in _PATHS:
+        if path := os.environ.get(name, ""):
+            paths.check(name, path)
     if options.scale_learning_rate and not options.batch_size_per_replica:
         raise UserError("--scale-learning-rate needs --batch-size-per-replica; give both or neither")
 

@@ -13,6 +13,7 @@ from training_job import report, starting_weights
 from training_job.boot_disk import check_boot_disk
 from training_job.machines import Machines, check
 from training_job.values import check_accuracy, check_names
+from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
 
 
@@ -78,7 +79,7 @@ def plan(
     data = dataset.load(dataset_directory)
     _check_batch_size(config, num_train=data.num_examples["train"])
     check_boot_disk(pools, data)
-    training = f"{pipeline_root.rstrip('/')}/training"
+    training = f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training"
     config, start = starting_weights.resolve(config, data, training=training, region=region)
     identity = _run_id(config, data.fingerprint, run_label, exact=exact, training=training)
     base = f"{training}/{identity}"

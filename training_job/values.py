@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from trainer.checkpoints.identity import check_run_label
 from trainer.config import TrainConfig
 from training_job.container_image import check_image
 from training_job.machines import Machines
@@ -33,6 +34,7 @@ def check_values(given: Mapping[str, Any]) -> None:
     if "minimum_accuracy" in values:
         check_accuracy(_number("minimum_accuracy", values["minimum_accuracy"], float))
     check_names({name: str(values[name]) for name in _NAMES if name in values})
+    check_run_label(str(values.get("run_label", "")))
 
 
 def machines_in(values: Mapping[str, Any]) -> Machines | None:

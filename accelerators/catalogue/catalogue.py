@@ -91,7 +91,7 @@ def _load(folder: str | None) -> Catalogue:
 
 def _own_tables(folder: str) -> list[Path]:
     directory = Path(folder)
-    if not directory.is_dir():
+    if not os.path.isdir(folder):
         raise UserError(f"the catalogue folder {folder} is not a folder; give one with any of {', '.join(_TABLES)}")
     names = sorted(path.name for path in directory.glob("*.csv"))
     unknown = [name for name in names if name not in _TABLES and name != "sources.csv"]

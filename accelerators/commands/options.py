@@ -2,7 +2,6 @@
 
 import argparse
 from datetime import date
-from pathlib import Path
 
 from accelerators.catalogue.catalogue import CATALOGUE_VARIABLE, Catalogue, load_catalogue
 from vertex_gpu_training.userinput import cli
@@ -15,7 +14,7 @@ def parser(name: str, description: str, epilog: str) -> cli.Parser:
     made = cli.Parser(f"python -m accelerators {name}", description=description, epilog=epilog)
     made.add_argument(
         "--catalogue",
-        type=Path,
+        type=cli.folder,
         metavar="DIR",
         help=f"folder with your own tables; rows replace or extend the packaged ones (or set {CATALOGUE_VARIABLE})",
     )

@@ -19,6 +19,7 @@ from pipelines.vertex import Location, add_location, client, location_from, mess
 from training_job.plan import TrainingPlan
 from training_job.starting_weights import is_reference
 from vertex_gpu_training.compiled.reader import read_pipeline
+from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.parameters import given, typed
 from vertex_gpu_training.userinput.spelling import camel, listed
@@ -52,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
     Returns:
         The exit code 0.
     """
+    paths.check("--dataset", options.dataset)
     location, spec, settings = location_from(options), read_spec(options.file), settings_from(options)
     parameters = given(declared_parameters(spec), options.parameter, options.parameter_file)
     pipeline = pipeline_job(spec, display_name=_PLAN, parameters=parameters, settings=settings)

@@ -1,6 +1,7 @@
 """The PipelineJob that is submitted for a compiled pipeline, built and checked without any call."""
 
 import dataclasses
+import os
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,12 +16,12 @@ from training_job.machines import check as check_machines
 from training_job.values import check_values, machines_in
 from vertex_gpu_training.compiled.reader import read_pipeline
 from vertex_gpu_training.compiled.spec import Container
+from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.parameters import ParameterSpec, require_all, typed
 from vertex_gpu_training.userinput.reading import read
 
 DEFAULT_FILE = "build/image_training.json"
-_BUCKET_FOLDER = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/.*)?")
 _LABEL = re.compile(r"[a-z0-9_-]{0,63}")
 """A key or value of a label; keys also begin with a letter and are not empty."""
 
@@ -46,8 +47,9 @@ class JobSettings:
         Raises:
             UserError: A value is not valid.
         """
-        if self.pipeline_root and not _BUCKET_FOLDER.fullmatch(self.pipeline_root):
-            raise UserError(f"the pipeline root is {self.pipeline_root!r}; expected e.g. gs://my-bucket/pipelines")
+        if self.pipeline_root and not paths.BUCKET_FOLDER.fullmatch(self.pipeline_root):
+            found = paths.shown(self.pipeline_root)
+            raise UserError(f"the pipeline root is {found}; expected e.g. gs://my-bucket/pipelines")
         if self.service_account and not re.fullmatch(r"[^@\s]+@[^@\s]+", self.service_account):
             raise UserError(
                 f"the service account is {self.service_account!r}; expected e.g. "
@@ -66,7 +68,7 @@ def read_spec(path: str | Path) -> dict[str, Any]:
     Raises:
         UserError: The file cannot be read or is not a compiled pipeline of kfp 2.
     """
-    if not Path(path).exists() and str(path) == DEFAULT_FILE:
+    if not os.path.exists(path) and str(path) == DEFAULT_FILE:
         raise UserError(f"{path} does not exist; run `python compile.py --image NAME@sha256:...` first, or give a file")
     document = read(path)
     spec = document.get("pipelineSpec", document) if isinstance(document, dict) else None

@@ -8,18 +8,22 @@ from trainer.checkpoints.manifest import TornCheckpoint
 from trainer.config import TrainConfig
 from trainer.files import storage
 from trainer.models import user_model
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import quoted
 
 TRAINER_VERSION = "3"
 """Increase this when a change makes equal configurations compute something else: every run then starts from scratch."""
 RESULT_FILE = "result.json"
+_MAX_LABEL = 500
 
 
 def identity(config: TrainConfig, dataset_fingerprint: str, run_label: str, *, exact: bool = False) -> dict[str, Any]:
     """Return everything that decides what a run computes, as a flat mapping that every checkpoint contains.
 
     Raises:
-        UserError: The model is the user's own and its source is not found.
+        UserError: The model is the user's own and its source is not found, or the label is not a short text.
     """
+    check_run_label(run_label)
     return {
         **config.to_dict(),
         # The user's own network is identified by its source: other code makes it another run.
@@ -30,6 +34,18 @@ def identity(config: TrainConfig, dataset_fingerprint: str, run_label: str, *, e
         # A field that did not exist from the start is left out at its default, so that earlier runs stay the same.
         **({"exact": True} if exact else {}),
     }
+
+
+def check_run_label(run_label: str) -> None:
+    """Refuse a label that could not be recorded or shown.
+
+    Raises:
+        UserError: It is too long, or has control characters or characters that are not UTF-8.
+    """
+    if len(run_label) > _MAX_LABEL or not run_label.isprintable():
+        raise UserError(
+            f"run_label is {quoted(run_label)}; expected at most {_MAX_LABEL} characters, all of them printable"
+        )
 
 
 def with_devices_of(found: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:

@@ -1,16 +1,15 @@
 """The trained model, restored from the best checkpoint for evaluation and export."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import keras
 
-from trainer import config
-from trainer.checkpoints import checkpoints, variables
+from trainer.checkpoints import variables
+from trainer.checkpoints.best import BestCheckpoint
 from trainer.checkpoints.checkpoints import Checkpoint
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
-from trainer.models import applications, models, user_model
-from vertex_gpu_training.userinput.errors import UserError
+from trainer.models import applications, models
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,22 +22,9 @@ class TrainedModel:
     config: TrainConfig
 
 
-def best_model(checkpoint_directory: str, dataset: Dataset) -> TrainedModel:
-    """Build the run's model with the weights that did best on the validation split.
-
-    Raises:
-        UserError: There is no validated checkpoint, or the run was trained on another dataset.
-    """
-    checkpoint = checkpoints.best(checkpoint_directory)
-    trained_on = checkpoint.identity.get("dataset_fingerprint")
-    if trained_on != dataset.fingerprint:
-        raise UserError(
-            f"the run in {checkpoint_directory!r} was trained on dataset {str(trained_on)[:12]}..., and perhaps on the"
-            f" test images of {dataset.directory!r} ({dataset.fingerprint[:12]}...); give the run's own dataset"
-        )
-    names = {field.name for field in fields(TrainConfig)}
-    run_config = config.from_dict({key: value for key, value in checkpoint.identity.items() if key in names})
-    _refuse_other_source(checkpoint, run_config.model, checkpoint_directory)
+def model_of(chosen: BestCheckpoint, dataset: Dataset) -> TrainedModel:
+    """Build the run's model with the weights of its best checkpoint."""
+    checkpoint, run_config = chosen.checkpoint, chosen.config
     # The starting weights are overwritten, so nothing has to be downloaded.
     model = models.build(
         run_config.model, image_size=dataset.image_size, num_classes=dataset.num_classes, weights="none"
@@ -47,12 +33,3 @@ def best_model(checkpoint_directory: str, dataset: Dataset) -> TrainedModel:
     variables.assign(model.variables, checkpoint.arrays[: len(model.variables)])
     applications.refresh(model)
     return TrainedModel(model=model, checkpoint=checkpoint, config=run_config)
-
-
-def _refuse_other_source(checkpoint: Checkpoint, name: str, directory: str) -> None:
-    """Refuse other code: weights are assigned by position, so another network of equal shapes would accept them."""
-    if ":" in name and checkpoint.identity.get("model_source") != user_model.digest(name):
-        raise UserError(
-            f"the run in {directory!r} was trained with another version of {name!r}; use the code (the container image)"
-            " of that run"
-        )

@@ -2,13 +2,18 @@
 
 import dataclasses
 import json
+import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import quoted
 
 DISTRIBUTION_STRATEGIES = ("auto", "one-device", "mirrored", "multi-worker-mirrored", "parameter-server")
 _MEMBERS = ("chief", "worker", "ps")
+_ADDRESS = re.compile(r"[^\s/]+:([0-9]{1,5})")
+_MAX_PORT = 65535
 _REDUCTION_SERVER = "reductionserver"
 """Part of the name of Google's Reduction Server image, whose pool Vertex AI calls ps although it runs no TensorFlow."""
 
@@ -74,7 +79,10 @@ def _json(text: str) -> dict[str, Any]:
     try:
         config = json.loads(text)
     except ValueError as error:
-        raise UserError(f"TF_CONFIG is not JSON ({error}); expected the fields cluster and task") from error
+        reason = str(error).partition("; use sys.")[0]  # advice for programmers
+        raise UserError(f"TF_CONFIG is not JSON ({reason}); expected the fields cluster and task") from error
+    except RecursionError:
+        raise UserError("TF_CONFIG is nested too deeply; expected the fields cluster and task") from None
     if not isinstance(config, dict):
         raise UserError(f"TF_CONFIG is a JSON {type(config).__name__}; expected an object with cluster and task")
     return config
@@ -82,26 +90,37 @@ def _json(text: str) -> dict[str, Any]:
 
 def _addresses(cluster: Any) -> dict[str, tuple[str, ...]]:
     if not isinstance(cluster, dict):
-        raise UserError(f"TF_CONFIG: field cluster is {cluster!r}; expected an object of lists of host:port")
+        raise UserError(f"TF_CONFIG: field cluster is {quoted(cluster)}; expected an object of lists of host:port")
     found: dict[str, tuple[str, ...]] = {}
     for kind, addresses in cluster.items():
         # AI Platform Training's master is TensorFlow's chief; TensorFlow itself refuses the old name.
         name = "chief" if kind == "master" else kind
         if name not in _MEMBERS:
-            raise UserError(f"TF_CONFIG: field cluster.{kind} is not known; expected chief, worker or ps")
+            raise UserError(f"TF_CONFIG: field cluster.{kind[:60]} is not known; expected chief, worker or ps")
         if name in found:
             raise UserError("TF_CONFIG: fields cluster.master and cluster.chief are both set; expected one of them")
-        if not isinstance(addresses, list) or not all(_is_address(address) for address in addresses):
-            raise UserError(f"TF_CONFIG: field cluster.{kind} is {addresses!r}; expected a list of host:port")
+        if not isinstance(addresses, list):
+            raise UserError(f"TF_CONFIG: field cluster.{kind} is {quoted(addresses)}; expected a list of host:port")
+        if wrong := [address for address in addresses if not _is_address(address)]:
+            raise UserError(
+                f"TF_CONFIG: field cluster.{kind} has {quoted(wrong[0])}; expected host:port, port 1 to {_MAX_PORT}"
+            )
         if addresses:
             found[name] = tuple(addresses)
+    counts = Counter(address for addresses in found.values() for address in addresses)
+    if repeated := [address for address, count in counts.items() if count > 1]:
+        raise UserError(
+            f"TF_CONFIG: field cluster has {quoted(repeated[0])} {counts[repeated[0]]} times; expected an address of"
+            " its own for each task"
+        )
     if len(found.get("chief", ())) > 1:
         raise UserError(f"TF_CONFIG: field cluster.chief has {len(found['chief'])} addresses; expected one")
     return found
 
 
 def _is_address(text: Any) -> bool:
-    return isinstance(text, str) and text.rpartition(":")[0] != "" and text.rpartition(":")[2].isdecimal()
+    found = _ADDRESS.fullmatch(text) if isinstance(text, str) else None
+    return found is not None and 1 <= int(found[1]) <= _MAX_PORT
 
 
 def _task(task: Any, addresses: Mapping[str, tuple[str, ...]]) -> tuple[str, int]:
@@ -110,15 +129,21 @@ def _task(task: Any, addresses: Mapping[str, tuple[str, ...]]) -> tuple[str, int
     kind = task.get("type") if isinstance(task, dict) else None
     kind = "chief" if kind == "master" else kind
     if kind not in (*_MEMBERS, "evaluator"):
-        raise UserError(f"TF_CONFIG: field task.type is {kind!r}; expected chief, worker, ps or evaluator")
-    try:
-        index = int(task.get("index"))
-    except (TypeError, ValueError) as error:
-        raise UserError(f"TF_CONFIG: field task.index is {task.get('index')!r}; expected a number") from error
+        raise UserError(f"TF_CONFIG: field task.type is {quoted(kind)}; expected chief, worker, ps or evaluator")
+    index = _index(task.get("index"))
     if kind != "evaluator" and not 0 <= index < len(addresses.get(kind, ())):
         count = len(addresses.get(kind, ()))
-        raise UserError(f"TF_CONFIG: field task.index is {index}, but cluster.{kind} has {count} addresses")
+        raise UserError(f"TF_CONFIG: field task.index is {quoted(index)}, but cluster.{kind} has {count} addresses")
     return kind, index
+
+
+def _index(value: Any) -> int:
+    """Return a whole number, which may arrive as 1.0 or "1"."""
+    is_whole = isinstance(value, float) and value.is_integer()
+    is_text = isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value)
+    if isinstance(value, bool) or not (isinstance(value, int) or is_whole or is_text):
+        raise UserError(f"TF_CONFIG: field task.index is {quoted(value)}; expected a whole number")
+    return int(value)
 
 
 def _has_reduction_server(config: Mapping[str, Any]) -> bool:

@@ -15,6 +15,8 @@ from PIL import Image
 
 from trainer.data.images import Pixels
 from trainer.data.splits import SPLITS
+from trainer.data.stored.metadata import check_metadata
+from trainer.data.stored.shards import Shards
 from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -98,16 +100,32 @@ class Dataset:
         Raises:
             UserError: A shard is missing.
         """
-        from array_record.python.array_record_data_source import ArrayRecordDataSource
-
-        paths = self.shard_paths(split)
-        if not paths:
+        if not self.shards[split]:
             return
         wanted = range(self.num_examples[split]) if indices is None else indices
-        with ArrayRecordDataSource(paths) as source:
+        with self.open_shards(split) as shards:
             for start in range(0, len(wanted), _CHUNK):
-                for data in source.__getitems__(list(wanted[start : start + _CHUNK])):
+                for data in shards.read(list(wanted[start : start + _CHUNK])):
                     yield _parse(data)
+
+    def open_shards(self, split: str) -> Shards:
+        """Open the shards of a split, which must be on this machine.
+
+        Raises:
+            UserError: A shard is missing, or is no ArrayRecord file.
+        """
+        return Shards(self.shard_paths(split), self.num_examples[split])
+
+    def check_shards(self, *wanted: str) -> None:
+        """Open the shards of some splits and close them; in a bucket, nothing is checked.
+
+        Raises:
+            UserError: A shard is missing, or is no ArrayRecord file.
+        """
+        if not storage.is_object_store(self.directory):
+            for split in filter(self.shards.get, wanted):
+                with self.open_shards(split):
+                    pass
 
 
 def load(directory: str) -> Dataset:
@@ -116,17 +134,14 @@ def load(directory: str) -> Dataset:
     Raises:
         UserError: The folder is not a dataset that `prepare` made, or one of another format version.
     """
-    content = storage.read_json(storage.join(directory, METADATA_FILE))
-    if not isinstance(content, dict):
+    path = storage.join(directory, METADATA_FILE)
+    content = storage.read_json(path)
+    if content is None and not storage.exists(path):
         raise UserError(
             f"no prepared dataset at {directory!r}: {METADATA_FILE} not found (current directory: {os.getcwd()});"
             " make one with `python -m trainer.prepare`"
         )
-    if content.get("format_version") != FORMAT_VERSION:
-        raise UserError(
-            f"dataset {directory!r} has format {content.get('format_version')!r}, expected {FORMAT_VERSION};"
-            " run prepare again"
-        )
+    check_metadata(content, path, format_version=FORMAT_VERSION)
     return Dataset(
         directory=directory,
         class_names=tuple(content["class_names"]),

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainer.data.sampler import NUM_WINDOW_BLOCKS
+from trainer.data.stored.shards import Shards
 
 _Indices = npt.NDArray[np.int64]
 _NUM_THREADS = 4
@@ -24,10 +25,11 @@ class RecordReader:
             paths: ArrayRecord files, in order.
             num_records: Records in all files together.
             block_size: Number of records that are read together and cached; 0: each is read alone.
-        """
-        from array_record.python.array_record_data_source import ArrayRecordDataSource
 
-        self._source = ArrayRecordDataSource(paths)
+        Raises:
+            DamagedShard: A file is damaged.
+        """
+        self._shards = Shards(paths, num_records)
         self._num_records = num_records
         self._block_size = block_size
         self._pool = ThreadPoolExecutor(_NUM_THREADS, thread_name_prefix="records")
@@ -39,7 +41,7 @@ class RecordReader:
     def read(self, indices: _Indices, upcoming: _Indices) -> npt.NDArray[np.object_]:
         """Return the records, bytes [B], at indices [B]; load the blocks of `upcoming` in the background."""
         if not self._block_size:
-            return np.array(self._source.__getitems__(indices.tolist()), dtype=object)
+            return np.array(self._shards.read(indices.tolist()), dtype=object)
         needed = np.unique(indices // self._block_size).tolist()
         blocks = {number: self._block(number) for number in needed}
         for number in np.unique(upcoming // self._block_size).tolist():
@@ -59,4 +61,4 @@ class RecordReader:
     def _load(self, number: int) -> list[bytes]:
         start = number * self._block_size
         end = min(start + self._block_size, self._num_records)
-        return list(self._source.__getitems__(list(range(start, end))))
+        return self._shards.read(list(range(start, end)))

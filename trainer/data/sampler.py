@@ -7,7 +7,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from vertex_gpu_training.userinput.errors import UserError
+from trainer.data.splits import check_batch_size
 
 NUM_RANDOM_NUMBERS = 7
 """Random numbers of an example: shift down, shift right, mirror; area, shape, top and left of a crop."""
@@ -50,11 +50,7 @@ class Sampler:
     """Neighbouring examples that are read together; 0: every permutation of the whole split is possible."""
 
     def __post_init__(self) -> None:
-        if self.global_batch_size > self.num_examples:
-            raise UserError(
-                f"global_batch_size={self.global_batch_size} is more than the {self.num_examples} images of the"
-                f" training split; use at most {self.num_examples}"
-            )
+        check_batch_size(self.global_batch_size, self.num_examples)
 
     @property
     def steps_per_epoch(self) -> int:

@@ -5,6 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from vertex_gpu_training.userinput.errors import UserError
+
 SPLITS = ("train", "validation", "test")
 _VALIDATION_FRACTION = 0.1
 SALT = 0
@@ -21,6 +23,19 @@ class Candidate:
     label: int
     split: str
     """The split that the source assigned, or empty."""
+
+
+def check_batch_size(global_batch_size: int, num_train: int) -> None:
+    """Refuse a batch that is larger than the training split.
+
+    Raises:
+        UserError: It is.
+    """
+    if global_batch_size > num_train:
+        raise UserError(
+            f"global_batch_size={global_batch_size} is more than the {num_train} images of the training split; use at"
+            f" most {num_train}"
+        )
 
 
 def assign(candidates: Iterable[Candidate]) -> dict[str, str]:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -153,9 +154,10 @@ def replica_name(environment: Mapping[str, str], cluster: Cluster) -> str:
     """Return `<pool>-<index>` of this process, such as workerpool0-0, from CLUSTER_SPEC or as Vertex AI counts."""
     try:
         task = json.loads(environment.get("CLUSTER_SPEC") or "{}").get("task") or {}
-        if task:
-            return f"{task.get('type', 'workerpool0')}-{int(task.get('index', 0))}"
-    except (ValueError, AttributeError, TypeError):
+        # The name becomes that of a file.
+        if task and re.fullmatch(r"[a-z0-9]{1,50}", pool := task.get("type", "workerpool0")):
+            return f"{pool}-{int(task.get('index', 0))}"
+    except (ValueError, AttributeError, TypeError, OverflowError, RecursionError):
         pass
     if cluster.is_chief:
         return PRIMARY

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from trainer.files import bucket
+from vertex_gpu_training.userinput import asides, outputs, paths
 from vertex_gpu_training.userinput.files import write_all
 
 Path = str | os.PathLike[str]
@@ -62,7 +63,7 @@ def committed_directory(final: Path, *, last: str) -> Iterator[pathlib.Path]:
     """Yield a local folder to write into; its content appears at `final` when the block succeeds, and not before.
 
     Locally it is renamed at the end. To a bucket the files are copied, `last` after all others, because readers ignore
-    a folder without it; the remains of an interrupted writer are removed first.
+    a folder without it. The remains of interrupted writers are removed first.
 
     Args:
         final: Local, gs:// or /gcs/; need not exist.
@@ -81,16 +82,12 @@ def committed_directory(final: Path, *, last: str) -> Iterator[pathlib.Path]:
         return
     target = pathlib.Path(final)
     target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.parent / f".{target.name}.{uuid.uuid4().hex[:8]}.partial"
-    aside.mkdir()
-    try:
+    asides.remove_left(target)
+    with asides.folder(target) as aside:
         yield aside
         _flush_to_disk(aside)
         # A rename to an existing empty folder replaces it atomically (POSIX rename).
         os.rename(aside, target)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
 
 
 def remove_partial(directory: Path) -> None:
@@ -190,17 +187,48 @@ def write_bytes(path: Path, data: bytes) -> None:
     if is_object_store(path):
         target.write_bytes(data)
         return
-    try:
-        write_all({target: data})
-    except OSError as error:
-        # A full disk is found out by a call that does not know the name.
-        error.filename = error.filename or os.fspath(path)
-        raise
+    write_all({target: data})
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text atomically."""
     write_bytes(path, text.encode())
+
+
+def check_folder(name: str, path: str) -> None:
+    """Refuse a folder for output that cannot be used; one in a bucket is tried when it is needed.
+
+    Args:
+        name: The flag or parameter, which begins the message.
+        path: Local or gs://; it need not exist.
+
+    Raises:
+        UserError: The path is not valid, or it is local and nothing can be written there.
+    """
+    paths.check(name, path)
+    if not is_object_store(path):
+        outputs.check_folder(name, path)
+
+
+def check_output(name: str, path: str) -> None:
+    """Refuse a file for output that cannot be written; one in a bucket is tried when it is written.
+
+    Raises:
+        UserError: The path is not valid, or it is local and cannot be written.
+    """
+    paths.check(name, path)
+    if not is_object_store(path):
+        outputs.check_file(name, path)
+
+
+def write_output(path: Path, text: str) -> None:
+    """Write a text to a file that the user named, which may also be a link, a pipe or /dev/stdout."""
+    if is_object_store(path):
+        write_text(path, text)
+        return
+    target = pathlib.Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    outputs.write({target: text.encode(errors="replace")})
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -8,6 +8,7 @@ import tensorflow as tf
 from trainer.cluster import distribution
 from trainer.cluster.patience import GaveUp
 from trainer.cluster.watchdog import Watchdog, leave
+from trainer.data.stored.shards import damage_named
 from trainer.files import observers
 from trainer.files.event_log import EventLog, replica_name
 from trainer.files.observers import Observer
@@ -38,7 +39,8 @@ def run(training: Training) -> int:
     logged: set[str] = set()
     log_event = observers.all_of([log_event, lambda event, **fields: logged.add(event)])
     try:
-        exit_code = _run_role(training, log_event, watchdog)
+        with damage_named():
+            exit_code = _run_role(training, log_event, watchdog)
     except UserError:
         exit_code = 2
         raise

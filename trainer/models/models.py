@@ -7,7 +7,8 @@ class probabilities float32 [B, K]; its preprocessing is inside.
 import difflib
 from typing import TYPE_CHECKING
 
-from trainer.models import references, table, user_model
+from trainer.models import references, table, user_model, weights_file
+from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
 
 if TYPE_CHECKING:
@@ -67,10 +68,12 @@ def _check_weights(name: str, weights: str) -> None:
         return
     if weights == "imagenet" and name not in table.APPLICATIONS:
         raise UserError(f"model {name!r} has no weights='imagenet'; use none, a path, or resnet50")
-    if weights not in ("default", "imagenet", "none") and not weights.endswith((".h5", ".keras")):
+    if weights not in ("default", "imagenet", "none") and not weights_file.is_file(weights):
         raise UserError(
             f"weights={weights!r} is not valid; use default, imagenet, none, or a path ending in .weights.h5 or .keras"
         )
+    if weights_file.is_file(weights):
+        paths.check("weights", weights)
 
 
 def _resolve_weights(name: str, weights: str) -> str:

@@ -1,10 +1,8 @@
 """Loads weights from a file or refuses it clearly, so that no training silently starts from random weights."""
 
-import os
-
 import keras
 
-from trainer.files import storage
+from trainer.models import weights_file
 from vertex_gpu_training.userinput.errors import UserError
 
 
@@ -14,8 +12,7 @@ def load_weights(model: keras.Model, path: str) -> None:
     Raises:
         UserError: The file is missing, unreadable, or of another network.
     """
-    if not storage.exists(path):
-        raise UserError(f"weights file {path!r} not found (current directory: {os.getcwd()}); check the path")
+    weights_file.require(path)
     try:
         if path.endswith(".keras"):
             # safe_mode refuses files that contain code (Lambda layers).

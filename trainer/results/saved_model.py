@@ -17,11 +17,8 @@ import tensorflow as tf
 
 from trainer.checkpoints.starting_weights import StartingWeights
 from trainer.files import storage
-from trainer.results import serving
+from trainer.results import exported, serving
 from vertex_gpu_training.userinput.errors import UserError
-
-_METADATA_FILE = os.path.join("assets.extra", "model.json")
-"""TensorFlow Serving ignores assets.extra, which is meant for additional files."""
 
 
 def write(
@@ -55,7 +52,7 @@ def write(
     archive.add_endpoint("images", images, input_signature=[tf.TensorSpec(shape, tf.uint8, name="images")])
     archive.write_out(directory, verbose=False)
     content = {"class_names": class_names, "image_size": image_size, **metadata}
-    storage.write_json(os.path.join(directory, _METADATA_FILE), content)
+    storage.write_json(os.path.join(directory, exported.METADATA_FILE), content)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +79,7 @@ def load(directory: str) -> LoadedModel:
     Raises:
         UserError: The folder is not a model that `write` wrote.
     """
-    metadata = _metadata(directory)
+    metadata = exported.read(directory)
     try:
         loaded = tf.saved_model.load(directory)
     except (OSError, ValueError, tf.errors.OpError) as error:
@@ -96,7 +93,7 @@ def starting_weights(directory: str) -> StartingWeights:
     Raises:
         UserError: The folder is not a model that `write` wrote, or it is damaged.
     """
-    metadata = _metadata(directory)
+    metadata = exported.read(directory)
     try:
         reader = tf.train.load_checkpoint(os.path.join(directory, "variables", "variables"))
         # Keras' archive has a list of the model's variables, in order.
@@ -108,14 +105,8 @@ def starting_weights(directory: str) -> StartingWeights:
     return StartingWeights(model=metadata["model"], class_names=tuple(metadata["class_names"]), arrays=arrays)
 
 
-def _metadata(directory: str) -> dict[str, Any]:
-    metadata = storage.read_json(os.path.join(directory, _METADATA_FILE))
-    if not isinstance(metadata, dict) or not tf.io.gfile.exists(os.path.join(directory, "saved_model.pb")):
-        raise UserError(
-            f"no exported model at {directory!r}: expected saved_model.pb and {_METADATA_FILE}; make one with"
-            " `python -m trainer.export`"
-        )
-    return metadata
+def _damaged(directory: str, error: Exception) -> UserError:
+    return UserError(f"model {directory!r} is damaged ({str(error).splitlines()[0]}); export it again")
 
 
 def _damaged(directory: str, error: Exception) -> UserError:

@@ -1,6 +1,7 @@
 """Reading a compiled pipeline file, JSON or YAML, from the disk."""
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,10 @@ def load(path: Path) -> PipelineFile:
     Raises:
         UserError: The file is missing, too large, broken, or not a pipeline without problems.
     """
-    if not path.exists():
+    # Unlike those of Path, these functions take names that are too long.
+    if not os.path.exists(path):
         raise UserError(f"{reading.shown(path)} does not exist; compile the pipeline first")
-    if not path.is_file() and not path.is_dir():
+    if not os.path.isfile(path) and not os.path.isdir(path):
         raise UserError(f"{path} is not a regular file")
     data, name = reading.read_bytes(path), reading.shown(path)
     documents = _documents(data, name, path.suffix)

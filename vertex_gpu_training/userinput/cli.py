@@ -4,8 +4,10 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
+from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
 
 DONE = 0
@@ -16,6 +18,8 @@ WRONG_INPUT = 2
 STOPPED = 130
 """Stopped by Ctrl-C."""
 _DEFAULT_COLUMNS = 80
+_LONGEST_MESSAGE = 1000
+"""Characters; a value that users gave may have any number."""
 EXIT_CODES = "exit codes: 0 success, 1 the run failed, 2 invalid input, 130 stopped by Ctrl-C"
 
 
@@ -35,7 +39,17 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong with the arguments and exit with code 2."""
-        self.exit(WRONG_INPUT, f"error: {message}; {self.prog} --help lists the valid options\n")
+        self.exit(WRONG_INPUT, f"error: {one_line(message)}; {self.prog} --help lists the valid options\n")
+
+
+def folder(text: str) -> Path:
+    """Return the path of a local folder, as the type of an argument; an empty name would mean the current folder."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the name is empty; give a folder, or . for the current one")
+    try:
+        return Path(paths.check("DIR", text, is_local=True))
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def run(main: Callable[[], int], *, failures: tuple[type[Exception], ...] = (), if_closed: int = FAILED) -> int:
@@ -50,10 +64,10 @@ def run(main: Callable[[], int], *, failures: tuple[type[Exception], ...] = (), 
         code = main()
         sys.stdout.flush()
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {one_line(str(error))}", file=sys.stderr)
         return WRONG_INPUT
     except failures as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {one_line(str(error))}", file=sys.stderr)
         return FAILED
     except BrokenPipeError:
         # Python flushes stdout once more at exit, which would fail again.
@@ -62,6 +76,13 @@ def run(main: Callable[[], int], *, failures: tuple[type[Exception], ...] = (), 
     except KeyboardInterrupt:
         return STOPPED
     return code
+
+
+def one_line(message: str) -> str:
+    """Return a message with its control characters escaped, and without its middle where a value makes it long."""
+    text = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in message)
+    half = _LONGEST_MESSAGE // 2
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:half]} ... {text[-half:]}"
 
 
 def _columns() -> int:

@@ -1,7 +1,9 @@
 """All forms of a split give the same pixels, random crops included."""
 
 import os
+import shutil
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from trainer.data.dataset import Dataset
 from trainer.data.examples import Examples, ExamplesInMemory, ExamplesOnDisk, load_split
 from trainer.data.record_reader import RecordReader
 from trainer.data.sampler import NUM_RANDOM_NUMBERS, Sampler
+from trainer.data.stored.shards import DamagedShard, damage_named
 from trainer.prepare import prepare
 
 
@@ -119,3 +122,21 @@ def test_blocks_are_read_once_although_several_threads_use_them(photos: Dataset)
         found = list(pool.map(lambda indices: reader.read(indices, indices[:3]), requests))
     assert all(list(a) == [expected[i] for i in b] for a, b in zip(found, requests, strict=True))
     assert sorted(reads) == list(range(-(-count // 5)))
+
+
+def test_a_damaged_record_on_disk_is_named_although_tensorflow_raises_its_own_error(
+    digits: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(digits.directory, tmp_path / "data")
+    (shard,) = (tmp_path / "data").glob("images-train.array_record-*")
+    content = shard.read_bytes()
+    shard.write_bytes(content[:5000] + bytes([content[5000] ^ 0xFF]) + content[5001:])
+    monkeypatch.setattr("trainer.data.memory.available_bytes", lambda: 0)
+    on_disk = load_split(dataset.load(str(tmp_path / "data")), "train")
+    read = tf.data.Dataset.range(on_disk.num_examples).batch(16).map(on_disk.gather)
+    with (
+        pytest.raises(DamagedShard, match=f"^shard {shard} is damaged .*; run prepare again") as caught,
+        damage_named(),
+    ):
+        list(read)
+    assert "\n" not in str(caught.value)

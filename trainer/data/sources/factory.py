@@ -7,6 +7,7 @@ from trainer.data.sources.bucket import BucketSource
 from trainer.data.sources.folder import FolderSource
 from trainer.data.sources.source import Source
 from trainer.data.sources.tfds import TfdsSource
+from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
 
 
@@ -26,11 +27,10 @@ def open_source(source: str, scratch_directory: str) -> Source:
         return TfdsSource(source.removeprefix("tfds:"))
     if not source.strip():
         raise UserError("source is empty; give digits, a folder with one sub-folder per class, or tfds:NAME")
+    paths.check("source", source, expected="digits, tfds:NAME, a folder, or gs://BUCKET/FOLDER")
     # In pipeline steps and training jobs, Vertex AI mounts all buckets there; the mount is good at reading ahead.
     if source.startswith("gs://") and os.path.isdir(mounted := f"/gcs/{source.removeprefix('gs://')}"):
         source = mounted
     if source.startswith("gs://"):
         return BucketSource(source)
-    if "://" in source:
-        raise UserError(f"source {source!r} is not supported; give digits, tfds:NAME, a folder, or gs://BUCKET/FOLDER")
     return FolderSource(source)

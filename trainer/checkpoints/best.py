@@ -1,0 +1,47 @@
+"""The checkpoint that was best on the validation split, for evaluation and export; found without TensorFlow."""
+
+from dataclasses import dataclass, fields
+
+from trainer import config
+from trainer.checkpoints import checkpoints
+from trainer.checkpoints.checkpoints import Checkpoint
+from trainer.config import TrainConfig
+from trainer.data.dataset import Dataset
+from trainer.models import user_model
+from vertex_gpu_training.userinput.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestCheckpoint:
+    """A checkpoint and the configuration of its run."""
+
+    checkpoint: Checkpoint
+    config: TrainConfig
+
+
+def find(checkpoint_directory: str, dataset: Dataset) -> BestCheckpoint:
+    """Return the checkpoint of a run that did best on the validation split.
+
+    Raises:
+        UserError: There is no validated checkpoint, or the run was trained on another dataset.
+    """
+    checkpoint = checkpoints.best(checkpoint_directory)
+    trained_on = checkpoint.identity.get("dataset_fingerprint")
+    if trained_on != dataset.fingerprint:
+        raise UserError(
+            f"the run in {checkpoint_directory!r} was trained on dataset {str(trained_on)[:12]}..., and perhaps on the"
+            f" test images of {dataset.directory!r} ({dataset.fingerprint[:12]}...); give the run's own dataset"
+        )
+    names = {field.name for field in fields(TrainConfig)}
+    run_config = config.from_dict({key: value for key, value in checkpoint.identity.items() if key in names})
+    _refuse_other_source(checkpoint, run_config.model, checkpoint_directory)
+    return BestCheckpoint(checkpoint=checkpoint, config=run_config)
+
+
+def _refuse_other_source(checkpoint: Checkpoint, name: str, directory: str) -> None:
+    """Refuse other code: weights are assigned by position, so another network of equal shapes would accept them."""
+    if ":" in name and checkpoint.identity.get("model_source") != user_model.digest(name):
+        raise UserError(
+            f"the run in {directory!r} was trained with another version of {name!r}; use the code (the container image)"
+            " of that run"
+        )

@@ -1,0 +1,1 @@
+"""What `prepare` stored, checked when it is read: the fields of dataset.json, and the shards."""

@@ -1,0 +1,24 @@
+"""What a single machine refuses before TensorFlow is imported; several machines meet first and refuse it together."""
+
+from typing import Any
+
+from trainer.checkpoints import occupant
+from trainer.config import TrainConfig
+from trainer.data.dataset import Dataset
+from trainer.data.splits import check_batch_size
+from trainer.models import weights_file
+
+
+def check(config: TrainConfig, data: Dataset, directory: str, run_identity: dict[str, Any]) -> None:
+    """Refuse what the training itself would refuse seconds later, after TensorFlow's notes.
+
+    Raises:
+        UserError: The batch is larger than the training split, the weights file is missing, or the checkpoint directory
+            contains another run.
+    """
+    check_batch_size(config.global_batch_size, data.num_examples["train"])
+    # A function of the user's own interprets the text.
+    if weights_file.is_file(config.weights) and ":" not in config.model:
+        weights_file.require(config.weights)
+    if found := occupant.identity_in(directory):
+        occupant.refuse_other_run(found, run_identity, directory)

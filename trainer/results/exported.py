@@ -1,0 +1,29 @@
+"""What an exported model records about itself, read before TensorFlow is imported."""
+
+import os
+from typing import Any
+
+from trainer.files import storage
+from vertex_gpu_training.userinput.errors import UserError
+
+METADATA_FILE = os.path.join("assets.extra", "model.json")
+"""TensorFlow Serving ignores assets.extra, which is meant for additional files."""
+_GRAPH_FILE = "saved_model.pb"
+
+
+def read(directory: str) -> dict[str, Any]:
+    """Return the metadata of an exported model.
+
+    Raises:
+        UserError: The folder is not a model that `trainer.results.saved_model.write` wrote.
+    """
+    metadata = storage.read_json(storage.join(directory, METADATA_FILE))
+    if not isinstance(metadata, dict) or not storage.exists(storage.join(directory, _GRAPH_FILE)):
+        raise UserError(
+            f"no exported model at {directory!r}: expected {_GRAPH_FILE} and {METADATA_FILE}; make one with"
+            " `python -m trainer.export`"
+        )
+    names, size = metadata.get("class_names"), metadata.get("image_size")
+    if not isinstance(names, list) or not names or type(size) is not int or size < 1:
+        raise UserError(f"model {directory!r} is damaged ({METADATA_FILE} has no class names or size); export it again")
+    return metadata
