@@ -10,7 +10,7 @@ from trainer.config import TrainConfig
 from trainer.data import dataset
 from training_job import report
 from training_job.machines import Machines, check
-from training_job.values import check_accuracy, check_names
+from training_job.values import check_accuracy, check_names, check_together
 from vertex_gpu_training.userinput.errors import UserError
 
 
@@ -68,6 +68,7 @@ def plan(
     check_names(names)
     check_accuracy(minimum_accuracy)
     config, pools = TrainConfig(**hyperparameters), Machines(**machines)
+    check_together(config, pools)
     findings = check(pools, image=image, region=region)
     data = dataset.load(dataset_directory)
     _check_batch_size(config, num_train=data.num_examples["train"])

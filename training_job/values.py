@@ -28,13 +28,23 @@ def check_values(given: Mapping[str, Any]) -> None:
         UserError: A value is wrong.
     """
     values = {name: value for name, value in given.items() if not (isinstance(value, str) and "{{$" in value)}
-    TrainConfig(**_fields(TrainConfig, values))
+    config = TrainConfig(**_fields(TrainConfig, values))
     machines = _fields(Machines, values)
     if "machine_type" in machines:
-        Machines(**machines)
+        check_together(config, Machines(**machines))
     if "minimum_accuracy" in values:
         check_accuracy(_number("minimum_accuracy", values["minimum_accuracy"], float))
     check_names({name: str(values[name]) for name in _NAMES if name in values})
+
+
+def check_together(config: TrainConfig, machines: Machines) -> None:
+    """Refuse hyperparameters that do not work on the machines.
+
+    Raises:
+        UserError: The run may stop early and has parameter servers.
+    """
+    if machines.parameter_server_count:
+        config.check_for_parameter_servers()
 
 
 def check_accuracy(minimum_accuracy: Any) -> None:

@@ -135,6 +135,7 @@ class Training:
             identity=self.identity,
             checkpoint_directory=self.directory,
             num_steps=min(num_steps, self.config.max_steps or num_steps),
+            patience=self.config.patience,
             is_chief=self.cluster.is_chief,
             checkpoint_every_steps=self.options.checkpoint_every_steps,
             checkpoint_every_seconds=self.options.checkpoint_every_seconds,
