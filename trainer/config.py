@@ -65,9 +65,17 @@ class TrainConfig:
     )
     patience: int = _hyperparameter(
         0,
-        "Stop early after this many validations in a row (one per epoch) without a new best; 0: never.",
+        "Stop early after this many validations in a row (one per epoch) without an improvement; 0: never.",
         lowest=0,
         highest=100_000,
+        is_later=True,
+    )
+    minimum_accuracy_gain: float = _hyperparameter(
+        0.0,
+        "Gain of validation accuracy (0 to 1) that counts as an improvement for patience; 0: any, or an equal accuracy"
+        " with a lower loss.",
+        lowest=0.0,
+        highest=1.0,
         is_later=True,
     )
     global_batch_size: int = _hyperparameter(
@@ -111,6 +119,11 @@ class TrainConfig:
             value = _typed(field, getattr(self, field.name))
             _check(field, value)
             object.__setattr__(self, field.name, value)
+        if self.minimum_accuracy_gain and not self.patience:
+            raise UserError(
+                f"minimum_accuracy_gain={self.minimum_accuracy_gain:g} has no effect without patience; give patience,"
+                " too"
+            )
         models.check(self.model, self.weights, self.trainable)
 
     def to_dict(self) -> dict[str, str | int | float]:

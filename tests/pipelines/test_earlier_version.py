@@ -12,7 +12,7 @@ from google.protobuf import json_format
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
 
-ADDED = {"learning_rate_schedule", "optimizer", "patience", "shuffle", "warmup_fraction"}
+ADDED = {"learning_rate_schedule", "minimum_accuracy_gain", "optimizer", "patience", "shuffle", "warmup_fraction"}
 """Hyperparameters that the pipeline did not have before."""
 
 SETTINGS = "settings"

@@ -18,7 +18,7 @@ from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 from trainer.files.observers import Observer
 from trainer.learner.learner import Learner, Steps
-from trainer.loop.early_stopping import Validations, has_stalled, stop_reason, with_score
+from trainer.loop.early_stopping import EarlyStopping, Validations, with_score
 from trainer.loop.restore import restore
 from trainer.loop.worker_sync import EvaluationRounds, Pace, WorkerSync
 
@@ -37,8 +37,8 @@ class Run:
     checkpoint_directory: str
     num_steps: int
     """Planned length of the whole run."""
-    patience: int = 0
-    """Number of validations without a new best after which the run ends early; 0: never."""
+    early_stopping: EarlyStopping = dataclasses.field(default_factory=EarlyStopping)
+    """When the run ends early."""
     is_chief: bool = True
     """Whether this worker writes checkpoints and the result."""
     checkpoint_every_steps: int = 0
@@ -89,7 +89,7 @@ def train(
         # 2. Batches from that step on.
         batches = learner.batches(training, sampler, run.num_steps)
         history = restored.validations
-        decision = sync.decide(pace, ends_early=has_stalled(history, run.patience))
+        decision = sync.decide(pace, ends_early=run.early_stopping.is_due(history))
         while True:
             step = learner.step
             is_end_of_epoch = step > 0 and (step % sampler.steps_per_epoch == 0 or step == run.num_steps)
@@ -99,7 +99,7 @@ def train(
                 if score := _validate(learner, validation, best, sampler, sync, log_event):
                     improved, validated_step = best.is_beaten_by(score.accuracy, score.loss), step
                     history = with_score(history, score)
-                decision = sync.decide(pace, ends_early=has_stalled(history, run.patience))
+                decision = sync.decide(pace, ends_early=run.early_stopping.is_due(history))
             # 4. Save the best at once, otherwise when a save is due. A stop request also triggers a save.
             is_last = decision.stop or decision.ends_early or step == run.num_steps
             is_due = decision.save or (_is_multiple(step, run.checkpoint_every_steps) and step != restored.step)
@@ -204,7 +204,7 @@ def _write_result(run: Run, learner: Learner, best: Best, digests: _Digests) -> 
         run_identity=run.identity,
         final_step=learner.step,
         num_planned_steps=run.num_steps,
-        stop_reason=stop_reason(step=learner.step, num_steps=run.num_steps, patience=run.patience),
+        stop_reason=run.early_stopping.describe() if learner.step < run.num_steps else "all planned steps are done",
         best=best,
         weights_sha256=checkpoints.digest(variables.values(learner.variables())),
         batch_digests=np.concatenate(digests),
