@@ -39,8 +39,7 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
         output_directory: A new or empty folder, local or gs://.
 
     Returns:
-        The metadata run_id, step, model, keras_file, keras_imports, num_classes, image_size, num_bytes and
-        largest_difference.
+        The metadata: run, step, model, the .keras file and its imports, sizes, and largest_difference.
 
     Raises:
         UserError: There is no validated checkpoint, the dataset is another one, or the folder is not empty.

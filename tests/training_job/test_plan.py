@@ -202,6 +202,10 @@ def test_the_page_shows_machines_and_configuration(make: Make, tmp_path: pathlib
         ({"hyperparameters": {"global_batch_size": 1000}}, "global_batch_size is 1000"),
         ({"hyperparameters": {"epochs": 0}}, "epochs=0"),
         ({"hyperparameters": {"model": "resnet5000"}}, "resnet5000"),
+        (
+            {"hyperparameters": {"patience": 2}, "machines": {"parameter_server_count": 1, "replica_count": 2}},
+            "patience=2 does not work with parameter servers",
+        ),
         ({"names": {"model_name": 'my "model"'}}, "model_name"),
         ({"names": {"model_name": ""}}, "model_name"),
         ({"names": {"serving_image": ""}}, "serving_image"),

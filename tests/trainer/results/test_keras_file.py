@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -123,21 +124,16 @@ def test_a_model_that_keras_cannot_load_is_exported_without_the_file(
 
 
 @pytest.mark.slow
-def test_a_network_of_the_project_loads_in_another_process_after_its_imports(tmp_path: Path) -> None:
+def test_the_command_of_the_models_page_loads_it_in_another_process(repository: Path, tmp_path: Path) -> None:
     from trainer.models import models
     from trainer.results import keras_file
 
-    images = np.concatenate([IMAGES, IMAGES], axis=1).repeat(2, axis=2)
     model = models.build("mnist-cnn", image_size=32, num_classes=10)
+    images = IMAGES.repeat(2, axis=1).repeat(2, axis=2)
     (needed,) = keras_file.write(model, str(tmp_path), images, tolerance=0.0)
-    np.save(tmp_path / "images.npy", images)
-    load = "m = keras.models.load_model(sys.argv[1] + '/assets.extra/model.keras')"
-    show = "np.save(sys.argv[1] + '/answers.npy', m(np.load(sys.argv[1] + '/images.npy')))"
-
-    def loads(first: str) -> bool:
-        code = f"import sys, keras, numpy as np; {first}; {load}; {show}"
-        return subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True).returncode == 0
-
-    assert not loads("pass")
-    assert loads(f"import {needed}")
-    assert np.array_equal(np.load(tmp_path / "answers.npy"), np.asarray(model(images)))
+    page = (repository / "docs" / "models.md").read_text()
+    (code,) = re.findall(r'^    python -c "(.*)"$', page, re.M)
+    code = code.replace("import keras", f"import keras, {needed}").replace("MODEL", str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=repository)
+    assert done.returncode == 0, done.stderr
+    assert "grey (Grey)" in done.stdout
