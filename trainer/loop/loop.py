@@ -141,6 +141,8 @@ def train(
                 f" resume from step {writer.saved_step}"
             )
         is_finished = (step == run.num_steps or decision.ends_early) and validated_step == step
+        if is_finished and step < run.num_steps:
+            log_event("notice", message=f"stopped early at step {step}: {run.early_stopping.describe()}")
         # 8. Finish: result.json marks the run as finished; workers wait until it is written.
         if is_finished and run.is_chief:
             _write_result(run, learner, best, digests)

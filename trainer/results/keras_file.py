@@ -46,6 +46,9 @@ def write(model: keras.Model, directory: str, images: npt.NDArray[np.uint8], *, 
             model.save(path)
             loaded = keras.models.load_model(path, compile=False, safe_mode=True)
         _compare(model, loaded, images, tolerance)
+    except (OSError, MemoryError):
+        # The machine is at fault, and the export fails with it.
+        raise
     # A user's own layers may fail in any way.
     except Exception as error:
         if os.path.exists(path):

@@ -137,3 +137,16 @@ def test_the_command_of_the_models_page_loads_it_in_another_process(repository: 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=repository)
     assert done.returncode == 0, done.stderr
     assert "grey (Grey)" in done.stdout
+
+
+def test_a_failing_disk_fails_the_export(tmp_path: Path) -> None:
+    import keras
+
+    from trainer.results import keras_file
+
+    images = keras.Input((16, 16, 3), dtype="uint8")
+    model = keras.Model(images, keras.layers.Dense(2)(keras.layers.Flatten()(images)))
+    (tmp_path / keras_file.NAME).parent.mkdir()
+    (tmp_path / keras_file.NAME).symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        keras_file.write(model, str(tmp_path), IMAGES, tolerance=0.0)
