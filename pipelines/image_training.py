@@ -45,6 +45,8 @@ def image_training(settings: Settings) -> Any:
         image_size: int = 32,
         epochs: int = 20,
         max_steps: int = 0,
+        patience: int = 0,
+        minimum_accuracy_gain: float = 0.0,
         max_examples: int = 0,
         max_bad_fraction: float = 0.1,
         global_batch_size: int = 64,
@@ -88,6 +90,8 @@ def image_training(settings: Settings) -> Any:
             image_size: Height and width of the images, in pixels; 224 or 300 for resnet50.
             epochs: Passes over the training split.
             max_steps: Maximum number of training steps, for a trial; 0 for no limit.
+            patience: Stop early after this many validations (one per epoch) without an improvement; 0 for never.
+            minimum_accuracy_gain: Gain of validation accuracy (0 to 1) that counts as an improvement; 0 for any.
             max_examples: Maximum number of images, for a trial; 0 uses all.
             max_bad_fraction: Share of unreadable images (0 to 1) above which the run fails.
             global_batch_size: Examples per step over all devices of all machines.

@@ -125,7 +125,8 @@ def test_the_commands_of_the_notifications_page(
 
 @pytest.mark.slow
 def test_the_commands_of_the_models_page(python: str, repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    from_a_run, own = commands(repository / "docs" / "models.md")
+    # The last one is in tests/trainer/results/test_keras_file.py.
+    from_a_run, own, _ = commands(repository / "docs" / "models.md")
     data = str(tmp_path / "dataset")
     prepared = run(python, repository, ["-m", "trainer.prepare", "digits", data, "--max-examples=200"])
     assert prepared.returncode == 0, prepared.stderr

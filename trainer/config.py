@@ -24,10 +24,15 @@ def _hyperparameter(
     choices: tuple[str, ...] = (),
     lowest: float = -math.inf,
     highest: float = math.inf,
+    is_later: bool = False,
 ) -> Any:
-    """Return a field with a default, its help text, and the values it may have."""
+    """Return a field with a default, its help text, and the values it may have.
+
+    A later field is one that earlier runs did not have: at its default it does not change the identity of a run.
+    """
     return dataclasses.field(
-        default=default, metadata={"help": help_text, "choices": choices, "lowest": lowest, "highest": highest}
+        default=default,
+        metadata={"help": help_text, "choices": choices, "lowest": lowest, "highest": highest, "is_later": is_later},
     )
 
 
@@ -60,6 +65,21 @@ class TrainConfig:
         "Stop after this many steps even if the epochs are not done; 0: no limit. For a trial.",
         lowest=0,
         highest=10**9,
+    )
+    patience: int = _hyperparameter(
+        0,
+        "Stop early after this many validations in a row (one per epoch) without an improvement; 0: never.",
+        lowest=0,
+        highest=100_000,
+        is_later=True,
+    )
+    minimum_accuracy_gain: float = _hyperparameter(
+        0.0,
+        "Gain of validation accuracy (0 to 1) that counts as an improvement for patience; 0: any, or an equal accuracy"
+        " with a lower loss.",
+        lowest=0.0,
+        highest=1.0,
+        is_later=True,
     )
     global_batch_size: int = _hyperparameter(
         64, "Examples per step over all devices of all machines together.", lowest=1, highest=1_000_000
@@ -102,19 +122,45 @@ class TrainConfig:
             value = _typed(field, getattr(self, field.name))
             _check(field, value)
             object.__setattr__(self, field.name, value)
+        if self.minimum_accuracy_gain and not self.patience:
+            raise UserError(
+                f"minimum_accuracy_gain={self.minimum_accuracy_gain:g} has no effect without patience; give patience,"
+                " too"
+            )
         models.check(self.model, self.weights, self.trainable)
 
     def to_dict(self) -> dict[str, str | int | float]:
         """Return the fields, in their order."""
         return dataclasses.asdict(self)
 
+    def identifying(self) -> dict[str, str | int | float]:
+        """Return the fields that identify a run: all but later fields at their default."""
+        unused = {
+            field.name
+            for field in dataclasses.fields(self)
+            if field.metadata["is_later"] and getattr(self, field.name) == field.default
+        }
+        return {name: value for name, value in self.to_dict().items() if name not in unused}
+
+    def check_for_parameter_servers(self) -> None:
+        """Refuse what cannot be exact with parameter servers.
+
+        Raises:
+            UserError: The run may stop early.
+        """
+        if self.patience:
+            raise UserError(
+                f"patience={self.patience} does not work with parameter servers, whose scores and thus the last step"
+                " depend on timing; train without them, or set patience=0"
+            )
+
     def to_flags(self) -> list[str]:
         """Return the command line of `trainer.task` for this configuration, with every field written out."""
         return [f"{_flag(name)}={value}" for name, value in self.to_dict().items()]
 
     def fingerprint(self) -> str:
-        """Return 64 hexadecimal digits: SHA-256 of the fields."""
-        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
+        """Return 64 hexadecimal digits: SHA-256 of the fields that identify a run."""
+        return hashlib.sha256(json.dumps(self.identifying(), sort_keys=True).encode()).hexdigest()
 
 
 def from_dict(fields: dict[str, Any]) -> TrainConfig:

@@ -1,4 +1,7 @@
-"""Export the best checkpoint as a SavedModel that takes image files; it is reloaded and compared before it appears."""
+"""Export the best checkpoint as a SavedModel that takes image files, with a .keras file of the same model in it.
+
+Both are reloaded and compared before the folder appears.
+"""
 
 import pathlib
 import sys
@@ -6,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from trainer import command_line
 from trainer.checkpoints import best
@@ -36,7 +40,7 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
         output_directory: A new or empty folder, local or gs://.
 
     Returns:
-        The metadata run_id, step, model, num_classes, image_size, num_bytes and largest_difference.
+        The metadata: run, step, model, the .keras file and its imports, sizes, and largest_difference.
 
     Raises:
         UserError: There is no validated checkpoint, the dataset is another one, or the folder is not empty.
@@ -63,11 +67,13 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
     }
     indices = list(range(min(_NUM_COMPARED, data.num_examples["test"])))
     records = list(staging.stage(data, "test").records("test", indices))
+    images = np.stack([record.pixels() for record in records])
     with storage.committed_directory(output_directory, last="saved_model.pb") as aside:
+        metadata |= _write_keras_file(trained.model, str(aside), images)
         saved_model.write(
             trained.model, str(aside), class_names=list(data.class_names), image_size=data.image_size, metadata=metadata
         )
-        difference = _largest_difference(trained.model, saved_model.load(str(aside)), records)
+        difference = _largest_difference(trained.model, saved_model.load(str(aside)), images, records)
         num_bytes = sum(path.stat().st_size for path in pathlib.Path(aside).rglob("*") if path.is_file())
     return {
         **metadata,
@@ -78,9 +84,22 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
     }
 
 
-def _largest_difference(live: "keras.Model", exported: "LoadedModel", records: Sequence[Record]) -> float:
+def _write_keras_file(model: "keras.Model", directory: str, images: npt.NDArray[np.uint8]) -> dict[str, str]:
+    """Write the .keras file if the model allows it; return its path in the folder, or the reason, as metadata."""
+    from trainer.results import keras_file
+
+    try:
+        modules = keras_file.write(model, directory, images, tolerance=_TOLERANCE)
+    except keras_file.LeftOut as reason:
+        print(f"warning: the .keras file is left out: {reason}", file=sys.stderr)
+        return {"keras_file": f"left out: {reason}"}
+    return {"keras_file": keras_file.NAME, "keras_imports": ", ".join(modules)}
+
+
+def _largest_difference(
+    live: "keras.Model", exported: "LoadedModel", images: npt.NDArray[np.uint8], records: Sequence[Record]
+) -> float:
     """Return the largest difference of a probability, which must be within the tolerance."""
-    images = np.stack([record.pixels() for record in records])
     expected = np.asarray(live(images, training=False))
     answers = (exported.predict_images(images), exported.predict_files([record.image_bytes for record in records]))
     difference = max(float(np.abs(answer - expected).max()) for answer in answers)

@@ -51,6 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
     _check(options)
     train_config = config.from_namespace(options)
     cluster = clusters.read(os.environ, options.distribution_strategy)
+    if cluster.strategy == "parameter-server":
+        train_config.check_for_parameter_servers()
     directory = _checkpoint_directory(options)
     if options.exact:
         # oneDNN's kernels may sum in another order from run to run. TensorFlow reads this when it is imported, and so

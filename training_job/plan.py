@@ -12,7 +12,7 @@ from trainer.data import dataset
 from training_job import report, starting_weights
 from training_job.boot_disk import check_boot_disk
 from training_job.machines import Machines, check
-from training_job.values import check_accuracy, check_names
+from training_job.values import check_accuracy, check_names, check_together
 from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -75,6 +75,7 @@ def plan(
     check_names(names)
     check_accuracy(minimum_accuracy)
     config, pools = TrainConfig(**hyperparameters), _machines(machines, default_persistent_resource_id)
+    check_together(config, pools)
     findings = check(pools, image=image, region=region)
     data = dataset.load(dataset_directory)
     _check_batch_size(config, num_train=data.num_examples["train"])

@@ -29,8 +29,9 @@ def check_values(given: Mapping[str, Any]) -> None:
         UserError: A value is wrong.
     """
     values = {name: value for name, value in given.items() if not (isinstance(value, str) and "{{$" in value)}
-    TrainConfig(**_fields(TrainConfig, values))
-    machines_in(values)
+    config, machines = TrainConfig(**_fields(TrainConfig, values)), machines_in(values)
+    if machines:
+        check_together(config, machines)
     if "minimum_accuracy" in values:
         check_accuracy(_number("minimum_accuracy", values["minimum_accuracy"], float))
     check_names({name: str(values[name]) for name in _NAMES if name in values})
@@ -45,6 +46,16 @@ def machines_in(values: Mapping[str, Any]) -> Machines | None:
     """
     fields = _fields(Machines, values)
     return Machines(**fields) if "machine_type" in fields else None
+
+
+def check_together(config: TrainConfig, machines: Machines) -> None:
+    """Refuse hyperparameters that do not work on the machines.
+
+    Raises:
+        UserError: The run may stop early and has parameter servers.
+    """
+    if machines.parameter_server_count:
+        config.check_for_parameter_servers()
 
 
 def check_accuracy(minimum_accuracy: Any) -> None:

@@ -23,7 +23,14 @@ MACHINES = {
 }
 """Parameters of the machines that the pipeline did not have before; two are also outputs of `plan`."""
 
-ADDED = {"learning_rate_schedule", "optimizer", "shuffle", "warmup_fraction"} | MACHINES
+ADDED = {
+    "learning_rate_schedule",
+    "minimum_accuracy_gain",
+    "optimizer",
+    "patience",
+    "shuffle",
+    "warmup_fraction",
+} | MACHINES
 """Parameters that the pipeline did not have before."""
 
 OTHER_DEFAULTS = {

@@ -48,7 +48,7 @@ class Job:
 
     def start(self) -> None:
         """Start every worker."""
-        self._ports = _free_ports(len(self.tasks))
+        self._ports = free_ports(len(self.tasks))
         self.workers = [self.start_worker(place) for place in range(len(self.tasks))]
 
     def start_worker(self, place: int) -> "subprocess.Popen[bytes]":
@@ -150,7 +150,7 @@ def kill(worker: int, number: int = signal.SIGKILL) -> Callable[[Job], None]:
     return lambda job: job.workers[worker].send_signal(number)
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:

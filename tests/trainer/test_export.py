@@ -24,7 +24,7 @@ from vertex_gpu_training.userinput.errors import UserError
 
 FRESH = """
 import json, sys
-import numpy as np, tensorflow as tf, tensorflow_datasets as tfds
+import numpy as np, keras, tensorflow as tf, tensorflow_datasets as tfds
 model = tf.saved_model.load(sys.argv[1])
 source = tfds.builder_from_directory(sys.argv[2]).as_data_source(
     split="test", decoders={"image": tfds.decode.SkipDecoding()})
@@ -33,6 +33,11 @@ answer = model.signatures["serving_default"](image_bytes=tf.constant(list(images
 names = json.load(open(sys.argv[1] + "/assets.extra/model.json"))["class_names"]
 answered = [label.decode() for label in answer["label"].numpy()]
 assert answered == [names[k] for k in answer["probabilities"].numpy().argmax(axis=1)]
+keras_model = keras.models.load_model(sys.argv[1] + "/assets.extra/model.keras", safe_mode=True)
+pixels = np.random.default_rng(0).integers(0, 256, (64, 16, 16, 3), dtype=np.uint8)
+served = model.signatures["images"](images=tf.constant(pixels))["probabilities"].numpy()
+# The served graph may fuse operations, which rounds differently.
+assert np.abs(np.asarray(keras_model(pixels, training=False)) - served).max() <= 1e-6
 print(json.dumps(float(np.mean([names[label] == found for label, found in zip(labels, answered)]))))
 """
 
@@ -96,7 +101,7 @@ def test_the_checkpoint_that_is_evaluated_was_chosen_on_validation(
 def test_only_what_is_needed_is_in_the_exported_folder(exported: Path) -> None:
     found = sorted(str(path.relative_to(exported)) for path in exported.rglob("*") if path.is_file())
     others = [name for name in found if not name.startswith("variables/")]
-    assert others == ["assets.extra/model.json", "fingerprint.pb", "saved_model.pb"]
+    assert others == ["assets.extra/model.json", "assets.extra/model.keras", "fingerprint.pb", "saved_model.pb"]
 
 
 def test_a_folder_in_use_is_not_overwritten(exported: Path, digits_directory: Path, trained_directory: Path) -> None:

@@ -16,6 +16,13 @@ from trainer.checkpoints import checkpoints, occupant
 from trainer.files import event_log
 from trainer.models import models
 
+SERVERS = json.dumps(
+    {
+        "cluster": {"chief": ["a:1"], "worker": ["a:2"], "ps": ["a:3"]},
+        "task": {"type": "chief", "index": 0},
+    }
+)
+
 
 def task(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     return run_module("trainer.task", *arguments, **environment)
@@ -113,6 +120,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_steps(digits_dire
         (["--dataset=x", "--model=resnet"], {}, "model='resnet' is not known; did you mean resnet50"),
         (["--dataset=x", "--trainable=some"], {}, "invalid choice: 'some'"),
         (["--dataset=x", "--checkpoint-directory=x"], {"TF_CONFIG": "{"}, "TF_CONFIG is not JSON"),
+        (["--dataset=x", "--patience=2"], {"TF_CONFIG": SERVERS}, "patience=2 does not work with parameter servers"),
         (["--dataset=x", "--checkpoint-directory=x"], {"TF_CONFIG": '{"cluster": [3]}'}, "field cluster is [3]"),
         (["--dataset=x", "--scale-learning-rate"], {}, "--scale-learning-rate needs --batch-size-per-replica"),
         (["--dataset=x", "--watchdog-seconds=-1"], {}, "--watchdog-seconds=-1.0 is too small"),

@@ -69,6 +69,8 @@ def finish(training: Path, data: Dataset, **changes: Any) -> str:
         run_id=name,
         run_identity=run_identity,
         final_step=1,
+        num_planned_steps=1,
+        stop_reason="",
         best=best,
         weights_sha256="",
         batch_digests=saved.batch_digests,

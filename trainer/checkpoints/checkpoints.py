@@ -56,6 +56,8 @@ class Checkpoint:
     order is not exact (parameter servers)."""
     is_validated: bool = True
     """False if a stop interrupted the validation that was due at this step: a resumed run validates first."""
+    validations: tuple[Best, ...] = ()
+    """Scores of all validations so far, in order of their steps; empty in checkpoints of earlier versions."""
     loss_scaling: dict[str, float] = dataclasses.field(default_factory=dict)
     """From `trainer.learner.learner.Learner.loss_scaling`."""
 
@@ -91,6 +93,7 @@ def _manifest(checkpoint: Checkpoint, files: dict[str, Any]) -> dict[str, Any]:
         "run_id": checkpoint.run_id,
         "identity": checkpoint.identity,
         "is_validated": checkpoint.is_validated,
+        "validations": [dataclasses.asdict(score) for score in checkpoint.validations],
         "loss_scaling": checkpoint.loss_scaling,
         "files": files,
     }
@@ -129,6 +132,7 @@ def load(directory: str, step: int) -> Checkpoint:
             arrays=arrays,
             batch_digests=batch_digests,
             is_validated=content["is_validated"],
+            validations=tuple(Best(**score) for score in content.get("validations", ())),
             loss_scaling=content["loss_scaling"],
         )
     except (KeyError, TypeError, *storage.MISSING) as error:

@@ -25,7 +25,7 @@ def identity(config: TrainConfig, dataset_fingerprint: str, run_label: str, *, e
     """
     check_run_label(run_label)
     return {
-        **config.to_dict(),
+        **config.identifying(),
         # The user's own network is identified by its source: other code makes it another run.
         **({"model_source": user_model.digest(config.model)} if ":" in config.model else {}),
         "dataset_fingerprint": dataset_fingerprint,
@@ -95,7 +95,11 @@ def read_result(checkpoint_directory: str) -> dict[str, Any] | None:
 
 def summary(result: dict[str, Any]) -> str:
     """Return the result in a few words."""
+    steps = result["final_step"]
+    # Results of earlier versions do not have the planned steps.
+    planned = result.get("num_planned_steps", steps)
+    early = "" if steps == planned else f" of {planned} (stopped early: {result['stop_reason']})"
     return (
-        f"{result['final_step']} steps, best at step {result['best_step']} with validation accuracy"
+        f"{steps} steps{early}, best at step {result['best_step']} with validation accuracy"
         f" {result['validation_accuracy']:.4f}"
     )

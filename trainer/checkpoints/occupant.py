@@ -4,6 +4,7 @@ from typing import Any
 
 from trainer.checkpoints import checkpoints, lease, manifest
 from trainer.checkpoints.manifest import TornCheckpoint
+from trainer.config import TrainConfig
 from vertex_gpu_training.userinput.errors import UserError
 
 
@@ -24,7 +25,13 @@ def refuse_other_run(found: dict[str, Any], wanted: dict[str, Any], directory: s
     Raises:
         UserError: A field differs; the message has the first few with both values.
     """
-    differing = [key for key in sorted({*found, *wanted}) if found.get(key) != wanted.get(key)]
+    values = {key: (_value(found, key), _value(wanted, key)) for key in sorted({*found, *wanted})}
+    differing = [(key, there, here) for key, (there, here) in values.items() if there != here]
     if differing:
-        named = ", ".join(f"{key} is {found.get(key)!r} there and {wanted.get(key)!r} here" for key in differing[:3])
+        named = ", ".join(f"{key} is {there!r} there and {here!r} here" for key, there, here in differing[:3])
         raise UserError(f"{directory!r} contains another run: {named}; give another --checkpoint-directory")
+
+
+def _value(identity: dict[str, Any], key: str) -> Any:
+    # Later fields are left out of the identity at their default.
+    return identity.get(key, getattr(TrainConfig, key, None))

@@ -18,12 +18,14 @@ from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 from trainer.files.observers import Observer
 from trainer.learner.learner import Learner, Steps
+from trainer.loop.early_stopping import EarlyStopping, Validations, with_score
 from trainer.loop.restore import restore
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import EvaluationRounds, Pace, WorkerSync
 
 _WARM_UP_CALLS = 3
 """Number of graph calls until the speed is known: the first traces, the second warms up, the third is at full speed."""
+_Digests = list[npt.NDArray[np.uint64]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,7 +37,9 @@ class Run:
     """What the run computes, from `trainer.checkpoints.identity.identity`."""
     checkpoint_directory: str
     num_steps: int
-    """Length of the whole run."""
+    """Planned length of the whole run."""
+    early_stopping: EarlyStopping = dataclasses.field(default_factory=EarlyStopping)
+    """When the run ends early."""
     is_chief: bool = True
     """Whether this worker writes checkpoints and the result."""
     checkpoint_every_steps: int = 0
@@ -90,7 +94,8 @@ def train(
         saved_at, pace, num_calls = time.monotonic(), Pace(), 0
         # 2. Batches from that step on.
         batches = learner.batches(training, sampler, run.num_steps)
-        decision = sync.decide(pace)
+        history = restored.validations
+        decision = sync.decide(pace, ends_early=run.early_stopping.is_due(history))
         while True:
             step = learner.step
             is_end_of_epoch = step > 0 and (step % sampler.steps_per_epoch == 0 or step == run.num_steps)
@@ -99,9 +104,10 @@ def train(
             if is_end_of_epoch and validated_step != step and not decision.stop:
                 if score := _validate(learner, validation, best, sampler, sync, log_event):
                     improved, validated_step = best.is_beaten_by(score.accuracy, score.loss), step
-                decision = sync.decide(pace)
+                    history = with_score(history, score)
+                decision = sync.decide(pace, ends_early=run.early_stopping.is_due(history))
             # 4. Save the best at once, otherwise when a save is due. A stop request also triggers a save.
-            is_last = decision.stop or step == run.num_steps
+            is_last = decision.stop or decision.ends_early or step == run.num_steps
             is_due = decision.save or (_is_multiple(step, run.checkpoint_every_steps) and step != restored.step)
             if step > 0 and (improved or is_due or is_last):
                 started = time.monotonic()
@@ -112,7 +118,7 @@ def train(
                 if improved and score:
                     best = score
                 is_validated = validated_step == step or not is_end_of_epoch
-                checkpoint = _take(run, learner, best, digests, is_validated=is_validated)
+                checkpoint = _take(run, learner, best, history, digests, is_validated=is_validated)
                 writer.write(checkpoint, pause_seconds=time.monotonic() - started)
                 saved_at = time.monotonic()
                 sync.note_save()
@@ -140,7 +146,9 @@ def train(
                 f"the checkpoint of step {learner.step} could not be saved ({error}); free some space and run again to"
                 f" resume from step {writer.saved_step}"
             )
-        is_finished = learner.step == run.num_steps and validated_step == learner.step
+        is_finished = (step == run.num_steps or decision.ends_early) and validated_step == step
+        if is_finished and step < run.num_steps:
+            log_event("notice", message=f"stopped early at step {step}: {run.early_stopping.describe()}")
         # 8. Finish: result.json marks the run as finished; workers wait until it is written.
         if is_finished and run.is_chief:
             _write_result(run, learner, best, digests)
@@ -178,7 +186,7 @@ def _validate(
 
 
 def _take(
-    run: Run, learner: Learner, best: Best, digests: list[npt.NDArray[np.uint64]], *, is_validated: bool
+    run: Run, learner: Learner, best: Best, history: Validations, digests: _Digests, *, is_validated: bool
 ) -> Checkpoint:
     """Return a checkpoint of the present step; only the chief copies the variables."""
     arrays = variables.values(learner.variables()) if run.is_chief else []
@@ -192,16 +200,19 @@ def _take(
         # A run that parameter servers trained in part has no exact order.
         batch_digests=done if len(done) == learner.step else done[:0],
         is_validated=is_validated,
+        validations=history,
         loss_scaling=learner.loss_scaling(),
     )
 
 
-def _write_result(run: Run, learner: Learner, best: Best, digests: list[npt.NDArray[np.uint64]]) -> None:
+def _write_result(run: Run, learner: Learner, best: Best, digests: _Digests) -> None:
     outcome.write_result(
         run.checkpoint_directory,
         run_id=run.run_id,
         run_identity=run.identity,
         final_step=learner.step,
+        num_planned_steps=run.num_steps,
+        stop_reason=run.early_stopping.describe() if learner.step < run.num_steps else "all planned steps are done",
         best=best,
         weights_sha256=checkpoints.digest(variables.values(learner.variables())),
         batch_digests=np.concatenate(digests),

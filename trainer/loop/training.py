@@ -28,6 +28,7 @@ from trainer.files.observers import Observer
 from trainer.learner import precision, random_numbers
 from trainer.learner.learner import Learner
 from trainer.loop import loop, speed, xla_trial
+from trainer.loop.early_stopping import EarlyStopping
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync
 from vertex_gpu_training.userinput.errors import UserError
@@ -167,6 +168,9 @@ class Training:
             identity=self.identity,
             checkpoint_directory=self.directory,
             num_steps=min(num_steps, self.config.max_steps or num_steps),
+            early_stopping=EarlyStopping(
+                patience=self.config.patience, minimum_accuracy_gain=self.config.minimum_accuracy_gain
+            ),
             is_chief=self.cluster.is_chief,
             checkpoint_every_steps=self.options.checkpoint_every_steps,
             checkpoint_every_seconds=self.options.checkpoint_every_seconds,

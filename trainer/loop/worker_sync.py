@@ -35,6 +35,8 @@ class Decision:
 
     stop: bool
     """A worker was asked to stop."""
+    ends_early: bool
+    """The run ends here, by the chief's validation history."""
     save: bool
     """A worker's machine may be preempted soon, or a save is due by the chief's clock."""
     num_steps: int
@@ -71,12 +73,13 @@ class WorkerSync:
         self._notices, self._watchdog, self._log_event = notices, watchdog, log_event
         self._owes_save = False
 
-    def decide(self, pace: Pace, *, save_is_due: bool = False) -> Decision:
+    def decide(self, pace: Pace, *, save_is_due: bool = False, ends_early: bool = False) -> Decision:
         """Decide with the other workers what comes next.
 
         Args:
             pace: Number of steps that fit into a call; the chief's counts.
             save_is_due: Whether a save is due; the chief's counts.
+            ends_early: Whether the run ends before its last step; the chief's counts.
         """
         notices = self._notices()
         for text in notices:
@@ -85,9 +88,10 @@ class WorkerSync:
         self._owes_save = self._owes_save or bool(notices)
         wants_save = self._owes_save or (self._is_chief and save_is_due)
         steps = float(pace.num_steps) if self._is_chief else 0.0
-        stop, save, num_steps = self._add_up([float(self._stop.is_set), float(wants_save), steps])
+        ends = float(self._is_chief and ends_early)
+        stop, save, num_steps, complete = self._add_up([float(self._stop.is_set), float(wants_save), steps, ends])
         self._watchdog.beat()
-        return Decision(stop=stop > 0, save=save > 0, num_steps=max(1, round(num_steps)))
+        return Decision(stop=stop > 0, save=save > 0, num_steps=max(1, round(num_steps)), ends_early=complete > 0)
 
     def note_save(self) -> None:
         """Note that the save that the notices asked for has been made."""

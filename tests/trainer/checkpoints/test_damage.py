@@ -118,6 +118,8 @@ def test_no_flipped_bit_of_a_result_or_a_lease_is_believed(tmp_path: Path) -> No
         run_id="abc",
         run_identity={**IDENTITY, "global_batch_size": 1},
         final_step=1,
+        num_planned_steps=1,
+        stop_reason="all planned steps are done",
         best=best,
         weights_sha256="0",
         batch_digests=np.zeros(0, np.uint64),

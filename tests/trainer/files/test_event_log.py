@@ -126,6 +126,8 @@ def test_a_line_of_any_other_shape_is_skipped_and_counted_and_fails_no_result(tm
         run_id="abc",
         run_identity={"global_batch_size": 8},
         final_step=4,
+        num_planned_steps=4,
+        stop_reason="all planned steps are done",
         best=Best(),
         weights_sha256="0",
         batch_digests=np.zeros(0, np.uint64),

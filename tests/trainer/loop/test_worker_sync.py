@@ -48,13 +48,13 @@ def test_a_call_is_as_long_as_the_time_allows_and_grows_gradually() -> None:
 def test_a_stop_request_or_a_save_of_any_worker_counts_and_the_chief_decides_the_number_of_steps() -> None:
     peer = Peer()
     worker = make_sync(peer, is_chief=False, notices=[], logged=[])
-    peer.values = [0.0, 0.0, 7.0]
-    decision = worker.decide(Pace(), save_is_due=True)
-    # Only the chief's clock counts.
-    assert (decision.stop, decision.save, decision.num_steps) == (False, False, 7)
-    peer.values = [1.0, 1.0, 7.0]
+    peer.values = [0.0, 0.0, 7.0, 0.0]
+    decision = worker.decide(Pace(), save_is_due=True, ends_early=True)
+    # Only the chief's clock and the chief's validation history count.
+    assert (decision.stop, decision.save, decision.num_steps, decision.ends_early) == (False, False, 7, False)
+    peer.values = [1.0, 1.0, 7.0, 1.0]
     decision = worker.decide(Pace())
-    assert (decision.stop, decision.save) == (True, True)
+    assert (decision.stop, decision.save, decision.ends_early) == (True, True, True)
     assert worker.reason_to_stop == "another worker was asked to stop"
     peer.values = [40.0]
     assert worker.value_of_chief(3) == 40

@@ -1,0 +1,41 @@
+"""Early stopping: a pure function of the validation history, which every checkpoint contains."""
+
+import dataclasses
+
+from trainer.checkpoints.checkpoints import Best
+
+Validations = tuple[Best, ...]
+"""One score per validation, in order of their steps."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EarlyStopping:
+    """When a run ends before its last planned step."""
+
+    patience: int = 0
+    """Number of validations in a row without an improvement; 0: never."""
+    minimum_accuracy_gain: float = 0.0
+    """Gain of accuracy that counts as an improvement; 0: any, or an equal accuracy with a lower loss."""
+
+    def is_due(self, validations: Validations) -> bool:
+        """Return whether the run ends after the last of these validations."""
+        reference, num_without = Best(), 0
+        for score in validations:
+            is_better = self._improves(reference, score)
+            reference, num_without = (score, 0) if is_better else (reference, num_without + 1)
+        return 0 < self.patience <= num_without
+
+    def describe(self) -> str:
+        """Return the reason for such an end in a few words."""
+        gain = f" of {self.minimum_accuracy_gain:g}" if self.minimum_accuracy_gain else ""
+        return f"no improvement{gain} in {self.patience} validation{'s' if self.patience > 1 else ''}"
+
+    def _improves(self, reference: Best, score: Best) -> bool:
+        if self.minimum_accuracy_gain and reference.step:
+            return score.accuracy >= reference.accuracy + self.minimum_accuracy_gain
+        return reference.is_beaten_by(score.accuracy, score.loss)
+
+
+def with_score(validations: Validations, score: Best) -> Validations:
+    """Return the history with another score; it replaces that of a validation that was repeated."""
+    return (*(each for each in validations if each.step < score.step), score)
