@@ -37,6 +37,7 @@ def plan(
     scheduling_strategy: str,
     timeout_seconds: int,
     exact: bool,
+    profile_steps: str,
     minimum_accuracy: float,
     serving_image: str,
     service_account: str,
@@ -77,6 +78,7 @@ def plan(
         pipeline_root=pipeline_root,
         run_label=run_label,
         exact=exact,
+        profile_steps=profile_steps,
         minimum_accuracy=minimum_accuracy,
         names={
             "model_name": model_name,

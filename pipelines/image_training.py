@@ -60,6 +60,7 @@ def image_training(settings: Settings) -> Any:
         scheduling_strategy: str = machines.scheduling_strategy,
         timeout_seconds: int = machines.timeout_seconds,
         exact: bool = False,
+        profile_steps: str = "",
         minimum_accuracy: float = 0.8,
         model_name: str = _NAME,
         serving_image: str = settings.serving_image,
@@ -98,6 +99,7 @@ def image_training(settings: Settings) -> Any:
             scheduling_strategy: STANDARD, SPOT (cheaper, may be preempted) or FLEX_START (waits for capacity).
             timeout_seconds: Maximum duration of the training job, in seconds.
             exact: Bit-identical weights on every run and after every restart, at some cost in speed.
+            profile_steps: Training steps to profile for TensorBoard, e.g. 100-109; empty for none.
             minimum_accuracy: Export and register the model only at this test accuracy (0 to 1) or above.
             model_name: Display name in the Model Registry.
             serving_image: Prediction container image of the registered model.

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.config import TrainConfig
+from trainer.loop.board import profile
 from training_job.container_image import check_image
 from training_job.machines import Machines
 from vertex_gpu_training.userinput.errors import UserError
@@ -34,6 +35,7 @@ def check_values(given: Mapping[str, Any]) -> None:
         Machines(**machines)
     if "minimum_accuracy" in values:
         check_accuracy(_number("minimum_accuracy", values["minimum_accuracy"], float))
+    profile.parse(str(values.get("profile_steps", "")))
     check_names({name: str(values[name]) for name in _NAMES if name in values})
 
 

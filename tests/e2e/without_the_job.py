@@ -66,6 +66,7 @@ def without_the_job(
         scheduling_strategy="SPOT",
         timeout_seconds=3600,
         exact=False,
+        profile_steps="",
         minimum_accuracy=0.5,
         serving_image="example-docker.pkg.dev/serving:1",
         service_account="",

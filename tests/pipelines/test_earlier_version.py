@@ -12,8 +12,8 @@ from google.protobuf import json_format
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
 
-ADDED = {"learning_rate_schedule", "optimizer", "shuffle", "warmup_fraction"}
-"""Hyperparameters that the pipeline did not have before."""
+ADDED = {"learning_rate_schedule", "optimizer", "profile_steps", "shuffle", "warmup_fraction"}
+"""Parameters that the pipeline did not have before."""
 
 SETTINGS = "settings"
 """An input of `prepare`, the values of later steps, which it refuses when they are wrong."""
@@ -87,7 +87,7 @@ class Statements(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        node.keywords = [each for each in node.keywords if each.arg not in (SETTINGS, "seed")]
+        node.keywords = [each for each in node.keywords if each.arg not in {*ADDED, SETTINGS, "seed"}]
         return self.generic_visit(node)
 
     def visit_Dict(self, node: ast.Dict) -> ast.AST:

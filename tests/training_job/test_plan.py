@@ -76,6 +76,7 @@ def make(dataset: str, tmp_path: pathlib.Path) -> Make:
             "pipeline_root": str(tmp_path / "root") + "/",
             "run_label": "",
             "exact": False,
+            "profile_steps": "",
             "minimum_accuracy": 0.9,
             **changes,
         }
