@@ -130,6 +130,15 @@ def test_an_exact_run_has_the_same_run_id_and_another_flag(make: Make) -> None:
         assert options.exact is wanted
 
 
+def test_profiled_steps_change_neither_the_run_id_nor_other_flags(make: Make) -> None:
+    plain, profiled = make(), make(profile_steps="100-109")
+    assert profiled.run_id == plain.run_id
+    before, after = (made.worker_pool_specs[0]["container_spec"]["args"] for made in (plain, profiled))
+    assert after == [*before, "--profile-steps=100-109"]
+    with pytest.raises(UserError, match="profile_steps is '109-100'"):
+        make(profile_steps="109-100")
+
+
 def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_registered(
     make: Make,
     dataset: str,

@@ -28,14 +28,17 @@ from trainer.files.observers import Observer
 from trainer.learner import precision
 from trainer.learner.learner import Learner
 from trainer.loop import loop, speed
-from trainer.loop.board import images
-from trainer.loop.board.board import EVALUATOR, TRAIN, VALIDATION, Board, NoBoard, hyperparameters, run_name
+from trainer.loop.board import hyperparameters, images
+from trainer.loop.board.board import EVALUATOR, TRAIN, VALIDATION, Board, NoBoard, run_name
 from trainer.loop.board.profile import Profiler, parse
 from trainer.loop.worker_sync import WorkerSync
 from vertex_gpu_training.userinput.errors import UserError
 
 CONNECT_SECONDS = 120
 """For TensorFlow to connect the machines, which have just met."""
+
+_EQUAL_OPTIONS = ("exact", "xla", "checkpoint_every_steps", "profile_steps")
+"""Flags outside of the identity that decide together with it what the workers do in each call."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,7 +70,7 @@ class Training:
         if self.cluster.strategy == "multi-worker-mirrored" and self.cluster.num_workers > 1:
             fields = {
                 **self.identity,
-                **{name: getattr(self.options, name) for name in ("exact", "xla", "checkpoint_every_steps", "profile_steps")},
+                **{name: getattr(self.options, name) for name in _EQUAL_OPTIONS},
                 "precision": self.dtype(),
                 "number of devices": distribution.num_devices(self.cluster, self.options.logical_cpu_devices),
                 "TF_CONFIG cluster": self.cluster.addresses,
@@ -191,7 +194,7 @@ class Training:
         """Add hyperparameters and training images to the TensorBoard logs, if no earlier attempt has."""
 
         def show() -> None:
-            shown = hyperparameters(self.identity, self.run_id, exact=self.options.exact)
+            shown = hyperparameters.summary(self.identity, self.run_id, exact=self.options.exact)
             self.board.add_once(VALIDATION, "hparams", lambda: shown, step=0)
             taken = images.training_images(examples, self.sampler(), self.config.augment)
             self.board.add_once(TRAIN, "images", lambda: images.labelled(*taken, self.data.class_names), step=0)

@@ -5,12 +5,10 @@ import queue
 import re
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from tensorboard.compat.proto.summary_pb2 import Summary
-from tensorboard.plugins.hparams import api as hparams
 from tensorboard.plugins.scalar.summary_v2 import scalar_pb
 
 from trainer.files import storage
@@ -154,19 +152,3 @@ class Board(NoBoard):
             self._has_failed = True
             text = " ".join(reason.split())[:300]
             print(f"TensorBoard logs cannot be written ({text}); training continues", file=sys.stderr, flush=True)
-
-
-def hyperparameters(identity: Mapping[str, Any], run_id: str, *, exact: bool) -> Summary:
-    """Return what TensorBoard's table of hyperparameters shows of a run.
-
-    Args:
-        identity: Everything that decides what the run computes, from `trainer.checkpoints.identity.identity`.
-        run_id: Its id, which all attempts share.
-        exact: Whether the weights are reproduced bit by bit.
-    """
-    shown = {**identity, "exact": exact}
-    fields = [hparams.HParam(name) for name in shown]
-    accuracy = hparams.Metric("accuracy", display_name="validation accuracy")
-    config = hparams.hparams_config_pb(hparams=fields, metrics=[accuracy])
-    session = hparams.hparams_pb(shown, trial_id=run_id, start_time_secs=time.time())
-    return Summary(value=[*config.value, *session.value])

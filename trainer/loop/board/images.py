@@ -74,7 +74,7 @@ def _grid(images: Pixels, texts: Sequence[tuple[str, str]]) -> Image.Image:
     columns = math.ceil(math.sqrt(len(images)))
     width, height = edge + _GAP, edge + _LINE_HEIGHT + _GAP
     grid = Image.new("RGB", (columns * width + _GAP, -(-len(images) // columns) * height + _GAP), "white")
-    draw, font = ImageDraw.Draw(grid), ImageFont.load_default(size=11)
+    draw, font = ImageDraw.Draw(grid), _font()
     for number, (image, (text, colour)) in enumerate(zip(images, texts, strict=True)):
         left, top = _GAP + number % columns * width, _GAP + number // columns * height
         method = Image.Resampling.NEAREST if edge >= size else Image.Resampling.BILINEAR
@@ -83,12 +83,21 @@ def _grid(images: Pixels, texts: Sequence[tuple[str, str]]) -> Image.Image:
     return grid
 
 
-def _fitting(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int) -> str:
+def _font() -> ImageFont.FreeTypeFont:
+    """Return matplotlib's font, because Pillow's own has only the letters of English."""
+    import matplotlib
+
+    return ImageFont.truetype(f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans.ttf", size=10)
+
+
+def _fitting(text: str, font: ImageFont.FreeTypeFont, width: int) -> str:
     """Return as much of a text as fits into a width in pixels."""
-    shown = text
-    while shown and font.getlength(shown) > width:
+    shown = " ".join(text.split())
+    if font.getlength(shown) <= width:
+        return shown
+    while shown and font.getlength(f"{shown}\u2026") > width:
         shown = shown[:-1]
-    return shown if shown == text else shown[:-1] + "\u2026"
+    return f"{shown}\u2026"
 
 
 def _summary(grid: Image.Image) -> Summary:
