@@ -59,13 +59,13 @@ def tensorboard(arguments: Sequence[str], num_runs: int, **environment: str) -> 
     """Start TensorBoard, and wait until it has found a number of runs.
 
     Args:
-        arguments: Words after `python -m tensorboard.main`.
+        arguments: Words after `python`.
         num_runs: Number of runs to wait for.
         **environment: More variables.
     """
     with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "log", "wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tensorboard.main", *arguments, "--host=127.0.0.1", "--port=0"],
+            [sys.executable, *arguments, "--host=127.0.0.1", "--port=0"],
             env={**os.environ, **environment},
             stdout=log,
             stderr=log,

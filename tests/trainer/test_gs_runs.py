@@ -111,8 +111,11 @@ def test_a_killed_run_resumes_and_ends_like_a_local_one(server: Server, dataset:
 
 
 def check_tensorboard(server: Server, result: dict[str, Any]) -> None:
+    program = ["-m", "tensorboard.main", "--logdir"]
+    page = Path(__file__).parents[2] / "docs" / "tensorboard.md"
+    assert f"    python {' '.join(program)} gs://MY-BUCKET/" in page.read_text()
     # The faster reader would ask Google's own address.
-    arguments = ["--logdir=gs://runs/logs", "--load_fast=false"]
+    arguments = [*program, "gs://runs/logs", "--load_fast=false"]
     with tensorboard(arguments, 2, **server.environment) as board:
         assert board.runs() == ["convnet/train", "convnet/validation"]
         steps = [step for step, _ in board.scalars("convnet/train", "loss")]

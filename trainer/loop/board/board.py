@@ -1,6 +1,7 @@
 """The TensorBoard logs of a process: an observer that writes them in a thread, so that training never waits."""
 
 import contextlib
+import functools
 import queue
 import re
 import sys
@@ -131,9 +132,9 @@ class Board(NoBoard):
             with contextlib.suppress(queue.Empty):
                 self.attempt(self._waiting.get(timeout=SECONDS_BETWEEN_UPLOADS))
             for file in self._files.values():
-                self.attempt(lambda file=file: file.flush(now=False))
+                self.attempt(functools.partial(file.flush, now=False))
         for file in self._files.values():
-            self.attempt(lambda file=file: file.flush(now=True))
+            self.attempt(functools.partial(file.flush, now=True))
 
     def attempt(self, write: Callable[[], None]) -> None:
         """Call a function now; its failure is reported once per run."""

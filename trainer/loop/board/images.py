@@ -19,7 +19,7 @@ from trainer.data.examples import Examples
 from trainer.data.images import Pixels
 from trainer.data.sampler import Sampler
 
-NUM_IMAGES = 16
+_NUM_IMAGES = 16
 _SMALLEST_EDGE, _LARGEST_EDGE = 96, 224
 """Height and width of an image in the grid, in pixels."""
 _LINE_HEIGHT, _GAP = 14, 4
@@ -32,7 +32,7 @@ def training_images(examples: Examples, sampler: Sampler, augment: str) -> tuple
     Nothing is drawn from a random state: the images follow from (seed, step), as in training.
     """
     with tf.device("CPU:0"):
-        indices, random_numbers = sampler.indices(0)[:NUM_IMAGES], sampler.random_numbers(0)[:NUM_IMAGES]
+        indices, random_numbers = sampler.indices(0)[:_NUM_IMAGES], sampler.random_numbers(0)[:_NUM_IMAGES]
         images, labels = examples.gather(indices, random_numbers)
         return AUGMENTATIONS[augment](images, random_numbers).numpy(), labels.numpy()
 
@@ -41,7 +41,7 @@ def predictions(
     model: keras.Model, examples: Examples
 ) -> tuple[Pixels, npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """Return images at equal distances in a split, as above, their labels, and probabilities float32 [N, K]."""
-    indices = np.linspace(0, examples.num_examples - 1, min(NUM_IMAGES, examples.num_examples)).astype(np.int64)
+    indices = np.linspace(0, examples.num_examples - 1, min(_NUM_IMAGES, examples.num_examples)).astype(np.int64)
     images, labels = examples.gather(tf.constant(indices))
     return images.numpy(), labels.numpy(), tf.cast(model(images, training=False), tf.float32).numpy()
 

@@ -12,9 +12,9 @@ from trainer.files import storage
 from trainer.files.observers import Observer
 from vertex_gpu_training.userinput.errors import UserError
 
-MAX_STEPS = 100
+_MAX_STEPS = 100
 """Longest profile, which bounds its size."""
-FOLDER = "plugins/profile"
+_FOLDER = "plugins/profile"
 """Where TensorBoard looks for profiles in the folder of a run."""
 
 
@@ -42,8 +42,8 @@ def parse(text: str) -> ProfileSteps:
         raise UserError(f"profile_steps is {text!r}; expected the first and the last step, e.g. 100-109")
     first, last = int(match[1]), int(match[2])
     # The first step is traced and compiled, which no later one is.
-    if not 2 <= first <= last < first + MAX_STEPS:
-        raise UserError(f"profile_steps is {text!r}; expected 1 to {MAX_STEPS} steps that begin with step 2 or later")
+    if not 2 <= first <= last < first + _MAX_STEPS:
+        raise UserError(f"profile_steps is {text!r}; expected 1 to {_MAX_STEPS} steps that begin with step 2 or later")
     return ProfileSteps(first=first, last=last)
 
 
@@ -96,7 +96,7 @@ class Profiler:
     def _start(self) -> None:
         from tensorflow import profiler
 
-        if storage.names(storage.join(self._directory, FOLDER)):
+        if storage.names(storage.join(self._directory, _FOLDER)):
             # An earlier attempt has written it.
             return
         scratch = tempfile.TemporaryDirectory(prefix="profile-")
@@ -116,7 +116,7 @@ class Profiler:
         with scratch as folder:
             root = pathlib.Path(folder)
             for path in sorted(root.rglob("*")):
-                if path.is_file() and FOLDER in path.as_posix():
+                if path.is_file() and _FOLDER in path.as_posix():
                     relative = os.path.relpath(path, root)
                     storage.write_bytes(storage.join(self._directory, relative), path.read_bytes())
 

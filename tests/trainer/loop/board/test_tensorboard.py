@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from trainer.files import event_log
 pytestmark = pytest.mark.slow
 KILLED = Path(__file__).parents[3] / "support" / "killed_task.py"
 LABEL = "Second try"
+PAGE = Path(__file__).parents[4] / "docs" / "tensorboard.md"
 FLAGS = [*EXACT_RUN, f"--run-label={LABEL}", "--profile-steps=18-27"]
 NAMES = ["one/tensorboard/convnet", "two/tensorboard/second-try"]
 """Of an undisturbed run and of a killed one."""
@@ -69,10 +71,18 @@ def test_a_killed_and_profiled_run_has_the_same_weights_and_one_profile(logs: Pa
     assert not list(logs.glob("one/**/plugins"))
 
 
+def documented(text: str, places: dict[str, Path]) -> list[str]:
+    """Return the words after `python` of the documented command with a text, with folders that exist."""
+    (line,) = [line.strip() for line in PAGE.read_text().splitlines() if line.startswith("    python") and text in line]
+    return [str(places.get(word, word)) for word in shlex.split(line)[1:]]
+
+
 # Its own reader and the faster one, which it uses by default, treat restarts differently.
 @pytest.mark.parametrize("reader", ["--load_fast=true", "--load_fast=false"])
 def test_tensorboard_shows_curves_hyperparameters_and_images(logs: Path, reader: str) -> None:
-    with tensorboard([f"--logdir={logs}", reader], 4) as board:
+    readme = (PAGE.parents[1] / "README.md").read_text()
+    assert "`python -m tensorboard.main --logdir runs/training`" in readme
+    with tensorboard([*documented("runs/training", {"runs/training": logs}), reader], 4) as board:
         assert board.runs() == sorted(f"{name}/{part}" for name in NAMES for part in ("train", "validation"))
         for name, folder in zip(NAMES, ("one", "two"), strict=True):
             check_curves(board, name, event_log.read(str(logs / folder)), result(logs / folder))
@@ -127,6 +137,16 @@ def check_hyperparameters(board: TensorBoard, ended: dict[str, Any]) -> None:
         assert group["hparams"]["exact"] is True
         (value,) = group["metricValues"]
         assert value["trainingStep"] == EXACT_RUN_STEPS
+
+
+def test_the_commands_for_a_single_run(digits_directory: Path, tmp_path: Path) -> None:
+    train = documented("--profile-steps", {"DATASET": digits_directory, "RUN": tmp_path})
+    done = subprocess.run([sys.executable, *train], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "steps 40 to 49 were profiled" in done.stdout
+    with tensorboard(documented("RUN/", {"RUN/tensorboard": tmp_path / "tensorboard"}), 2) as board:
+        assert board.runs() == ["convnet/train", "convnet/validation"]
+        assert len(board.images("convnet/train")) == 1
 
 
 def test_logs_and_a_profile_that_fail_cost_nothing_else(
