@@ -75,7 +75,7 @@ class Board(NoBoard):
         self._directory = directory
         self._folders = {"steps": TRAIN, "evaluate": evaluations}
         self._files: dict[str, EventFile] = {}
-        self._last_step, self._min_gap = 0, 0
+        self._num_steps, self._next_step = 0, dict.fromkeys(self._SCALARS, 0)
         self._waiting: queue.Queue[Callable[[], None]] = queue.Queue(_MAX_WAITING)
         self._is_closing, self._has_failed = threading.Event(), False
         self._thread = threading.Thread(target=self._write_forever, name="tensorboard", daemon=True)
@@ -83,15 +83,10 @@ class Board(NoBoard):
     def __call__(self, event: str, **fields: Any) -> None:
         """Write the points of an event."""
         if event == "start":
-            self._min_gap = fields["num_steps"] // MAX_POINTS
+            self._num_steps = fields["num_steps"]
             self._thread.start()
-        elif event == "steps":
-            if self._last_step and fields["last_step"] - self._last_step < self._min_gap:
-                return
-            self._last_step = fields["last_step"]
-            self._add_scalars(event, fields["last_step"], fields)
-        elif event == "evaluate":
-            self._add_scalars(event, fields["step"], fields)
+        elif event in self._SCALARS:
+            self._add_scalars(event, fields["last_step" if event == "steps" else "step"], fields)
         elif event == "exit" and self._thread.is_alive():
             self._is_closing.set()
             self.submit(lambda: None)
@@ -124,6 +119,9 @@ class Board(NoBoard):
         self.submit(lambda: self._write(folder, make(), step, replaces_from=step + 1))
 
     def _add_scalars(self, event: str, step: int, fields: Mapping[str, Any]) -> None:
+        if step < min(self._next_step[event], self._num_steps):
+            return
+        self._next_step[event] = step + max(1, self._num_steps // MAX_POINTS)
         values = [value for name in self._SCALARS[event] for value in scalar_pb(name, fields[name]).value]
         self.submit(lambda: self._write(self._folders[event], Summary(value=values), step, replaces_from=step))
 

@@ -48,8 +48,18 @@ def test_a_run_has_the_name_of_its_label_or_model_in_the_characters_of_vertex(
 
 
 def test_a_long_run_has_a_bounded_number_of_points(tmp_path: Path) -> None:
-    log_points(Board(str(tmp_path)), range(1, 30 * MAX_POINTS, 10))
-    assert MAX_POINTS * 0.9 < len(steps_in(tmp_path / "train")) <= MAX_POINTS + 1
+    board, last_step = Board(str(tmp_path)), 30 * MAX_POINTS + 7
+    board("start", num_steps=last_step)
+    for step in (*range(1, last_step, 10), last_step):
+        board("steps", last_step=step, **POINT)
+        board("evaluate", step=step, **POINT)
+    board("exit", code=0)
+    for folder in (tmp_path / "train", tmp_path / "validation"):
+        steps = steps_in(folder)
+        assert MAX_POINTS * 0.9 < len(steps) <= MAX_POINTS + 1
+        # The table of hyperparameters shows the last validation.
+        assert (steps[0], steps[-1]) == (1, last_step)
+        assert sum(path.stat().st_size for path in folder.iterdir()) < 500_000
 
 
 def test_what_a_full_disk_refused_is_written_when_it_has_space_again(tmp_path: Path) -> None:
