@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,18 +50,29 @@ class TensorBoard:
         found = self.ask("plugin/images/images", run=run, tag="images", sample=0)
         return {each["step"]: self._image(each["query"]) for each in found}
 
+    def has_read(self, run: str, last_step: int) -> bool:
+        """Return whether the curves of a run are there to the last step, and its images, which come after them."""
+        try:
+            ends = {self.scalars(f"{run}/{part}", "accuracy")[-1][0] for part in ("train", "validation")}
+            images = [*self.images(f"{run}/train"), *self.images(f"{run}/validation")]
+        except urllib.error.HTTPError:
+            # There is no such run or curve yet.
+            return False
+        return ends == {last_step} and images == [0, last_step]
+
     def _image(self, query: str) -> bytes:
         with urllib.request.urlopen(f"{self._url}/data/plugin/images/individualImage?{query}", timeout=60) as response:
             return bytes(response.read())
 
 
 @contextlib.contextmanager
-def tensorboard(arguments: Sequence[str], num_runs: int, **environment: str) -> Iterator[TensorBoard]:
-    """Start TensorBoard, and wait until it has found a number of runs.
+def tensorboard(arguments: Sequence[str], *runs: str, last_step: int, **environment: str) -> Iterator[TensorBoard]:
+    """Start TensorBoard, and wait until it has read some runs to their end.
 
     Args:
         arguments: Words after `python`.
-        num_runs: Number of runs to wait for.
+        *runs: Names of the runs, without `train` and `validation`.
+        last_step: Their last step.
         **environment: More variables.
     """
     with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "log", "wb") as log:
@@ -77,9 +89,9 @@ def tensorboard(arguments: Sequence[str], num_runs: int, **environment: str) -> 
                 assert time.monotonic() < deadline, text
                 time.sleep(0.05)
             board = TensorBoard(found[0])
-            while len(board.runs()) < num_runs:
+            while not all(board.has_read(run, last_step) for run in runs):
                 assert time.monotonic() < deadline, board.runs()
-                time.sleep(0.05)
+                time.sleep(0.1)
             yield board
         finally:
             process.terminate()

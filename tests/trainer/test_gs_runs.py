@@ -116,13 +116,12 @@ def check_tensorboard(server: Server, result: dict[str, Any]) -> None:
     assert f"    python {' '.join(program)} gs://MY-BUCKET/" in page.read_text()
     # The faster reader would ask Google's own address.
     arguments = [*program, "gs://runs/logs", "--load_fast=false"]
-    with tensorboard(arguments, 2, **server.environment) as board:
+    with tensorboard(arguments, "convnet", last_step=result["final_step"], **server.environment) as board:
         assert board.runs() == ["convnet/train", "convnet/validation"]
         steps = [step for step, _ in board.scalars("convnet/train", "loss")]
         assert steps == sorted(set(steps))
         points = dict(board.scalars("convnet/validation", "accuracy"))
         assert points[result["best_step"]] == pytest.approx(result["validation_accuracy"])
-        assert (list(board.images("convnet/train")), list(board.images("convnet/validation"))) == ([0], [steps[-1]])
 
 
 @pytest.mark.usefixtures("dataset")

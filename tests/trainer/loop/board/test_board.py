@@ -53,6 +53,10 @@ def test_a_long_run_has_a_bounded_number_of_points(tmp_path: Path) -> None:
     for step in (*range(1, last_step, 10), last_step):
         board("steps", last_step=step, **POINT)
         board("evaluate", step=step, **POINT)
+        # In training the thread has seconds for each of them.
+        written = threading.Event()
+        board.submit(written.set)
+        assert written.wait(60)
     board("exit", code=0)
     for folder in (tmp_path / "train", tmp_path / "validation"):
         steps = steps_in(folder)
