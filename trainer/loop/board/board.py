@@ -121,7 +121,7 @@ class Board(NoBoard):
     def _add_scalars(self, event: str, step: int, fields: Mapping[str, Any]) -> None:
         if step < min(self._next_step[event], self._num_steps):
             return
-        self._next_step[event] = step + max(1, self._num_steps // MAX_POINTS)
+        self._next_step[event] = step + max(1, -(-self._num_steps // MAX_POINTS))
         values = [value for name in self._SCALARS[event] for value in scalar_pb(name, fields[name]).value]
         self.submit(lambda: self._write(self._folders[event], Summary(value=values), step, replaces_from=step))
 

@@ -60,7 +60,7 @@ def test_a_long_run_has_a_bounded_number_of_points(tmp_path: Path) -> None:
     board("exit", code=0)
     for folder in (tmp_path / "train", tmp_path / "validation"):
         steps = steps_in(folder)
-        assert MAX_POINTS * 0.9 < len(steps) <= MAX_POINTS + 1
+        assert MAX_POINTS * 0.7 < len(steps) <= MAX_POINTS + 1
         # The table of hyperparameters shows the last validation.
         assert (steps[0], steps[-1]) == (1, last_step)
         assert sum(path.stat().st_size for path in folder.iterdir()) < 500_000
