@@ -45,6 +45,7 @@ def plan(
     persistent_resource_id: str,
     default_persistent_resource_id: str,
     exact: bool,
+    profile_steps: str,
     minimum_accuracy: float,
     serving_image: str,
     service_account: str,
@@ -88,6 +89,7 @@ def plan(
         pipeline_root=pipeline_root,
         run_label=run_label,
         exact=exact,
+        profile_steps=profile_steps,
         minimum_accuracy=minimum_accuracy,
         names={
             "model_name": model_name,

@@ -70,6 +70,7 @@ def image_training(settings: Settings) -> Any:
         reservation: str = machines.reservation,
         persistent_resource_id: str = machines.persistent_resource_id,
         exact: bool = False,
+        profile_steps: str = "",
         minimum_accuracy: float = 0.8,
         model_name: str = _NAME,
         serving_image: str = settings.serving_image,
@@ -115,6 +116,7 @@ def image_training(settings: Settings) -> Any:
             reservation: ANY, or projects/P/zones/Z/reservations/R; empty for none.
             persistent_resource_id: Id of a persistent resource to train on; empty for the pipeline's own, if any.
             exact: Bit-identical weights on every run and after every restart, at some cost in speed.
+            profile_steps: Training steps to profile for TensorBoard, e.g. 100-109; empty for none.
             minimum_accuracy: Export and register the model only at this test accuracy (0 to 1) or above.
             model_name: Display name in the Model Registry.
             serving_image: Prediction container image of the registered model.

@@ -21,6 +21,7 @@ from trainer.config import TrainConfig
 from trainer.data import dataset
 from trainer.files import storage
 from trainer.loop import before_start
+from trainer.loop.board import profile
 from trainer.models import models
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
@@ -151,6 +152,12 @@ def parser() -> argparse.ArgumentParser:
         default="",
         help="folder with the weights that --weights=sha256:... names, from the pipeline's step plan",
     )
+    paths.add_argument(
+        "--tensorboard-directory",
+        metavar="DIR",
+        default="",
+        help="folder for TensorBoard [$AIP_TENSORBOARD_LOG_DIR, or `tensorboard` in the checkpoint directory]",
+    )
     paths.add_argument("--job-dir", metavar="DIR", default="", help="job folder, as AI Platform Training passed it")
     config.add_flags(made)
     _add_batch_size(made)
@@ -182,6 +189,10 @@ def _check(options: argparse.Namespace) -> None:
     for name in _PATHS:
         if path := os.environ.get(name, ""):
             paths.check(name, path)
+    for name in ("starting_weights", "tensorboard_directory"):
+        if path := getattr(options, name):
+            paths.check(f"--{name.replace('_', '-')}", path)
+    profile.parse(options.profile_steps)
     if options.scale_learning_rate and not options.batch_size_per_replica:
         raise UserError("--scale-learning-rate needs --batch-size-per-replica; give both or neither")
 
@@ -246,6 +257,8 @@ def _add_devices(group: argparse._ArgumentGroup) -> None:
         "compile the forward and backward pass, which changes dropout's random numbers; auto: if a trial after the"
         " first steps shows that it is faster, never with --exact",
     )
+    profile_help = "profile these steps for TensorBoard, e.g. 100-109; at most 100 [none]"
+    group.add_argument("--profile-steps", default="", metavar="FIRST-LAST", help=profile_help)
     watchdog_help = "abort (134) after T seconds without progress; 0: never [%(default)g]"
     group.add_argument("--watchdog-seconds", type=float, default=900.0, metavar="T", help=watchdog_help)
     peer_help = "exit (134) if the other machines have not come after T seconds [%(default)g]"

@@ -9,6 +9,7 @@ from trainer.checkpoints.outcome import conclusion
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.config import TrainConfig
 from trainer.data import dataset
+from trainer.loop.board import profile
 from training_job import report, starting_weights
 from training_job.boot_disk import check_boot_disk
 from training_job.machines import Machines, check
@@ -43,6 +44,7 @@ def plan(
     pipeline_root: str,
     run_label: str,
     exact: bool,
+    profile_steps: str,
     minimum_accuracy: float,
     names: dict[str, str],
     hyperparameters: dict[str, Any],
@@ -59,6 +61,7 @@ def plan(
         pipeline_root: Folder or gs:// prefix; its `training/<run id>` outlives this run.
         run_label: Part of the run's identity, without any other meaning.
         exact: The trainer's `--exact`; an inexact run does not count as this one.
+        profile_steps: The trainer's `--profile-steps`, which is not part of the identity either.
         minimum_accuracy: Test accuracy that the model has to reach, 0 to 1.
         names: Values that Google's components receive later: model_name, serving_image, service_account, network,
             tensorboard, kms_key.
@@ -74,6 +77,7 @@ def plan(
     """
     check_names(names)
     check_accuracy(minimum_accuracy)
+    profile.parse(profile_steps)
     config, pools = TrainConfig(**hyperparameters), _machines(machines, default_persistent_resource_id)
     check_together(config, pools)
     findings = check(pools, image=image, region=region)
@@ -86,10 +90,11 @@ def plan(
     base = f"{training}/{identity}"
     checkpoints = f"{base}/checkpoints/"
     flags = [f"--dataset={dataset_directory}", f"--run-label={run_label}", *config.to_flags(), *start.flags]
+    flags += ["--exact"] * exact + [f"--profile-steps={profile_steps}"] * bool(profile_steps)
     finished = is_finished(checkpoints, expected_run_id=identity)
     outcome = _outcome(checkpoints, names, region=region, minimum_accuracy=minimum_accuracy) if finished else ""
     planned = TrainingPlan(
-        worker_pool_specs=pools.worker_pool_specs(image=image, args=[*flags, "--exact"] if exact else flags),
+        worker_pool_specs=pools.worker_pool_specs(image=image, args=flags),
         restart_job_on_worker_restart=pools.restart_job_on_worker_restart,
         timeout=f"{pools.timeout_seconds}s",
         max_wait_duration=f"{pools.max_wait_seconds}s",

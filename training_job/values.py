@@ -6,6 +6,7 @@ from typing import Any
 
 from trainer.checkpoints.identity import check_run_label
 from trainer.config import TrainConfig
+from trainer.loop.board import profile
 from training_job.container_image import check_image
 from training_job.machines import Machines
 from vertex_gpu_training.userinput.errors import UserError
@@ -34,6 +35,7 @@ def check_values(given: Mapping[str, Any]) -> None:
         check_together(config, machines)
     if "minimum_accuracy" in values:
         check_accuracy(_number("minimum_accuracy", values["minimum_accuracy"], float))
+    profile.parse(str(values.get("profile_steps", "")))
     check_names({name: str(values[name]) for name in _NAMES if name in values})
     check_run_label(str(values.get("run_label", "")))
 

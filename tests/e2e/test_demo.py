@@ -66,6 +66,13 @@ def test_the_checkpoint_was_chosen_on_validation(demo: Run) -> None:
     assert demo.artifact("export", "model")["metadata"]["step"] == result["best_step"]
 
 
+def test_it_writes_the_logs_that_the_documented_command_reads(demo: Run, work_dir: pathlib.Path) -> None:
+    run_id = demo.parameter("plan", "run_id")
+    files = work_dir.glob("training/*/logs/convnet/*/*tfevents*")
+    found = {path.relative_to(work_dir / "training").parts[:4] for path in files}
+    assert {(run_id, "logs", "convnet", name) for name in ("train", "validation")} <= found
+
+
 def test_predict_names_the_class_of_an_image(demo: Run, python: str, tmp_path: pathlib.Path) -> None:
     from PIL import Image
     from sklearn.datasets import load_digits

@@ -72,6 +72,7 @@ def without_the_job(
         persistent_resource_id="",
         default_persistent_resource_id="",
         exact=False,
+        profile_steps="",
         minimum_accuracy=0.5,
         serving_image="example-docker.pkg.dev/serving:1",
         service_account="",

@@ -28,6 +28,7 @@ ADDED = {
     "minimum_accuracy_gain",
     "optimizer",
     "patience",
+    "profile_steps",
     "shuffle",
     "warmup_fraction",
 } | MACHINES
@@ -114,7 +115,7 @@ class Statements(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        node.keywords = [each for each in node.keywords if each.arg not in (SETTINGS, "seed", *MACHINES)]
+        node.keywords = [each for each in node.keywords if each.arg not in {*ADDED, SETTINGS, "seed"}]
         return self.generic_visit(node)
 
     def visit_List(self, node: ast.List) -> ast.AST:

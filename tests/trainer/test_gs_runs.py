@@ -5,9 +5,11 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.support.board_server import tensorboard
 from tests.support.cloud_storage.buckets import Buckets
 from tests.support.cloud_storage.faults import Faults
 from tests.support.cloud_storage.server import CloudStorage
@@ -102,10 +104,24 @@ def test_a_killed_run_resumes_and_ends_like_a_local_one(server: Server, dataset:
         "one/events/workerpool0-0.jsonl",
         "one/events/workerpool0-0.0001.jsonl",
     }
-    assert [name for name in names if name.startswith("logs/train/events.out.tfevents")]
+    check_tensorboard(server, result)
     # A third start finds nothing left to do.
     again = run_module("trainer.task", *arguments, **environment)
     assert "is finished" in again.stdout, again.stderr
+
+
+def check_tensorboard(server: Server, result: dict[str, Any]) -> None:
+    program = ["-m", "tensorboard.main", "--logdir"]
+    page = Path(__file__).parents[2] / "docs" / "tensorboard.md"
+    assert f"    python {' '.join(program)} gs://MY-BUCKET/" in page.read_text()
+    # The faster reader would ask Google's own address.
+    arguments = [*program, "gs://runs/logs", "--load_fast=false"]
+    with tensorboard(arguments, "convnet", last_step=result["final_step"], **server.environment) as board:
+        assert board.runs() == ["convnet/train", "convnet/validation"]
+        steps = [step for step, _ in board.scalars("convnet/train", "loss")]
+        assert steps == sorted(set(steps))
+        points = dict(board.scalars("convnet/validation", "accuracy"))
+        assert points[result["best_step"]] == pytest.approx(result["validation_accuracy"])
 
 
 @pytest.mark.usefixtures("dataset")

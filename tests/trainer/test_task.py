@@ -71,8 +71,9 @@ def test_vertex_and_ai_platform_give_the_checkpoint_directory(digits_directory: 
     done = task(*short, AIP_CHECKPOINT_DIR=f"{tmp_path}/vertex/", AIP_TENSORBOARD_LOG_DIR=f"{logs}/")
     assert done.returncode == 0, done.stderr
     assert checkpoints.steps(str(tmp_path / "vertex"))[0] == 2
-    assert list((logs / "train").iterdir())
-    assert list((logs / "validation").iterdir())
+    assert list((logs / "convnet" / "train").iterdir())
+    assert list((logs / "convnet" / "validation").iterdir())
+    assert not (tmp_path / "vertex" / "tensorboard").exists()
     assert task(*short, f"--job-dir={tmp_path}/legacy").returncode == 0
     assert (tmp_path / "legacy" / "checkpoints" / "result.json").exists()
 
@@ -112,6 +113,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_steps(digits_dire
     ("arguments", "environment", "message"),
     [
         ([], {}, "--dataset is missing"),
+        (["--dataset=x", "--checkpoint-directory=x", "--profile-steps=9-5"], {}, "profile_steps is '9-5'; expected"),
         (["--dataset=nowhere"], {}, "--checkpoint-directory is missing"),
         (["--dataset=nowhere", "--checkpoint-directory=x"], {}, "no prepared dataset at 'nowhere'"),
         (["--dataset=x", "--checkpoint-directory=x", "--epochs=0"], {}, "epochs=0 is out of range"),

@@ -77,6 +77,7 @@ def make(dataset: str, tmp_path: pathlib.Path) -> Make:
             "pipeline_root": str(tmp_path / "root") + "/",
             "run_label": "",
             "exact": False,
+            "profile_steps": "",
             "minimum_accuracy": 0.9,
             **changes,
         }
@@ -225,6 +226,15 @@ def test_an_exact_run_of_an_earlier_version_keeps_its_run_id(make: Make, dataset
     finish(earlier, TrainConfig(**HYPERPARAMETERS), dataset, True, True)
     found = make(exact=True)
     assert (found.run_id, found.has_nothing_new) == (earlier.run_id, True)
+
+
+def test_profiled_steps_change_neither_the_run_id_nor_other_flags(make: Make) -> None:
+    plain, profiled = make(), make(profile_steps="100-109")
+    assert profiled.run_id == plain.run_id
+    before, after = (made.worker_pool_specs[0]["container_spec"]["args"] for made in (plain, profiled))
+    assert after == [*before, "--profile-steps=100-109"]
+    with pytest.raises(UserError, match="profile_steps is '109-100'"):
+        make(profile_steps="109-100")
 
 
 def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_registered(

@@ -40,6 +40,7 @@ WRONG = [
     ({"epochs": "inf"}, "epochs is 'inf'; expected a number"),
     ({"model_name": ""}, "model_name is ''"),
     ({"serving_image": "nonsense"}, "serving_image is 'nonsense'"),
+    ({"profile_steps": "1-5"}, "begin with step 2 or later"),
     ({"tensorboard": "projects/1/locations/r/tensorboards/2"}, "TensorBoard needs one"),
 ]
 

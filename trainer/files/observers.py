@@ -1,11 +1,9 @@
-"""Observers of a run: the console, TensorBoard, or several at once. Each takes the events of docs/events.md."""
+"""Observers of a run: the console, or several at once. Each takes the events of docs/events.md."""
 
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
-
-from trainer.files import storage
+from typing import Any
 
 Observer = Callable[..., None]
 """Called as log_event(event, **fields); docs/events.md lists the events and their fields."""
@@ -21,56 +19,6 @@ def all_of(observers: Sequence[Observer]) -> Observer:
             observer(event, **fields)
 
     return log_event
-
-
-def tensorboard(directory: str) -> Observer:
-    """Return an observer that writes scalars for TensorBoard, or does nothing if `directory` is empty."""
-    return _TensorBoard(directory) if directory else lambda event, **fields: None
-
-
-class _TensorBoard:
-    """Writes the curves of training and validation."""
-
-    _SCALARS: ClassVar = {
-        "steps": ("loss", "accuracy", "learning_rate", "images_per_second"),
-        "evaluate": ("loss", "accuracy"),
-    }
-
-    def __init__(self, directory: str) -> None:
-        # TensorFlow's own function for this never returns if the bucket does not exist.
-        storage.make_directory(directory)
-        self._directory = directory
-        self._writers: dict[str, Any] = {}
-
-    def __call__(self, event: str, **fields: Any) -> None:
-        import tensorflow as tf
-
-        try:
-            self._write(event, fields)
-        except tf.errors.OpError as error:
-            # A run must not end because of its curves; the event log has the same values.
-            reason = " ".join(error.message.split())[:300]
-            print(f"TensorBoard logs cannot be written ({reason}); training continues", file=sys.stderr)
-
-    def _write(self, event: str, fields: dict[str, Any]) -> None:
-        import tensorflow as tf
-
-        if event in self._SCALARS:
-            step = fields["last_step"] if event == "steps" else fields["step"]
-            with self._writer("train" if event == "steps" else "validation").as_default(step=step):
-                for name in self._SCALARS[event]:
-                    tf.summary.scalar(name, fields[name])
-        if event in ("evaluate", "exit"):
-            for writer in self._writers.values():
-                writer.flush()
-
-    def _writer(self, name: str) -> Any:
-        import tensorflow as tf
-
-        # Made on first use: it starts TensorFlow's runtime, which several workers have to configure before.
-        if name not in self._writers:
-            self._writers[name] = tf.summary.create_file_writer(storage.join(self._directory, name))
-        return self._writers[name]
 
 
 def console(num_steps: int) -> Observer:

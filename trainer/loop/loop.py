@@ -18,6 +18,7 @@ from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 from trainer.files.observers import Observer
 from trainer.learner.learner import Learner, Steps
+from trainer.loop.board.profile import NOTHING, Profiler
 from trainer.loop.early_stopping import EarlyStopping, Validations, with_score
 from trainer.loop.restore import restore
 from trainer.loop.warm_start import WarmStart
@@ -60,6 +61,8 @@ def train(
     sync: WorkerSync,
     log_event: Observer,
     warmed_up: Callable[[float], None] = lambda step_seconds: None,
+    profiler: Profiler = NOTHING,
+    finishing: Callable[[], None] = lambda: None,
 ) -> bool:
     """Train to the end, from the newest checkpoint. Each of several workers calls this.
 
@@ -72,6 +75,8 @@ def train(
         sync: Synchronisation with the other workers, and stop requests.
         log_event: Receives every event.
         warmed_up: Called once with the seconds per step, when the first calls have shown them; may change the speed.
+        profiler: Profiles some of the steps.
+        finishing: Called by the chief when the result is written, while the others wait.
 
     Returns:
         Whether the run is finished and result.json written; False after a stop request, which also triggers a save.
@@ -125,10 +130,11 @@ def train(
             if is_last:
                 break
             # 5. Train as many steps as fit into one call, but not beyond the next validation or save.
-            num_steps = min(decision.num_steps, _steps_to_next(run, sampler, step))
+            num_steps = profiler.begin(step, min(decision.num_steps, _steps_to_next(run, sampler, step)))
             started = time.monotonic()
             steps = learner.train(batches, num_steps)
             seconds = time.monotonic() - started
+            profiler.end(step + num_steps)
             pace.record(num_steps, seconds)
             digests.append(steps.digests)
             _refuse_infinite(steps, step, learner, writer)
@@ -152,6 +158,7 @@ def train(
         # 8. Finish: result.json marks the run as finished; workers wait until it is written.
         if is_finished and run.is_chief:
             _write_result(run, learner, best, digests)
+            finishing()
         sync.wait_for_all()
         if not is_finished:
             saved = f"the checkpoint of step {step} is saved" if step else "there is nothing to save yet"

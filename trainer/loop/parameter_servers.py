@@ -64,6 +64,9 @@ def _lead(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     training.log_start(len(training.cluster.addresses.get("worker", ())), log_event)
     examples, validation = training.load("train", log_event), training.load("validation", log_event)
     log_event("notice", message="parameter servers: the order of updates depends on timing; no two runs are equal")
+    if training.options.profile_steps:
+        log_event("notice", message="parameter servers: the steps are on other machines and are not profiled")
+    training.show_start(examples)
     sync = training.sync(learner, watchdog, log_event)
     if loop.train(
         training.loop_run(), learner, examples, validation, training.sampler(), sync=sync, log_event=log_event

@@ -72,9 +72,6 @@ def _run_role(training: Training, log_event: Observer, watchdog: Watchdog) -> in
 
 def _observer(training: Training, watchdog: Watchdog) -> Observer:
     log = EventLog(training.directory, replica_name(os.environ, training.cluster))
-    # One curve per run, because all workers compute the same.
-    is_plotted = training.cluster.is_chief or training.cluster.is_evaluator
-    board = observers.tensorboard(os.environ.get("AIP_TENSORBOARD_LOG_DIR", "") if is_plotted else "")
-    log_event = observers.all_of([log.write, board, observers.console(training.loop_run().num_steps)])
+    log_event = observers.all_of([log.write, training.board, observers.console(training.loop_run().num_steps)])
     watchdog.report = lambda message: log_event("notice", message=message)
     return log_event

@@ -28,6 +28,9 @@ from trainer.files.observers import Observer
 from trainer.learner import precision, random_numbers
 from trainer.learner.learner import Learner
 from trainer.loop import loop, speed, xla_trial
+from trainer.loop.board import hyperparameters, images
+from trainer.loop.board.board import EVALUATOR, TRAIN, VALIDATION, Board, NoBoard, run_name
+from trainer.loop.board.profile import Profiler, parse
 from trainer.loop.early_stopping import EarlyStopping
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync
@@ -35,6 +38,9 @@ from vertex_gpu_training.userinput.errors import UserError
 
 CONNECT_SECONDS = 120
 """For TensorFlow to connect the machines, which have just met."""
+
+_EQUAL_OPTIONS = ("exact", "xla", "checkpoint_every_steps", "profile_steps")
+"""Flags outside of the identity that decide together with it what the workers do in each call."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,7 +72,7 @@ class Training:
         if self.cluster.strategy == "multi-worker-mirrored" and self.cluster.num_workers > 1:
             fields = {
                 **self.identity,
-                **{name: getattr(self.options, name) for name in ("exact", "xla", "checkpoint_every_steps")},
+                **{name: getattr(self.options, name) for name in _EQUAL_OPTIONS},
                 "precision": self.dtype(),
                 "kind of devices": "GPU" if distribution.has_gpu() else "CPU",
                 "number of devices": distribution.num_devices(self.cluster, self.options.logical_cpu_devices),
@@ -212,6 +218,49 @@ class Training:
         )
 
     @functools.cached_property
+    def board(self) -> NoBoard:
+        """The TensorBoard logs. One process writes the curves of a run, because all workers compute the same."""
+        if not (self.cluster.is_chief or self.cluster.is_evaluator):
+            return NoBoard()
+        directory = self.options.tensorboard_directory or os.environ.get("AIP_TENSORBOARD_LOG_DIR", "")
+        if directory:
+            storage.make_directory(directory)
+        folder = storage.join(directory or storage.join(self.directory, "tensorboard"), self._run_name())
+        return Board(folder, evaluations=EVALUATOR if self.cluster.is_evaluator else VALIDATION)
+
+    def _run_name(self) -> str:
+        return run_name(self.options.run_label, self.config.model)
+
+    def show_start(self, examples: Examples) -> None:
+        """Add hyperparameters and training images to the TensorBoard logs, if no earlier attempt has."""
+
+        def show() -> None:
+            shown = hyperparameters.summary(self.identity, self.run_id, exact=self.options.exact)
+            self.board.add_once(VALIDATION, "hparams", lambda: shown, step=0)
+            taken = images.training_images(examples, self.sampler(), self.config.augment)
+            self.board.add_once(TRAIN, "images", lambda: images.labelled(*taken, self.data.class_names), step=0)
+
+        self.board.attempt(show)
+
+    def show_end(self, learner: Learner, validation: Examples) -> None:
+        """Add predictions of the final weights to the TensorBoard logs."""
+
+        def show() -> None:
+            found = images.predictions(learner.model, validation)
+            self.board.add(VALIDATION, lambda: images.predicted(*found, self.data.class_names), step=learner.step)
+
+        self.board.attempt(show)
+
+    def profiler(self, log_event: Observer) -> Profiler:
+        """Make what profiles the steps that were asked for, on the chief."""
+        return Profiler(
+            parse(self.options.profile_steps),
+            self.board.folder(TRAIN),
+            submit=self.board.submit,
+            log_event=log_event,
+        )
+
+    @functools.cached_property
     def watcher(self) -> notices.Watcher:
         """Source of the metadata server's notices; it listens from the first use on."""
         return notices.watch(os.environ)
@@ -284,8 +333,21 @@ def train(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
         log_event=log_event,
         trial=(lambda: outcome or speed.time_xla(learner, examples, sampler)) if training.tries_xla else None,
     )
-    sync = training.sync(learner, watchdog, log_event)
-    if loop.train(run, learner, examples, validation, sampler, sync=sync, log_event=log_event, warmed_up=warmed_up):
+    training.show_start(examples)
+    with contextlib.closing(training.profiler(log_event)) as profiler:
+        is_finished = loop.train(
+            run,
+            learner,
+            examples,
+            validation,
+            sampler,
+            sync=training.sync(learner, watchdog, log_event),
+            log_event=log_event,
+            warmed_up=warmed_up,
+            profiler=profiler,
+            finishing=lambda: training.show_end(learner, validation),
+        )
+    if is_finished:
         training.print_result()
         return 0
     return training.stop.exit_code if training.stop.is_set else EXIT_LOST_PEER

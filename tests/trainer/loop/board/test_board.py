@@ -1,0 +1,112 @@
+"""The TensorBoard logs of a process: names, what is bounded, and what a failure costs."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localvertex.serve.tensorboards import event_files
+from trainer.loop.board.board import MAX_POINTS, Board, NoBoard, run_name
+from trainer.loop.board.event_files import EventFile
+
+POINT = {"loss": 0.5, "accuracy": 0.75, "learning_rate": 0.001, "images_per_second": 100.0}
+START = {"num_steps": 20}
+
+
+def steps_in(folder: Path) -> list[int]:
+    """Return the steps of the points in the files of a folder, as a program of others reads them."""
+    damaged: list[str] = []
+    (curves,) = event_files.scalars(folder, damaged.append).values()
+    assert damaged == []
+    return [int(point["step"]) for point in curves["loss"]]
+
+
+def log_points(board: Board, steps: range) -> None:
+    board("start", num_steps=steps[-1])
+    for step in steps:
+        board("steps", last_step=step, **POINT)
+    board("exit", code=0)
+
+
+@pytest.mark.parametrize(
+    ("label", "model", "name"),
+    [
+        ("", "convnet", "convnet"),
+        ("Second try!", "convnet", "second-try"),
+        ("", "my.networks:Small_Net", "my-networks-small-net"),
+        ("二回目", "resnet50", "resnet50"),
+        ("../..", "../..", "run"),
+        ("a" * 99 + " b", "convnet", "a" * 99),
+    ],
+)
+def test_a_run_has_the_name_of_its_label_or_model_in_the_characters_of_vertex(
+    label: str, model: str, name: str
+) -> None:
+    assert run_name(label, model) == name
+    assert len(f"{name}/validation") <= 128
+
+
+def test_a_long_run_has_a_bounded_number_of_points(tmp_path: Path) -> None:
+    board, last_step = Board(str(tmp_path)), 30 * MAX_POINTS + 7
+    board("start", num_steps=last_step)
+    for step in (*range(1, last_step, 10), last_step):
+        board("steps", last_step=step, **POINT)
+        board("evaluate", step=step, **POINT)
+        # In training the thread has seconds for each of them.
+        written = threading.Event()
+        board.submit(written.set)
+        assert written.wait(60)
+    board("exit", code=0)
+    for folder in (tmp_path / "train", tmp_path / "validation"):
+        steps = steps_in(folder)
+        assert MAX_POINTS * 0.7 < len(steps) <= MAX_POINTS + 1
+        # The table of hyperparameters shows the last validation.
+        assert (steps[0], steps[-1]) == (1, last_step)
+        assert sum(path.stat().st_size for path in folder.iterdir()) < 500_000
+
+
+def test_what_a_full_disk_refused_is_written_when_it_has_space_again(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("in the way")
+    file = EventFile(str(tmp_path / "run"), 1)
+    file.add(points(), 1)
+    with pytest.raises(OSError, match="run"):
+        file.flush(now=True)
+    (tmp_path / "run").unlink()
+    file.add(points(), 2)
+    file.flush(now=True)
+    file.flush(now=True)
+    assert steps_in(tmp_path / "run") == [1, 2]
+
+
+def points() -> Any:
+    from tensorboard.plugins.scalar.summary_v2 import scalar_pb
+
+    return scalar_pb("loss", 0.5)
+
+
+def test_a_folder_that_cannot_be_used_costs_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train").write_text("in the way")
+    board = Board(str(tmp_path))
+    log_points(board, range(1, 20))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("TensorBoard logs cannot be written (")
+    assert line.endswith("); training continues")
+
+
+def test_a_bucket_that_hangs_does_not_stop_the_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    board, hangs = Board(str(tmp_path)), threading.Event()
+    board("start", **START)
+    board.submit(lambda: (hangs.wait(60), None)[1])
+    for step in range(3 * MAX_POINTS):
+        board("steps", last_step=step + 1, **POINT)
+    hangs.set()
+    board("exit", code=0)
+    assert steps_in(tmp_path / "train")[0] == 1
+    assert capsys.readouterr().err.count("does not keep up") == 1
+
+
+def test_nothing_is_written_before_the_start_or_by_another_worker(tmp_path: Path) -> None:
+    Board(str(tmp_path / "run"))("exit", code=2)
+    NoBoard()("start", **START)
+    assert list(tmp_path.iterdir()) == []
