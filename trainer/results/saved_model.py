@@ -109,10 +109,6 @@ def _damaged(directory: str, error: Exception) -> UserError:
     return UserError(f"model {directory!r} is damaged ({str(error).splitlines()[0]}); export it again")
 
 
-def _damaged(directory: str, error: Exception) -> UserError:
-    return UserError(f"model {directory!r} is damaged ({str(error).splitlines()[0]}); export it again")
-
-
 class _Keep:
     """The signatures of a model, which they keep alive: they only hold weak references to its variables."""
 

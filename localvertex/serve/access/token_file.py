@@ -49,6 +49,9 @@ def prepare(work_dir: Path, log: Callable[[str], None]) -> str:
             return token
     except Unusable as error:
         log(f"{file} {error}; it is replaced by a new token")
+        # It may be a pipe, which is not replaced elsewhere; this folder has only files of localvertex.
+        with suppress(OSError):
+            file.unlink()
     token = secrets.token_urlsafe(_NUM_BYTES)
     _write(file, f"{token}\n", mode=0o600)
     return token
