@@ -15,7 +15,7 @@ from trainer import command_line
 from trainer.checkpoints import best
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
-from trainer.data.dataset import Record
+from trainer.data.stored.records import Record
 from trainer.files import storage
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError

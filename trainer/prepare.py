@@ -1,22 +1,22 @@
 """Prepare a dataset from source images: read, check, resize, split and write them, with a report."""
 
+import dataclasses
 import hashlib
-import os
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from collections.abc import Iterable, Sequence
 
 from trainer import command_line
 from trainer.command_line import reported as reported  # a component imports `reported` from here
-from trainer.data import dataset, dataset_files, images, splits
+from trainer.data import dataset, splits
 from trainer.data.dataset import Dataset
-from trainer.data.dataset_files import Prepared
+from trainer.data.preparing import dataset_files, image_list
+from trainer.data.preparing.read import read_all
+from trainer.data.preparing.rows import Row, Rows, opened as rows_on_disk
+from trainer.data.preparing.statistics import Statistics
 from trainer.data.sources.factory import open_source
 from trainer.data.sources.source import Source, SourceImage
-from trainer.data.statistics import Statistics
+from trainer.data.splits import SPLITS, Splits
 from trainer.files import storage
 from trainer.results.report import dataset as report
 from vertex_gpu_training.userinput import cli, paths
@@ -25,8 +25,6 @@ from vertex_gpu_training.userinput.spelling import quoted
 
 _MAX_BAD_FRACTION = 0.1
 _MAX_EXAMPLES = 10**9
-_CHUNK = 512
-"""Number of images in flight, which bounds the memory."""
 
 
 def prepare(
@@ -59,26 +57,34 @@ def prepare(
     storage.check_output("report", report_path)
     with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
         opened = open_source(source, scratch)
-        statistics = _statistics(source, opened, max_bad_fraction)
+        limit = _BadLimit(source, max_bad_fraction)
+        if opened.unreadable:
+            # Refused before any image is read.
+            limit.check(opened.unreadable, len(opened.unreadable), sum(1 for _ in opened.images()))
         with (
-            # Without a name, because it is as large as the dataset: it vanishes with the process, even a killed one.
+            # Without names, because they are as large as the dataset: they vanish with the process, even a killed one.
             tempfile.TemporaryFile(prefix="prepare-") as spill,
+            rows_on_disk() as rows,
             storage.committed_directory(output_directory, last=dataset.METADATA_FILE) as directory,
         ):
-            prepared = list(_read_all(_sample(opened, max_examples), image_size, spill, statistics))
+            rows.add(
+                Row(name=name, label=None, split="", identity={}, reason=reason) for name, reason in opened.unreadable
+            )
+            read_all(_sample(opened, max_examples), image_size, spill, rows)
+            statistics = Statistics(opened.class_names, opened.remarks)
+            with image_list.written(directory, opened.class_names) as add_line:
+                for row in rows.by_name():
+                    statistics.add(row)
+                    add_line(row)
             # A sample is taken from the readable images.
             num_bad = statistics.num_bad_files - (len(opened.unreadable) if max_examples else 0)
-            _refuse_too_many_bad(source, statistics, num_bad, len(prepared) + num_bad, max_bad_fraction)
-            _refuse_missing_class(source, opened.class_names, prepared)
+            limit.check(statistics.bad_files, num_bad, statistics.num_images)
+            _refuse_missing_class(source, opened.class_names, rows)
             if remarks := statistics.describe():
                 print(f"note: source {source!r}: {'; '.join(remarks)}", file=sys.stderr)
-            assigned = splits.assign(
-                splits.Candidate(content_hash=p.content_hash, label=p.label, split=p.split) for p in prepared
-            )
-            _refuse_empty_train(source, assigned)
-            dataset_files.write(
-                directory, prepared, assigned, spill, statistics=statistics, image_size=image_size, source=source
-            )
+            rows.set_splits(Splits(rows.contents))
+            _refuse_empty_train(source, rows)
+            dataset_files.write(directory, rows, spill, statistics=statistics, image_size=image_size, source=source)
             # Before the dataset appears, because one without its report would have to be removed by hand.
             made = dataset.load(str(directory))
             storage.write_output(report_path, report.render(made, source=source))
@@ -121,85 +127,43 @@ def _sample(source: Source, max_examples: int) -> Iterable[SourceImage]:
     return (image for image in source.images() if image.name in chosen)
 
 
-def _read_all(
-    source_images: Iterable[SourceImage], image_size: int, spill: dataset_files.Spill, statistics: Statistics
-) -> Iterator[Prepared]:
-    """Decode and resize on all cores, and write the results into the spill file in the source's order."""
-    remaining = iter(source_images)
-    # Threads are enough, because Pillow's decoders and filters release the interpreter's lock. With a bucket they wait.
-    with ThreadPoolExecutor(max(16, os.cpu_count() or 1)) as pool:
-        while chunk := list(islice(remaining, _CHUNK)):
-            for image, outcome in zip(chunk, pool.map(lambda image: _read_one(image, image_size), chunk), strict=True):
-                if isinstance(outcome, str):
-                    statistics.add_bad_file(image.name, outcome)
-                    continue
-                content_hash, original_size, pixels, data, remarks = outcome
-                statistics.add_image(original_size, pixels)
-                for remark in remarks:
-                    statistics.remarks.add(remark, image.name)
-                offset = spill.tell()
-                spill.write(data)
-                yield Prepared(
-                    name=image.name,
-                    label=image.label,
-                    split=image.split,
-                    content_hash=content_hash,
-                    stored_hash=hashlib.sha256(data).hexdigest(),
-                    offset=offset,
-                    num_bytes=len(data),
-                )
+@dataclasses.dataclass(frozen=True)
+class _BadLimit:
+    """How many images may be bad."""
+
+    source: str
+    max_fraction: float
+
+    def check(self, first: Sequence[tuple[str, str]], num_bad: int, num_good: int) -> None:
+        """Refuse too many of them.
+
+        Raises:
+            UserError: They are.
+        """
+        num_all = num_bad + num_good
+        if num_bad > self.max_fraction * num_all:
+            named = "; ".join(f"{name}: {reason}" for name, reason in first[:3])
+            raise UserError(
+                f"{num_bad} of {num_all} images of {self.source!r} are bad, more than max_bad_fraction="
+                f"{self.max_fraction:g} allows ({named}); repair or remove them, or raise max_bad_fraction"
+            )
 
 
-def _read_one(
-    image: SourceImage, image_size: int
-) -> str | tuple[str, tuple[int, int], images.Pixels, bytes, list[str]]:
-    """Return hash, width and height of the original, pixels, bytes and remarks; for a bad image, the reason."""
-    try:
-        data = image.read()
-        decoded, remarks = images.decode_with_remarks(data)
-    except (OSError, images.BadImage) as error:
-        return " ".join(str(error).split())
-    pixels = images.resize(decoded, image_size)
-    return hashlib.sha256(data).hexdigest(), decoded.size, pixels, images.encode(pixels), remarks
-
-
-def _statistics(source: str, opened: Source, max_bad_fraction: float) -> Statistics:
-    """Return statistics with the images of the source that cannot be read; too many are refused before any is read."""
-    statistics = Statistics(opened.class_names, opened.remarks)
-    for name, reason in opened.unreadable:
-        statistics.add_bad_file(name, reason)
-    if num_bad := statistics.num_bad_files:
-        num_all = num_bad + sum(1 for _ in opened.images())
-        _refuse_too_many_bad(source, statistics, num_bad, num_all, max_bad_fraction)
-    return statistics
-
-
-def _refuse_too_many_bad(
-    source: str, statistics: Statistics, num_bad: int, num_all: int, max_bad_fraction: float
-) -> None:
-    if num_bad > max_bad_fraction * num_all:
-        named = "; ".join(f"{name}: {reason}" for name, reason in statistics.bad_files[:3])
-        raise UserError(
-            f"{num_bad} of {num_all} images of {source!r} are bad, more than max_bad_fraction="
-            f"{max_bad_fraction:g} allows ({named}); repair or remove them, or raise max_bad_fraction"
-        )
-
-
-def _refuse_missing_class(source: str, class_names: list[str], prepared: list[Prepared]) -> None:
-    counts = Counter(p.label for p in prepared)
-    if missing := [name for label, name in enumerate(class_names) if not counts[label]]:
+def _refuse_missing_class(source: str, class_names: list[str], rows: Rows) -> None:
+    counts = rows.label_counts()
+    if missing := [name for label, name in enumerate(class_names) if label not in counts]:
         raise UserError(
             f"class {missing[0]!r} of {source!r} has no usable image; add images, remove the class, or raise"
             " max_examples"
         )
 
 
-def _refuse_empty_train(source: str, assigned: dict[str, str]) -> None:
-    present = set(assigned.values())
-    if missing := [split for split in splits.SPLITS if split not in present]:
+def _refuse_empty_train(source: str, rows: Rows) -> None:
+    present = {split for split, _ in rows.split_counts()}
+    if missing := [split for split in SPLITS if split not in present]:
         raise UserError(
-            f"{source!r} has {len(assigned)} distinct images, too few for a {missing[0]} split; give 3 or"
-            " more per class"
+            f"{source!r} has {sum(1 for _ in rows.contents())} distinct images, too few for a {missing[0]} split; give"
+            " 3 or more per class"
         )
 
 

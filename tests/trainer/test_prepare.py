@@ -1,6 +1,9 @@
 """Preparing a dataset: reproducible bytes, stable splits, bad files, and refusals that leave nothing behind."""
 
+import dataclasses
 import functools
+import hashlib
+import json
 import os
 import shutil
 from pathlib import Path
@@ -10,7 +13,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from trainer.data import dataset, dataset_files
+from trainer.data import dataset
+from trainer.data.dataset import Dataset
+from trainer.data.preparing import image_list, prefixes
+from trainer.data.sources.layout import ListedSource
+from trainer.data.splits import SPLITS
 from trainer.prepare import prepare
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -55,9 +62,9 @@ def test_the_same_source_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_the_demos_dataset_has_the_fingerprint_that_its_run_id_was_made_from(tmp_path: Path) -> None:
-    """With the Pillow of the locks; another fingerprint would train every finished run again."""
+    """With the Pillow of the locks; another fingerprint would train every finished run again, as format 2 did once."""
     metadata = run("digits", tmp_path / "out", image_size=32)
-    assert metadata["fingerprint"] == "ebc7b4a2d0b38bb0a33f845dbb84af3d9b9b209117da9bc2676a791a5b2104d1"
+    assert metadata["fingerprint"] == "195a78101b84cb508dc45f01d9b42e2352537bb1d0c8e20b0df8fff2ddf832e0"
 
 
 def test_fingerprint_follows_content_and_labels_not_names_or_dates(tmp_path: Path) -> None:
@@ -71,6 +78,104 @@ def test_fingerprint_follows_content_and_labels_not_names_or_dates(tmp_path: Pat
     os.rename(moved / "a" / "1.png", moved / "b" / "from a.png")
     assert run(moved, tmp_path / "three")["fingerprint"] != first["fingerprint"]
     assert run(source, tmp_path / "four", image_size=20)["fingerprint"] != first["fingerprint"]
+
+
+def test_a_new_name_changes_only_the_names(tmp_path: Path) -> None:
+    source = folder(tmp_path / "source")
+    run(source, tmp_path / "one")
+    os.rename(source / "a" / "0.png", source / "a" / ("zero" * 30 + ".png"))
+    run(source, tmp_path / "two")
+    one, two = (json.loads((tmp_path / name / "dataset.json").read_text()) for name in ("one", "two"))
+    for content in (one, two):
+        for shard in (shard for shards in content["shards"].values() for shard in shards):
+            del shard["sha256"], shard["num_bytes"]
+    assert one == two
+    before, after = (
+        {record.file_name: record for split in SPLITS for record in dataset.load(str(tmp_path / name)).records(split)}
+        for name in ("one", "two")
+    )
+    renamed = after.pop("a/" + "zero" * 30 + ".png")
+    assert before.pop("a/0.png") == dataclasses.replace(renamed, file_name="a/0.png")
+    assert before == after
+
+
+def test_the_order_in_which_the_source_lists_its_images_changes_no_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = folder(tmp_path / "source")
+    shutil.copy(source / "a" / "1.png", source / "b" / "again.png")
+    frames = [Image.new("RGB", (6, 6), colour) for colour in ("red", "blue")]
+    for number in range(12):
+        (source / "a" / f"torn{number}.png").write_bytes(b"")
+        frames[0].save(source / "b" / f"moving{number}.gif", save_all=True, append_images=frames[1:])
+    run(source, tmp_path / "one", max_bad_fraction=0.5)
+    listed = ListedSource.images
+    monkeypatch.setattr(ListedSource, "images", lambda self: reversed(list(listed(self))))
+    run(source, tmp_path / "two", max_bad_fraction=0.5)
+    assert files(tmp_path / "one") == files(tmp_path / "two")
+    assert Path(f"{tmp_path / 'one'}.html").read_bytes() == Path(f"{tmp_path / 'two'}.html").read_bytes()
+
+
+def test_one_more_image_changes_only_the_shard_whose_prefix_begins_its_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefixes, "TARGET_BYTES", 6000)
+    source = folder(tmp_path / "source", num_images=60)
+    run(source, tmp_path / "one")
+    noise(source / "b" / "new.png", seed=-3 % 2**32)
+    added = hashlib.sha256((source / "b" / "new.png").read_bytes()).digest()
+    run(source, tmp_path / "two")
+
+    def shards(name: str) -> dict[tuple[str, str], str]:
+        data = dataset.load(str(tmp_path / name))
+        return {(split, shard.prefix): shard.sha256 for split in SPLITS for shard in data.shards[split]}
+
+    before, after = shards("one"), shards("two")
+    changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+    bits = "".join(f"{byte:08b}" for byte in added)
+    assert len(before) > 10
+    assert len({split for split, _ in changed}) == 1
+    # If the shard is split, its other half is new, too.
+    assert all(bits.startswith(prefix) for key in before.keys() & changed for prefix in [key[1]])
+    assert all(bits.startswith(prefix[:-1]) for _, prefix in changed)
+
+
+def test_every_image_is_listed_with_its_figures_or_the_reason_against_it(tmp_path: Path) -> None:
+    source = folder(tmp_path / "source")
+    (source / "a" / "torn.png").write_bytes((source / "a" / "3.png").read_bytes()[:200])
+    (source / "b" / "1.heic").write_bytes(b"x")
+    run(source, tmp_path / "out")
+    lines = {line["name"]: line for line in image_list.read(tmp_path / "out")}
+    assert list(lines) == sorted(lines)
+    assert len(lines) == 26
+    assert "truncated" in lines["a/torn.png"]["reason"]
+    assert lines["b/1.heic"] == {
+        **{"identity": {}, "label": None, "name": "b/1.heic", "split": ""},
+        "reason": "HEIC is not read; convert it to JPEG",
+    }
+    data = dataset.load(str(tmp_path / "out"))
+    for split in SPLITS:
+        for record in data.records(split):
+            line, original = lines[record.file_name], (source / record.file_name).read_bytes()
+            pixels = record.pixels().astype(int)
+            status = (source / record.file_name).stat()
+            assert line == {
+                "name": record.file_name,
+                "label": data.class_names[record.label],
+                "split": "",
+                "identity": {"size": len(original), "mtime_ns": status.st_mtime_ns}
+                | {"ctime_ns": status.st_ctime_ns},
+                "content_hash": hashlib.sha256(original).hexdigest(),
+                "stored_hash": hashlib.sha256(record.image_bytes).hexdigest(),
+                "perceptual_hash": record.figures.perceptual_hash,
+                "width": 20,
+                "height": 14,
+                "num_bytes": len(original),
+                "pixel_sums": pixels.sum(axis=(0, 1)).tolist(),
+                "pixel_sums_of_squares": (pixels**2).sum(axis=(0, 1)).tolist(),
+                "remarks": [],
+            }
+            assert record.figures.content_hash == line["content_hash"]
 
 
 @pytest.mark.filterwarnings(r"ignore:label\(\) is deprecated:DeprecationWarning")
@@ -91,6 +196,11 @@ def test_tensorflow_datasets_reads_the_result(tmp_path: Path) -> None:
             assert np.array_equal(source[index]["image"], record.pixels())
             assert source[index]["label"] == record.label
             assert source[index]["file_name"].decode() == record.file_name
+            for field, value in dataclasses.asdict(record.figures).items():
+                found = source[index][field]
+                assert (found.decode() if isinstance(value, str) else tuple(np.ravel(found))) == (
+                    value if isinstance(value, str) else tuple(np.ravel(value))
+                )
     assert total == metadata["num_examples"] == 24
 
 
@@ -231,12 +341,12 @@ def test_too_few_images_for_three_splits_are_refused(tmp_path: Path) -> None:
 
 
 def test_shards_are_cut_at_their_size_and_read_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dataset_files, "SHARD_BYTES", 5000)
+    monkeypatch.setattr(prefixes, "TARGET_BYTES", 20_000)
     run(folder(tmp_path / "source", num_images=20), tmp_path / "out")
     data = dataset.load(str(tmp_path / "out"))
     assert len(data.shards["train"]) > 1
     assert sum(1 for _ in data.records("train")) == data.num_examples["train"]
-    os.remove(tmp_path / "out" / data.shards["train"][0])
+    os.remove(tmp_path / "out" / data.shards["train"][0].name)
     with pytest.raises(UserError, match="is missing"):
         list(data.records("train"))
 
@@ -286,6 +396,16 @@ def test_a_tfds_dataset_with_own_splits_is_read(
     assert data.num_examples["validation"] > 0
 
 
+def fingerprint_of_format_1(data: Dataset) -> str:
+    """What the earlier format called the fingerprint: of images, labels and splits, by stored hash."""
+    digest = hashlib.sha256(json.dumps([1, data.image_size, data.class_names]).encode())
+    for split in SPLITS:
+        rows = sorted((hashlib.sha256(r.image_bytes).hexdigest(), r.label) for r in data.records(split))
+        for stored_hash, label in rows:
+            digest.update(f"{split}:{label}:{stored_hash};".encode())
+    return digest.hexdigest()
+
+
 @pytest.mark.parametrize(
     ("max_examples", "fingerprint"),
     [
@@ -296,4 +416,5 @@ def test_a_tfds_dataset_with_own_splits_is_read(
 def test_splits_and_sample_are_those_of_earlier_versions_with_seed_0(
     max_examples: int, fingerprint: str, tmp_path: Path
 ) -> None:
-    assert run("digits", tmp_path / "out", max_examples=max_examples)["fingerprint"] == fingerprint
+    run("digits", tmp_path / "out", max_examples=max_examples)
+    assert fingerprint_of_format_1(dataset.load(str(tmp_path / "out"))) == fingerprint

@@ -1,47 +1,24 @@
-"""The prepared dataset: the names of its files, the layout of a record, and reading it back. Needs no TensorFlow.
+"""The prepared dataset: the names of its files, and reading it back. Needs no TensorFlow.
 
 A dataset is a folder with ArrayRecord shards, TensorFlow Datasets' metadata and `dataset.json`.
 `tfds.builder_from_directory(folder).as_data_source(split)` reads it too.
 """
 
 import dataclasses
-import io
 import os
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-from PIL import Image
-
-from trainer.data.images import Pixels
 from trainer.data.splits import SPLITS
-from trainer.data.stored.metadata import check_metadata
+from trainer.data.stored.metadata import StoredShard, check_metadata
+from trainer.data.stored.records import Record, parse
 from trainer.data.stored.shards import Shards
 from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
 
 METADATA_FILE = "dataset.json"
-FORMAT_VERSION = 1
-NAME = "images"
-"""Name of the dataset in TensorFlow Datasets' metadata and in the names of the shards."""
+FORMAT_VERSION = 2
 _CHUNK = 256
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Record:
-    """One prepared example."""
-
-    image_bytes: bytes
-    """PNG or JPEG of image_size x image_size RGB pixels."""
-    label: int
-    """Index into class_names."""
-    file_name: str
-    """Name of the image in the source."""
-
-    def pixels(self) -> Pixels:
-        """Return uint8 [image_size, image_size, 3]."""
-        with Image.open(io.BytesIO(self.image_bytes)) as image:
-            return np.asarray(image.convert("RGB"))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,11 +30,11 @@ class Dataset:
     image_size: int
     """Height and width of every image in pixels."""
     fingerprint: str
-    """SHA-256 of the records' images, labels and splits, and the class names."""
+    """SHA-256 of the records' originals, images, labels and splits, and the class names."""
     num_examples: dict[str, int]
     """Examples in train, validation and test."""
-    shards: dict[str, tuple[str, ...]]
-    """File names of each split's shards."""
+    shards: dict[str, tuple[StoredShard, ...]]
+    """Each split's shards, in the order of the content hashes."""
     statistics: dict[str, Any]
     """Counts per class and split, mean and standard deviation, sizes of the originals, bad files."""
 
@@ -72,7 +49,7 @@ class Dataset:
         Raises:
             UserError: A shard is missing on this machine; in a bucket, nothing is checked.
         """
-        paths = [os.path.join(self.directory, name) for name in self.shards[split]]
+        paths = [os.path.join(self.directory, shard.name) for shard in self.shards[split]]
         for path in paths:
             if "://" not in path and not os.path.exists(path):
                 raise _missing_shard(path, self.directory)
@@ -106,7 +83,7 @@ class Dataset:
         with self.open_shards(split) as shards:
             for start in range(0, len(wanted), _CHUNK):
                 for data in shards.read(list(wanted[start : start + _CHUNK])):
-                    yield _parse(data)
+                    yield parse(data)
 
     def open_shards(self, split: str) -> Shards:
         """Open the shards of a split, which must be on this machine.
@@ -148,7 +125,7 @@ def load(directory: str) -> Dataset:
         image_size=content["image_size"],
         fingerprint=content["fingerprint"],
         num_examples={split: content["num_examples"][split] for split in SPLITS},
-        shards={split: tuple(content["shards"][split]) for split in SPLITS},
+        shards={split: tuple(StoredShard(**shard) for shard in content["shards"][split]) for split in SPLITS},
         statistics=content["statistics"],
     )
 
@@ -156,27 +133,3 @@ def load(directory: str) -> Dataset:
 def _missing_shard(path: str, directory: str) -> UserError:
     """Return the error for a dataset that lacks one of its shards."""
     return UserError(f"shard {path} is missing: {directory} is incomplete; run prepare again")
-
-
-def serialize(record: Record) -> bytes:
-    """Return a record as a `tf.train.Example`, in the layout of TensorFlow Datasets for `prepare`'s features."""
-    from tensorflow_datasets.proto import tf_example_pb2
-
-    example = tf_example_pb2.Example()
-    feature = example.features.feature
-    feature["file_name"].bytes_list.value.append(record.file_name.encode())
-    feature["image"].bytes_list.value.append(record.image_bytes)
-    feature["label"].int64_list.value.append(record.label)
-    return bytes(example.SerializeToString(deterministic=True))
-
-
-def _parse(data: bytes) -> Record:
-    """Return the record that `serialize` wrote."""
-    from tensorflow_datasets.proto import tf_example_pb2
-
-    feature = tf_example_pb2.Example.FromString(data).features.feature
-    return Record(
-        image_bytes=feature["image"].bytes_list.value[0],
-        label=feature["label"].int64_list.value[0],
-        file_name=feature["file_name"].bytes_list.value[0].decode(),
-    )

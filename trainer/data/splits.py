@@ -1,8 +1,8 @@
 """Divides examples into train, validation and test, by a hash of their content."""
 
+import bisect
 import hashlib
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from vertex_gpu_training.userinput.errors import UserError
@@ -12,17 +12,6 @@ _VALIDATION_FRACTION = 0.1
 SALT = 0
 """Part of every hash that decides a split or a sample. A seed of the run would change the test images with it."""
 _TEST_FRACTION = 0.1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """One image, as far as its split depends on it."""
-
-    content_hash: str
-    """SHA-256 of the encoded original."""
-    label: int
-    split: str
-    """The split that the source assigned, or empty."""
 
 
 def check_batch_size(global_batch_size: int, num_train: int) -> None:
@@ -38,41 +27,98 @@ def check_batch_size(global_batch_size: int, num_train: int) -> None:
         )
 
 
-def assign(candidates: Iterable[Candidate]) -> dict[str, str]:
-    """Return a split for each content.
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """All images with the same bytes, as far as their split depends on them."""
 
-    The split is a hash of the content, the same in every run: an image keeps its split when others are added or
-    removed, and equal images are never in two splits. A class that lacks a split although it has enough different
-    images gets its nearest one moved there, so a class of a handful of images may see a move when it grows. Splits of
-    the source are kept; validation is taken from train where the source has none. Equal images in train and test of a
-    source count as test.
+    content_hash: str
+    """SHA-256 of the encoded original."""
+    labels: frozenset[int]
+    split: str
+    """The split that the source assigned, or empty; of several, `strictest`."""
 
-    Returns:
-        Content hash -> train, validation or test.
+
+class Splits:
+    """The split of each content.
+
+    It is a hash of the content, the same in every run: an image keeps its split when others are added or removed, and
+    equal images are never in two splits. A class that lacks a split although it has enough different images gets its
+    nearest one moved there, so a class of a handful of images may see a move when it grows. Splits of the source are
+    kept; validation is taken from train where the source has none. Equal images in train and test of a source count
+    as test.
     """
-    everything = list(candidates)
-    given: dict[str, str] = {}
-    for candidate in everything:
-        given[candidate.content_hash] = max(given.get(candidate.content_hash, ""), candidate.split, key=_strictness)
-    has_own = any(given.values())
-    own_validation = "validation" in given.values()
-    splits = {
-        content: split if split in ("validation", "test") else _by_hash(content, has_own, own_validation)
-        for content, split in given.items()
-    }
-    movable = () if has_own and own_validation else (("validation",) if has_own else ("validation", "test"))
-    _fill_gaps(everything, splits, movable)
-    return splits
+
+    def __init__(self, contents: Callable[[], Iterable[Content]], previous: Mapping[str, str] | None = None) -> None:
+        """Read all contents twice, and keep only what is moved.
+
+        Args:
+            contents: Returns an iterator over all contents, each once.
+            previous: Content hash -> split in the previous dataset, which stands unless the source has another one.
+        """
+        given = {content.split for content in contents()}
+        self._has_own, self._own_validation = given != {""}, "validation" in given
+        self._previous = previous or {}
+        self._moved: dict[str, str] = {}
+        if not (self._has_own and self._own_validation):
+            self._fill_gaps(contents(), ("validation",) if self._has_own else ("validation", "test"))
+
+    def of(self, content_hash: str, given: str) -> str:
+        """Return train, validation or test.
+
+        Args:
+            content_hash: SHA-256 of the encoded original.
+            given: The split that the source assigned, or empty; of several, `strictest`.
+        """
+        if given in ("validation", "test"):
+            return given
+        default = self._previous.get(content_hash) or _by_hash(content_hash, self._has_own, self._own_validation)
+        return self._moved.get(content_hash, default)
+
+    def _fill_gaps(self, contents: Iterable[Content], movable: tuple[str, ...]) -> None:
+        """Move images so that each class with enough different images is in each split that is decided here."""
+        classes: dict[int, dict[str, _Nearest]] = {}
+        for content in contents:
+            # Contents under two classes are not moved: that would change both classes.
+            if len(content.labels) == 1:
+                by_split = classes.setdefault(min(content.labels), {split: _Nearest() for split in SPLITS})
+                by_split[self.of(content.content_hash, content.split)].add(content.content_hash)
+        for by_split in classes.values():
+            for wanted in ("train", *movable):
+                donors = [by_split[split] for split in (*movable, "train") if split != wanted]
+                largest = max(donors, key=lambda nearest: nearest.count)
+                if by_split[wanted].count == 0 and largest.count > 1:
+                    moved = largest.take()
+                    by_split[wanted].add(moved)
+                    self._moved[moved] = wanted
+
+
+class _Nearest:
+    """The contents of one class and split: how many, and the first ones by position."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: list[tuple[float, str]] = []
+
+    def add(self, content_hash: str) -> None:
+        self.count += 1
+        bisect.insort(self._first, (_position(content_hash), content_hash))
+        # Each split gives at most one content to each of the others.
+        del self._first[len(SPLITS) :]
+
+    def take(self) -> str:
+        self.count -= 1
+        return self._first.pop(0)[1]
+
+
+def strictest(splits: Iterable[str]) -> str:
+    """Return the split that equal images under several splits of the source get: test before validation and train."""
+    return max(splits, key=("", *SPLITS).index)
 
 
 def _position(content_hash: str) -> float:
     """Return the position of a content in [0, 1), uniformly distributed."""
     digest = hashlib.sha256(f"{SALT}:{content_hash}".encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
-
-
-def _strictness(split: str) -> int:
-    return ("", *SPLITS).index(split)
 
 
 def _by_hash(content: str, has_own: bool, own_validation: bool) -> str:
@@ -83,21 +129,3 @@ def _by_hash(content: str, has_own: bool, own_validation: bool) -> str:
         return "train"
     start = 0.0 if has_own else _TEST_FRACTION
     return "validation" if start <= position < start + _VALIDATION_FRACTION else "train"
-
-
-def _fill_gaps(everything: list[Candidate], splits: dict[str, str], movable: tuple[str, ...]) -> None:
-    """Move images so that each class with enough different images is in each split that is decided here."""
-    labels: dict[str, set[int]] = defaultdict(set)
-    for candidate in everything:
-        labels[candidate.content_hash].add(candidate.label)
-    by_class: dict[int, list[str]] = defaultdict(list)
-    # Contents under two classes are not moved: that would change both classes.
-    for content in sorted((c for c in labels if len(labels[c]) == 1), key=_position):
-        by_class[min(labels[content])].append(content)
-    for contents in by_class.values():
-        for wanted in ("train", *movable):
-            counts = {split: sum(splits[c] == split for c in contents) for split in SPLITS}
-            donors = [s for s in (*movable, "train") if s != wanted and counts[s] > 1]
-            if counts[wanted] == 0 and donors:
-                largest = max(donors, key=lambda split: counts[split])
-                splits[next(c for c in contents if splits[c] == largest)] = wanted

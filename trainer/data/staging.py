@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import errno
 import fcntl
+import hashlib
 import os
 import pathlib
 import shutil
@@ -14,6 +15,7 @@ import tensorflow as tf
 
 from trainer.command_line import TrainingError
 from trainer.data.dataset import Dataset
+from trainer.data.stored.shards import DamagedShard
 from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -25,10 +27,11 @@ def stage(dataset: Dataset, split: str) -> Dataset:
     """Return the dataset with the split's shards on a local disk; a local dataset is returned unchanged.
 
     Shards appear complete or not at all, under a lock that the replicas of a machine share: the first one copies, the
-    others wait. A finished copy is reused and an interrupted one is continued.
+    others wait. A finished copy is reused and an interrupted one is continued. A copy counts as finished when its
+    SHA-256 is that of dataset.json.
 
     Raises:
-        UserError: A shard is missing in the bucket, or the disk is too small.
+        UserError: A shard is missing or damaged in the bucket, or the disk is too small.
         TrainingError: Reading failed, or the disk filled up during the copy.
     """
     if not storage.is_object_store(dataset.directory):
@@ -36,12 +39,13 @@ def stage(dataset: Dataset, split: str) -> Dataset:
     folder = directory(dataset.fingerprint)
     folder.mkdir(parents=True, exist_ok=True)
     sizes = dataset.shard_sizes(split)
+    expected = {shard.name: shard.sha256 for shard in dataset.shards[split]}
     with _lock(folder):
         missing = {path: size for path, size in sizes.items() if _length(folder / os.path.basename(path)) != size}
         _refuse_small_disk(folder, missing)
         try:
             with ThreadPoolExecutor(_NUM_THREADS) as pool:
-                list(pool.map(lambda path: _copy(path, folder, missing[path]), missing))
+                list(pool.map(lambda path: _copy(path, folder, missing[path], expected), missing))
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
@@ -72,20 +76,42 @@ def _refuse_small_disk(folder: pathlib.Path, missing: dict[str, int]) -> None:
         )
 
 
-def _copy(path: str, folder: pathlib.Path, size: int) -> None:
-    partial = _partial(folder, path)
+def _copy(path: str, folder: pathlib.Path, size: int, expected: dict[str, str]) -> None:
+    """Copy a shard, or continue its copy."""
+    partial, name = _partial(folder, path), os.path.basename(path)
     if _length(partial) > size:
         partial.unlink()
+    is_continued = _length(partial) > 0
+    found = _append(path, partial)
+    if (length := _length(partial)) != size:
+        partial.unlink()
+        raise TrainingError(f"{path} has {size} bytes, but {length} were read; run again")
+    if found != expected[name]:
+        partial.unlink()
+        if is_continued:
+            # Perhaps only what was copied earlier is damaged.
+            return _copy(path, folder, size, expected)
+        raise DamagedShard(
+            f"shard {path} is damaged (its SHA-256 is {found}, expected {expected[name]}); run prepare again"
+        )
+    os.replace(partial, folder / name)
+
+
+def _append(path: str, partial: pathlib.Path) -> str:
+    """Copy what a partial copy lacks, and return the SHA-256 of the whole."""
+    digest = hashlib.sha256()
+    if partial.is_file():
+        with partial.open("rb") as copied:
+            while data := copied.read(_CHUNK_BYTES):
+                digest.update(data)
     with tf.io.gfile.GFile(path, "rb") as source, partial.open("ab") as target:
         source.seek(target.tell())
         while data := source.read(_CHUNK_BYTES):
             target.write(data)
+            digest.update(data)
         target.flush()
         os.fsync(target.fileno())
-    if (length := _length(partial)) != size:
-        partial.unlink()
-        raise TrainingError(f"{path} has {size} bytes, but {length} were read; run again")
-    os.replace(partial, folder / os.path.basename(path))
+    return digest.hexdigest()
 
 
 def _partial(folder: pathlib.Path, path: str) -> pathlib.Path:

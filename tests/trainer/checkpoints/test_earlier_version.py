@@ -1,6 +1,7 @@
 """A run of an earlier version of the trainer resumes if it was killed, and counts as finished if it was."""
 
 import contextlib
+import hashlib
 import json
 import tarfile
 from pathlib import Path
@@ -11,6 +12,7 @@ from tests.support.modules import run_module
 from tests.trainer.checkpoints.test_damage import flipped, readable
 from trainer.checkpoints import checkpoints, manifest, occupant
 from trainer.checkpoints.identity import is_finished
+from trainer.data.dataset import FORMAT_VERSION, METADATA_FILE
 from trainer.files import event_log
 
 FLAGS = [
@@ -30,7 +32,29 @@ def killed(repository: Path, tmp_path: Path) -> Path:
     """The dataset, the checkpoint directory of the killed run, and the result of the same run without interruption."""
     with tarfile.open(repository / "tests" / "data" / "earlier_version" / "killed_run.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
+    _describe_as_format_2(tmp_path / "dataset")
     return tmp_path
+
+
+def _describe_as_format_2(folder: Path) -> None:
+    """Let this version read the dataset of format 1 that the run was trained on, with its fingerprint and order.
+
+    Training reads only the images and labels of its records, which are the same in both formats.
+    """
+    content = json.loads((folder / METADATA_FILE).read_text())
+    for split, names in content["shards"].items():
+        content["shards"][split] = [
+            {
+                "name": name,
+                "prefix": "",
+                "num_records": content["num_examples"][split],
+                "num_bytes": (folder / name).stat().st_size,
+                "digest": "0" * 64,
+                "sha256": hashlib.sha256((folder / name).read_bytes()).hexdigest(),
+            }
+            for name in names
+        ]
+    (folder / METADATA_FILE).write_text(json.dumps(content | {"format_version": FORMAT_VERSION}))
 
 
 @pytest.fixture

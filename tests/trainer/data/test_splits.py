@@ -1,15 +1,23 @@
 """Which split an image is in: decided by its content, stable when others are added."""
 
 import hashlib
+from random import Random
 
 from hypothesis import given, settings, strategies as st
 
-from trainer.data.splits import Candidate, assign
+from trainer.data.splits import SPLITS, Content, Splits, strictest
 
 
-def candidate(number: int, label: int = 0, split: str = "") -> Candidate:
+def candidate(number: int, label: int = 0, split: str = "") -> Content:
     """An image with content of its own."""
-    return Candidate(content_hash=hashlib.sha256(str(number).encode()).hexdigest(), label=label, split=split)
+    content_hash = hashlib.sha256(str(number).encode()).hexdigest()
+    return Content(content_hash=content_hash, labels=frozenset([label]), split=split)
+
+
+def assign(everything: list[Content], previous: dict[str, str] | None = None) -> dict[str, str]:
+    """Content hash -> split."""
+    splits = Splits(lambda: everything, previous)
+    return {content.content_hash: splits.of(content.content_hash, content.split) for content in everything}
 
 
 def test_about_a_tenth_is_for_validation_and_a_tenth_for_test() -> None:
@@ -30,7 +38,7 @@ def test_every_class_with_three_images_is_in_every_split(sizes: list[int], first
     everything = [candidate(first + 1000 * label + n, label) for label, size in enumerate(sizes) for n in range(size)]
     splits = assign(everything)
     for label in range(len(sizes)):
-        found = {splits[c.content_hash] for c in everything if c.label == label}
+        found = {splits[c.content_hash] for c in everything if c.labels == {label}}
         assert found == {"train", "validation", "test"}
 
 
@@ -52,5 +60,22 @@ def test_three_splits_of_the_source_are_all_kept() -> None:
 
 
 def test_an_image_in_train_and_test_is_only_in_test() -> None:
-    splits = assign([candidate(1, 0, "train"), candidate(1, 0, "test"), candidate(2, 1, "train")])
+    assert [strictest(["train", split, ""]) for split in SPLITS] == list(SPLITS)
+    assert strictest(["test", "validation"]) == "test"
+    splits = assign([candidate(1, 0, "test"), candidate(2, 1, "train")])
     assert splits[candidate(1).content_hash] == "test"
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["", *SPLITS])), max_size=40), st.randoms())
+def test_the_order_of_the_images_changes_nothing(images: list[tuple[int, str]], random: Random) -> None:
+    everything = [candidate(number, label, split) for number, (label, split) in enumerate(images)]
+    shuffled = random.sample(everything, len(everything))
+    assert assign(everything) == assign(shuffled)
+
+
+@given(st.integers(3, 30), st.data())
+def test_the_split_of_the_previous_dataset_stands(size: int, data: st.DataObject) -> None:
+    everything = [candidate(number, number % 2) for number in range(size)]
+    before = assign(everything[: data.draw(st.integers(0, size))])
+    after = assign(everything, before)
+    assert {content: after[content] for content in before} == before

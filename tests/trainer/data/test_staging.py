@@ -16,6 +16,7 @@ from trainer.command_line import TrainingError
 from trainer.data import staging
 from trainer.data.dataset import Dataset
 from trainer.data.examples import load_split
+from trainer.data.stored.shards import DamagedShard
 from vertex_gpu_training.userinput.errors import UserError
 
 
@@ -40,22 +41,45 @@ def test_a_split_of_a_bucket_is_copied_and_read(remote: Dataset, digits: Dataset
     local = staging.stage(remote, "train")
     assert list(local.records("train")) == list(digits.records("train"))
     assert load_split(remote, "train").labels.numpy().tolist() == [r.label for r in digits.records("train")]
-    assert names(staging.directory(digits.fingerprint)) == [".lock", *digits.shards["train"]]
+    assert names(staging.directory(digits.fingerprint)) == [".lock", *(shard.name for shard in digits.shards["train"])]
 
 
-def test_a_finished_copy_is_reused_and_an_interrupted_one_continued(remote: Dataset, digits: Dataset) -> None:
+def test_a_finished_copy_is_reused_and_an_interrupted_one_continued(
+    remote: Dataset, digits: Dataset, tmp_path: pathlib.Path
+) -> None:
     folder = staging.directory(digits.fingerprint)
-    (name,) = digits.shards["train"]
+    (name,) = (shard.name for shard in digits.shards["train"])
     whole = pathlib.Path(digits.directory, name).read_bytes()
     folder.mkdir(parents=True)
-    # The first half as an interrupted copy left it, with one changed byte that shows whether it was reused.
-    (folder / f".{name}.partial").write_bytes(b"!" + whole[1 : len(whole) // 2])
+    # The first half as an interrupted copy left it; that of the bucket has changed, which shows that it is not read.
+    (folder / f".{name}.partial").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "bucket" / name).write_bytes(b"!" + whole[1:])
     staging.stage(remote, "train")
-    assert (folder / name).read_bytes() == b"!" + whole[1:]
+    assert (folder / name).read_bytes() == whole
     staging.stage(remote, "train")
-    assert (folder / name).read_bytes() == b"!" + whole[1:]
+    assert (folder / name).read_bytes() == whole
     # A file of another size is not a copy.
+    (tmp_path / "bucket" / name).write_bytes(whole)
     (folder / name).write_bytes(b"short")
+    staging.stage(remote, "train")
+    assert (folder / name).read_bytes() == whole
+
+
+@pytest.mark.parametrize("damaged_at", [0, 20_000])
+def test_a_copy_with_another_sha_256_never_appears(
+    remote: Dataset, digits: Dataset, tmp_path: pathlib.Path, damaged_at: int
+) -> None:
+    folder = staging.directory(digits.fingerprint)
+    (name,) = (shard.name for shard in digits.shards["train"])
+    whole = (tmp_path / "bucket" / name).read_bytes()
+    torn = whole[:damaged_at] + bytes([whole[damaged_at] ^ 1]) + whole[damaged_at + 1 :]
+    (tmp_path / "bucket" / name).write_bytes(torn)
+    with pytest.raises(DamagedShard, match=f"^shard file://.*{name} is damaged .its SHA-256 is .*run prepare again$"):
+        staging.stage(remote, "train")
+    assert names(folder) == [".lock"]
+    # Damage in what was copied earlier is repaired from the bucket.
+    (tmp_path / "bucket" / name).write_bytes(whole)
+    (folder / f".{name}.partial").write_bytes(torn[: damaged_at + 1])
     staging.stage(remote, "train")
     assert (folder / name).read_bytes() == whole
 
@@ -72,13 +96,14 @@ def test_replicas_of_one_machine_share_a_copy(remote: Dataset, digits: Dataset) 
     assert len(set(directories)) == 1
     copy = dataclasses.replace(digits, directory=directories[0])
     assert list(copy.records("train")) == list(digits.records("train"))
-    assert names(staging.directory(digits.fingerprint)) == [".lock", *digits.shards["train"]]
+    assert names(staging.directory(digits.fingerprint)) == [".lock", *(shard.name for shard in digits.shards["train"])]
 
 
 def test_a_missing_shard_and_a_small_disk_are_one_line(
     remote: Dataset, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    missing = dataclasses.replace(remote, shards={**remote.shards, "train": ("no.array_record",)})
+    gone = (dataclasses.replace(remote.shards["train"][0], name="no.array_record"),)
+    missing = dataclasses.replace(remote, shards={**remote.shards, "train": gone})
     with pytest.raises(UserError, match=r"no\.array_record is missing: .* is incomplete; run prepare again"):
         staging.stage(missing, "train")
     usage = shutil.disk_usage(tmp_path)._replace(free=10)
@@ -89,7 +114,7 @@ def test_a_missing_shard_and_a_small_disk_are_one_line(
 
 def test_a_disk_that_fills_up_is_reported_and_leaves_no_shard(remote: Dataset, digits: Dataset) -> None:
     """A file that cannot grow replaces the full disk: the kernel refuses the write either way."""
-    (name,) = digits.shards["train"]
+    (name,) = (shard.name for shard in digits.shards["train"])
     folder = staging.directory(digits.fingerprint)
     folder.mkdir(parents=True)
     os.symlink("/dev/full", folder / f".{name}.partial")

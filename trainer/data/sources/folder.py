@@ -8,7 +8,7 @@ from collections import Counter
 from trainer.data.sources import layout
 from trainer.data.sources.layout import ListedSource, Listing
 from trainer.data.sources.remarks import KERNEL, LOOPS, SYSTEM
-from trainer.data.sources.source import MAX_FILE_BYTES
+from trainer.data.sources.source import MAX_FILE_BYTES, Identity
 from vertex_gpu_training.userinput.errors import UserError
 
 _KERNEL_FOLDERS = ("/proc", "/sys", "/dev")
@@ -31,7 +31,7 @@ class FolderSource(ListedSource):
             )
         if _is_of_kernel(os.path.realpath(path)) or os.path.realpath(path) == "/":
             raise UserError(f"source {directory!r} belongs to the operating system; give a folder of your images")
-        super().__init__(path, _Walk(path).listing, _read)
+        super().__init__(path, _Walk(path).listing, _read, _identity)
 
 
 class _Walk:
@@ -138,6 +138,11 @@ def _read(path: str) -> bytes:
     if len(data) > status.st_size:
         raise OSError(f"it has more than the {status.st_size:,} bytes that its folder has for it")
     return data
+
+
+def _identity(path: str) -> Identity:
+    status = os.stat(path)
+    return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "ctime_ns": status.st_ctime_ns}
 
 
 def _open_at_once(path: str, flags: int) -> int:

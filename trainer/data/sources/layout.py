@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from trainer.data import images
 from trainer.data.sources.remarks import IRREGULAR, OTHER, OUTSIDE, Remarks, first_names
-from trainer.data.sources.source import SourceImage
+from trainer.data.sources.source import Identity, SourceImage
 from vertex_gpu_training.userinput.errors import UserError
 
 _SPLIT_FOLDERS = {
@@ -63,19 +63,26 @@ class Listing:
 class ListedSource:
     """Images in `<directory>/<class>/...` or `<directory>/<split>/<class>/...`."""
 
-    def __init__(self, directory: str, listing: Listing, read: Callable[[str], bytes]) -> None:
+    def __init__(
+        self,
+        directory: str,
+        listing: Listing,
+        read: Callable[[str], bytes],
+        identity: Callable[[str], Identity] = lambda location: {},
+    ) -> None:
         """Sort the files into splits and classes.
 
         Args:
             directory: For messages.
             listing: What the folder contains.
             read: Returns the content of a location.
+            identity: Returns what shows that a location has still the same content.
 
         Raises:
             UserError: The folders are ambiguous, a class has no image, or there are fewer than two classes.
         """
         self.remarks = listing.remarks
-        self._read = read
+        self._read, self._identity = read, identity
         splits = _splits(directory, listing)
         depth = 2 if splits else 1
         self._files: list[tuple[str, str, str, str]] = []
@@ -94,8 +101,13 @@ class ListedSource:
         """Yield all images, in the order of the listing."""
         labels = {name: label for label, name in enumerate(self.class_names)}
         for split, class_name, name, location in self._files:
-            read = functools.partial(self._read, location)
-            yield SourceImage(name=name, label=labels[class_name], split=split, read=read)
+            yield SourceImage(
+                name=name,
+                label=labels[class_name],
+                split=split,
+                read=functools.partial(self._read, location),
+                identity=functools.partial(self._identity, location),
+            )
 
     def _refuse_untrainable(self, directory: str, class_folders: dict[str, str]) -> None:
         """Refuse a source without images, with an empty class, with one class, or with one that is not in train."""

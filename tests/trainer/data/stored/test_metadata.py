@@ -44,9 +44,28 @@ def test_a_field_that_is_missing_or_of_another_type_is_named(digits_directory: P
 
 
 def test_a_shard_is_a_name_in_the_folder(digits_directory: Path, tmp_path: Path) -> None:
-    shards = {split: ["../../elsewhere"] for split in ("train", "validation", "test")}
+    shards = json.loads((digits_directory / dataset.METADATA_FILE).read_text())["shards"]
+    shards["train"][0]["name"] = "../../elsewhere"
     with pytest.raises(UserError, match="field shards is "):
         dataset.load(write(digits_directory, tmp_path, "shards", shards))
+
+
+@pytest.mark.parametrize("value", [*HOSTILE, GONE])
+def test_no_field_of_a_shard_is_missing_or_of_another_type(digits_directory: Path, tmp_path: Path, value: Any) -> None:
+    content = json.loads((digits_directory / dataset.METADATA_FILE).read_text())["shards"]
+    fields = {"name": {"", "x"}, "prefix": {""}, "num_records": {"3"}, "num_bytes": {"3"}, "digest": {}, "sha256": {}}
+    assert fields.keys() == content["train"][0].keys()
+    for field, allowed in fields.items():
+        shard = {name: found for name, found in content["train"][0].items() if name != field}
+        shard |= {} if value is GONE else {field: value}
+        found = reason(write(digits_directory, tmp_path, "shards", {**content, "train": [shard]}))
+        assert ("field shards is " in found) != (str(value) in allowed), field
+
+
+def test_a_dataset_of_an_earlier_version_is_refused_in_one_line(digits_directory: Path, tmp_path: Path) -> None:
+    expected = r"^dataset '.*dataset.json' has format 1, made by an earlier version; run prepare again$"
+    with pytest.raises(UserError, match=expected):
+        dataset.load(write(digits_directory, tmp_path, "format_version", 1))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "[" * 10_000, "\0"])

@@ -1,0 +1,74 @@
+"""What `prepare` computes of one image: the prepared bytes and all figures, by one function for every engine."""
+
+import dataclasses
+import hashlib
+
+import numpy as np
+from PIL import Image
+
+from trainer.data import images
+from trainer.data.stored.records import Figures
+
+_LEVELS = np.arange(256, dtype=np.int64)
+_WEIGHTS = np.stack([np.ones_like(_LEVELS), _LEVELS, _LEVELS * _LEVELS], axis=1)
+"""Powers 0, 1 and 2 of each level: a histogram times these is the number of pixels, their sum and sum of squares."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Examined:
+    """A usable image."""
+
+    stored: bytes
+    """The prepared image, PNG or JPEG."""
+    stored_hash: str
+    """SHA-256 of these."""
+    figures: Figures
+    remarks: tuple[str, ...]
+    """What the file does not have, or what is not used of it."""
+
+
+def examine(data: bytes, image_size: int) -> Examined | str:
+    """Decode, resize, encode and measure an image.
+
+    The result depends on the arguments and on Pillow alone.
+
+    Args:
+        data: The encoded original.
+        image_size: Height and width of the prepared image in pixels.
+
+    Returns:
+        All that is stored of the image; for a bad one the reason, on one line.
+    """
+    try:
+        decoded, remarks = images.decode_with_remarks(data)
+    except images.BadImage as error:
+        return " ".join(str(error).split())
+    pixels = images.resize(decoded, image_size)
+    prepared = Image.fromarray(pixels)
+    # Whole numbers below 2**53 for the largest image, so int64 is exact.
+    counts = np.array(prepared.histogram(), dtype=np.int64).reshape(3, 256)
+    _, sums, squares = (counts @ _WEIGHTS).T.tolist()
+    stored = images.encode(pixels)
+    return Examined(
+        stored=stored,
+        stored_hash=hashlib.sha256(stored).hexdigest(),
+        figures=Figures(
+            content_hash=hashlib.sha256(data).hexdigest(),
+            perceptual_hash=_difference_hash(prepared),
+            width=decoded.width,
+            height=decoded.height,
+            num_bytes=len(data),
+            pixel_sums=tuple(sums),
+            pixel_sums_of_squares=tuple(squares),
+        ),
+        remarks=tuple(remarks),
+    )
+
+
+def _difference_hash(image: Image.Image) -> str:
+    """Return in which of 8 rows of 9 greys the next one is brighter: 64 bits in hexadecimal (dHash).
+
+    It is taken of the prepared image, whose size bounds its cost.
+    """
+    grey = np.asarray(image.convert("L").resize((9, 8), Image.Resampling.LANCZOS))
+    return np.packbits(grey[:, 1:] > grey[:, :-1]).tobytes().hex()

@@ -1,0 +1,49 @@
+"""`images.jsonl.gz`: every image of the source, used or rejected, one JSON object per line."""
+
+import contextlib
+import gzip
+import json
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from trainer.data.preparing.rows import Row
+
+FILE = "images.jsonl.gz"
+_COMPRESSION = 1
+"""Hashes hardly shrink, and more effort takes longer than all other files together."""
+
+
+@contextlib.contextmanager
+def written(directory: str | os.PathLike[str], class_names: list[str]) -> Iterator[Callable[[Row], None]]:
+    """Yield a function that appends a row; the same rows give the same bytes at any time."""
+    with (
+        open(os.path.join(directory, FILE), "wb") as file,
+        # Without a name and a time, which would be in its header.
+        gzip.GzipFile("", "wb", compresslevel=_COMPRESSION, fileobj=file, mtime=0) as packed,
+    ):
+
+        def add(row: Row) -> None:
+            packed.write(_line(row, class_names))
+
+        yield add
+
+
+def read(directory: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a dataset on this machine, by name."""
+    with gzip.open(os.path.join(directory, FILE), "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def _line(row: Row, class_names: list[str]) -> bytes:
+    content: dict[str, Any] = {
+        "name": row.name,
+        "label": None if row.label is None else class_names[row.label],
+        "split": row.split,
+        "identity": row.identity,
+    }
+    if row.figures is None:
+        content["reason"] = row.reason
+    else:
+        content |= vars(row.figures) | {"stored_hash": row.stored_hash, "remarks": row.remarks}
+    return (json.dumps(content, sort_keys=True) + "\n").encode()

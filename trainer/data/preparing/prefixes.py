@@ -1,0 +1,51 @@
+"""Which shards a split has: those of the binary prefixes of its content hashes, a pure function of the set of images."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+TARGET_BYTES = 64 * 2**20
+"""A prefix whose records exceed it is split in two. A constant of the format: another value moves every record."""
+FIELD_BYTES = 512
+"""Counted per record for all fields except the image: a longer file name must not split a shard."""
+_NUM_BITS = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extent:
+    """The records of some hashes."""
+
+    num_bytes: int
+    """Sizes of their stored images, plus FIELD_BYTES for each."""
+    num_hashes: int
+    """How many different ones there are; from 2 on, the number need not be exact."""
+
+
+def layout(extent: Callable[[str, str], Extent], *, target_bytes: int = TARGET_BYTES) -> Iterator[str]:
+    """Yield the prefixes of a split's shards, in the order of the hashes.
+
+    A prefix depends on nothing but the records below it, so more images change no other prefix.
+
+    Args:
+        extent: Returns the extent of the hashes from the first to the second argument, both included, in hexadecimal.
+        target_bytes: Above it a prefix of more than one hash is split.
+
+    Yields:
+        Prefixes as texts of 0 and 1; the empty one has all hashes.
+    """
+    pending = [""]
+    while pending:
+        prefix = pending.pop()
+        found = extent(*bounds(prefix))
+        if found.num_bytes > target_bytes and found.num_hashes > 1:
+            pending += [f"{prefix}1", f"{prefix}0"]
+        elif found.num_hashes:
+            yield prefix
+
+
+def bounds(prefix: str) -> tuple[str, str]:
+    """Return the first and the last SHA-256 that begins with a binary prefix, in hexadecimal."""
+    return _hexadecimal(prefix.ljust(_NUM_BITS, "0")), _hexadecimal(prefix.ljust(_NUM_BITS, "1"))
+
+
+def _hexadecimal(bits: str) -> str:
+    return f"{int(bits, 2):0{_NUM_BITS // 4}x}"

@@ -1,0 +1,157 @@
+"""The images of a source while they are prepared: a row each in a file on disk, so memory does not grow with them."""
+
+import contextlib
+import dataclasses
+import errno
+import itertools
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from trainer.data.preparing.prefixes import FIELD_BYTES, Extent
+from trainer.data.sources.source import Identity
+from trainer.data.splits import Content, Splits, strictest
+from trainer.data.stored.records import Figures
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """One image of the source."""
+
+    name: str
+    label: int | None
+    """Index into the class names; None if the source does not know it, because the image cannot be read."""
+    split: str
+    """The split that the source assigned, or empty."""
+    identity: Identity
+    """Empty if the image was not looked at, or if its source has none."""
+    reason: str = ""
+    """Why the image is rejected; empty if it is used."""
+    remarks: tuple[str, ...] = ()
+    figures: Figures | None = None
+    """None if the image is rejected."""
+    stored_hash: str = ""
+    """SHA-256 of the prepared image as stored."""
+    offset: int = 0
+    """Position of the prepared image in the spill file, in bytes."""
+    num_stored_bytes: int = 0
+    """Size of the prepared image."""
+
+
+_COLUMNS = "name label split identity reason remarks stored_hash offset num_stored_bytes content_hash figures".split()
+_FIGURES = [field.name for field in dataclasses.fields(Figures)]
+"""Of these, the first is the content hash, and the last two are tuples."""
+_SCHEMA = f"""
+PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE;
+PRAGMA cache_size = -8000;
+CREATE TABLE images ({", ".join(_COLUMNS)}, final TEXT);
+"""
+_INDEX = "CREATE INDEX by_content ON images (final, content_hash, label, name, num_stored_bytes)"
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM images"
+
+
+class Rows:
+    """The rows of all images. Each method is one pass over them, sorted where it says so."""
+
+    def __init__(self) -> None:
+        """Make a file without a name, which vanishes with the process, even a killed one."""
+        self._database = sqlite3.connect("", isolation_level=None)
+        self._database.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._database.close()
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Append rows in any order."""
+        marks = ", ".join("?" * len(_COLUMNS))
+        self._database.executemany(f"INSERT INTO images VALUES ({marks}, '')", map(_values, rows))  # noqa: S608
+
+    def by_name(self) -> Iterator[Row]:
+        """Yield all rows, rejected ones too, in the order of their names: the same for every order of the source."""
+        return map(_row, self._query(f"{_SELECT} ORDER BY name, label, content_hash"))
+
+    def used(self, split: str, first: str, last: str) -> Iterator[Row]:
+        """Yield the rows of a split from one content hash to another, by content hash, label and name."""
+        where = "WHERE final = ? AND content_hash BETWEEN ? AND ? ORDER BY content_hash, label, name"
+        return map(_row, self._query(f"{_SELECT} {where}", split, first, last))
+
+    def contents(self) -> Iterator[Content]:
+        """Yield each content with its labels and the strictest of the splits that the source assigned."""
+        query = "SELECT content_hash, label, split FROM images WHERE reason = '' ORDER BY content_hash"
+        for content_hash, group in itertools.groupby(self._query(query), key=lambda found: str(found[0])):
+            _, labels, given = zip(*group, strict=True)
+            yield Content(content_hash=content_hash, labels=frozenset(labels), split=strictest(given))
+
+    def set_splits(self, splits: Splits) -> None:
+        """Store the split of each image that is used."""
+        self._database.execute("CREATE TABLE finals (content_hash PRIMARY KEY, split) WITHOUT ROWID")
+        found = ((content.content_hash, splits.of(content.content_hash, content.split)) for content in self.contents())
+        self._database.executemany("INSERT INTO finals VALUES (?, ?)", found)
+        final = "SELECT split FROM finals WHERE finals.content_hash = images.content_hash"
+        self._database.execute(f"UPDATE images SET final = ({final}) WHERE reason = ''")  # noqa: S608 - a constant
+        self._database.execute(_INDEX)
+
+    def extent(self, split: str, first: str, last: str) -> Extent:
+        """Return the extent of a split's rows from one content hash to another."""
+        query = f"""
+            SELECT COALESCE(SUM(num_stored_bytes), 0) + {FIELD_BYTES} * COUNT(*),
+                (MIN(content_hash) IS NOT NULL) + (MIN(content_hash) IS NOT MAX(content_hash))
+            FROM images WHERE final = ? AND content_hash BETWEEN ? AND ?"""  # noqa: S608 - a constant
+        ((num_bytes, num_hashes),) = self._query(query, split, first, last)
+        return Extent(num_bytes=num_bytes, num_hashes=num_hashes)
+
+    def label_counts(self) -> dict[int, int]:
+        """Return label -> number of images that are used."""
+        return dict(self._query("SELECT label, COUNT(*) FROM images WHERE reason = '' GROUP BY label"))
+
+    def split_counts(self) -> dict[tuple[str, int], int]:
+        """Return (split, label) -> number of images that are used."""
+        counts = self._query("SELECT final, label, COUNT(*) FROM images WHERE reason = '' GROUP BY final, label")
+        return {(split, label): count for split, label, count in counts}
+
+
+    def _query(self, query: str, *values: str) -> Iterator[tuple[Any, ...]]:
+        return self._database.execute(query, values)
+
+
+@contextlib.contextmanager
+def opened() -> Iterator[Rows]:
+    """Make rows and remove them at the end.
+
+    Raises:
+        OSError: The disk is full, or fails.
+    """
+    rows = Rows()
+    try:
+        yield rows
+    except sqlite3.Error as error:
+        number = errno.ENOSPC if error.sqlite_errorcode == sqlite3.SQLITE_FULL else errno.EIO
+        raise OSError(number, f"the temporary file of the rows cannot be written ({error})") from error
+    finally:
+        rows.close()
+
+
+def _values(row: Row) -> tuple[Any, ...]:
+    figures = [getattr(row.figures, name) for name in _FIGURES] if row.figures else None
+    return (
+        *(row.name, row.label, row.split, json.dumps(row.identity), row.reason, json.dumps(row.remarks)),
+        *(row.stored_hash, row.offset, row.num_stored_bytes, figures and figures[0], json.dumps(figures)),
+    )
+
+
+def _row(values: tuple[Any, ...]) -> Row:
+    name, label, split, identity, reason, remarks, stored_hash, offset, num_stored_bytes, _, figures = values
+    found = json.loads(figures)
+    return Row(
+        name=name,
+        label=label,
+        split=split,
+        identity=json.loads(identity),
+        reason=reason,
+        remarks=tuple(json.loads(remarks)),
+        stored_hash=stored_hash,
+        offset=offset,
+        num_stored_bytes=num_stored_bytes,
+        figures=Figures(**dict(zip(_FIGURES, (*found[:-2], *map(tuple, found[-2:])), strict=True))) if found else None,
+    )

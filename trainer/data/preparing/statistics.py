@@ -1,0 +1,101 @@
+"""Statistics of a dataset's images, computed from their rows alone and stored next to the records."""
+
+import bisect
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from trainer.data.preparing.rows import Row
+from trainer.data.sources.remarks import OTHER, Remarks, first_names
+from trainer.data.splits import SPLITS, Content
+from trainer.data.stored.records import Figures
+
+_MAX_NAMED_BAD_FILES = 200
+"""Number of bad files that are named; all of them are counted."""
+_SIZE_EDGES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+"""Upper bounds in pixels of the histogram of the originals' longer edge."""
+
+
+class Statistics:
+    """Counts and sums that grow row by row. All are integers of any size, so they are exact."""
+
+    def __init__(self, class_names: list[str], remarks: Remarks) -> None:
+        self.class_names = class_names
+        self.remarks = remarks
+        """What the source skipped; what is remarked on single images is added."""
+        self.num_bad_files = 0
+        self.num_images = 0
+        self.bad_files: list[tuple[str, str]] = []
+        self._sums = [0, 0, 0]
+        self._sums_of_squares = [0, 0, 0]
+        self._longer_edges = [0] * (len(_SIZE_EDGES) + 1)
+        self._smallest: tuple[int, ...] = (0, 0)
+        self._largest: tuple[int, ...] = (0, 0)
+
+    def add(self, row: Row) -> None:
+        """Count one image; the first names that are kept are those of the first rows."""
+        if row.figures is None:
+            self.num_bad_files += 1
+            if len(self.bad_files) < _MAX_NAMED_BAD_FILES:
+                self.bad_files.append((row.name, row.reason))
+            return
+        for remark in row.remarks:
+            self.remarks.add(remark, row.name)
+        self._add_figures(row.figures)
+
+    def _add_figures(self, figures: Figures) -> None:
+        self.num_images += 1
+        self._sums = [a + b for a, b in zip(self._sums, figures.pixel_sums, strict=True)]
+        squares = zip(self._sums_of_squares, figures.pixel_sums_of_squares, strict=True)
+        self._sums_of_squares = [a + b for a, b in squares]
+        width, height = figures.width, figures.height
+        self._longer_edges[bisect.bisect_left(_SIZE_EDGES, max(width, height))] += 1
+        # Of equal areas the first by width, whatever the order of the rows.
+        area = (width * height, width, height)
+        self._smallest = min(self._smallest, area) if any(self._smallest) else area
+        self._largest = max(self._largest, area) if any(self._largest) else area
+
+    def describe(self) -> list[str]:
+        """Return a phrase per kind of what was skipped or used only in part, for a single line."""
+        bad = [f"{name}: {reason}" for name, reason in self.bad_files]
+        skipped = (
+            [f"bad files, skipped: {self.num_bad_files:,} ({first_names(bad, self.num_bad_files)})"] if bad else []
+        )
+        return skipped + self.remarks.describe()
+
+    def to_dict(
+        self, counts: Mapping[tuple[str, int], int], contents: Iterable[Content], image_size: int
+    ) -> dict[str, Any]:
+        """Return the figures, ready for JSON; mean and standard deviation are of red, green and blue in 0 to 255.
+
+        Args:
+            counts: (split, label) -> number of images.
+            contents: All of them.
+            image_size: Height and width of the prepared images in pixels.
+        """
+        num_pixels = max(1, self.num_images * image_size * image_size)
+        num_contents = num_ambiguous = 0
+        for content in contents:
+            num_contents += 1
+            num_ambiguous += len(content.labels) > 1
+        return {
+            "counts": {
+                name: {split: counts.get((split, label), 0) for split in SPLITS}
+                for label, name in enumerate(self.class_names)
+            },
+            "mean_rgb": [round(total / num_pixels, 4) for total in self._sums],
+            "stddev_rgb": [
+                # Subtracted as integers: their difference is exact, that of floats is not.
+                round(math.sqrt(squares * num_pixels - total * total) / num_pixels, 4)
+                for total, squares in zip(self._sums, self._sums_of_squares, strict=True)
+            ],
+            "original_longer_edge": {"upper_bounds_pixels": list(_SIZE_EDGES), "counts": self._longer_edges},
+            "smallest_original": list(self._smallest[-2:]),
+            "largest_original": list(self._largest[-2:]),
+            "num_bad_files": self.num_bad_files,
+            "bad_files": [list(pair) for pair in self.bad_files],
+            "num_ignored_files": self.remarks.count(OTHER),
+            "remarks": self.remarks.to_list(),
+            "num_repeated_images": self.num_images - num_contents,
+            "num_images_under_several_classes": num_ambiguous,
+        }

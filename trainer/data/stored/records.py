@@ -1,0 +1,123 @@
+"""One record of a prepared dataset: its fields, and its bytes as TensorFlow Datasets lays them out."""
+
+import dataclasses
+import io
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from trainer.data.images import Pixels
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What is known of an image besides its pixels. All are exact, so sums of them depend on no order."""
+
+    content_hash: str
+    """SHA-256 of the encoded original, in hexadecimal."""
+    perceptual_hash: str
+    """64 bits in hexadecimal, of which few differ between images that look alike."""
+    width: int
+    """Of the original, in pixels."""
+    height: int
+    """Of the original, in pixels."""
+    num_bytes: int
+    """Size of the encoded original."""
+    pixel_sums: tuple[int, ...]
+    """Sums of red, green and blue over the prepared pixels."""
+    pixel_sums_of_squares: tuple[int, ...]
+    """Sums of the squares of red, green and blue over the prepared pixels."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record:
+    """One prepared example."""
+
+    image_bytes: bytes
+    """PNG or JPEG of image_size x image_size RGB pixels."""
+    label: int
+    """Index into class_names."""
+    file_name: str
+    """Name of the image in the source."""
+    figures: Figures
+
+    def pixels(self) -> Pixels:
+        """Return uint8 [image_size, image_size, 3]."""
+        with Image.open(io.BytesIO(self.image_bytes)) as image:
+            return np.asarray(image.convert("RGB"))
+
+
+def serialize(record: Record) -> bytes:
+    """Return a record as a `tf.train.Example`, in the layout of TensorFlow Datasets for `prepare`'s features."""
+    from tensorflow_datasets.proto import tf_example_pb2
+
+    example, figures = tf_example_pb2.Example(), record.figures
+    feature = example.features.feature
+    for name, value in (
+        ("content_hash", figures.content_hash.encode()),
+        ("file_name", record.file_name.encode()),
+        ("image", record.image_bytes),
+        ("perceptual_hash", figures.perceptual_hash.encode()),
+    ):
+        feature[name].bytes_list.value.append(value)
+    for name, values in (
+        ("height", (figures.height,)),
+        ("label", (record.label,)),
+        ("num_bytes", (figures.num_bytes,)),
+        ("pixel_sums", figures.pixel_sums),
+        ("pixel_sums_of_squares", figures.pixel_sums_of_squares),
+        ("width", (figures.width,)),
+    ):
+        feature[name].int64_list.value.extend(values)
+    return bytes(example.SerializeToString(deterministic=True))
+
+
+def parse(data: bytes) -> Record:
+    """Return the record that `serialize` wrote."""
+    from tensorflow_datasets.proto import tf_example_pb2
+
+    feature = tf_example_pb2.Example.FromString(data).features.feature
+
+    def text(name: str) -> str:
+        return str(feature[name].bytes_list.value[0].decode())
+
+    def numbers(name: str) -> tuple[int, ...]:
+        return tuple(feature[name].int64_list.value)
+
+    return Record(
+        image_bytes=feature["image"].bytes_list.value[0],
+        label=numbers("label")[0],
+        file_name=text("file_name"),
+        figures=Figures(
+            content_hash=text("content_hash"),
+            perceptual_hash=text("perceptual_hash"),
+            width=numbers("width")[0],
+            height=numbers("height")[0],
+            num_bytes=numbers("num_bytes")[0],
+            pixel_sums=numbers("pixel_sums"),
+            pixel_sums_of_squares=numbers("pixel_sums_of_squares"),
+        ),
+    )
+
+
+def features(class_names: list[str], image_size: int, encoding_format: str) -> Any:
+    """Return the features of a record for TensorFlow Datasets.
+
+    Raises:
+        ValueError: They cannot hold a class name.
+    """
+    import tensorflow_datasets as tfds
+
+    number, numbers = tfds.features.Scalar(dtype=np.int64), tfds.features.Tensor(shape=(3,), dtype=np.int64)
+    return tfds.features.FeaturesDict(
+        {
+            "image": tfds.features.Image(shape=(image_size, image_size, 3), encoding_format=encoding_format),
+            "label": tfds.features.ClassLabel(names=class_names),
+            "file_name": tfds.features.Text(),
+            "content_hash": tfds.features.Text(),
+            "perceptual_hash": tfds.features.Text(),
+            **dict.fromkeys(("width", "height", "num_bytes"), number),
+            **dict.fromkeys(("pixel_sums", "pixel_sums_of_squares"), numbers),
+        }
+    )
