@@ -86,3 +86,17 @@ def test_mypy_and_ruff_know_all_packages(project: dict[str, Any], packages: set[
     assert packages <= checked
     assert {name for name in checked if not name.endswith(".py")} <= packages | {"benchmarks", "tests"}
     assert set(project["tool"]["ruff"]["lint"]["isort"]["known-first-party"]) == packages | {"cloud", "compile"}
+
+
+@pytest.mark.parametrize(("package", "below"), [("pillow", 13), ("pyarrow", 26)])
+def test_every_lock_has_the_versions_that_apache_beam_allows(
+    repository: Path, project: dict[str, Any], package: str, below: int
+) -> None:
+    """Bytes of prepared images depend on Pillow: the same version is everywhere."""
+    locks = [path.read_text() for path in sorted((repository / "requirements").glob("*.txt"))]
+    assert len(locks) >= 2
+    versions = {re.findall(rf"^{package}==(\S+)", lock, re.M)[0] for lock in locks}
+    assert len(versions) == 1
+    assert int(min(versions).split(".")[0]) == below - 1
+    wanted = project["project"]["optional-dependencies"]["trainer-base"]
+    assert [line for line in wanted if line.lower().startswith(package) and line.endswith(f"<{below}")]

@@ -162,7 +162,7 @@ def _refuse_empty_train(source: str, rows: Rows) -> None:
     present = {split for split, _ in rows.split_counts()}
     if missing := [split for split in SPLITS if split not in present]:
         raise UserError(
-            f"{source!r} has {sum(1 for _ in rows.contents())} distinct images, too few for a {missing[0]} split; give"
+            f"{source!r} has {rows.num_contents()[0]} distinct images, too few for a {missing[0]} split; give"
             " 3 or more per class"
         )
 

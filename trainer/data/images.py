@@ -36,6 +36,8 @@ _LARGE_PIXELS = 2**26
 _one_large_image = threading.Lock()
 _BITS_PER_SAMPLE = 258
 """Tag of TIFF."""
+_COMPRESSION_TAG, _PHOTOMETRIC, _YCBCR = 259, 262, 6
+"""Two more tags, and the value of the second for luminance and chrominance."""
 _HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 
 Pixels = npt.NDArray[np.uint8]
@@ -62,6 +64,7 @@ def decode_with_remarks(data: bytes) -> tuple[Image.Image, list[str]]:
             # Pillow warns above half the size that it refuses, and about odd but harmless metadata.
             warnings.simplefilter("ignore")
             with Image.open(io.BytesIO(data)) as image, _memory_for(image):
+                _refuse_misread(image)
                 image.load()
                 decoded, remark = modes.to_rgb(ImageOps.exif_transpose(image), _num_bits(image))
                 return decoded, [found for found in (remark, _remark_on_frames(image)) if found]
@@ -78,14 +81,23 @@ def resize(image: Image.Image, image_size: int) -> Pixels:
     Returns:
         Pixels uint8 [image_size, image_size, 3].
     """
-    return np.asarray(image.resize((image_size, image_size), Image.Resampling.BILINEAR))
+    return np.asarray(stretch(image, image_size))
+
+
+def stretch(image: Image.Image, image_size: int) -> Image.Image:
+    """Return what `resize` returns, as an image."""
+    return image.resize((image_size, image_size), Image.Resampling.BILINEAR)
 
 
 def encode(pixels: Pixels) -> bytes:
     """Encode prepared pixels as PNG or JPEG, whichever `encoding_format` chooses for their size."""
+    return encode_image(Image.fromarray(pixels))
+
+
+def encode_image(image: Image.Image) -> bytes:
+    """Encode a prepared image as PNG or JPEG, whichever `encoding_format` chooses for its size."""
     buffer = io.BytesIO()
-    image = Image.fromarray(pixels)
-    if encoding_format(pixels.shape[0]) == "png":
+    if encoding_format(image.height) == "png":
         image.save(buffer, "PNG", compress_level=6)
     else:
         image.save(buffer, "JPEG", quality=_JPEG_QUALITY, subsampling=0)
@@ -102,6 +114,13 @@ def _memory_for(image: Image.Image) -> contextlib.AbstractContextManager[object]
     if num_pixels > _MAX_PIXELS:
         raise BadImage(f"{image.width}x{image.height} is more than {_MAX_PIXELS:,} pixels")
     return _one_large_image if num_pixels > _LARGE_PIXELS else contextlib.nullcontext()
+
+
+def _refuse_misread(image: Image.Image) -> None:
+    """Refuse uncompressed TIFFs in YCbCr: Pillow 12 reads their three bytes per pixel as four."""
+    tags = getattr(image, "tag_v2", {})
+    if tags.get(_PHOTOMETRIC) == _YCBCR and tags.get(_COMPRESSION_TAG, 1) == 1:
+        raise BadImage("an uncompressed TIFF in YCbCr is not read; convert it to JPEG")
 
 
 def _num_bits(image: Image.Image) -> int:

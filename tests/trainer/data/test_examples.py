@@ -17,6 +17,7 @@ from trainer.data.dataset import Dataset
 from trainer.data.examples import Examples, ExamplesInMemory, ExamplesOnDisk, load_split
 from trainer.data.record_reader import RecordReader
 from trainer.data.sampler import NUM_RANDOM_NUMBERS, Sampler
+from trainer.data.stored.records import serialize
 from trainer.data.stored.shards import DamagedShard, damage_named
 from trainer.prepare import prepare
 
@@ -116,7 +117,7 @@ def test_blocks_are_read_once_although_several_threads_use_them(photos: Dataset)
     reads: list[int] = []
     load = reader._load
     reader._load = lambda number: reads.append(number) or load(number)
-    expected = [dataset.serialize(record) for record in photos.records("train")]
+    expected = [serialize(record) for record in photos.records("train")]
     requests = [np.random.default_rng(n).permutation(count) for n in range(16)]
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda indices: reader.read(indices, indices[:3]), requests))

@@ -42,6 +42,11 @@ def on_white(values: Array, alpha: Array) -> Array:
     return values * share + 255 * (1 - share)
 
 
+def luminance(values: Array, **options: Any) -> bytes:
+    """The bytes of a TIFF in YCbCr."""
+    return encoded(Image.fromarray(values).convert("RGB").convert("YCbCr"), **options)
+
+
 def palette() -> Image.Image:
     """Grey values as indices of a palette that has the colours of COLOUR's rows."""
     image = Image.fromarray(GREY % 143).convert("L")
@@ -104,7 +109,7 @@ def lab() -> bytes:
         ("RGBA", lambda: stored(np.dstack([COLOUR, ALPHA])), np.mean(on_white(COLOUR, ALPHA))),
         ("CMYK", lambda: stored(INKS, "CMYK"), np.mean((255.0 - INKS[..., :3]) * (255.0 - INKS[..., 3:]) / 255)),
         ("CMYK", lambda: encoded(Image.new("CMYK", (9, 9), (0, 0, 0, 51)), "JPEG"), 204),
-        ("YCbCr", lambda: encoded(Image.fromarray(GREY).convert("RGB").convert("YCbCr")), np.mean(GREY)),
+        ("RGB", lambda: luminance(GREY, compression="tiff_lzw"), np.mean(GREY)),
         ("RGB", lambda: encoded(Image.fromarray(COLOUR).convert("YCbCr"), "JPEG", quality=98), np.mean(COLOUR)),
         ("LAB", lab, 118.9),
         ("I;16", lambda: stored(SIXTEEN), np.mean(SIXTEEN // 256)),
@@ -128,8 +133,15 @@ def test_each_mode_has_the_brightness_that_its_values_mean(
     assert np.mean(np.asarray(decoded)) == pytest.approx(expected, abs=1.0)
 
 
+def test_an_uncompressed_ycbcr_file_is_refused_and_never_misread() -> None:
+    """With bytes at its end, Pillow 12 would find the fourth byte of each pixel that it expects."""
+    for end in (b"", b"\0" * 1000):
+        with pytest.raises(images.BadImage, match=r"^an uncompressed TIFF in YCbCr is not read; convert it to JPEG$"):
+            images.decode(luminance(COLOUR) + end)
+
+
 def test_ycbcr_keeps_its_luminance() -> None:
-    decoded = np.asarray(images.decode(encoded(Image.fromarray(COLOUR).convert("YCbCr"))))
+    decoded = np.asarray(images.decode(luminance(COLOUR, compression="tiff_lzw")))
     bt_601 = np.array([0.299, 0.587, 0.114])
     assert np.mean(np.abs((decoded.astype(float) - COLOUR) @ bt_601)) < 2
 

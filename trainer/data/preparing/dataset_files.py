@@ -47,7 +47,7 @@ def write(
             "num_examples": {split: sum(shard.num_records for shard in found) for split, found in written.items()},
             "shards": {split: [dataclasses.asdict(shard) for shard in found] for split, found in written.items()},
             "source": source,
-            "statistics": statistics.to_dict(rows.split_counts(), rows.contents(), image_size),
+            "statistics": statistics.to_dict(rows.split_counts(), *rows.num_contents(), image_size),
         },
     )
 

@@ -43,12 +43,11 @@ def examine(data: bytes, image_size: int) -> Examined | str:
         decoded, remarks = images.decode_with_remarks(data)
     except images.BadImage as error:
         return " ".join(str(error).split())
-    pixels = images.resize(decoded, image_size)
-    prepared = Image.fromarray(pixels)
+    prepared = images.stretch(decoded, image_size)
     # Whole numbers below 2**53 for the largest image, so int64 is exact.
     counts = np.array(prepared.histogram(), dtype=np.int64).reshape(3, 256)
     _, sums, squares = (counts @ _WEIGHTS).T.tolist()
-    stored = images.encode(pixels)
+    stored = images.encode_image(prepared)
     return Examined(
         stored=stored,
         stored_hash=hashlib.sha256(stored).hexdigest(),

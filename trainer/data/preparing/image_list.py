@@ -10,6 +10,7 @@ from typing import Any
 from trainer.data.preparing.rows import Row
 
 FILE = "images.jsonl.gz"
+_ENCODER = json.JSONEncoder(sort_keys=True)
 _COMPRESSION = 1
 """Hashes hardly shrink, and more effort takes longer than all other files together."""
 
@@ -46,4 +47,4 @@ def _line(row: Row, class_names: list[str]) -> bytes:
         content["reason"] = row.reason
     else:
         content |= vars(row.figures) | {"stored_hash": row.stored_hash, "remarks": row.remarks}
-    return (json.dumps(content, sort_keys=True) + "\n").encode()
+    return (_ENCODER.encode(content) + "\n").encode()

@@ -13,6 +13,8 @@ from trainer.data.sources.source import Identity, SourceImage
 
 _IN_FLIGHT = 512
 """Number of images that are read ahead, which bounds the memory."""
+_GROUP = 8
+"""Number of images in one task: handing one over takes as long as decoding a tenth of a small image."""
 _Outcome = tuple[Identity, Examined | str]
 
 
@@ -25,22 +27,39 @@ def read_all(source_images: Iterable[SourceImage], image_size: int, spill: Spill
         spill: Grows by the prepared images.
         rows: Grow by one per image.
     """
-    found = _outcomes(source_images, image_size)
+    found, offset = _outcomes(source_images, image_size), 0
     while chunk := list(islice(found, _IN_FLIGHT)):
-        rows.add(_row(image, identity, outcome, spill) for image, (identity, outcome) in chunk)
+        added = []
+        for image, (identity, outcome) in chunk:
+            added.append(_row(image, identity, outcome, offset))
+            offset += added[-1].num_stored_bytes
+        # Few calls, because each gives the interpreter's lock to the threads and waits for its return.
+        spill.write(b"".join(outcome.stored for _, (_, outcome) in chunk if isinstance(outcome, Examined)))
+        rows.add(added)
 
 
 def _outcomes(source_images: Iterable[SourceImage], image_size: int) -> Iterator[tuple[SourceImage, _Outcome]]:
-    pending: deque[tuple[SourceImage, Future[_Outcome]]] = deque()
+    remaining = iter(source_images)
+    pending: deque[tuple[list[SourceImage], Future[list[_Outcome]]]] = deque()
     # Threads are enough, because Pillow's decoders and filters release the interpreter's lock. With a bucket they wait.
     with ThreadPoolExecutor(max(16, os.cpu_count() or 1)) as pool:
-        for image in source_images:
-            pending.append((image, pool.submit(_read_one, image, image_size)))
-            if len(pending) == _IN_FLIGHT:
-                first, outcome = pending.popleft()
-                yield first, outcome.result()
-        for first, outcome in pending:
-            yield first, outcome.result()
+        while group := list(islice(remaining, _GROUP)):
+            pending.append((group, pool.submit(_read_group, group, image_size)))
+            if len(pending) * _GROUP >= _IN_FLIGHT:
+                yield from _first(pending)
+        while pending:
+            yield from _first(pending)
+
+
+def _first(
+    pending: deque[tuple[list[SourceImage], Future[list[_Outcome]]]],
+) -> Iterator[tuple[SourceImage, _Outcome]]:
+    group, outcomes = pending.popleft()
+    return zip(group, outcomes.result(), strict=True)
+
+
+def _read_group(group: list[SourceImage], image_size: int) -> list[_Outcome]:
+    return [_read_one(image, image_size) for image in group]
 
 
 def _read_one(image: SourceImage, image_size: int) -> _Outcome:
@@ -53,11 +72,9 @@ def _read_one(image: SourceImage, image_size: int) -> _Outcome:
     return identity, examine(data, image_size)
 
 
-def _row(image: SourceImage, identity: Identity, outcome: Examined | str, spill: Spill) -> Row:
+def _row(image: SourceImage, identity: Identity, outcome: Examined | str, offset: int) -> Row:
     if isinstance(outcome, str):
         return Row(name=image.name, label=image.label, split=image.split, identity=identity, reason=outcome)
-    offset = spill.tell()
-    spill.write(outcome.stored)
     return Row(
         name=image.name,
         label=image.label,

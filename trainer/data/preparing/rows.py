@@ -38,16 +38,19 @@ class Row:
     """Size of the prepared image."""
 
 
-_COLUMNS = "name label split identity reason remarks stored_hash offset num_stored_bytes content_hash figures".split()
 _FIGURES = [field.name for field in dataclasses.fields(Figures)]
 """Of these, the first is the content hash, and the last two are tuples."""
-_SCHEMA = f"""
-PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE;
-PRAGMA cache_size = -8000;
-CREATE TABLE images ({", ".join(_COLUMNS)}, final TEXT);
+_SCHEMA = """
+PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE; PRAGMA cache_size = -8000;
+CREATE TABLE images (name, label, split, reason, content_hash, num_stored_bytes, details, final DEFAULT '');
+BEGIN;
 """
+_COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, details"
+_NUM_COLUMNS = 7
+_NUM_TOGETHER = 512
+"""Rows of one statement, far below SQLite's limit on its values."""
 _INDEX = "CREATE INDEX by_content ON images (final, content_hash, label, name, num_stored_bytes)"
-_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM images"
+_SELECT = f"SELECT {_COLUMNS} FROM images"
 
 
 class Rows:
@@ -64,8 +67,11 @@ class Rows:
 
     def add(self, rows: Iterable[Row]) -> None:
         """Append rows in any order."""
-        marks = ", ".join("?" * len(_COLUMNS))
-        self._database.executemany(f"INSERT INTO images VALUES ({marks}, '')", map(_values, rows))  # noqa: S608
+        remaining = iter(rows)
+        while chunk := list(itertools.islice(remaining, _NUM_TOGETHER)):
+            marks = ", ".join([f"({', '.join('?' * _NUM_COLUMNS)})"] * len(chunk))
+            values = [value for row in chunk for value in _values(row)]
+            self._database.execute(f"INSERT INTO images ({_COLUMNS}) VALUES {marks}", values)  # noqa: S608 - constants
 
     def by_name(self) -> Iterator[Row]:
         """Yield all rows, rejected ones too, in the order of their names: the same for every order of the source."""
@@ -111,6 +117,12 @@ class Rows:
         return {(split, label): count for split, label, count in counts}
 
 
+    def num_contents(self) -> tuple[int, int]:
+        """Return the number of different images that are used, and how many of them are under several classes."""
+        labels = "SELECT COUNT(DISTINCT label) num FROM images WHERE reason = '' GROUP BY content_hash"
+        (found,) = self._query(f"SELECT COUNT(*), COALESCE(SUM(num > 1), 0) FROM ({labels})")  # noqa: S608 - a constant
+        return int(found[0]), int(found[1])
+
     def _query(self, query: str, *values: str) -> Iterator[tuple[Any, ...]]:
         return self._database.execute(query, values)
 
@@ -132,26 +144,27 @@ def opened() -> Iterator[Rows]:
         rows.close()
 
 
-def _values(row: Row) -> tuple[Any, ...]:
+def _values(row: Row) -> tuple[str | int | None, ...]:
     figures = [getattr(row.figures, name) for name in _FIGURES] if row.figures else None
-    return (
-        *(row.name, row.label, row.split, json.dumps(row.identity), row.reason, json.dumps(row.remarks)),
-        *(row.stored_hash, row.offset, row.num_stored_bytes, figures and figures[0], json.dumps(figures)),
-    )
+    details = json.dumps([row.identity, row.remarks, row.stored_hash, row.offset, figures])
+    content_hash = row.figures.content_hash if row.figures else None
+    return row.name, row.label, row.split, row.reason, content_hash, row.num_stored_bytes, details
 
 
 def _row(values: tuple[Any, ...]) -> Row:
-    name, label, split, identity, reason, remarks, stored_hash, offset, num_stored_bytes, _, figures = values
-    found = json.loads(figures)
+    name, label, split, reason, _, num_stored_bytes, details = values
+    identity, remarks, stored_hash, offset, figures = json.loads(details)
+    if figures:
+        figures[-2:] = map(tuple, figures[-2:])
     return Row(
         name=name,
         label=label,
         split=split,
-        identity=json.loads(identity),
+        identity=identity,
         reason=reason,
-        remarks=tuple(json.loads(remarks)),
+        remarks=tuple(remarks),
+        figures=Figures(**dict(zip(_FIGURES, figures, strict=True))) if figures else None,
         stored_hash=stored_hash,
         offset=offset,
         num_stored_bytes=num_stored_bytes,
-        figures=Figures(**dict(zip(_FIGURES, (*found[:-2], *map(tuple, found[-2:])), strict=True))) if found else None,
     )

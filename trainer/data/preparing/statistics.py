@@ -2,12 +2,12 @@
 
 import bisect
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from trainer.data.preparing.rows import Row
 from trainer.data.sources.remarks import OTHER, Remarks, first_names
-from trainer.data.splits import SPLITS, Content
+from trainer.data.splits import SPLITS
 from trainer.data.stored.records import Figures
 
 _MAX_NAMED_BAD_FILES = 200
@@ -64,20 +64,17 @@ class Statistics:
         return skipped + self.remarks.describe()
 
     def to_dict(
-        self, counts: Mapping[tuple[str, int], int], contents: Iterable[Content], image_size: int
+        self, counts: Mapping[tuple[str, int], int], num_contents: int, num_ambiguous: int, image_size: int
     ) -> dict[str, Any]:
         """Return the figures, ready for JSON; mean and standard deviation are of red, green and blue in 0 to 255.
 
         Args:
             counts: (split, label) -> number of images.
-            contents: All of them.
+            num_contents: Number of different images.
+            num_ambiguous: How many of them are under several classes.
             image_size: Height and width of the prepared images in pixels.
         """
         num_pixels = max(1, self.num_images * image_size * image_size)
-        num_contents = num_ambiguous = 0
-        for content in contents:
-            num_contents += 1
-            num_ambiguous += len(content.labels) > 1
         return {
             "counts": {
                 name: {split: counts.get((split, label), 0) for split in SPLITS}

@@ -26,7 +26,7 @@ def row(name: str, label: int, content: int) -> Row:
 
 
 def test_rows_come_back_as_they_were_in_the_order_of_their_names() -> None:
-    bad = Row(name="ä\n\0", label=None, split="test", identity={}, reason="damaged")
+    bad = Row(name="ä\n", label=None, split="test", identity={}, reason="damaged")
     found = [row("b", 0, 1), bad, row("a", 1, 2)]
     with rows.opened() as opened:
         opened.add(found)
