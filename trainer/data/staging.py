@@ -82,36 +82,27 @@ def _copy(path: str, folder: pathlib.Path, size: int, expected: dict[str, str]) 
     if _length(partial) > size:
         partial.unlink()
     is_continued = _length(partial) > 0
-    found = _append(path, partial)
-    if (length := _length(partial)) != size:
-        partial.unlink()
-        raise TrainingError(f"{path} has {size} bytes, but {length} were read; run again")
-    if found != expected[name]:
-        partial.unlink()
-        if is_continued:
-            # Perhaps only what was copied earlier is damaged.
-            return _copy(path, folder, size, expected)
-        raise DamagedShard(
-            f"shard {path} is damaged (its SHA-256 is {found}, expected {expected[name]}); run prepare again"
-        )
-    os.replace(partial, folder / name)
-
-
-def _append(path: str, partial: pathlib.Path) -> str:
-    """Copy what a partial copy lacks, and return the SHA-256 of the whole."""
-    digest = hashlib.sha256()
-    if partial.is_file():
-        with partial.open("rb") as copied:
-            while data := copied.read(_CHUNK_BYTES):
-                digest.update(data)
     with tf.io.gfile.GFile(path, "rb") as source, partial.open("ab") as target:
         source.seek(target.tell())
         while data := source.read(_CHUNK_BYTES):
             target.write(data)
-            digest.update(data)
         target.flush()
         os.fsync(target.fileno())
-    return digest.hexdigest()
+    if (length := _length(partial)) != size:
+        partial.unlink()
+        raise TrainingError(f"{path} has {size} bytes, but {length} were read; run again")
+    with partial.open("rb") as copied:
+        found = hashlib.file_digest(copied, "sha256").hexdigest()
+    if found == expected[name]:
+        os.replace(partial, folder / name)
+        return
+    partial.unlink()
+    if not is_continued:
+        raise DamagedShard(
+            f"shard {path} is damaged (its SHA-256 is {found}, expected {expected[name]}); run prepare again"
+        )
+    # Perhaps only what was copied earlier is damaged.
+    _copy(path, folder, size, expected)
 
 
 def _partial(folder: pathlib.Path, path: str) -> pathlib.Path:

@@ -1,4 +1,4 @@
-"""Which shards a split has: those of the binary prefixes of its content hashes, a pure function of the set of images."""
+"""Which shards a split has, a pure function of its images: those of binary prefixes of their content hashes."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -14,6 +14,7 @@ from trainer.data.sources.source import Identity
 from trainer.data.splits import Content, Splits, strictest
 from trainer.data.stored.records import Figures
 
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:
     """One image of the source."""
@@ -41,7 +42,7 @@ class Row:
 _FIGURES = [field.name for field in dataclasses.fields(Figures)]
 """Of these, the first is the content hash, and the last two are tuples."""
 _SCHEMA = """
-PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE; PRAGMA cache_size = -8000;
+PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE; PRAGMA cache_size = -2000;
 CREATE TABLE images (name, label, split, reason, content_hash, num_stored_bytes, details, final DEFAULT '');
 BEGIN;
 """
@@ -50,7 +51,7 @@ _NUM_COLUMNS = 7
 _NUM_TOGETHER = 512
 """Rows of one statement, far below SQLite's limit on its values."""
 _INDEX = "CREATE INDEX by_content ON images (final, content_hash, label, name, num_stored_bytes)"
-_SELECT = f"SELECT {_COLUMNS} FROM images"
+_SELECT = f"SELECT {_COLUMNS} FROM images"  # noqa: S608 - constants
 
 
 class Rows:
@@ -115,7 +116,6 @@ class Rows:
         """Return (split, label) -> number of images that are used."""
         counts = self._query("SELECT final, label, COUNT(*) FROM images WHERE reason = '' GROUP BY final, label")
         return {(split, label): count for split, label, count in counts}
-
 
     def num_contents(self) -> tuple[int, int]:
         """Return the number of different images that are used, and how many of them are under several classes."""

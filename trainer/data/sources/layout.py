@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from trainer.data import images
 from trainer.data.sources.remarks import IRREGULAR, OTHER, OUTSIDE, Remarks, first_names
 from trainer.data.sources.source import Identity, SourceImage
+from trainer.data.sources.spool import Spool
 from vertex_gpu_training.userinput.errors import UserError
 
 _SPLIT_FOLDERS = {
@@ -34,7 +35,7 @@ class Listing:
     """The files and folders of a source, without those of the system."""
 
     def __init__(self) -> None:
-        self.images: list[tuple[str, str]] = []
+        self.images = Spool()
         """Path below the source, and where to read it."""
         self.unreadable: list[tuple[str, str]] = []
         """Path below the source, and why it cannot be read."""
@@ -46,7 +47,7 @@ class Listing:
         """Add a file by its name's ending."""
         extension = os.path.splitext(name)[1].lower()
         if extension in images.EXTENSIONS:
-            self.images.append((name, location))
+            self.images.append(name, location)
         elif extension in images.NOT_READ:
             self.unreadable.append((name, images.not_read(images.NOT_READ[extension])))
         elif "/" in name:
@@ -83,24 +84,24 @@ class ListedSource:
         """
         self.remarks = listing.remarks
         self._read, self._identity = read, identity
-        splits = _splits(directory, listing)
-        depth = 2 if splits else 1
-        self._files: list[tuple[str, str, str, str]] = []
-        for name, location in listing.images:
-            parts = name.split("/")
-            if len(parts) > depth:
-                self._files.append((splits.get(parts[0], ""), parts[depth - 1], name, location))
-            else:
+        self._listed = listing.images
+        self._splits = _splits(directory, listing)
+        self._depth = depth = 2 if self._splits else 1
+        for name, _ in self._listed:
+            if name.count("/") < depth:
                 self.remarks.add(OUTSIDE, name)
+        present = {(split, class_name) for split, class_name, _, _ in self._files()}
         self.unreadable = [pair for pair in listing.unreadable if pair[0].count("/") >= depth]
         folders = [name.split("/") for name in sorted(listing.folders)]
-        self._refuse_untrainable(directory, {parts[-1]: "/".join(parts) for parts in folders if len(parts) == depth})
-        self.class_names = sorted({class_name for _, class_name, _, _ in self._files})
+        self._refuse_untrainable(
+            directory, {parts[-1]: "/".join(parts) for parts in folders if len(parts) == depth}, present
+        )
+        self.class_names = sorted({class_name for _, class_name in present})
 
     def images(self) -> Iterator[SourceImage]:
         """Yield all images, in the order of the listing."""
         labels = {name: label for label, name in enumerate(self.class_names)}
-        for split, class_name, name, location in self._files:
+        for split, class_name, name, location in self._files():
             yield SourceImage(
                 name=name,
                 label=labels[class_name],
@@ -109,14 +110,23 @@ class ListedSource:
                 identity=functools.partial(self._identity, location),
             )
 
-    def _refuse_untrainable(self, directory: str, class_folders: dict[str, str]) -> None:
+    def _files(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield split, class, path and location of each image of a class."""
+        for name, location in self._listed:
+            parts = name.split("/")
+            if len(parts) > self._depth:
+                yield self._splits.get(parts[0], ""), parts[self._depth - 1], name, location
+
+    def _refuse_untrainable(
+        self, directory: str, class_folders: dict[str, str], found_in: set[tuple[str, str]]
+    ) -> None:
         """Refuse a source without images, with an empty class, with one class, or with one that is not in train."""
-        if not self._files:
+        if not found_in:
             found = "; ".join([*self._unreadable_in(""), *self.remarks.describe()]) or "it has no files"
             raise UserError(
                 f"no images in {directory}: expected one sub-folder per class with files such as .jpg or .png ({found})"
             )
-        present = {class_name for _, class_name, _, _ in self._files}
+        present = {class_name for _, class_name in found_in}
         if empty := sorted(class_folders.keys() - present):
             path = class_folders[empty[0]]
             found = "; ".join(self._unreadable_in(f"{path}/")) or "it is empty or has only other files"
@@ -128,7 +138,7 @@ class ListedSource:
             raise UserError(
                 f"only one class in {directory}: {min(present)!r}; expected two or more sub-folders, one per class"
             )
-        if missing := sorted(present - {name for split, name, _, _ in self._files if split in ("", "train")}):
+        if missing := sorted(present - {name for split, name in found_in if split in ("", "train")}):
             raise UserError(f"class {missing[0]!r} of {directory} has no images in train; add some or remove the class")
 
     def _unreadable_in(self, prefix: str) -> list[str]:

@@ -69,8 +69,7 @@ def _matches(pattern: str) -> Callable[[Any], bool]:
 
 def _is_shard(value: Any) -> bool:
     return isinstance(value, dict) and (
-        value.keys() == _SHARD_FIELDS.keys()
-        and all(is_valid(value[name]) for name, is_valid in _SHARD_FIELDS.items())
+        value.keys() == _SHARD_FIELDS.keys() and all(is_valid(value[name]) for name, is_valid in _SHARD_FIELDS.items())
     )
 
 

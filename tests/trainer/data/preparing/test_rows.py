@@ -47,9 +47,13 @@ def test_a_split_is_sorted_by_content_label_and_name() -> None:
 
 
 def test_a_full_disk_is_an_error_of_the_disk() -> None:
-    with pytest.raises(OSError, match="temporary file of the rows cannot be written") as caught, rows.opened() as opened:
-        # What a full disk does to SQLite, which has no file here that could be put on one.
-        opened._database.execute("PRAGMA max_page_count = 10")
-        opened.add(row(str(number), 0, number) for number in range(10_000))
+    def fill() -> None:
+        with rows.opened() as opened:
+            # What a full disk does to SQLite, which has no file here that could be put on one.
+            opened._database.execute("PRAGMA max_page_count = 10")
+            opened.add(row(str(number), 0, number) for number in range(10_000))
+
+    with pytest.raises(OSError, match="temporary file of the rows cannot be written") as caught:
+        fill()
     assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
     assert os.strerror(caught.value.errno or 0) == "No space left on device"

@@ -152,8 +152,9 @@ def without_privileges() -> Iterator[None]:
         os.seteuid(0 if root else os.geteuid())
 
 
-def test_a_folder_without_permission_is_refused_and_such_a_file_is_not_read() -> None:
-    # The folder of temporary files may belong to root alone.
+def test_a_folder_without_permission_is_refused_and_such_a_file_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The folder of temporary files, which has the list of the images, may belong to root alone.
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/shm")
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         os.chmod(directory, 0o755)
         for name in ("a", "b", "b/deep"):

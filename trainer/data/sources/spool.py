@@ -1,0 +1,37 @@
+"""Pairs of texts in a file on disk, so that the list of a source's images needs no memory."""
+
+import json
+import tempfile
+import weakref
+from collections.abc import Iterator
+
+_CHUNK_BYTES = 2**16
+
+
+class Spool:
+    """Names and locations in the order in which they were appended. The file has no name and vanishes with the process.
+
+    Any number of iterators may be at work, as long as one thread uses all of them.
+    """
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="listing-")
+        weakref.finalize(self, self._file.close)
+        self._end, self._is_at_end = 0, True
+
+    def append(self, name: str, location: str) -> None:
+        """Add a pair; texts with lone surrogates, as Python shows bytes that are not UTF-8, come back unchanged."""
+        if not self._is_at_end:
+            self._is_at_end = self._file.seek(self._end) == self._end
+        self._end += self._file.write(json.dumps([name, location]).encode() + b"\n")
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        position = 0
+        while position < self._end:
+            self._is_at_end = False
+            self._file.seek(position)
+            lines = self._file.readlines(_CHUNK_BYTES)
+            position = self._file.tell()
+            for line in lines:
+                name, location = json.loads(line)
+                yield name, location
