@@ -14,11 +14,6 @@ Identity = dict[str, int | str]
 """What shows without reading that an image is still the same: sizes, times, generations, checksums."""
 
 
-def no_identity() -> Identity:
-    """Return nothing: whether the image is still the same shows only when it is read."""
-    return {}
-
-
 @dataclass(frozen=True, kw_only=True)
 class SourceImage:
     """One image of a source, not read yet."""
@@ -31,8 +26,8 @@ class SourceImage:
     """One of `trainer.data.splits.SPLITS` where the source has splits of its own; empty: prepare decides by content."""
     read: Callable[[], bytes]
     """Returns the encoded image; may raise OSError."""
-    identity: Callable[[], Identity] = no_identity
-    """Called before `read`, so that a change between the two is seen the next time; may raise OSError."""
+    identity: Callable[[], Identity] = dict
+    """Called before `read`, so that a change between the two is seen the next time; may raise OSError. Default: none."""
 
 
 class Source(Protocol):
