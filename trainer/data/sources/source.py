@@ -27,7 +27,7 @@ class SourceImage:
     read: Callable[[], bytes]
     """Returns the encoded image; may raise OSError."""
     identity: Callable[[], Identity] = dict
-    """Called before `read`, so that a change between the two is seen the next time; may raise OSError. Default: none."""
+    """Called before `read`, so that a change between the two is seen the next time; may raise OSError."""
 
 
 class Source(Protocol):
