@@ -6,7 +6,7 @@ A dataset is a folder with ArrayRecord shards, TensorFlow Datasets' metadata and
 
 import dataclasses
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from trainer.data.splits import SPLITS
@@ -79,11 +79,14 @@ class Dataset:
         """
         if not self.shards[split]:
             return
-        wanted = range(self.num_examples[split]) if indices is None else indices
-        with self.open_shards(split) as shards:
-            for start in range(0, len(wanted), _CHUNK):
-                for data in shards.read(list(wanted[start : start + _CHUNK])):
-                    yield parse(data)
+        if indices is not None:
+            with self.open_shards(split) as shards:
+                yield from _read(shards, indices)
+            return
+        # One by one, because each open shard has an index of all its records in memory.
+        for path, shard in zip(self.shard_paths(split), self.shards[split], strict=True):
+            with Shards([path], shard.num_records) as shards:
+                yield from _read(shards, range(shard.num_records))
 
     def open_shards(self, split: str) -> Shards:
         """Open the shards of a split, which must be on this machine.
@@ -128,6 +131,11 @@ def load(directory: str) -> Dataset:
         shards={split: tuple(StoredShard(**shard) for shard in content["shards"][split]) for split in SPLITS},
         statistics=content["statistics"],
     )
+
+
+def _read(shards: Shards, wanted: Sequence[int]) -> Iterator[Record]:
+    for start in range(0, len(wanted), _CHUNK):
+        yield from map(parse, shards.read(wanted[start : start + _CHUNK]))
 
 
 def _missing_shard(path: str, directory: str) -> UserError:
