@@ -87,10 +87,12 @@ class ListedSource:
         self._listed = listing.images
         self._splits = _splits(directory, listing)
         self._depth = depth = 2 if self._splits else 1
+        present = set()
         for name, _ in self._listed:
-            if name.count("/") < depth:
+            if found := self._split_and_class(name):
+                present.add(found)
+            else:
                 self.remarks.add(OUTSIDE, name)
-        present = {(split, class_name) for split, class_name, _, _ in self._files()}
         self.unreadable = [pair for pair in listing.unreadable if pair[0].count("/") >= depth]
         folders = [name.split("/") for name in sorted(listing.folders)]
         self._refuse_untrainable(
@@ -113,9 +115,12 @@ class ListedSource:
     def _files(self) -> Iterator[tuple[str, str, str, str]]:
         """Yield split, class, path and location of each image of a class."""
         for name, location in self._listed:
-            parts = name.split("/")
-            if len(parts) > self._depth:
-                yield self._splits.get(parts[0], ""), parts[self._depth - 1], name, location
+            if found := self._split_and_class(name):
+                yield *found, name, location
+
+    def _split_and_class(self, name: str) -> tuple[str, str] | None:
+        parts = name.split("/")
+        return (self._splits.get(parts[0], ""), parts[self._depth - 1]) if len(parts) > self._depth else None
 
     def _refuse_untrainable(
         self, directory: str, class_folders: dict[str, str], found_in: set[tuple[str, str]]
@@ -168,7 +173,7 @@ def _splits(directory: str, listing: Listing) -> dict[str, str]:
     """
     top = {name for name in listing.folders if "/" not in name}
     splits = {name: _SPLIT_FOLDERS[name.lower()] for name in sorted(top) if name.lower() in _SPLIT_FOLDERS}
-    if has_splits(top):
+    if not splits or has_splits(top):
         return splits
     depths: dict[str, int] = {}
     for name, _ in listing.images:
