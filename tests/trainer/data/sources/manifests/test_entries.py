@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -143,6 +144,14 @@ def test_a_bad_json_line(text: str, expected: str) -> None:
 def test_a_json_line_of_another_task(fields: dict[str, object], task: str) -> None:
     with pytest.raises(OtherTask, match=task):
         json_lines.parse(as_json(**fields))
+
+
+def test_the_examples_of_the_data_page(repository: Path) -> None:
+    in_csv, in_json = re.findall(r"^```\n(.*?)^```$", (repository / "docs" / "data.md").read_text(), re.M | re.S)
+    entries = [csv_lines.parse(line) for line in in_csv.splitlines()]
+    assert [entry.split for entry in entries] == ["train", "validation", "test", "", None]
+    assert entries[2].label == "tulip, red"
+    assert json_lines.parse(in_json) == entries[0]
 
 
 def test_lines_are_numbered_whatever_ends_them() -> None:
