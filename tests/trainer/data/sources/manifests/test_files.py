@@ -54,6 +54,15 @@ def test_a_folder_of_classes_beside_a_manifest_stays_one(tmp_path: Path) -> None
     assert isinstance(open_source(str(tmp_path / "labels.csv"), ""), ManifestSource)
 
 
+@pytest.mark.parametrize("images", ["images/1.jpg", "images/README.txt"])
+def test_a_folder_with_a_manifest_and_no_classes_is_refused_with_the_manifest_named(
+    tmp_path: Path, images: str
+) -> None:
+    write(tmp_path, "labels.csv", "more.csv", images)
+    with pytest.raises(UserError, match=f"; to read its manifest, give {tmp_path}/labels.csv$"):
+        open_source(str(tmp_path), "")
+
+
 @pytest.mark.parametrize(
     ("name", "split"),
     [
