@@ -16,7 +16,7 @@ from trainer.files import bucket
 from vertex_gpu_training.userinput.paths import BUCKET_FOLDER
 from vertex_gpu_training.userinput.spelling import quoted
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/|(gs|file|data):", re.IGNORECASE)
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,20}):/|(gs|file|data):", re.IGNORECASE)
 _MAX_OBJECT_BYTES = 1024
 _MAX_PATH_BYTES = 4095
 _GS = "gs://"

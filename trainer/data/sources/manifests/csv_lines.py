@@ -4,6 +4,7 @@ import csv
 import os
 
 from trainer.data.sources.manifests.entry import BadLine, Entry, OtherTask, checked_label, is_ml_use, split_of
+from vertex_gpu_training.userinput.spelling import quoted
 
 _OTHER_FILES = {
     **dict.fromkeys((".txt", ".pdf", ".html", ".json", ".jsonl"), "text"),
@@ -30,6 +31,9 @@ def parse(text: str) -> Entry:
     address, labels = fields[0], [field for field in fields[1:] if field]
     if not address:
         raise BadLine("no image")
+    # Without this, a header would be an image and a class, or several labels.
+    if not {".", "/"} & set(address):
+        raise BadLine(f"{quoted(address)} is not a path with a folder or an ending; the format has no header")
     if kind := _OTHER_FILES.get(os.path.splitext(address)[1].lower()):
         raise BadLine(f"a file of a manifest for {kind}; expected an image")
     if len(labels) > 1:

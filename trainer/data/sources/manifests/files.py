@@ -1,5 +1,6 @@
 """Which files of a source are manifests: one file, all that match a pattern, or those of a folder."""
 
+import errno
 import fnmatch
 import glob
 import io
@@ -67,14 +68,19 @@ class ManifestFile:
             file = open(self.path, "rb", opener=open_at_once)
         except FileNotFoundError:
             raise UserError(f"manifest {paths.shown(self.path)} not found; check the path") from None
+        except OSError as error:
+            raise self._too_large() if error.errno == errno.EFBIG else error from None
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or is_of_kernel(os.path.realpath(self.path)):
             file.close()
             raise UserError(f"manifest {paths.shown(self.path)} is not a regular file; give a file or a folder")
         if status.st_size > _MAX_BYTES:
             file.close()
-            raise UserError(f"manifest {paths.shown(self.path)} has more than {_MAX_BYTES:,} bytes; split it")
+            raise self._too_large()
         return file
+
+    def _too_large(self) -> UserError:
+        return UserError(f"manifest {paths.shown(self.path)} has more than {_MAX_BYTES:,} bytes; split it")
 
 
 def find(source: str) -> list[ManifestFile]:
@@ -109,6 +115,11 @@ def _is_manifest(path: str) -> bool:
     return known and not is_system_name(name)
 
 
+def _is_found(name: str) -> bool:
+    """Return whether a file of a folder is a manifest; those in .json are more often something else."""
+    return _is_manifest(name) and not name.lower().endswith(".json")
+
+
 def _exists(path: str) -> bool:
     if not path.startswith(_GS):
         return os.path.lexists(os.path.expanduser(path))
@@ -134,12 +145,12 @@ def _in_folder(path: str) -> list[str]:
             has_folders = any(entry.is_dir() for entry in shown)
     except OSError:  # reported by the source that lists folders
         return []
-    return [] if has_folders else [entry.path for entry in shown if _is_manifest(entry.name)]
+    return [] if has_folders else [entry.path for entry in shown if _is_found(entry.name)]
 
 
 def _in_bucket(path: str) -> list[str]:
     """Return the manifests of a folder on gs:// that has no other folders."""
-    if not (found := list(filter(_is_manifest, bucket.names(path)))):
+    if not (found := list(filter(_is_found, bucket.names(path)))):
         return []
     has_folders = any("/" in name for name in bucket.tree(path) if not any(map(is_system_name, name.split("/"))))
     return [] if has_folders else [f"{path}/{name}" for name in found]

@@ -2,6 +2,8 @@
 
 import io
 import json
+import posixpath
+import random
 import re
 import tracemalloc
 from collections.abc import Callable
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from trainer.data.sources.manifests import csv_lines, json_lines, lines
+from trainer.data.sources.manifests import addresses, csv_lines, json_lines, lines
 from trainer.data.sources.manifests.entry import BadLine, Entry, OtherTask
 
 ML_USE = "aiplatform.googleapis.com/ml_use"
@@ -50,8 +52,10 @@ def test_a_csv_line(text: str, expected: tuple[str, str, str | None]) -> None:
     [
         ("gs://images/1.jpg", "no label"),
         ("training,gs://images/1.jpg", "no label"),
-        ("training,", "no label"),
+        ("training,", "'training' is not a path with a folder or an ending"),
         (",,", "no image"),
+        ("ml_use,image,label", "'ml_use' is not a path with a folder or an ending; the format has no header"),
+        ("I like it,positive", "the format has no header"),
         ("train set,gs://images/1.jpg,cat", "ml_use 'train set'; expected training, validation, test or UNASSIGNED"),
         ('gs://images/1.jpg,"cat', "not CSV on one line: unexpected end of data"),
         ('gs://images/1.jpg,"cat"x', "not CSV on one line: ',' expected after"),
@@ -152,6 +156,31 @@ def test_the_examples_of_the_data_page(repository: Path) -> None:
     assert [entry.split for entry in entries] == ["train", "validation", "test", "", None]
     assert entries[2].label == "tulip, red"
     assert json_lines.parse(in_json) == entries[0]
+
+
+def test_whatever_a_line_contains_it_is_an_entry_bad_or_of_another_task() -> None:
+    """Lines that were damaged at random places, as text and as bytes."""
+    chosen = random.Random(15)
+    good = {csv_lines.parse: 'training,gs://images/1.jpg,"cat"', json_lines.parse: as_json(x={ML_USE: ["test", 1.5]})}
+    pieces = [*'",{}[]:\\/.~\r\t\0é', "\ud800", "null", "1e999", "gs://", "..", "test,", '"imageGcsUri":', "x" * 9999]
+    kinds = set()
+    for parse, line in good.items():
+        for _ in range(3000):
+            text = line
+            for _ in range(chosen.randint(1, 4)):
+                at = chosen.randrange(len(text) + 1)
+                text = text[:at] + chosen.choice(pieces) + text[at + chosen.randint(0, 3) :]
+            base = chosen.choice(["/data", "gs://images/a"])
+            try:
+                location, name = addresses.resolve(parse(text).address, base)
+            except (BadLine, OtherTask) as error:
+                kinds.add(type(error).__name__)
+                continue
+            kinds.add("good")
+            assert location.startswith(("gs://", "/" if base == "/data" else "gs://"))
+            assert posixpath.normpath(posixpath.join("/out", name)).startswith("/out/")
+            assert name.encode()
+    assert kinds == {"good", "BadLine", "OtherTask"}
 
 
 def test_lines_are_numbered_whatever_ends_them() -> None:

@@ -33,6 +33,9 @@ def test_a_file_a_folder_and_a_pattern(tmp_path: Path, monkeypatch: pytest.Monke
     assert found(tmp_path / "export" / "*") == names
     assert found(tmp_path / "export" / "*.jsonl") == [names[0], names[2]]
     assert found(tmp_path / "export" / "training-*") == names[1:3]
+    write(tmp_path / "flat", "1.jpg", "2.jpg", "dataset.json")
+    assert found(tmp_path / "flat") == []
+    assert found(tmp_path / "flat" / "*") == ["dataset.json"]
     assert found(tmp_path / "other" / "s*" / "[13].csv") == ["sub/1.csv"]
     monkeypatch.chdir(tmp_path)
     assert [file.path for file in find("*/z.CSV")] == [str(tmp_path / "export" / "z.CSV")]
