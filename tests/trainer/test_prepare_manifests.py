@@ -158,3 +158,8 @@ def test_manifests_in_a_bucket(server: CloudStorage, tmp_path: Path) -> None:
     for source, message in (("*.jsonl", "matches no manifest"), ("none.csv", "not found"), ("none", "not found")):
         with pytest.raises(UserError, match=message):
             open_source(f"gs://manifests/{source}", "")
+    # A manifest that cannot be read now is neither missing nor empty.
+    server.faults.fail(1000, 403)
+    for source in ("all.csv", "export", "export/*"):
+        with pytest.raises(PermissionError):
+            open_source(f"gs://manifests/{source}", "")
