@@ -84,7 +84,8 @@ def image_training(settings: Settings) -> Any:
         """Train an image classifier and register it if it is accurate enough.
 
         Args:
-            source: `digits`, a folder (gs://, or an absolute path) with one sub-folder per class, or `tfds:NAME`.
+            source: `digits`, a folder (gs://, or an absolute path) with one sub-folder per class, manifests such as
+                `gs://BUCKET/export/*.jsonl`, or `tfds:NAME`.
             model: `convnet` (small), `resnet50`, `efficientnetv2-b0` etc., or your own as `package.module:function`.
             weights: `default` (imagenet, or none), `imagenet`, `none`, a file, `run:ID` or `model:NAME@ALIAS`.
             trainable: `head` (freeze a pretrained base), `all` (fine-tune), or `default` (`head` if pretrained).
