@@ -69,6 +69,9 @@ class Training:
             UserError: A field differs.
             GaveUp: Not all have come, or a stop was requested.
         """
+        if self.cluster.is_evaluator:
+            # It only reads checkpoints, perhaps on a machine of another kind, and may start last.
+            return
         if self.cluster.strategy == "multi-worker-mirrored" and self.cluster.num_workers > 1:
             fields = {
                 **self.identity,

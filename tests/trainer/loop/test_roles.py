@@ -102,7 +102,10 @@ def test_an_evaluator_may_have_fewer_devices_than_the_training(digits_directory:
     ]
     done = run_module("trainer.task", *arguments, "--logical-cpu-devices=2")
     assert done.returncode == 0, done.stderr
-    config = {"cluster": {"worker": ["127.0.0.1:1"]}, "task": {"type": "evaluator", "index": 0}}
+    # Of machines that have gone: it meets none of them.
+    workers = ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]
+    config = {"cluster": {"worker": workers}, "task": {"type": "evaluator", "index": 0}}
+    arguments += ["--peer-timeout-seconds=5"]
     environment = {
         "TF_CONFIG": json.dumps(config),
         "CLUSTER_SPEC": json.dumps({"task": {"type": "workerpool3", "index": 0}}),
