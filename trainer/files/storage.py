@@ -226,9 +226,7 @@ def write_output(path: Path, text: str) -> None:
     if is_object_store(path):
         write_text(path, text)
         return
-    target = pathlib.Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    outputs.write({target: text.encode(errors="replace")})
+    outputs.write({pathlib.Path(path): text.encode(errors="replace")})
 
 
 def write_json(path: Path, value: Any) -> None:
