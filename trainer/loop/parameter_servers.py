@@ -66,7 +66,7 @@ def _lead(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     log_event("notice", message="parameter servers: the order of updates depends on timing; no two runs are equal")
     if training.options.profile_steps:
         log_event("notice", message="parameter servers: the steps are on other machines and are not profiled")
-    training.show_start(examples)
+    training.logs().show_start(examples, training.sampler())
     sync = training.sync(learner, watchdog, log_event)
     if loop.train(
         training.loop_run(), learner, examples, validation, training.sampler(), sync=sync, log_event=log_event
