@@ -13,6 +13,20 @@ from tests.support.modules import run_module, start_module
 from trainer.checkpoints import checkpoints
 
 pytestmark = pytest.mark.slow
+REPEATS = """
+import keras
+
+
+class Noise(keras.layers.Layer):
+    def call(self, values):
+        return values + keras.random.normal((1,), seed=7)
+
+
+def build(*, image_size, num_classes, weights):
+    images = keras.Input((image_size, image_size, 3), dtype="uint8")
+    values = keras.layers.GlobalAveragePooling2D()(Noise()(keras.layers.Rescaling(1 / 255)(images)))
+    return keras.Model(images, keras.layers.Dense(num_classes, "softmax", dtype="float32")(values))
+"""
 
 
 @pytest.fixture
@@ -48,6 +62,16 @@ def test_parameter_servers_survive_a_worker_that_is_lost_and_restarted(job: Call
     assert ended["batch_digests"] == []
     assert ended["validation_accuracy"] > 0.8
     assert "no two runs are equal" in run.notices()
+
+
+def test_parameter_servers_name_random_numbers_that_repeat(job: Callable[..., Job], tmp_path: Path) -> None:
+    (tmp_path / "repeating_network.py").write_text(REPEATS)
+    run = job(2, "ps", epochs=1)
+    run.environment_of = lambda place: {"PYTHONPATH": str(tmp_path)}
+    run.arguments += ["--model=repeating_network:build"]
+    run.run(max_attempts=1)
+    assert run.exit_codes == [[0, 0, 0]], run.logs()
+    assert "draws the same random numbers in every step with" in run.notices()
 
 
 def test_frozen_stopped_and_lost_machines_end_all_others_as_in_synchronous_training(job: Callable[..., Job]) -> None:
