@@ -97,7 +97,7 @@ def remove_partial(directory: Path) -> None:
         return
     for entry in parent.iterdir():
         if entry.name.startswith(".") and entry.name.endswith(".partial"):
-            shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink()
+            shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
 
 
 def make_directory(directory: Path) -> None:
