@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
     train_config = config.from_namespace(options)
     cluster = clusters.read(os.environ, options.distribution_strategy)
     if cluster.strategy == "parameter-server":
-        train_config.check_for_parameter_servers()
+        train_config.check_for_parameter_servers(exact=options.exact)
     directory = _checkpoint_directory(options)
     if options.exact:
         # oneDNN's kernels may sum in another order from run to run. TensorFlow reads this when it is imported, and so

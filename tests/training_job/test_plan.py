@@ -314,6 +314,7 @@ def test_the_page_shows_machines_and_configuration(make: Make, tmp_path: pathlib
             {"hyperparameters": {"patience": 2}, "machines": {"parameter_server_count": 1, "replica_count": 2}},
             "patience=2 does not work with parameter servers",
         ),
+        ({"exact": True, "machines": {"parameter_server_count": 1, "replica_count": 2}}, "exact does not work with"),
         ({"names": {"model_name": 'my "model"'}}, "model_name"),
         ({"names": {"model_name": ""}}, "model_name"),
         ({"names": {"serving_image": ""}}, "serving_image"),

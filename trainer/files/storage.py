@@ -97,7 +97,7 @@ def remove_partial(directory: Path) -> None:
         return
     for entry in parent.iterdir():
         if entry.name.startswith(".") and entry.name.endswith(".partial"):
-            shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink()
+            shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
 
 
 def make_directory(directory: Path) -> None:
@@ -226,9 +226,7 @@ def write_output(path: Path, text: str) -> None:
     if is_object_store(path):
         write_text(path, text)
         return
-    target = pathlib.Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    outputs.write({target: text.encode(errors="replace")})
+    outputs.write({pathlib.Path(path): text.encode(errors="replace")})
 
 
 def write_json(path: Path, value: Any) -> None:
