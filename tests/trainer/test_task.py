@@ -74,7 +74,10 @@ def test_vertex_and_ai_platform_give_the_checkpoint_directory(digits_directory: 
     assert list((logs / "convnet" / "train").iterdir())
     assert list((logs / "convnet" / "validation").iterdir())
     assert not (tmp_path / "vertex" / "tensorboard").exists()
-    assert task(*short, f"--job-dir={tmp_path}/legacy").returncode == 0
+    (tmp_path / "file").touch()
+    without_logs = task(*short, f"--job-dir={tmp_path}/legacy", AIP_TENSORBOARD_LOG_DIR=f"{tmp_path}/file/logs")
+    assert without_logs.returncode == 0
+    assert "TensorBoard logs cannot be written" in without_logs.stderr + without_logs.stdout
     assert (tmp_path / "legacy" / "checkpoints" / "result.json").exists()
 
 

@@ -193,9 +193,11 @@ class Training:
         """The TensorBoard logs. One process writes the curves of a run, because all workers compute the same."""
         if not (self.cluster.is_chief or self.cluster.is_evaluator):
             return NoBoard()
-        directory = self.options.tensorboard_directory or os.environ.get("AIP_TENSORBOARD_LOG_DIR", "")
+        directory = self.options.tensorboard_directory
         if directory:
             storage.make_directory(directory)
+        # Vertex AI has set it: if it cannot be used, the logs are missing, but the run goes on.
+        directory = directory or os.environ.get("AIP_TENSORBOARD_LOG_DIR", "")
         name = run_name(self.options.run_label, self.config.model)
         folder = storage.join(directory or storage.join(self.directory, "tensorboard"), name)
         return Board(folder, evaluations=EVALUATOR if self.cluster.is_evaluator else VALIDATION)
