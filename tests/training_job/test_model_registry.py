@@ -60,3 +60,22 @@ def test_damaged_aliases_are_not_overlooked(work_dir: Path) -> None:
     (work_dir / "models" / model_id / "aliases.json").write_text('{"champ')
     with pytest.raises(UserError, match=r"aliases.json is damaged"):
         model_registry.of(str(work_dir), "us-central1").folder("Pet images", "1")
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "\udcff", "", None])
+def test_a_damaged_model_does_not_hide_the_others(work_dir: Path, content: str | None) -> None:
+    damaged = work_dir / "models" / "no-files" / "1" / "model.json"
+    damaged.unlink()
+    damaged.mkdir() if content is None else damaged.write_text(content, errors="surrogateescape")
+    assert version(work_dir, "Pet images", "2") == "2"
+    with pytest.raises(UserError, match=r"0 models of this name in .*; the names of no-files cannot be read"):
+        version(work_dir, "pets", "1")
+    with pytest.raises(UserError, match=r"no-files/1/model.json is damaged"):
+        version(work_dir, "no-files", "1")
+
+
+def test_folders_that_are_not_versions_are_left_out(work_dir: Path) -> None:
+    files = work_dir / "models" / "elsewhere"
+    (files / "\N{SUPERSCRIPT TWO}").mkdir()
+    (files / "\N{SUPERSCRIPT TWO}" / "model.json").write_text("{}")
+    assert model_registry.of(str(work_dir), "r").folder("elsewhere", "1") == "gs://bucket/model"
