@@ -39,6 +39,11 @@ def is_secret_address(name: str) -> bool:
     return not _ADDRESSES.isdisjoint(_words(name))
 
 
+def is_masked(name: str) -> bool:
+    """Return whether the value of a variable is shown in no log, record, page or list of processes."""
+    return looks_like_secret(name) or is_secret_address(name)
+
+
 def _words(name: str) -> list[str]:
     return name.upper().replace("-", "_").split("_")
 
@@ -52,7 +57,7 @@ class Secrets:
 
     def learn(self, variables: Mapping[str, str]) -> None:
         """Add the values of the variables that look like secrets or have the address of a webhook."""
-        names = {name for name in variables if looks_like_secret(name) or is_secret_address(name)}
+        names = {name for name in variables if is_masked(name)}
         found = {variables[name] for name in names if len(variables[name]) >= _MIN_LENGTH}
         paths = {_path(variables[name]) for name in names if is_secret_address(name)}
         found |= {path for path in paths if len(path) >= _MIN_PATH_LENGTH}

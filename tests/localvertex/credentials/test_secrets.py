@@ -43,14 +43,16 @@ def cached(page: dsl.Output[dsl.HTML]) -> str:
     import os
     from pathlib import Path
 
-    Path(page.path).write_text(f"<p>{os.environ['DB_PASSWORD']} {os.environ['A_TOKEN']}</p>")
-    return os.environ["DB_PASSWORD"] + os.environ["A_TOKEN"]
+    shown = " ".join(os.environ[name] for name in ("DB_PASSWORD", "A_TOKEN", "A_WEBHOOK"))
+    Path(page.path).write_text(f"<p>{shown}</p>")
+    return shown
 
 
 @dsl.pipeline(name="cached")
 def caches(token: str) -> None:
     step = cached().set_caching_options(True)
     step.set_env_variable("DB_PASSWORD", "planted-password").set_env_variable("A_TOKEN", f"planted-{token}")
+    step.set_env_variable("A_WEBHOOK", "https://127.0.0.1:9/services/planted-password")
 
 
 def test_a_cached_output_and_a_page_of_a_step_show_no_secret(execute: Execute, work_dir: Path, task: FindTask) -> None:
