@@ -64,6 +64,17 @@ class Machines:
         Raises:
             UserError: A value is out of its range or does not go with another.
         """
+        self._check_counts()
+        if not 1 <= self.timeout_seconds <= _MAX_SECONDS:
+            raise UserError(
+                f"timeout_seconds is {self.timeout_seconds}; expected the maximum duration of the job in seconds"
+            )
+        if not self.scheduling_strategy:
+            raise UserError("scheduling_strategy is empty; expected STANDARD, SPOT or FLEX_START")
+        self._check_wait()
+        self._check_capacity()
+
+    def _check_counts(self) -> None:
         if self.replica_count < 1:
             raise UserError(f"replica_count is {self.replica_count}; expected at least 1 machine that trains")
         if self.parameter_server_count < 0:
@@ -74,14 +85,6 @@ class Machines:
                 f"parameter_server_count is {self.parameter_server_count} with replica_count 1; "
                 "parameter servers need at least one worker besides the chief: set replica_count to 2 or more"
             )
-        if not 1 <= self.timeout_seconds <= _MAX_SECONDS:
-            raise UserError(
-                f"timeout_seconds is {self.timeout_seconds}; expected the maximum duration of the job in seconds"
-            )
-        if not self.scheduling_strategy:
-            raise UserError("scheduling_strategy is empty; expected STANDARD, SPOT or FLEX_START")
-        self._check_wait()
-        self._check_capacity()
 
     def _check_wait(self) -> None:
         if not 1 <= self.max_wait_seconds <= _MAX_SECONDS:

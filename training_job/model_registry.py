@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.spelling import listed
+from vertex_gpu_training.userinput.spelling import listed, on_one_line
 
 _DEFAULT = "default"
 
@@ -63,7 +63,9 @@ class LocalRegistry:
         return [each for each in found if each.is_dir() and self._versions(each)]
 
     def _versions(self, model: Path) -> list[str]:
-        return sorted((each.parent.name for each in model.glob("*/model.json") if each.parent.name.isdecimal()), key=int)
+        return sorted(
+            (each.parent.name for each in model.glob("*/model.json") if each.parent.name.isdecimal()), key=int
+        )
 
     def _display_name(self, model: Path) -> Any:
         """Return None for a model whose files are damaged: it must not keep users from the others."""
@@ -88,7 +90,7 @@ class VertexRegistry:
         try:
             model = self._model(name, version)
         except (api.NotFound, api.InvalidArgument, api.PermissionDenied, auth.GoogleAuthError) as error:
-            raise _not_found(name, f"version {version!r}: {' '.join(str(error).split())[:300]}") from error
+            raise _not_found(name, f"version {version!r}: {on_one_line(error)}") from error
         if not model.uri:
             raise _not_found(name, f"version {model.version_id} has no files")
         return str(model.uri)

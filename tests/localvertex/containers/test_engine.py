@@ -77,7 +77,9 @@ def test_the_address_of_a_webhook_is_not_in_the_list_of_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = "https://hooks.example.org/services/planted"
-    done = prepared("docker", tmp_path, monkeypatch, env={"TEAM_WEBHOOK": address}, declared=frozenset(["TEAM_WEBHOOK"]))
+    done = prepared(
+        "docker", tmp_path, monkeypatch, env={"TEAM_WEBHOOK": address}, declared=frozenset(["TEAM_WEBHOOK"])
+    )
     assert address not in " ".join(done.command)
     assert done.env["TEAM_WEBHOOK"] == address
 

@@ -238,7 +238,9 @@ def test_short_values_and_paths_are_no_secrets() -> None:
 def test_the_path_of_a_webhook_is_as_secret_as_its_address() -> None:
     secrets = Secrets()
     path = "/services/T0PLANTED/B1?key=wxyz"
-    secrets.learn({"TEAM_WEBHOOK_URL": f"https://hooks.example.org{path}", "OTHER_WEBHOOK": "http://127.0.0.1:80/tmp/x"})
+    secrets.learn(
+        {"TEAM_WEBHOOK_URL": f"https://hooks.example.org{path}", "OTHER_WEBHOOK": "http://127.0.0.1:80/tmp/x"}
+    )
     text = f"host='hooks.example.org': Max retries exceeded with url: {path} (POST https://hooks.example.org{path})"
     expected = f"host='hooks.example.org': Max retries exceeded with url: /{MASK} (POST {MASK})"
     assert secrets.removed(text) == expected
