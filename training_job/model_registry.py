@@ -9,6 +9,8 @@ from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import listed, on_one_line
 
 _DEFAULT = "default"
+_FILES = "model"
+"""The files of a version, beside its model.json."""
 
 
 class ModelRegistry(Protocol):
@@ -56,7 +58,9 @@ class LocalRegistry:
         uri = _read(model / number / "model.json").get("artifact_uri")
         if not isinstance(uri, str) or not uri:
             raise _not_found(name, f"version {number} has no files")
-        return uri
+        own = model / number / _FILES
+        # The registry's own copy is where the registry is, also after the work directory was moved.
+        return str(own) if Path(uri).parts[-4:] == own.parts[-4:] else uri
 
     def _folders(self) -> list[Path]:
         found = self._models.iterdir() if self._models.is_dir() else []

@@ -1,5 +1,6 @@
 """Registered models of a local run: those that `localvertex` has registered in the work directory."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,18 @@ def test_damaged_aliases_are_not_overlooked(work_dir: Path) -> None:
     (work_dir / "models" / model_id / "aliases.json").write_text('{"champ')
     with pytest.raises(UserError, match=r"aliases.json is damaged"):
         model_registry.of(str(work_dir), "us-central1").folder("Pet images", "1")
+
+
+def test_a_work_directory_that_was_moved_has_its_own_files(
+    work_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    moved = tmp_path_factory.mktemp("moved") / "runs"
+    shutil.copytree(work_dir, moved)
+    for file in work_dir.rglob("saved_model.pb"):
+        file.unlink()
+        file.write_text("of another registry, now in the old place")
+    assert [version(moved, "Pet images", each) for each in ("1", "champion")] == ["1", "2"]
+    assert model_registry.of(str(moved), "r").folder("elsewhere", "1") == "gs://bucket/model"
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "\udcff", "", None])
