@@ -93,6 +93,8 @@ def read(directory: str, expected: str) -> StartingWeights:
     Raises:
         UserError: They are missing, damaged or other ones. A training must not start from random weights instead.
     """
+    if not directory:
+        raise UserError(f"--starting-weights is missing; give the folder with the weights {expected[:19]}...")
     try:
         found = of_run(directory) if identity.read_result(directory) else _pinned(directory)
     except _UNUSABLE as error:

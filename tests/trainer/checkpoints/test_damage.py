@@ -16,6 +16,7 @@ from trainer.checkpoints import checkpoints, identity, manifest, outcome, seal, 
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.checkpoints.lease import LEASE_FILE, Lease, identity_of_holder
 from trainer.files import storage
+from vertex_gpu_training.userinput.errors import UserError
 
 ALWAYS_EIO = Path("/proc/self/mem")
 """Reading from its beginning is an input/output error."""
@@ -157,6 +158,11 @@ def test_a_result_has_only_the_start_of_its_own_run(tmp_path: Path, noted: str |
     assert result
     expected = {"weights": "sha256:1", "folder": "copy", "taken": "all"} if is_own else None
     assert result["started_from"] == expected
+
+
+def test_weights_without_a_folder_are_not_looked_for_in_the_root_folder() -> None:
+    with pytest.raises(UserError, match=r"--starting-weights is missing; give the folder with the weights sha256:123"):
+        starting_weights.read("", "sha256:123")
 
 
 def test_a_damaged_result_or_lease_counts_as_missing(tmp_path: Path) -> None:
