@@ -153,11 +153,13 @@ def remove(path: Path) -> None:
 
 
 def remove_tree(directory: Path) -> None:
-    """Remove a folder and its content; it need not exist."""
+    """Remove a folder and its content; it need not exist, and another process may be removing it, too."""
     if is_remote(directory):
         bucket.remove_tree(os.fspath(directory))
-    elif os.path.isdir(directory):
-        shutil.rmtree(directory)
+        return
+    while os.path.isdir(directory):
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(directory)
 
 
 def read_bytes(path: Path) -> bytes:

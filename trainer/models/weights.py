@@ -4,6 +4,7 @@ import keras
 
 from trainer.models import weights_file
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import on_one_line
 
 
 def load_weights(model: keras.Model, path: str) -> None:
@@ -20,5 +21,5 @@ def load_weights(model: keras.Model, path: str) -> None:
         else:
             model.load_weights(path)
     except Exception as error:
-        reason = " ".join(str(error).split())[:300]
+        reason = on_one_line(error)
         raise UserError(f"weights file {path!r} does not fit this network: {reason}") from error

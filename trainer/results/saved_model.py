@@ -94,18 +94,21 @@ def starting_weights(directory: str) -> StartingWeights:
         UserError: The folder is not a model that `write` wrote, or it is damaged.
     """
     metadata = exported.read(directory)
+    if not isinstance(metadata.get("model"), str):
+        raise _damaged(directory, "its network has no name")
     try:
         reader = tf.train.load_checkpoint(os.path.join(directory, "variables", "variables"))
         # Keras' archive has a list of the model's variables, in order.
         names = {key for key in reader.get_variable_to_shape_map() if re.fullmatch(r"variables/\d+/.*VALUE", key)}
         ordered = sorted(names, key=lambda key: int(key.split("/")[1]))
         arrays = [np.asarray(reader.get_tensor(key)) for key in ordered]
-    except (OSError, ValueError, tf.errors.OpError) as error:
+    except (OSError, ValueError, IndexError, tf.errors.OpError) as error:
+        # The reader raises IndexError for a file that is too short.
         raise _damaged(directory, error) from error
     return StartingWeights(model=metadata["model"], class_names=tuple(metadata["class_names"]), arrays=arrays)
 
 
-def _damaged(directory: str, error: Exception) -> UserError:
+def _damaged(directory: str, error: Exception | str) -> UserError:
     return UserError(f"model {directory!r} is damaged ({str(error).splitlines()[0]}); export it again")
 
 
