@@ -129,7 +129,7 @@ def test_a_stop_while_the_data_is_copied_ends_the_run_immediately(server: Server
     arguments = ["--dataset=gs://data/digits", f"--checkpoint-directory={tmp_path}/run", "--max-steps=2", *ARGUMENTS]
     environment = {**server.environment, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     # A bucket that does not answer for a minute.
-    arrived, resume_request = server.faults.hold(r"GET storage\.googleapis\.com/data/digits%2F.*train")
+    arrived, resume_request = server.faults.hold(r"GET .*/download/.*/b/data/o/digits%2F.*train")
     process = start_module("trainer.task", *arguments, **environment)
     assert arrived.wait(200)
     process.send_signal(signal.SIGTERM)
@@ -172,7 +172,7 @@ def test_the_run_is_evaluated_and_exported_in_the_bucket(server: Server) -> None
         (
             "gs://data/digits",
             "gs://runs/x",
-            {"GOOGLE_AUTH_TOKEN_FOR_TESTING": "", "HOME": "/nonexistent"},
+            {"STORAGE_EMULATOR_HOST": "", "HOME": "/nonexistent"},
             "no valid credentials",
         ),
     ],

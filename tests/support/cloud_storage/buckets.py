@@ -46,7 +46,7 @@ class StoredObject:
             "updated": self.updated,
             "etag": str(self.generation),
             "md5Hash": base64.b64encode(hashlib.md5(self.data).digest()).decode(),
-            "crc32c": base64.b64encode(google_crc32c.Checksum(self.data).digest()).decode(),
+            "crc32c": crc32c(self.data),
         }
 
 
@@ -164,6 +164,11 @@ class Buckets:
         if bucket not in self._buckets:
             raise ApiError(404, "notFound", "The specified bucket does not exist.")
         return self._buckets[bucket]
+
+
+def crc32c(data: bytes) -> str:
+    """Return the checksum as the API writes it."""
+    return base64.b64encode(google_crc32c.Checksum(data).digest()).decode()
 
 
 def _check(generation: int, conditions: Mapping[str, str]) -> None:

@@ -12,9 +12,12 @@ class Request:
 
     method: str
     target: str
-    """Host and path with query, such as storage.googleapis.com/bucket/object."""
+    """Host and path with query, such as storage.googleapis.com/bucket/object; `name=` of an upload may be from its
+    body."""
     num_bytes: int
-    """Size of the body that arrived."""
+    """Size of the body that arrived; of the data alone, where the body describes the object too."""
+    range: str = ""
+    """The wanted part of an object, as `bytes=0-99`; empty: all of it."""
 
 
 class ConnectionDropped(Exception):
@@ -32,6 +35,7 @@ class Faults:
         self._lock = threading.Lock()
         self._failures: list[tuple[re.Pattern[str], int]] = []
         self._drops: list[tuple[re.Pattern[str], int]] = []
+        self._cuts: list[tuple[re.Pattern[str], int]] = []
         self._held: tuple[re.Pattern[str], threading.Event, threading.Event] | None = None
         self.latency_seconds = 0.0
         """Delay of every request."""
@@ -50,6 +54,11 @@ class Faults:
         with self._lock:
             self._drops += [(re.compile(matching), after_bytes)] * count
 
+    def cut_answer(self, after_bytes: int, *, matching: str = "", count: int = 1) -> None:
+        """Close the connection of the next `count` matching requests after `after_bytes` of the answer's body."""
+        with self._lock:
+            self._cuts += [(re.compile(matching), after_bytes)] * count
+
     def hold(self, matching: str) -> tuple[threading.Event, threading.Event]:
         """Make the next matching request wait; return the events (arrived, continue)."""
         with self._lock:
@@ -61,16 +70,23 @@ class Faults:
         with self._lock:
             if self._held:
                 self._held[2].set()
-            self._failures, self._drops, self._held = [], [], None
+            self._failures, self._drops, self._cuts, self._held = [], [], [], None
             self.latency_seconds, self.num_writable_bytes = 0.0, None
             self.requests.clear()
 
     def drop_length(self, line: str) -> int | None:
         """Return after how many bytes the body of this request is cut off, None if it is not."""
+        return self._taken(self._drops, line)
+
+    def answer_length(self, line: str) -> int | None:
+        """Return after how many bytes the body of the answer is cut off, None if it is not."""
+        return self._taken(self._cuts, line)
+
+    def _taken(self, planned: list[tuple[re.Pattern[str], int]], line: str) -> int | None:
         with self._lock:
-            for index, (pattern, length) in enumerate(self._drops):
+            for index, (pattern, length) in enumerate(planned):
                 if pattern.search(line):
-                    del self._drops[index]
+                    del planned[index]
                     return length
         return None
 
