@@ -56,8 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
         train_config.check_for_parameter_servers()
     directory = _checkpoint_directory(options)
     if options.exact:
-        # oneDNN's kernels may sum in another order from run to run. TensorFlow reads this when it is imported, and so
-        # does reading from gs://.
+        # oneDNN's kernels may sum in another order from run to run. TensorFlow reads this when it is imported.
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
     data = dataset.load(options.dataset)
     data.check_shards("train", "validation")

@@ -78,7 +78,10 @@ def test_a_killed_run_resumes_and_ends_like_a_local_one(server: Server, dataset:
     environment = {**server.environment, "AIP_TENSORBOARD_LOG_DIR": "gs://runs/logs"}
 
     # Killed between the upload of a checkpoint's variables and that of its manifest.
-    arrived, resume_request = server.faults.hold(r"POST .*step-000000012%2Fmanifest\.json")
+    manifest = r"POST .*step-000000012%2Fmanifest\.json"
+    arrived, resume_request = server.faults.hold(manifest)
+    # The request ends without an effect, as if the process had been killed before its last byte was sent.
+    server.faults.fail(1, 503, matching=manifest)
     process = start_module("trainer.task", *arguments, **environment)
     assert arrived.wait(200)
     process.send_signal(signal.SIGKILL)

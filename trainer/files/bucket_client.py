@@ -99,6 +99,8 @@ def _connected(pid: int, emulator: str) -> tuple[Any, Any]:
     from google.cloud.storage import Client
     from requests.adapters import HTTPAdapter
 
+    # Otherwise it asks for the location of each bucket, for traces; that needs a permission that training does not have.
+    os.environ["DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA"] = "true"
     credentials = _no_credentials() if emulator else _default_credentials()
     made = AuthorizedSession(credentials, refresh_status_codes=() if emulator else DEFAULT_REFRESH_STATUS_CODES)
     # Without it, requests replaces the credentials by those that ~/.netrc has for the host.

@@ -36,7 +36,7 @@ def errors_of(path: str) -> Iterator[None]:
 def is_temporary(error: Exception) -> bool:
     """Return whether a later attempt may succeed."""
     from google.api_core.exceptions import GoogleAPICallError
-    from google.auth.exceptions import TransportError
+    from google.auth.exceptions import GoogleAuthError, TransportError
     from google.cloud.storage.exceptions import InvalidResponse
     from requests import exceptions as of_requests
     from urllib3.exceptions import HTTPError
@@ -45,8 +45,10 @@ def is_temporary(error: Exception) -> bool:
         return error.code in _TEMPORARY_STATUSES
     if isinstance(error, InvalidResponse):
         return error.response.status_code in _TEMPORARY_STATUSES
+    if isinstance(error, GoogleAuthError):
+        return error.retryable or isinstance(error, TransportError)
     lost = (of_requests.ConnectionError, of_requests.Timeout, of_requests.ChunkedEncodingError)
-    return isinstance(error, (*lost, HTTPError, ConnectionError, TransportError))
+    return isinstance(error, (*lost, HTTPError, ConnectionError))
 
 
 def missing_bucket(path: str) -> OSError:

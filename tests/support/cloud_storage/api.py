@@ -11,6 +11,9 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from tests.support.cloud_storage.buckets import ApiError, Buckets, crc32c
 from tests.support.cloud_storage.faults import Faults
 
+_TOKEN_PATH = "/oauth2/tests/token"
+"""Where the key of a service account that a test made gets a token."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answer:
@@ -79,6 +82,8 @@ class Api:
         try:
             if is_emulator and "Authorization" in headers:
                 raise ApiError(400, "invalid", "An emulator was sent credentials")
+            if (method, split.path) == ("POST", _TOKEN_PATH):
+                return _json({"access_token": uuid.uuid4().hex, "expires_in": 3600, "token_type": "Bearer"})
             if not is_emulator and not headers.get("Authorization", "").removeprefix("Bearer").strip():
                 raise ApiError(401, "required", "Anonymous caller does not have access to the Google Cloud Storage")
             for verb, pattern, action in self._routes:
@@ -218,6 +223,13 @@ def unpacked(target: str, headers: Mapping[str, str], body: bytes) -> tuple[str,
     else:
         described, data = json.loads(body), b""
     return f"{target}&name={quote(described['name'], safe='')}", len(data)
+
+
+def damaged(headers: Mapping[str, str], body: bytes) -> bytes:
+    """Return a body whose data has another last byte."""
+    is_multipart = "multipart" in headers.get("Content-Type", "")
+    last = (body.rindex(b"\r\n--") if is_multipart else len(body)) - 1
+    return body[:last] + bytes([body[last] ^ 1]) + body[last + 1 :]
 
 
 def failure(error: ApiError) -> Answer:

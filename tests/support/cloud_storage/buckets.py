@@ -28,6 +28,8 @@ class StoredObject:
     updated: str
     content_type: str = "application/octet-stream"
     metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    num_missing: int = 0
+    """Bytes that only the size has, for an object that no test reads."""
 
     def resource(self, bucket: str, name: str) -> dict[str, Any]:
         """Return the object resource of the JSON API, in which numbers are strings."""
@@ -38,7 +40,7 @@ class StoredObject:
             "name": name,
             "generation": str(self.generation),
             "metageneration": "1",
-            "size": str(len(self.data)),
+            "size": str(len(self.data) + self.num_missing),
             "contentType": self.content_type,
             "metadata": dict(self.metadata),
             "storageClass": "STANDARD",
@@ -106,6 +108,11 @@ class Buckets:
                 data=data, generation=self._generation, updated=now, content_type=content_type, metadata=metadata or {}
             )
             return objects[name]
+
+    def enlarge(self, bucket: str, name: str, num_bytes: int) -> None:
+        """Add bytes to the size of an object alone."""
+        with self._lock:
+            self._objects(bucket)[name] = dataclasses.replace(self.get(bucket, name), num_missing=num_bytes)
 
     def delete(self, bucket: str, name: str, conditions: Mapping[str, str] | None = None) -> None:
         with self._lock:

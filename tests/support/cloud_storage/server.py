@@ -1,6 +1,7 @@
 """The server on loopback: an emulator, and a CONNECT proxy that answers for Google's own names."""
 
 import contextlib
+import dataclasses
 import pathlib
 import ssl
 import threading
@@ -9,7 +10,7 @@ from typing import Self
 
 import trustme
 
-from tests.support.cloud_storage.api import Answer, Api, failure, unpacked
+from tests.support.cloud_storage.api import Answer, Api, damaged, failure, unpacked
 from tests.support.cloud_storage.buckets import ApiError, Buckets
 from tests.support.cloud_storage.faults import ConnectionDropped, Faults, Request
 
@@ -51,6 +52,7 @@ class CloudStorage:
             "https_proxy": f"http://127.0.0.1:{self._server.server_port}",
             "no_proxy": "",
             "CURL_CA_BUNDLE": str(self._authority_file),
+            "REQUESTS_CA_BUNDLE": str(self._authority_file),
             "GOOGLE_AUTH_TOKEN_FOR_TESTING": TOKEN,
             "NO_GCE_CHECK": "true",
         }
@@ -103,10 +105,15 @@ class _Handler(BaseHTTPRequestHandler):
         if status := self.faults.meet(line, request):
             self._send(failure(ApiError(status, "backendError", "A test made this request fail.")))
             return
+        is_damaged = self.faults.is_damaged(line)
+        if is_damaged and self.command != "GET":
+            body = damaged(self.headers, body)
         origin = f"{'http' if self.is_emulator else 'https'}://{host}"
         answer = self.api.answer(
             self.command, self.path, self.headers, body, origin=origin, is_emulator=self.is_emulator
         )
+        if is_damaged and self.command == "GET":
+            answer = dataclasses.replace(answer, body=damaged({}, answer.body))
         self._send(answer, cut=self.faults.answer_length(line))
 
     do_POST = do_PUT = do_DELETE = do_HEAD = do_GET
@@ -133,6 +140,9 @@ class _Handler(BaseHTTPRequestHandler):
         return data
 
     def _send(self, answer: Answer, *, cut: int | None = None) -> None:
+        if cut is not None and not answer.body:
+            self.close_connection = True
+            return
         self.send_response(answer.status)
         for name, value in answer.headers.items():
             self.send_header(name, value)
