@@ -78,7 +78,7 @@ def client() -> Any:
     """Return the google.cloud.storage.Client of this process, for all threads.
 
     Raises:
-        google.auth.exceptions.GoogleAuthError: There are no credentials.
+        GoogleAuthError: There are no credentials.
     """
     with _lock:
         return _connected(os.getpid(), os.environ.get(_EMULATOR, ""))[0]
@@ -99,7 +99,7 @@ def _connected(pid: int, emulator: str) -> tuple[Any, Any]:
     from google.cloud.storage import Client
     from requests.adapters import HTTPAdapter
 
-    # Otherwise it asks for the location of each bucket, for traces; that needs a permission that training does not have.
+    # Otherwise it asks for the location of each bucket, for traces; training may not have that permission.
     os.environ["DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA"] = "true"
     credentials = _no_credentials() if emulator else _default_credentials()
     made = AuthorizedSession(credentials, refresh_status_codes=() if emulator else DEFAULT_REFRESH_STATUS_CODES)

@@ -72,6 +72,8 @@ class _Handler(BaseHTTPRequestHandler):
     """One connection: CONNECT, then TLS, then requests."""
 
     protocol_version = "HTTP/1.1"
+    # Otherwise a body waits 40 ms for the client to confirm the headers.
+    disable_nagle_algorithm = True
     api: Api
     faults: Faults
     tls: ssl.SSLContext
@@ -86,6 +88,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         # The handshake happens on the first read; after it, this connection speaks HTTP as that host.
         self.is_emulator = False
+        # Python's own client asks for the tunnel as HTTP/1.0, which would end with this answer.
+        self.close_connection = False
         self.connection = self.tls.wrap_socket(self.connection, server_side=True)
         self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb", 0)
 
