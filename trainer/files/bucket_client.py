@@ -102,7 +102,8 @@ def _connected(pid: int, emulator: str) -> tuple[Any, Any]:
     # Otherwise it asks for the location of each bucket, for traces; training may not have that permission.
     os.environ["DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA"] = "true"
     credentials = _no_credentials() if emulator else _default_credentials()
-    made = AuthorizedSession(credentials, refresh_status_codes=() if emulator else DEFAULT_REFRESH_STATUS_CODES)
+    refreshed = () if emulator else DEFAULT_REFRESH_STATUS_CODES
+    made = AuthorizedSession(credentials, refresh_status_codes=refreshed)  # type: ignore[no-untyped-call]
     # Without it, requests replaces the credentials by those that ~/.netrc has for the host.
     made.auth = lambda request: request
     for scheme in ("https://", "http://"):
@@ -113,7 +114,7 @@ def _connected(pid: int, emulator: str) -> tuple[Any, Any]:
 def _no_credentials() -> Any:
     from google.auth.credentials import AnonymousCredentials
 
-    return AnonymousCredentials()
+    return AnonymousCredentials()  # type: ignore[no-untyped-call]
 
 
 def _default_credentials() -> Any:

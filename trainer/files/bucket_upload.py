@@ -72,14 +72,14 @@ class _Upload:
             arrived = re.fullmatch(r"bytes=0-(\d+)", response.headers.get("Range", ""))
             return int(arrived[1]) + 1 if arrived else 0
         if response.status_code not in (200, 201):
-            raise from_http_response(response)
+            raise from_http_response(response)  # type: ignore[no-untyped-call]
         return self._num_bytes
 
 
 def _crc32c(file: IO[bytes]) -> str:
     import google_crc32c
 
-    checksum = google_crc32c.Checksum()
+    checksum: Any = google_crc32c.Checksum()  # type: ignore[no-untyped-call]
     file.seek(0)
     while piece := file.read(_PIECE_BYTES):
         checksum.update(piece)
