@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from trainer.command_line import TrainingError
 from trainer.data.dataset import Dataset
-from trainer.files import storage
+from trainer.files import downloads, storage
 from trainer.files.overlap import in_order
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -71,7 +71,7 @@ def _copy(path: str, folder: pathlib.Path, size: int) -> None:
     if _length(partial) > size:
         partial.unlink()
     with partial.open("ab") as target:
-        storage.download(path, target)
+        downloads.download(path, target)
         target.flush()
         os.fsync(target.fileno())
     if (length := _length(partial)) != size:

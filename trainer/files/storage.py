@@ -10,7 +10,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from trainer.files import bucket
 from trainer.files.overlap import in_order
@@ -22,8 +22,7 @@ T = TypeVar("T")
 MISSING = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 """Errors that show that there is no such file; after any other one, the file may be intact."""
 _NUM_TRANSFERS = 8
-"""Number of parallel uploads or downloads."""
-_CHUNK_BYTES = 16 * 2**20
+"""Number of parallel uploads."""
 _PASSING = {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.ENOTCONN, errno.EHOSTDOWN}
 """Errors of a disk or of a network mount that a later attempt may not have."""
 _PAUSES_SECONDS = (0.5, 1.0, 2.0)
@@ -164,37 +163,6 @@ def remove_tree(directory: Path) -> None:
 def read_bytes(path: Path) -> bytes:
     """Return the content of a file; a passing error is retried."""
     return bucket.read(os.fspath(path)) if is_remote(path) else _patiently(pathlib.Path(path).read_bytes)
-
-
-def download(path: Path, file: IO[bytes]) -> None:
-    """Append to a file what another one has beyond the file's position; an interrupted copy is continued so."""
-    if is_remote(path):
-        bucket.download(os.fspath(path), file)
-        return
-    with open(path, "rb") as source:
-        source.seek(file.tell())
-        shutil.copyfileobj(source, file, _CHUNK_BYTES)
-
-
-@contextlib.contextmanager
-def local_copy(path: Path) -> Iterator[str]:
-    """Yield a path for libraries that open only local ones: of a copy, if the file or folder is on gs://."""
-    if not is_remote(path):
-        yield os.fspath(path)
-        return
-    with tempfile.TemporaryDirectory(prefix="download-") as scratch:
-        copy = pathlib.Path(scratch, os.path.basename(os.fspath(path).rstrip("/")))
-        below = [name for name in bucket.tree(os.fspath(path)) if not name.endswith("/")]
-        targets = {join(path, name): copy / name for name in below} or {os.fspath(path): copy}
-        for _ in in_order(lambda source: _download_file(source, targets[source]), targets, num_threads=_NUM_TRANSFERS):
-            pass
-        yield str(copy)
-
-
-def _download_file(source: str, target: pathlib.Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with target.open("wb") as file:
-        download(source, file)
 
 
 def _patiently(read: Callable[[], T]) -> T:

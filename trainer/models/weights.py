@@ -2,7 +2,7 @@
 
 import keras
 
-from trainer.files import storage
+from trainer.files import downloads
 from trainer.models import weights_file
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -14,7 +14,7 @@ def load_weights(model: keras.Model, path: str) -> None:
         UserError: The file is missing, unreadable, or of another network.
     """
     weights_file.require(path)
-    with storage.local_copy(path) as file:
+    with downloads.local_copy(path) as file:
         try:
             if file.endswith(".keras"):
                 # safe_mode refuses files that contain code (Lambda layers).

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from trainer.checkpoints.starting_weights import StartingWeights
-from trainer.files import storage
+from trainer.files import downloads, storage
 from trainer.results import exported, serving
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -80,7 +80,7 @@ def load(directory: str) -> LoadedModel:
         UserError: The folder is not a model that `write` wrote.
     """
     metadata = exported.read(directory)
-    with storage.local_copy(directory) as folder:
+    with downloads.local_copy(directory) as folder:
         try:
             loaded = tf.saved_model.load(folder)
         except (OSError, ValueError, tf.errors.OpError) as error:
@@ -95,7 +95,7 @@ def starting_weights(directory: str) -> StartingWeights:
         UserError: The folder is not a model that `write` wrote, or it is damaged.
     """
     metadata = exported.read(directory)
-    with storage.local_copy(directory) as folder:
+    with downloads.local_copy(directory) as folder:
         try:
             arrays = _arrays(os.path.join(folder, "variables", "variables"))
         except (OSError, ValueError, tf.errors.OpError) as error:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from tests.support.cloud_storage.server import CloudStorage
 from tests.support.modules import start_module
 from tests.support.server import wait_until
-from trainer.files import bucket, bucket_client, storage
+from trainer.files import bucket, bucket_client, downloads, storage
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_copy_continues_at_its_end(server: CloudStorage, tmp_path: Path) -> No
         file = tmp_path / "copy"
         file.write_bytes(begin)
         with file.open("ab") as target:
-            storage.download(f"gs://b/{name}", target)
+            downloads.download(f"gs://b/{name}", target)
         assert file.read_bytes() == whole
 
 
@@ -226,22 +226,22 @@ def test_a_library_gets_a_local_copy(server: CloudStorage, tmp_path: Path) -> No
     server.buckets.put("b", "model/a.pb", b"a")
     server.buckets.put("b", "model/variables/b", b"b")
     server.buckets.put("b", "model/", b"")
-    with storage.local_copy("gs://b/model/") as folder:
+    with downloads.local_copy("gs://b/model/") as folder:
         assert Path(folder, "variables", "b").read_bytes() == b"b"
         assert sorted(os.listdir(folder)) == ["a.pb", "variables"]
     assert not os.path.exists(folder)
-    with storage.local_copy("gs://b/model/a.pb") as file:
+    with downloads.local_copy("gs://b/model/a.pb") as file:
         assert Path(file).read_bytes() == b"a"
-    with storage.local_copy(tmp_path) as same:
+    with downloads.local_copy(tmp_path) as same:
         assert same == str(tmp_path)
-    with pytest.raises(FileNotFoundError), storage.local_copy("gs://b/none"):
+    with pytest.raises(FileNotFoundError), downloads.local_copy("gs://b/none"):
         pass
 
 
 def test_a_full_disk_is_not_the_buckets_fault(server: CloudStorage) -> None:
     server.buckets.put("b", "x", bytes(100_000))
     with io.FileIO("/dev/full", "ab") as full, pytest.raises(OSError, match="No space left") as caught:
-        storage.download("gs://b/x", full)
+        downloads.download("gs://b/x", full)
     assert caught.value.errno == errno.ENOSPC
     assert len([request for request in server.faults.requests if "/download/" in request.target]) == 1
 
@@ -260,7 +260,9 @@ def test_a_stop_while_a_bucket_does_not_answer_ends_the_training_at_once(server:
     # During a pause, too.
     slow = {"GCS_RETRY_CONFIG_INIT_DELAY_TIME_US": "100000000", "GCS_RETRY_CONFIG_MAX_DELAY_TIME_US": "100000000"}
     server.faults.requests.clear()
-    process = start_module("trainer.task", "--dataset=gs://runs/retried", "--checkpoint-directory=gs://runs/run", **slow)
+    process = start_module(
+        "trainer.task", "--dataset=gs://runs/retried", "--checkpoint-directory=gs://runs/run", **slow
+    )
     wait_until(lambda: bool(server.faults.requests))
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=50)
