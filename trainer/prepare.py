@@ -6,8 +6,6 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 
 from trainer import command_line
 from trainer.command_line import reported as reported  # a component imports `reported` from here
@@ -18,6 +16,7 @@ from trainer.data.sources.factory import open_source
 from trainer.data.sources.source import Source, SourceImage
 from trainer.data.statistics import Statistics
 from trainer.files import storage
+from trainer.files.overlap import in_order
 from trainer.results.report import dataset as report
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
@@ -25,8 +24,6 @@ from vertex_gpu_training.userinput.spelling import quoted
 
 _MAX_BAD_FRACTION = 0.1
 _MAX_EXAMPLES = 10**9
-_CHUNK = 512
-"""Number of images in flight, which bounds the memory."""
 
 
 def prepare(
@@ -126,29 +123,28 @@ def _read_all(
     source_images: Iterable[SourceImage], image_size: int, spill: dataset_files.Spill, statistics: Statistics
 ) -> Iterator[Prepared]:
     """Decode and resize on all cores, and write the results into the spill file in the source's order."""
-    remaining = iter(source_images)
     # Threads are enough, because Pillow's decoders and filters release the interpreter's lock. With a bucket they wait.
-    with ThreadPoolExecutor(max(16, os.cpu_count() or 1)) as pool:
-        while chunk := list(islice(remaining, _CHUNK)):
-            for image, outcome in zip(chunk, pool.map(lambda image: _read_one(image, image_size), chunk), strict=True):
-                if isinstance(outcome, str):
-                    statistics.add_bad_file(image.name, outcome)
-                    continue
-                content_hash, original_size, pixels, data, remarks = outcome
-                statistics.add_image(original_size, pixels)
-                for remark in remarks:
-                    statistics.remarks.add(remark, image.name)
-                offset = spill.tell()
-                spill.write(data)
-                yield Prepared(
-                    name=image.name,
-                    label=image.label,
-                    split=image.split,
-                    content_hash=content_hash,
-                    stored_hash=hashlib.sha256(data).hexdigest(),
-                    offset=offset,
-                    num_bytes=len(data),
-                )
+    num_threads = max(16, os.cpu_count() or 1)
+    read = in_order(lambda image: (image, _read_one(image, image_size)), source_images, num_threads=num_threads)
+    for image, outcome in read:
+        if isinstance(outcome, str):
+            statistics.add_bad_file(image.name, outcome)
+            continue
+        content_hash, original_size, pixels, data, remarks = outcome
+        statistics.add_image(original_size, pixels)
+        for remark in remarks:
+            statistics.remarks.add(remark, image.name)
+        offset = spill.tell()
+        spill.write(data)
+        yield Prepared(
+            name=image.name,
+            label=image.label,
+            split=image.split,
+            content_hash=content_hash,
+            stored_hash=hashlib.sha256(data).hexdigest(),
+            offset=offset,
+            num_bytes=len(data),
+        )
 
 
 def _read_one(

@@ -1,4 +1,4 @@
-"""Files, locally and on gs://: the one module that knows the difference. Local paths never import TensorFlow."""
+"""Files, locally and on gs://: the one module that knows the difference. It never imports TensorFlow."""
 
 import contextlib
 import errno
@@ -10,10 +10,10 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from trainer.files import bucket
+from trainer.files.overlap import in_order
 from vertex_gpu_training.userinput import asides, outputs, paths
 from vertex_gpu_training.userinput.files import write_all
 
@@ -254,8 +254,9 @@ def _flush_to_disk(directory: pathlib.Path) -> None:
 
 def _upload(source: pathlib.Path, target: Path, last: str) -> None:
     files = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file())
-    with ThreadPoolExecutor(_NUM_TRANSFERS) as pool:
-        list(pool.map(lambda name: _upload_file(source / name, join(target, name)), set(files) - {last}))
+    others = (name for name in files if name != last)
+    for _ in in_order(lambda name: _upload_file(source / name, join(target, name)), others, num_threads=_NUM_TRANSFERS):
+        pass
     _upload_file(source / last, join(target, last))
 
 
