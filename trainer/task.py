@@ -1,7 +1,8 @@
-"""Train a model on a prepared dataset: `python -m trainer.task --dataset DIR --checkpoint-directory DIR`.
+"""Train a model on a dataset that `python -m trainer.prepare` wrote.
 
-Run it again with the same arguments and it resumes; a finished run only prints its result. With several machines, start
-it on each of them with the TF_CONFIG that Vertex AI sets.
+Run it again with the same arguments and it resumes; a finished run only prints
+its result. With several machines, start it on each of them with the TF_CONFIG
+that Vertex AI sets.
 """
 
 import argparse
@@ -272,7 +273,7 @@ def _add_devices(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--profile-steps", default="", metavar="FIRST-LAST", help=profile_help)
     watchdog_help = "abort (134) after T seconds without progress; 0: never [%(default)g]"
     group.add_argument("--watchdog-seconds", type=float, default=900.0, metavar="T", help=watchdog_help)
-    peer_help = "exit (134) if the other machines have not come after T seconds [%(default)g]"
+    peer_help = "exit (134) if the other machines have not joined after T seconds [%(default)g]"
     group.add_argument("--peer-timeout-seconds", type=float, default=3600.0, metavar="T", help=peer_help)
     cpu_help = "split the CPU into N devices, to try several devices without GPUs [%(default)s]"
     group.add_argument("--logical-cpu-devices", type=int, default=1, metavar="N", help=cpu_help)

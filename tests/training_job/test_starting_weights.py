@@ -188,7 +188,7 @@ def test_runs_that_cannot_be_started_from_are_refused(resolve: Any, training: Pa
     result.unlink()
     with pytest.raises(UserError, match="no finished run"):
         resolve(f"run:{name}", data)
-    with pytest.raises(UserError, match="names no run"):
+    with pytest.raises(UserError, match="names no training run; use the name of a folder in "):
         resolve("run:../../elsewhere", data)
 
 
