@@ -3,7 +3,6 @@
 import json
 import os
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -125,20 +124,8 @@ def test_hostile_paths_read_nothing_of_the_system_and_write_only_the_output(tmp_
     assert not [name for name in made_names if name.startswith("/") or ".." in name.split("/")]
 
 
-@pytest.fixture
-def server(cloud_storage: CloudStorage, monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudStorage]:
-    """The server for this process, with an empty bucket and without faults."""
-    for name, value in cloud_storage.environment.items():
-        monkeypatch.setenv(name, value)
-    cloud_storage.faults.clear()
-    cloud_storage.buckets.create("manifests")
-    for name in cloud_storage.buckets.names("manifests"):
-        cloud_storage.buckets.delete("manifests", name)
-    yield cloud_storage
-    cloud_storage.faults.clear()
-
-
 def test_manifests_in_a_bucket(server: CloudStorage, tmp_path: Path) -> None:
+    server.buckets.create("manifests")
     rows = folder(tmp_path / "images", num_images=1)
     expected = run(tmp_path / "images", tmp_path / "out")
     for _, path, _ in rows:

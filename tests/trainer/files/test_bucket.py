@@ -3,7 +3,7 @@
 import errno
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -18,19 +18,6 @@ from trainer.data.sources.bucket import BucketSource
 from trainer.files import bucket, event_log, storage
 from trainer.files.event_log import EventLog
 from vertex_gpu_training.userinput.errors import UserError
-
-
-@pytest.fixture
-def server(cloud_storage: CloudStorage, monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudStorage]:
-    """The server for this process, with an empty bucket and without faults."""
-    for name, value in cloud_storage.environment.items():
-        monkeypatch.setenv(name, value)
-    cloud_storage.faults.clear()
-    cloud_storage.buckets.create("b")
-    for name in cloud_storage.buckets.names("b"):
-        cloud_storage.buckets.delete("b", name)
-    yield cloud_storage
-    cloud_storage.faults.clear()
 
 
 def checkpoint(step: int, best: int = 0) -> Checkpoint:

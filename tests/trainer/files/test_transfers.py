@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,17 +18,6 @@ from tests.support.cloud_storage.server import CloudStorage
 from tests.support.modules import start_module
 from tests.support.server import wait_until
 from trainer.files import bucket, bucket_client, downloads, storage
-
-
-@pytest.fixture
-def server(cloud_storage: CloudStorage, monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudStorage]:
-    """The server for this process, without faults."""
-    for name, value in cloud_storage.environment.items():
-        monkeypatch.setenv(name, value)
-    cloud_storage.faults.clear()
-    cloud_storage.buckets.create("b")
-    yield cloud_storage
-    cloud_storage.faults.clear()
 
 
 def test_an_interrupted_download_resumes_where_it_stopped(server: CloudStorage) -> None:
