@@ -133,7 +133,7 @@ def _matching(pattern: str, beginning: str) -> tuple[str, list[str]]:
         return fixed, [os.path.abspath(path) for path in glob.glob(os.path.expanduser(pattern))]
     fixed = beginning.rpartition("/")[0]
     parts = pattern[len(fixed) + 1 :].split("/")
-    names = bucket.names(fixed, depth=len(parts))
+    names = [name for name in bucket.tree(fixed) if name.count("/") == len(parts) - 1]
     return fixed, [f"{fixed}/{name}" for name in names if all(map(fnmatch.fnmatchcase, name.split("/"), parts))]
 
 
