@@ -23,7 +23,7 @@ _IDENTIFIER = r"[a-z][a-z0-9-]{4,28}[a-z0-9]"
 def _parser() -> cli.Parser:
     parser = cli.Parser(
         "python cloud.py",
-        description="Create or remove the resources that the pipeline needs in a Google Cloud project.",
+        description="Create or remove what the pipeline needs in a Google Cloud project.",
         epilog=cli.EXIT_CODES,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

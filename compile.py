@@ -113,9 +113,10 @@ def _description(settings: Settings) -> list[str]:
 def _next_commands(settings: Settings, path: pathlib.Path) -> list[str]:
     if settings.image == PLACEHOLDER_IMAGE:
         return [
-            "Without --image the file runs only locally. For Vertex AI, build and push the container image:",
+            "Without --image the file runs only locally. For Vertex AI, `python cloud.py up --project PROJECT` builds",
+            "and pushes the container image and compiles with it. By hand, first build and push it:",
             f"  {_BUILD}",
-            "then recompile with --image and the printed digest. To run it locally instead:",
+            "then recompile with --image and the printed digest. To run the file locally instead:",
             f"  {_RUN_LOCALLY} {path}",
         ]
     return [

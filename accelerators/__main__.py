@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from vertex_gpu_training.userinput import cli
 
 _DESCRIPTION = """\
-Check jobs against the machines, GPUs and regions of Vertex AI training before they are queued.
+Check jobs against the machines, GPUs and regions of Vertex AI training before
+they are queued.
 
-  check    find invalid machines, GPUs, counts, regions and scheduling in pipelines, worker pools and custom jobs
-  table    print the machine types, the GPUs that each supports, and where these are offered
+  check    find invalid machines, GPUs, counts, regions and scheduling in
+           pipelines, worker pools and custom jobs
+  table    print the machine types, the GPUs of each, and where they are offered
   suggest  list the machines for a GPU, and what to try when it is out of stock
-  convert  turn a config.yaml or gcloud command of AI Platform Training into a Vertex AI custom job
+  convert  turn a config.yaml or gcloud command of AI Platform Training into a
+           Vertex AI custom job
 """
-_EPILOGUE = "Run `python -m accelerators COMMAND --help` for details. docs/accelerators.md explains the tables."
+_EPILOGUE = "Details: python -m accelerators COMMAND --help, and docs/accelerators.md"
 _COMMANDS = ("check", "table", "suggest", "convert")
 
 

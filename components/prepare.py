@@ -18,7 +18,8 @@ def prepare(
     """Read the images of the source, resize them once and write them as ArrayRecord shards with their statistics.
 
     Args:
-        source: `digits`, a folder with one sub-folder per class, or `tfds:NAME`.
+        source: `digits`, a folder with one sub-folder per class, Vertex AI's import files (.csv, .jsonl), or
+            `tfds:NAME`.
         image_size: Height and width of the stored images, in pixels.
         max_examples: Maximum number of images, for a trial; 0 uses all.
         max_bad_fraction: Share of unreadable images (0 to 1) above which the step fails.

@@ -203,7 +203,8 @@ def _add_custom_jobs(jobs: "argparse._ArgumentGroup") -> None:
         "--restart-rule",
         choices=["service", "lenient"],
         default="service",
-        help="service: a non-zero exit code ends the job, as on Vertex AI; lenient: the replica restarts (%(default)s)",
+        help="service: as on Vertex AI, an exit code of the program ends the job, a crash restarts it; "
+        "lenient: a replica restarts after every non-zero exit code (%(default)s)",
     )
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pipelines.vertex import LOG_IN, Location, one_line
+from pipelines.vertex import LOG_IN, Location
+from vertex_gpu_training.userinput.spelling import on_one_line
 
 _FROM_LOCAL = "localvertex.client.init"
 """A part of the refusal of `localvertex serve`."""
@@ -80,11 +81,11 @@ def _explained(error: BaseException, location: Location) -> str:
     from google.auth import exceptions as auth
 
     if isinstance(error, auth.RefreshError) and location.is_local:
-        return one_line(error)
+        return on_one_line(error)
     if isinstance(error, auth.RefreshError):
-        return f"the credentials are no longer valid: run `{LOG_IN}` again ({one_line(error)})"
+        return f"the credentials are no longer valid: run `{LOG_IN}` again ({on_one_line(error)})"
     if isinstance(error, auth.GoogleAuthError) and not isinstance(error, auth.TransportError):
-        return f"the credentials were not accepted: run `{LOG_IN}` ({one_line(error)})"
+        return f"the credentials were not accepted: run `{LOG_IN}` ({on_one_line(error)})"
     if not isinstance(error, api.GoogleAPICallError):
         if _may_have_arrived(error):
             return f"the answer of {location.url} was lost: {_reason(error)}"
@@ -100,7 +101,7 @@ def _refused(error: Any, raw: str, location: Location) -> str:
     """Return the line for an error that the service itself reports."""
     from google.api_core import exceptions as api
 
-    text = one_line(raw)
+    text = on_one_line(raw)
     if isinstance(error, api.Unauthorized):
         return f"the credentials were not accepted: run `{LOG_IN}` ({text})"
     if (isinstance(error, api.Forbidden) and "has not been used" in text) or "SERVICE_DISABLED" in text:
@@ -133,7 +134,7 @@ def _unreadable(error: ValueError) -> str:
 
 def _found(body: str) -> str:
     title = re.search(r"<title[^>]*>([^<]*)", body, re.IGNORECASE)
-    return f"an HTML page ({one_line(title[1])[:80]!r})" if title else repr(one_line(body)[:80])
+    return f"an HTML page ({on_one_line(title[1], 80)!r})" if title else repr(on_one_line(body, 80))
 
 
 def _not_json(location: Location, how: str, found: str) -> str:
@@ -147,7 +148,7 @@ def _reason(error: BaseException) -> str:
     inner: object = getattr(error.args[0], "reason", error.args[0]) if error.args else error
     while isinstance(inner, BaseException) and inner.args and isinstance(inner.args[-1], BaseException):
         inner = inner.args[-1]
-    return one_line(inner).rpartition(": ")[2]
+    return on_one_line(inner).rpartition(": ")[2]
 
 
 def _server_hint(location: Location) -> str:

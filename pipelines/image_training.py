@@ -84,7 +84,8 @@ def image_training(settings: Settings) -> Any:
         """Train an image classifier and register it if it is accurate enough.
 
         Args:
-            source: `digits`, a folder (gs://, or an absolute path) with one sub-folder per class, or `tfds:NAME`.
+            source: `digits`, a folder (gs://, or an absolute path) with one sub-folder per class, manifests such as
+                `gs://BUCKET/export/*.jsonl`, or `tfds:NAME`.
             model: `convnet` (small), `resnet50`, `efficientnetv2-b0` etc., or your own as `package.module:function`.
             weights: `default` (imagenet, or none), `imagenet`, `none`, a file, `run:ID` or `model:NAME@ALIAS`.
             trainable: `head` (freeze a pretrained base), `all` (fine-tune), or `default` (`head` if pretrained).
@@ -94,11 +95,11 @@ def image_training(settings: Settings) -> Any:
             patience: Stop early after this many validations (one per epoch) without an improvement; 0 for never.
             minimum_accuracy_gain: Gain of validation accuracy (0 to 1) that counts as an improvement; 0 for any.
             max_examples: Maximum number of images, for a trial; 0 uses all.
-            max_bad_fraction: Share of unreadable images (0 to 1) above which the run fails.
+            max_bad_fraction: Fraction of unreadable images (0 to 1) above which the run fails.
             global_batch_size: Examples per step over all devices of all machines.
             learning_rate: Peak learning rate.
             learning_rate_schedule: Learning rate after the warm-up: `cosine` (decays to zero) or `constant`.
-            warmup_fraction: Share of all steps (0 to 0.9) in which the learning rate rises linearly from zero.
+            warmup_fraction: Fraction of all steps (0 to 0.9) in which the learning rate rises linearly from zero.
             optimizer: `adam`, `rmsprop`, or `sgd` (with momentum 0.9).
             augment: Random changes to training images: `none`, `shift`, `flip-and-shift` or `crop-and-flip`.
             shuffle: `whole`, `blocks` (for data much larger than memory), or `default` (`blocks` above 32 GiB).

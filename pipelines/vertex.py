@@ -16,6 +16,7 @@ from accelerators import load_catalogue
 from accelerators.commands.options import known_region
 from training_job.notification.message import run_page
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import on_one_line
 
 _LOOPBACK = ("127.0.0.1", "localhost")
 _LOCAL_PROJECT = "local-project"
@@ -58,7 +59,7 @@ class Location:
         try:
             urlsplit(self.url).port  # noqa: B018 - reading it validates it
         except ValueError as error:
-            raise UserError(f"--endpoint is {self.endpoint!r}; {one_line(error)}") from None
+            raise UserError(f"--endpoint is {self.endpoint!r}; {on_one_line(error)}") from None
         if self.endpoint and not self.is_local and not re.fullmatch(r"https://[a-z0-9.-]+\.googleapis\.com", self.url):
             raise UserError(
                 f"--endpoint is {self.endpoint!r}; expected localvertex serve, e.g. http://127.0.0.1:8700, "
@@ -157,13 +158,8 @@ def _credentials(location: Location) -> Any:
     try:
         found, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
     except exceptions.DefaultCredentialsError as error:
-        raise UserError(f"no credentials for Google Cloud: run `{LOG_IN}` ({one_line(error)})") from None
+        raise UserError(f"no credentials for Google Cloud: run `{LOG_IN}` ({on_one_line(error)})") from None
     return found
-
-
-def one_line(text: object) -> str:
-    """Return a text on one line, shortened."""
-    return " ".join(str(text).split())[:600]
 
 
 def message(name: str, body: dict[str, Any]) -> Any:
@@ -183,5 +179,5 @@ def message(name: str, body: dict[str, Any]) -> Any:
     try:
         json_format.ParseDict(body, parsed)
     except (json_format.ParseError, ValueError, TypeError) as error:
-        raise UserError(f"not a valid {name}: {one_line(error)}") from None
+        raise UserError(f"not a valid {name}: {on_one_line(error)}") from None
     return kind(parsed)

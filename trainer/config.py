@@ -142,12 +142,20 @@ class TrainConfig:
         }
         return {name: value for name, value in self.to_dict().items() if name not in unused}
 
-    def check_for_parameter_servers(self) -> None:
-        """Refuse what cannot be exact with parameter servers.
+    def check_for_parameter_servers(self, *, exact: bool) -> None:
+        """Refuse what parameter servers cannot keep.
+
+        Args:
+            exact: Whether the run has to give bit-identical weights.
 
         Raises:
-            UserError: The run may stop early.
+            UserError: The run has to be exact, or may stop early.
         """
+        if exact:
+            raise UserError(
+                "exact does not work with parameter servers, whose order of updates depends on timing; train without"
+                " them, or omit exact"
+            )
         if self.patience:
             raise UserError(
                 f"patience={self.patience} does not work with parameter servers, whose scores and thus the last step"

@@ -39,7 +39,8 @@ def prepare(
     """Make the prepared dataset; it appears complete or not at all.
 
     Args:
-        source: One of digits, a folder with a sub-folder per class (local or gs://), or tfds:NAME.
+        source: One of digits, a folder with a sub-folder per class, a manifest, or a pattern or folder of manifests
+            (local or gs://), or tfds:NAME.
         output_directory: A folder that does not exist yet or is empty, local or gs://.
         report_path: File for the HTML report.
         image_size: Height and width of the prepared images in pixels.
@@ -170,7 +171,9 @@ def _refuse_empty_train(source: str, rows: Rows) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     parser = cli.Parser("python -m trainer.prepare", description=__doc__)
-    parser.add_argument("source", help="digits, a folder (local or gs://) with one sub-folder per class, or tfds:NAME")
+    parser.add_argument(
+        "source", help="digits, a folder with a sub-folder per class, a .csv or .jsonl of Vertex AI, tfds:NAME"
+    )
     parser.add_argument("output_directory", help="a new folder for the dataset")
     parser.add_argument("--report", metavar="FILE", help="HTML report [OUTPUT_DIRECTORY.html]")
     parser.add_argument("--image-size", type=int, default=32, metavar="PIXELS", help="height and width [%(default)s]")

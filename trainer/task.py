@@ -1,15 +1,17 @@
-"""Train a model on a prepared dataset: `python -m trainer.task --dataset DIR --checkpoint-directory DIR`.
+"""Train a model on a dataset that `python -m trainer.prepare` wrote.
 
-Run it again with the same arguments and it resumes; a finished run only prints its result. With several machines, start
-it on each of them with the TF_CONFIG that Vertex AI sets.
+Run it again with the same arguments and it resumes; a finished run only prints
+its result. With several machines, start it on each of them with the TF_CONFIG
+that Vertex AI sets.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from trainer import command_line, config
 from trainer.checkpoints import exactness, identity, occupant, starting_weights
@@ -53,27 +55,27 @@ def main(arguments: list[str] | None = None) -> int:
     train_config = config.from_namespace(options)
     cluster = clusters.read(os.environ, options.distribution_strategy)
     if cluster.strategy == "parameter-server":
-        train_config.check_for_parameter_servers()
+        train_config.check_for_parameter_servers(exact=options.exact)
     directory = _checkpoint_directory(options)
     if options.exact:
-        # oneDNN's kernels may sum in another order from run to run. TensorFlow reads this when it is imported, and so
-        # does reading from gs://.
+        # oneDNN's kernels may sum in another order from run to run. TensorFlow reads this when it is imported.
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
-    data = dataset.load(options.dataset)
-    data.check_shards("train", "validation")
-    if options.batch_size_per_replica:
-        train_config = _per_replica(options, train_config, cluster)
-    train_config, options.starting_weights = starting_weights.resolved(
-        train_config, options.starting_weights, directory
-    )
-    exact = options.exact and not exactness.is_exact_of_earlier_version(directory)
-    run_identity = identity.identity(train_config, data.fingerprint, options.run_label, exact=exact)
-    is_apart = cluster.is_evaluator and options.batch_size_per_replica > 0
-    if _is_finished(directory, run_identity, is_apart=is_apart):
-        return 0
-    storage.check_folder("--checkpoint-directory", directory)
-    if not cluster.addresses:
-        before_start.check(train_config, data, directory, run_identity)
+    with _ended_by(stop, options.dataset, directory):
+        data = dataset.load(options.dataset)
+        data.check_shards("train", "validation")
+        if options.batch_size_per_replica:
+            train_config = _per_replica(options, train_config, cluster)
+        train_config, options.starting_weights = starting_weights.resolved(
+            train_config, options.starting_weights, directory
+        )
+        exact = options.exact and not exactness.is_exact_of_earlier_version(directory)
+        run_identity = identity.identity(train_config, data.fingerprint, options.run_label, exact=exact)
+        is_apart = cluster.is_evaluator and options.batch_size_per_replica > 0
+        if _is_finished(directory, run_identity, is_apart=is_apart):
+            return 0
+        storage.check_folder("--checkpoint-directory", directory)
+        if not cluster.addresses:
+            before_start.check(train_config, data, directory, run_identity)
     # TensorFlow is imported from here on.
     from trainer.loop import roles
     from trainer.loop.training import Training
@@ -90,6 +92,16 @@ def main(arguments: list[str] | None = None) -> int:
             stop=stop,
         )
     )
+
+
+def _ended_by(stop: StopRequest, *paths: str) -> contextlib.AbstractContextManager[None]:
+    """Let a stop request end the process immediately while a bucket is read, which may not answer for minutes."""
+
+    def leave() -> NoReturn:
+        print(f"{stop.signal_name}: stopped before the first step; there is nothing to save", flush=True)
+        raise SystemExit(stop.exit_code)
+
+    return stop.immediate(leave) if any(map(storage.is_remote, paths)) else contextlib.nullcontext()
 
 
 def _is_finished(directory: str, run_identity: dict[str, Any], *, is_apart: bool) -> bool:
@@ -261,7 +273,7 @@ def _add_devices(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--profile-steps", default="", metavar="FIRST-LAST", help=profile_help)
     watchdog_help = "abort (134) after T seconds without progress; 0: never [%(default)g]"
     group.add_argument("--watchdog-seconds", type=float, default=900.0, metavar="T", help=watchdog_help)
-    peer_help = "exit (134) if the other machines have not come after T seconds [%(default)g]"
+    peer_help = "exit (134) if the other machines have not joined after T seconds [%(default)g]"
     group.add_argument("--peer-timeout-seconds", type=float, default=3600.0, metavar="T", help=peer_help)
     cpu_help = "split the CPU into N devices, to try several devices without GPUs [%(default)s]"
     group.add_argument("--logical-cpu-devices", type=int, default=1, metavar="N", help=cpu_help)

@@ -15,6 +15,8 @@ _WEEK_SECONDS = 7 * 24 * 3600
 """Vertex AI's default timeout, and the longest one that it allows with FLEX_START."""
 _DAY_SECONDS = 24 * 3600
 """Vertex AI's default limit of the wait for FLEX_START."""
+_MAX_SECONDS = 315_576_000_000
+"""Longest duration that the API can express, about 10,000 years."""
 _ANY = "ANY"
 _RESERVATION = re.compile(r"projects/[^/\s]+/zones/[^/\s]+/reservations/[^/\s]+")
 _RESERVATION_KEY = "compute.googleapis.com/reservation-name"
@@ -62,6 +64,17 @@ class Machines:
         Raises:
             UserError: A value is out of its range or does not go with another.
         """
+        self._check_counts()
+        if not 1 <= self.timeout_seconds <= _MAX_SECONDS:
+            raise UserError(
+                f"timeout_seconds is {self.timeout_seconds}; expected the maximum duration of the job in seconds"
+            )
+        if not self.scheduling_strategy:
+            raise UserError("scheduling_strategy is empty; expected STANDARD, SPOT or FLEX_START")
+        self._check_wait()
+        self._check_capacity()
+
+    def _check_counts(self) -> None:
         if self.replica_count < 1:
             raise UserError(f"replica_count is {self.replica_count}; expected at least 1 machine that trains")
         if self.parameter_server_count < 0:
@@ -72,17 +85,12 @@ class Machines:
                 f"parameter_server_count is {self.parameter_server_count} with replica_count 1; "
                 "parameter servers need at least one worker besides the chief: set replica_count to 2 or more"
             )
-        if self.timeout_seconds < 1:
-            raise UserError(
-                f"timeout_seconds is {self.timeout_seconds}; expected the maximum duration of the job in seconds"
-            )
-        self._check_wait()
-        self._check_capacity()
 
     def _check_wait(self) -> None:
-        if self.max_wait_seconds < 1:
+        if not 1 <= self.max_wait_seconds <= _MAX_SECONDS:
             raise UserError(
-                f"max_wait_seconds is {self.max_wait_seconds}; expected 1 or more, as 0 lets FLEX_START wait forever"
+                f"max_wait_seconds is {self.max_wait_seconds}; expected 1 to {_MAX_SECONDS}, as 0 lets FLEX_START wait "
+                "forever"
             )
         if self.max_wait_seconds != _DAY_SECONDS and self.scheduling_strategy != "FLEX_START":
             raise UserError(

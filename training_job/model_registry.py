@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import listed, on_one_line
 
 _DEFAULT = "default"
+_FILES = "model"
+"""The files of a version, beside its model.json."""
 
 
 class ModelRegistry(Protocol):
@@ -40,28 +43,40 @@ class LocalRegistry:
 
     def folder(self, name: str, version: str) -> str:
         """Return the folder with the files of a version."""
-        found = [each for each in self._folders() if name in (each.name, self._display_name(each))]
+        names = {each: self._display_name(each) for each in self._folders()}
+        found = [each for each, shown in names.items() if name in (each.name, shown)]
         if len(found) != 1:
-            raise _not_found(name, f"{len(found)} models of this name in {self._models}")
+            damaged = [each.name for each, shown in names.items() if shown is None]
+            hint = f"; the names of {listed(damaged, 'and')} cannot be read" if damaged else ""
+            raise _not_found(name, f"{len(found)} models of this name in {self._models}{hint}")
         model = found[0]
         aliases = _read(model / "aliases.json")
         number = str(aliases.get(version, min(self._versions(model), key=int) if version == _DEFAULT else version))
         if number not in self._versions(model):
             known = ", ".join([*self._versions(model), *aliases])
             raise _not_found(name, f"{model} has no version {version!r}; it has {known}")
-        if not (uri := _read(model / number / "model.json").get("artifact_uri")):
+        uri = _read(model / number / "model.json").get("artifact_uri")
+        if not isinstance(uri, str) or not uri:
             raise _not_found(name, f"version {number} has no files")
-        return str(uri)
+        own = model / number / _FILES
+        # The registry's own copy is where the registry is, also after the work directory was moved.
+        return str(own) if Path(uri).parts[-4:] == own.parts[-4:] else uri
 
     def _folders(self) -> list[Path]:
         found = self._models.iterdir() if self._models.is_dir() else []
         return [each for each in found if each.is_dir() and self._versions(each)]
 
     def _versions(self, model: Path) -> list[str]:
-        return sorted((each.parent.name for each in model.glob("*/model.json") if each.parent.name.isdigit()), key=int)
+        return sorted(
+            (each.parent.name for each in model.glob("*/model.json") if each.parent.name.isdecimal()), key=int
+        )
 
     def _display_name(self, model: Path) -> Any:
-        shared = _read(model / "shared.json") or _read(model / self._versions(model)[0] / "model.json")
+        """Return None for a model whose files are damaged: it must not keep users from the others."""
+        try:
+            shared = _read(model / "shared.json") or _read(model / self._versions(model)[0] / "model.json")
+        except UserError:
+            return None
         return shared.get("display_name")
 
 
@@ -79,7 +94,7 @@ class VertexRegistry:
         try:
             model = self._model(name, version)
         except (api.NotFound, api.InvalidArgument, api.PermissionDenied, auth.GoogleAuthError) as error:
-            raise _not_found(name, f"version {version!r}: {' '.join(str(error).split())[:300]}") from error
+            raise _not_found(name, f"version {version!r}: {on_one_line(error)}") from error
         if not model.uri:
             raise _not_found(name, f"version {model.version_id} has no files")
         return str(model.uri)
@@ -111,7 +126,7 @@ def _read(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
         raise UserError(f"{path} is damaged; repair it, or name another model")

@@ -79,7 +79,7 @@ def plan(
     check_accuracy(minimum_accuracy)
     profile.parse(profile_steps)
     config, pools = TrainConfig(**hyperparameters), _machines(machines, default_persistent_resource_id)
-    check_together(config, pools)
+    check_together(config, pools, exact=exact)
     findings = check(pools, image=image, region=region)
     data = dataset.load(dataset_directory)
     _check_batch_size(config, num_train=data.num_examples["train"])

@@ -77,7 +77,10 @@ def _found(reference: str, *, training: str, region: str) -> tuple[StartingWeigh
 
 def _of_run(run_id: str, training: str, copies: str) -> StartingWeights:
     if not run_id.isalnum():
-        raise UserError(f"weights='run:{run_id}' names no run; expected the id of one, e.g. run:0123456789abcdef")
+        raise UserError(
+            f"weights='run:{run_id}' names no training run; use the name of a folder in {training}, "
+            "e.g. run:0123456789abcdef"
+        )
     directory, note = storage.join(training, run_id, "checkpoints"), storage.join(copies, f"run-{run_id}.json")
     try:
         weights = starting_weights.of_run(directory)

@@ -32,7 +32,7 @@ def check_values(given: Mapping[str, Any]) -> None:
     values = {name: value for name, value in given.items() if not (isinstance(value, str) and "{{$" in value)}
     config, machines = TrainConfig(**_fields(TrainConfig, values)), machines_in(values)
     if machines:
-        check_together(config, machines)
+        check_together(config, machines, exact=str(values.get("exact", "")).lower() == "true")
     if "minimum_accuracy" in values:
         check_accuracy(_number("minimum_accuracy", values["minimum_accuracy"], float))
     profile.parse(str(values.get("profile_steps", "")))
@@ -50,14 +50,14 @@ def machines_in(values: Mapping[str, Any]) -> Machines | None:
     return Machines(**fields) if "machine_type" in fields else None
 
 
-def check_together(config: TrainConfig, machines: Machines) -> None:
-    """Refuse hyperparameters that do not work on the machines.
+def check_together(config: TrainConfig, machines: Machines, *, exact: bool) -> None:
+    """Refuse what does not work on the machines.
 
     Raises:
-        UserError: The run may stop early and has parameter servers.
+        UserError: The run has to be exact or may stop early, and has parameter servers.
     """
     if machines.parameter_server_count:
-        config.check_for_parameter_servers()
+        config.check_for_parameter_servers(exact=exact)
 
 
 def check_accuracy(minimum_accuracy: Any) -> None:

@@ -16,16 +16,18 @@ from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import did_you_mean
 
 _DESCRIPTION = """\
-Check compiled pipelines, worker_pool_specs, CustomJobs and CustomJobSpecs (JSON or YAML) against what
-Vertex AI training accepts. Print each finding with its rule, its path in the file and the nearest valid choices.
-No data leaves this machine."""
+Check compiled pipelines, worker_pool_specs, CustomJobs and CustomJobSpecs (JSON
+or YAML) against what Vertex AI training accepts. Print each finding with its
+rule, its path in the file and the nearest valid choices. No data leaves this
+machine."""
 _EPILOGUE = """\
-exit codes: 0 no errors (warnings are printed), 1 errors, 2 a file is unreadable or an option is wrong
+exit codes: 0 no errors (warnings are printed), 1 errors, 2 invalid input
 
 examples:
   python -m accelerators check build/image_training.json --region europe-west4
   python -m accelerators check worker_pools.yaml --strict --ignore capacity
-  gcloud ai custom-jobs describe JOB --region R --format json | python -m accelerators check -"""
+  gcloud ai custom-jobs describe JOB --region R --format json |
+      python -m accelerators check -"""
 
 
 def run(arguments: list[str]) -> int:

@@ -16,17 +16,21 @@ from vertex_gpu_training.userinput.reading import parse_all, read_bytes, shown
 from vertex_gpu_training.userinput.spelling import camel
 
 _DESCRIPTION = """\
-AI Platform Training was shut down on 2025-01-31. Convert a config.yaml, a command line
-(`gcloud ai-platform jobs submit training` or `gcloud ml-engine ...`), or both into a Vertex AI CustomJob.
-The job is printed as YAML on stdout, and a report of what was changed or dropped, and why, on stderr."""
+AI Platform Training was shut down on 2025-01-31. Convert a config.yaml, a
+command line (`gcloud ai-platform jobs submit training` or `gcloud ml-engine
+...`), or both into a Vertex AI CustomJob. The job is printed as YAML on stdout,
+and a report of what was changed or dropped, and why, on stderr."""
 _EPILOGUE = """\
-exit codes: 0 success, 1 converted, but with decisions left to you (marked "decide"), 2 invalid input
+exit codes: 0 success, 1 converted, but with decisions left to you (marked
+"decide"), 2 invalid input
 
 examples:
   python -m accelerators convert config.yaml > job.yaml
-  python -m accelerators convert config.yaml --replace-retired -- gcloud ai-platform jobs submit training my_job \\
-      --module-name trainer.task --package-path trainer --region us-central1 --config config.yaml -- --epochs 5
-  python -m accelerators convert config.yaml --pipeline-parameters > parameters.yaml"""
+  python -m accelerators convert config.yaml --replace-retired -- \\
+      gcloud ai-platform jobs submit training my_job --config config.yaml \\
+      --module-name trainer.task --package-path trainer --region us-central1 \\
+      -- --epochs 5
+  python -m accelerators convert config.yaml --pipeline-parameters > values.yaml"""
 
 # The keys below these are names that the user chose, not fields.
 _MAPS = ("labels",)

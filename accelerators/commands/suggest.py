@@ -16,15 +16,17 @@ from vertex_gpu_training.userinput import cli
 from vertex_gpu_training.userinput.errors import UserError
 
 _DESCRIPTION = """\
-List the machine types that support a number of accelerators per replica, smallest first, and an ordered list of
-(machine, accelerator, region, scheduling strategy) to try when one is out of stock.
-Prices are not known: candidates are ordered by size and by similarity to the request."""
+List the machine types that support a number of accelerators per replica,
+smallest first, and what to try when one is out of stock: an ordered list of
+machine, accelerator, region and scheduling strategy. Prices are not known, so
+candidates are ordered by size and by similarity to the request."""
 _EPILOGUE = """\
-exit codes: 0 a machine fits, 1 no machine fits (the nearest is printed), 2 an option is wrong
+exit codes: 0 a machine fits, 1 no machine fits (the nearest is printed),
+2 invalid input
 
 examples:
   python -m accelerators suggest --accelerator NVIDIA_L4 --count 2
-  python -m accelerators suggest --accelerator T4 --count 1 --memory-gb 30 --region europe-west1"""
+  python -m accelerators suggest --accelerator T4 --region europe-west1"""
 
 
 def run(arguments: list[str]) -> int:

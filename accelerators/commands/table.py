@@ -14,11 +14,12 @@ from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import closest
 
 _DESCRIPTION = """\
-Print the machine types for custom training, with the accelerators and counts per replica that each supports.
-With --accelerator, also print the regions that offer it and its default quota there. With --region, print only
-accelerators that this region offers."""
+Print the machine types for custom training, with the accelerators and counts
+per replica that each supports. With --accelerator, also print the regions that
+offer it and its default quota there. With --region, print only accelerators
+that this region offers."""
 _EPILOGUE = """\
-exit codes: 0 success, 2 an option is wrong
+exit codes: 0 success, 2 invalid input
 
 examples:
   python -m accelerators table --accelerator T4

@@ -109,7 +109,7 @@ def _check_job(step: Step, kind: str, seen: Examination, region: str, catalogue:
 def _in_pipeline(finding: Finding, payload: Payload, reading: Reading) -> Finding:
     in_job = "location" if finding.path == "region" else finding.path
     names = [repr(name) for name in payload.defaults(in_job)]
-    noted = f" (checked with the default of parameter {listed(names, 'and')})" if names else ""
+    noted = f" (checked with the default of {listed(names, 'and')})" if names else ""
     path = reading.as_written(payload.path_in_file(in_job))
     return replace(finding, path=path, message=finding.message + noted)
 

@@ -16,7 +16,7 @@ from uuid import uuid4
 from localvertex.containers import variables
 from localvertex.containers.call import Call, Prepared
 from localvertex.containers.options import ContainerOptions
-from localvertex.credentials.secrets import looks_like_secret
+from localvertex.credentials.secrets import is_masked
 from vertex_gpu_training.userinput.errors import UserError
 
 _MAX_ANSWER_SECONDS = 30
@@ -126,7 +126,7 @@ class Engine:
 
 def _secrets(env: Mapping[str, str]) -> set[str]:
     """Return the names of the variables with secrets, also of those that describe a job with all its variables."""
-    found = {name for name in env if looks_like_secret(name)}
+    found = {name for name in env if is_masked(name)}
     written = [json.dumps(json.dumps(env[name])[1:-1])[1:-1] for name in found if env[name]]
     return found | {name for name in _DESCRIPTIONS if any(text in env.get(name, "") for text in written)}
 

@@ -15,6 +15,9 @@ from localvertex.processes.sinks import MASK
 _MIN_LENGTH = 6
 """Shorter values, such as 1 or true, also occur as something else."""
 
+_MIN_PATH_LENGTH = 16
+"""Shorter paths of webhooks, such as api/hooks, also occur as something else."""
+
 _TOKEN = "(secret scrypt:{})"  # noqa: S105 - the form of a hash
 _HASHED = re.compile(r"\(secret scrypt:[0-9a-f]{128}\)")
 
@@ -36,6 +39,11 @@ def is_secret_address(name: str) -> bool:
     return not _ADDRESSES.isdisjoint(_words(name))
 
 
+def is_masked(name: str) -> bool:
+    """Return whether the value of a variable is shown in no log, record, page or list of processes."""
+    return looks_like_secret(name) or is_secret_address(name)
+
+
 def _words(name: str) -> list[str]:
     return name.upper().replace("-", "_").split("_")
 
@@ -49,8 +57,10 @@ class Secrets:
 
     def learn(self, variables: Mapping[str, str]) -> None:
         """Add the values of the variables that look like secrets or have the address of a webhook."""
-        names = {name for name in variables if looks_like_secret(name) or is_secret_address(name)}
+        names = {name for name in variables if is_masked(name)}
         found = {variables[name] for name in names if len(variables[name]) >= _MIN_LENGTH}
+        paths = {_path(variables[name]) for name in names if is_secret_address(name)}
+        found |= {path for path in paths if len(path) >= _MIN_PATH_LENGTH}
         # The path of a file with credentials is no secret.
         with self._lock:
             self._values |= {text for text in found if not os.path.isabs(text)}
@@ -102,6 +112,11 @@ class Secrets:
             html.escape(form).replace("&quot;", "&#34;") for form in forms
         }
         return sorted(forms | escaped, key=len, reverse=True)
+
+
+def _path(address: str) -> str:
+    """Return the secret part of a webhook's address: the errors of urllib3 contain the path without the host."""
+    return address.partition("://")[2].partition("/")[2]
 
 
 def _declared(value: Any) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex import executors
-from localvertex.credentials.secrets import looks_like_secret
+from localvertex.credentials.secrets import is_masked
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.context import Context
@@ -84,7 +84,7 @@ def _learn_secrets(task: Task, executor: Container | Importer, context: Context)
         executor_input={"inputs": {"parameterValues": task.inputs.parameters}},
     )
     for name, template in executor.env.items() if isinstance(executor, Container) else ():
-        if looks_like_secret(name):
+        if is_masked(name):
             # A step whose variables cannot be resolved fails when it starts.
             with suppress(Unresolvable):
                 context.credentials.secrets.learn({name: resolve_text(template, scope)})

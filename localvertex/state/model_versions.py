@@ -46,7 +46,9 @@ class ModelVersions:
         """The versions, the oldest first; empty when the model does not exist."""
         names = os.listdir(self.folder) if self.folder.is_dir() else []
         # Lists look at each version, and a path as text takes a fifth of the time.
-        return sorted((each for each in names if each.isdigit() and isfile(f"{self.folder}/{each}/{_MODEL}")), key=int)
+        return sorted(
+            (each for each in names if each.isdecimal() and isfile(f"{self.folder}/{each}/{_MODEL}")), key=int
+        )
 
     @property
     def aliases(self) -> dict[str, str]:

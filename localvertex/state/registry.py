@@ -65,7 +65,7 @@ def add_version(work_dir: Path, model_id: str, model: dict[str, Any]) -> Version
         is_copied = source is not None and _copy_files(source, staged / FILES, work_dir)
         staged.chmod(0o755)
         while True:
-            number = max((int(each.name) for each in folder.iterdir() if each.name.isdigit()), default=0) + 1
+            number = max((int(each.name) for each in folder.iterdir() if each.name.isdecimal()), default=0) + 1
             content = {"model_id": model_id, "version": number, **model}
             if is_copied:
                 content |= {"artifact_uri": str(folder / str(number) / FILES), SOURCE: model["artifact_uri"]}

@@ -5,6 +5,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from vertex_gpu_training.userinput.spelling import on_one_line
+
 _FUNCTIONS = {
     "int",
     "double",
@@ -41,7 +43,7 @@ def check(expression: str, *, variables: set[str], functions: set[str]) -> None:
     try:
         references = _library().compile(expression).references()
     except (ValueError, RuntimeError, TypeError) as error:
-        raise ConditionError(f"is not valid CEL: {_one_line(error)}") from None
+        raise ConditionError(f"is not valid CEL: {on_one_line(error, 200)}") from None
     unknown = [name for name in references["variables"] if name not in variables]
     unknown += [name for name in references["functions"] if name.isidentifier() and name not in functions]
     if unknown:
@@ -110,7 +112,7 @@ def evaluate(expression: str, variables: dict[str, Any], functions: dict[str, Ca
     try:
         return cel.compile(expression).execute(cel.Context(variables=variables, functions=functions or {}))
     except (ValueError, RuntimeError, TypeError, KeyError) as error:
-        raise ConditionError(f"cannot be evaluated: {_one_line(error)}") from None
+        raise ConditionError(f"cannot be evaluated: {on_one_line(error, 200)}") from None
 
 
 def _library() -> Any:
@@ -118,9 +120,3 @@ def _library() -> Any:
     import cel
 
     return cel
-
-
-def _one_line(error: BaseException) -> str:
-    """Return the text of a library error without line breaks, 200 characters at most."""
-    text = " ".join(str(error).split())
-    return text if len(text) <= 200 else text[:197] + "..."

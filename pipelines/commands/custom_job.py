@@ -115,8 +115,6 @@ def _plan(inputs: dict[str, Any], *, dataset: str, pipeline_root: str) -> Traini
     Raises:
         UserError: The file was compiled by an earlier version, whose step had fewer inputs.
     """
-    # A dataset in a bucket is read through TensorFlow, which logs a lot when it is imported.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from components.plan import plan as step
 
     if missing := sorted(set(step.component_spec.inputs) - set(inputs) - {"dataset"}):

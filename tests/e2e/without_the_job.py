@@ -57,6 +57,8 @@ def without_the_job(
         augment="none",
         shuffle="whole",
         seed=1,
+        patience=0,
+        minimum_accuracy_gain=0.0,
         run_label="",
         machine_type="n1-standard-8",
         accelerator_type="NVIDIA_TESLA_T4",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -85,6 +86,25 @@ def test_the_exported_model_starts_a_training_with_the_weights_of_its_run(
     with pytest.raises(UserError, match=r"is damaged .*; export it again"):
         saved_model.starting_weights(str(exported))
     (exported / "variables" / "moved").rename(exported / "variables" / "variables.index")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("variables/variables.data-00000-of-00001", "x", "Read less bytes"),
+        ("variables/variables.index", "", "too short"),
+        ("assets.extra/model.json", '{"class_names": ["cat"], "image_size": 16}', "its network has no name"),
+        ("assets.extra/model.json", '{"class_names": [["cat"]], "image_size": 16, "model": "m"}', "no class names"),
+    ],
+)
+def test_a_damaged_export_is_no_start_of_a_training(
+    exported: Path, tmp_path: Path, name: str, content: str, message: str
+) -> None:
+    copy = tmp_path / "model"
+    shutil.copytree(exported, copy)
+    (copy / name).write_text(content)
+    with pytest.raises(UserError, match=rf"is damaged \(.*{message}.*; export it again"):
+        saved_model.starting_weights(str(copy))
 
 
 def test_the_checkpoint_that_is_evaluated_was_chosen_on_validation(

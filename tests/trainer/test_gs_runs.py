@@ -78,7 +78,10 @@ def test_a_killed_run_resumes_and_ends_like_a_local_one(server: Server, dataset:
     environment = {**server.environment, "AIP_TENSORBOARD_LOG_DIR": "gs://runs/logs"}
 
     # Killed between the upload of a checkpoint's variables and that of its manifest.
-    arrived, resume_request = server.faults.hold(r"POST .*step-000000012%2Fmanifest\.json")
+    manifest = r"POST .*step-000000012%2Fmanifest\.json"
+    arrived, resume_request = server.faults.hold(manifest)
+    # The request ends without an effect, as if the process had been killed before its last byte was sent.
+    server.faults.fail(1, 503, matching=manifest)
     process = start_module("trainer.task", *arguments, **environment)
     assert arrived.wait(200)
     process.send_signal(signal.SIGKILL)
@@ -129,7 +132,7 @@ def test_a_stop_while_the_data_is_copied_ends_the_run_immediately(server: Server
     arguments = ["--dataset=gs://data/digits", f"--checkpoint-directory={tmp_path}/run", "--max-steps=2", *ARGUMENTS]
     environment = {**server.environment, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     # A bucket that does not answer for a minute.
-    arrived, resume_request = server.faults.hold(r"GET storage\.googleapis\.com/data/digits%2F.*train")
+    arrived, resume_request = server.faults.hold(r"GET .*/download/.*/b/data/o/digits%2F.*train")
     process = start_module("trainer.task", *arguments, **environment)
     assert arrived.wait(200)
     process.send_signal(signal.SIGTERM)
@@ -172,7 +175,7 @@ def test_the_run_is_evaluated_and_exported_in_the_bucket(server: Server) -> None
         (
             "gs://data/digits",
             "gs://runs/x",
-            {"GOOGLE_AUTH_TOKEN_FOR_TESTING": "", "HOME": "/nonexistent"},
+            {"STORAGE_EMULATOR_HOST": "", "HOME": "/nonexistent"},
             "no valid credentials",
         ),
     ],

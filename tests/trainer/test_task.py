@@ -74,7 +74,10 @@ def test_vertex_and_ai_platform_give_the_checkpoint_directory(digits_directory: 
     assert list((logs / "convnet" / "train").iterdir())
     assert list((logs / "convnet" / "validation").iterdir())
     assert not (tmp_path / "vertex" / "tensorboard").exists()
-    assert task(*short, f"--job-dir={tmp_path}/legacy").returncode == 0
+    (tmp_path / "file").touch()
+    without_logs = task(*short, f"--job-dir={tmp_path}/legacy", AIP_TENSORBOARD_LOG_DIR=f"{tmp_path}/file/logs")
+    assert without_logs.returncode == 0
+    assert "TensorBoard logs cannot be written" in without_logs.stderr + without_logs.stdout
     assert (tmp_path / "legacy" / "checkpoints" / "result.json").exists()
 
 
@@ -123,6 +126,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_steps(digits_dire
         (["--dataset=x", "--trainable=some"], {}, "invalid choice: 'some'"),
         (["--dataset=x", "--checkpoint-directory=x"], {"TF_CONFIG": "{"}, "TF_CONFIG is not JSON"),
         (["--dataset=x", "--patience=2"], {"TF_CONFIG": SERVERS}, "patience=2 does not work with parameter servers"),
+        (["--dataset=x", "--exact"], {"TF_CONFIG": SERVERS}, "exact does not work with parameter servers"),
         (["--dataset=x", "--checkpoint-directory=x"], {"TF_CONFIG": '{"cluster": [3]}'}, "field cluster is [3]"),
         (["--dataset=x", "--scale-learning-rate"], {}, "--scale-learning-rate needs --batch-size-per-replica"),
         (["--dataset=x", "--watchdog-seconds=-1"], {}, "--watchdog-seconds=-1.0 is too small"),

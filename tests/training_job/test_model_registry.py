@@ -1,5 +1,6 @@
 """Registered models of a local run: those that `localvertex` has registered in the work directory."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,34 @@ def test_damaged_aliases_are_not_overlooked(work_dir: Path) -> None:
     (work_dir / "models" / model_id / "aliases.json").write_text('{"champ')
     with pytest.raises(UserError, match=r"aliases.json is damaged"):
         model_registry.of(str(work_dir), "us-central1").folder("Pet images", "1")
+
+
+def test_a_work_directory_that_was_moved_has_its_own_files(
+    work_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    moved = tmp_path_factory.mktemp("moved") / "runs"
+    shutil.copytree(work_dir, moved)
+    for file in work_dir.rglob("saved_model.pb"):
+        file.unlink()
+        file.write_text("of another registry, now in the old place")
+    assert [version(moved, "Pet images", each) for each in ("1", "champion")] == ["1", "2"]
+    assert model_registry.of(str(moved), "r").folder("elsewhere", "1") == "gs://bucket/model"
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "\udcff", "", None])
+def test_a_damaged_model_does_not_hide_the_others(work_dir: Path, content: str | None) -> None:
+    damaged = work_dir / "models" / "no-files" / "1" / "model.json"
+    damaged.unlink()
+    damaged.mkdir() if content is None else damaged.write_text(content, errors="surrogateescape")
+    assert version(work_dir, "Pet images", "2") == "2"
+    with pytest.raises(UserError, match=r"0 models of this name in .*; the names of no-files cannot be read"):
+        version(work_dir, "pets", "1")
+    with pytest.raises(UserError, match=r"no-files/1/model.json is damaged"):
+        version(work_dir, "no-files", "1")
+
+
+def test_folders_that_are_not_versions_are_left_out(work_dir: Path) -> None:
+    files = work_dir / "models" / "elsewhere"
+    (files / "\N{SUPERSCRIPT TWO}").mkdir()
+    (files / "\N{SUPERSCRIPT TWO}" / "model.json").write_text("{}")
+    assert model_registry.of(str(work_dir), "r").folder("elsewhere", "1") == "gs://bucket/model"

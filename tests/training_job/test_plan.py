@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cloud_storage.server import CloudStorage
 from trainer import task
 from trainer.checkpoints.outcome import note_registration
 from trainer.config import TrainConfig
@@ -120,16 +121,20 @@ def test_the_wait_and_the_persistent_resource_are_outputs(make: Make) -> None:
 
 
 @pytest.fixture
-def large(dataset: str, tmp_path: pathlib.Path) -> str:
-    """The dataset with 70 GB more of training data, in TensorFlow's file system: it is read like gs://."""
-    shutil.copytree(dataset, tmp_path / "large")
-    shard = sorted((tmp_path / "large").glob("*train*"))[0]
-    os.truncate(shard, shard.stat().st_size + 70 * 10**9)
-    return f"file://{tmp_path}/large"
+def large(dataset: str, cloud_storage: CloudStorage, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The dataset in a bucket, with 70 GB more of training data."""
+    for name, value in cloud_storage.environment.items():
+        monkeypatch.setenv(name, value)
+    cloud_storage.buckets.create("data")
+    for path in pathlib.Path(dataset).iterdir():
+        cloud_storage.buckets.put("data", f"large/{path.name}", path.read_bytes())
+    shard = next(name for name in cloud_storage.buckets.names("data") if "train" in name)
+    cloud_storage.buckets.enlarge("data", shard, 70 * 10**9)
+    return "gs://data/large"
 
 
 def test_a_boot_disk_that_is_too_small_for_the_dataset_is_refused(
-    make: Make, large: str, tmp_path: pathlib.Path
+    make: Make, large: str, dataset: str, tmp_path: pathlib.Path
 ) -> None:
     with pytest.raises(UserError) as caught:
         make(dataset_directory=large)
@@ -141,7 +146,10 @@ def test_a_boot_disk_that_is_too_small_for_the_dataset_is_refused(
     (pool,) = make(dataset_directory=large, machines={"boot_disk_size_gb": 111}).worker_pool_specs
     assert pool["disk_spec"] == {"boot_disk_size_gb": 111}
     # Nothing is copied from a folder of the machine.
-    assert "disk_spec" not in make(dataset_directory=large.removeprefix("file://")).worker_pool_specs[0]
+    shutil.copytree(dataset, tmp_path / "large")
+    shard = next((tmp_path / "large").glob("*train*"))
+    os.truncate(shard, shard.stat().st_size + 70 * 10**9)
+    assert "disk_spec" not in make(dataset_directory=str(tmp_path / "large")).worker_pool_specs[0]
 
 
 def test_the_run_id_is_in_the_path_of_the_checkpoints(make: Make, tmp_path: pathlib.Path) -> None:
@@ -314,6 +322,7 @@ def test_the_page_shows_machines_and_configuration(make: Make, tmp_path: pathlib
             {"hyperparameters": {"patience": 2}, "machines": {"parameter_server_count": 1, "replica_count": 2}},
             "patience=2 does not work with parameter servers",
         ),
+        ({"exact": True, "machines": {"parameter_server_count": 1, "replica_count": 2}}, "exact does not work with"),
         ({"names": {"model_name": 'my "model"'}}, "model_name"),
         ({"names": {"model_name": ""}}, "model_name"),
         ({"names": {"serving_image": ""}}, "serving_image"),

@@ -1,5 +1,6 @@
 """`plan` resolves run:ID and model:NAME@ALIAS once: to the SHA-256 of the weights, which it copies."""
 
+import dataclasses
 import json
 import os
 import re
@@ -142,6 +143,22 @@ def test_a_damaged_copy_is_written_again(resolve: Any, training: Path) -> None:
     assert copy.read_bytes() == intact
 
 
+def test_an_intact_copy_is_not_written_again_and_one_of_other_weights_is(resolve: Any, training: Path) -> None:
+    data = dataset("cat", "dog")
+    name = finish(training, data)
+    config, start = resolve(f"run:{name}", data)
+    (folder,) = (training / "weights").glob("*/step-000000000")
+    before = [path.stat().st_ino for path in sorted(folder.iterdir())]
+    assert resolve(f"run:{name}", data) == (config, start)
+    assert [path.stat().st_ino for path in sorted(folder.iterdir())] == before
+    found = checkpoints.load(str(folder.parent), 0)
+    shutil.rmtree(folder)
+    others = [array + 1 if array.dtype.kind == "f" else array for array in found.arrays]
+    checkpoints.save(str(folder.parent), dataclasses.replace(found, arrays=others))
+    assert resolve(f"run:{name}", data) == (config, start)
+    assert starting_weights.starting_weights.read(str(folder.parent), config.weights).digest == config.weights
+
+
 @pytest.mark.parametrize(
     ("changes", "data", "message"),
     [
@@ -171,7 +188,7 @@ def test_runs_that_cannot_be_started_from_are_refused(resolve: Any, training: Pa
     result.unlink()
     with pytest.raises(UserError, match="no finished run"):
         resolve(f"run:{name}", data)
-    with pytest.raises(UserError, match="names no run"):
+    with pytest.raises(UserError, match="names no training run; use the name of a folder in "):
         resolve("run:../../elsewhere", data)
 
 

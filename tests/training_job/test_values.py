@@ -32,6 +32,8 @@ WRONG = [
     ({"patience": "-1"}, "patience=-1 is out of range"),
     ({"minimum_accuracy_gain": 0.1}, "has no effect without patience"),
     ({"patience": 2, "parameter_server_count": "1"}, "patience=2 does not work with parameter servers"),
+    ({"exact": "true", "parameter_server_count": "1"}, "exact does not work with parameter servers"),
+    ({"exact": True, "parameter_server_count": 1}, "exact does not work with parameter servers"),
     ({"minimum_accuracy": 95}, "minimum_accuracy is 95"),
     ({"minimum_accuracy": "high"}, "minimum_accuracy is 'high'"),
     ({"replica_count": 0}, "replica_count is 0"),

@@ -101,9 +101,7 @@ def _manifest(checkpoint: Checkpoint, files: dict[str, Any]) -> dict[str, Any]:
 
 def steps(directory: str) -> list[int]:
     """Return the steps of the committed checkpoints, newest first."""
-    matches = (re.fullmatch(r"step-(\d{9})", entry) for entry in storage.names(directory))
-    found = [int(match.group(1)) for match in matches if match]
-    return sorted((step for step in found if _is_committed(directory, step)), reverse=True)
+    return sorted((step for step in _all_steps(directory) if _is_committed(directory, step)), reverse=True)
 
 
 def load(directory: str, step: int) -> Checkpoint:
@@ -221,8 +219,9 @@ def best_step(directory: str) -> int:
 
 
 def prune(directory: str, *, keep: int, best_step: int) -> None:
-    """Remove all but the newest `keep` checkpoints and the best one."""
-    remove(directory, [step for step in steps(directory)[keep:] if step != best_step])
+    """Remove all but the newest `keep` checkpoints and the best one, and the remains of interrupted removals."""
+    kept = {*steps(directory)[:keep], best_step}
+    remove(directory, {step for step in _all_steps(directory) if step < max(kept)} - kept)
 
 
 def remove(directory: str, unwanted: Iterable[int]) -> None:
@@ -242,6 +241,11 @@ def digest(arrays: Arrays) -> str:
         total.update(f"{array.dtype.str}{array.shape}".encode())
         total.update(np.ascontiguousarray(array).tobytes())
     return total.hexdigest()
+
+
+def _all_steps(directory: str) -> list[int]:
+    matches = (re.fullmatch(r"step-(\d{9})", entry) for entry in storage.names(directory))
+    return [int(match.group(1)) for match in matches if match]
 
 
 def _is_committed(directory: str, step: int) -> bool:

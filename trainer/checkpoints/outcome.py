@@ -38,6 +38,7 @@ def write_result(
     step_events = [event for event in history if event["event"] == "steps"]
     seconds = max(sum(event["seconds"] for event in step_events), 1e-9)
     num_steps = sum(event["last_step"] - event["first_step"] + 1 for event in step_events)
+    noted = starting_weights.noted_start(checkpoint_directory)
     images_per_second = num_steps * run_identity["global_batch_size"] / seconds
     content = {
         "run_id": run_id,
@@ -55,7 +56,8 @@ def write_result(
         "num_restarts": max(0, sum(event["event"] == "start" for event in history) - 1),
         "num_skipped_lines": num_skipped_lines,
         "model": model,
-        "started_from": starting_weights.noted_start(checkpoint_directory),
+        # A start from other weights, of a run that was ended before its first checkpoint, is not this run's.
+        "started_from": noted if noted and noted.get("weights") == run_identity.get("weights") else None,
         "batch_digests": [f"{int(digest):016x}" for digest in batch_digests],
     }
     storage.write_json(storage.join(checkpoint_directory, identity.RESULT_FILE), seal.sealed(content))

@@ -19,6 +19,8 @@ from trainer.models import references
 from vertex_gpu_training.userinput.errors import UserError
 
 _START_FILE = "start.json"
+_UNUSABLE = (TornCheckpoint, KeyError, TypeError)
+"""Errors of a copy that is missing or damaged, or is another kind of checkpoint."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -62,6 +64,13 @@ def of_run(directory: str) -> StartingWeights:
 
 def pin(weights: StartingWeights, directory: str) -> None:
     """Copy weights into a folder; do nothing if they are there already."""
+    try:
+        if _pinned(directory).digest == weights.digest:
+            return
+        # An intact checkpoint of other weights, which `save` would keep.
+        storage.remove_tree(storage.join(directory, manifest.name(0)))
+    except _UNUSABLE:
+        pass
     content = {"model": weights.model, "class_names": list(weights.class_names), "weights": weights.digest}
     run_id = weights.digest.removeprefix(references.RESOLVED)[: manifest.RUN_ID_DIGITS]
     try:
@@ -84,9 +93,11 @@ def read(directory: str, expected: str) -> StartingWeights:
     Raises:
         UserError: They are missing, damaged or other ones. A training must not start from random weights instead.
     """
+    if not directory:
+        raise UserError(f"--starting-weights is missing; give the folder with the weights {expected[:19]}...")
     try:
         found = of_run(directory) if identity.read_result(directory) else _pinned(directory)
-    except (TornCheckpoint, KeyError, TypeError) as error:
+    except _UNUSABLE as error:
         raise UserError(
             f"the starting weights {expected[:19]}... are not in {directory!r} ({error}), and no step has been trained;"
             " name the weights again, so that they are resolved again"

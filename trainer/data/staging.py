@@ -9,17 +9,14 @@ import os
 import pathlib
 import shutil
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-
-import tensorflow as tf
 
 from trainer.command_line import TrainingError
 from trainer.data.dataset import Dataset
 from trainer.data.stored.shards import DamagedShard
-from trainer.files import storage
+from trainer.files import downloads, storage
+from trainer.files.overlap import in_order
 from vertex_gpu_training.userinput.errors import UserError
 
-_CHUNK_BYTES = 16 * 2**20
 _NUM_THREADS = 8
 
 
@@ -32,7 +29,8 @@ def stage(dataset: Dataset, split: str) -> Dataset:
 
     Raises:
         UserError: A shard is missing or damaged in the bucket, or the disk is too small.
-        TrainingError: Reading failed, or the disk filled up during the copy.
+        TrainingError: The bucket has another number of bytes than before, or the disk filled up during the copy.
+        OSError: The bucket cannot be read.
     """
     if not storage.is_object_store(dataset.directory):
         return dataset
@@ -44,18 +42,17 @@ def stage(dataset: Dataset, split: str) -> Dataset:
         missing = {path: size for path, size in sizes.items() if _length(folder / os.path.basename(path)) != size}
         _refuse_small_disk(folder, missing)
         try:
-            with ThreadPoolExecutor(_NUM_THREADS) as pool:
-                list(pool.map(lambda path: _copy(path, folder, missing[path], expected), missing))
+            copies = in_order(
+                lambda path: _copy(path, folder, missing[path], expected), missing, num_threads=_NUM_THREADS
+            )
+            for _ in copies:
+                pass
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
             raise TrainingError(
                 f"the disk of {folder} filled up while {dataset.directory} was copied to it; free some space and run"
                 " again, the copy resumes"
-            ) from error
-        except tf.errors.OpError as error:
-            raise TrainingError(
-                f"copying {dataset.directory} failed: {' '.join(error.message.split())[:300]}"
             ) from error
     return dataclasses.replace(dataset, directory=str(folder))
 
@@ -82,10 +79,8 @@ def _copy(path: str, folder: pathlib.Path, size: int, expected: dict[str, str]) 
     if _length(partial) > size:
         partial.unlink()
     is_continued = _length(partial) > 0
-    with tf.io.gfile.GFile(path, "rb") as source, partial.open("ab") as target:
-        source.seek(target.tell())
-        while data := source.read(_CHUNK_BYTES):
-            target.write(data)
+    with partial.open("ab") as target:
+        downloads.download(path, target)
         target.flush()
         os.fsync(target.fileno())
     if (length := _length(partial)) != size:

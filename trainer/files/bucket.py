@@ -1,22 +1,26 @@
-"""Objects on gs:// through TensorFlow's filesystem; its errors become OSError with a message that says what to do.
+"""Objects on gs:// through google-cloud-storage; its errors become OSError with a message that says what to do.
 
-TensorFlow retries temporary failures (429, 5xx, a lost connection) ten times, up to 32 seconds apart, before it raises.
-Some of its functions are avoided (observed with 2.21). `listdir` and `isdir` take a refused or failed request for an
-empty folder. `makedirs` never returns if the bucket does not exist. `stat` may be five seconds old, so a file that has
-grown would be read in part; files are therefore read to their end.
+Temporary failures (429, 5xx, a lost connection, half an answer) are repeated, and transfers resume where they stopped.
+An object that is not found costs a second request, which shows whether its bucket exists.
 """
 
 import contextlib
 import errno
-import os
+import io
 import re
 import sys
-import tempfile
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
 
-_PIECE_BYTES = 64 * 2**20
-"""Size of one read: TensorFlow's own block."""
+from trainer.files import bucket_errors
+from trainer.files.bucket_client import TIMEOUT_SECONDS, Patience, client
+from trainer.files.bucket_errors import errors_of
+from trainer.files.bucket_upload import send
+from trainer.files.overlap import in_order
+
+_ADDRESS = re.compile(r"gs://([^/]+)(?:/(.*))?", re.DOTALL)
+_NUM_CONNECTIONS = 16
+_NAMES = "items/name,prefixes,nextPageToken"
 
 
 def read(path: str, *, max_bytes: int = sys.maxsize) -> bytes:
@@ -24,34 +28,61 @@ def read(path: str, *, max_bytes: int = sys.maxsize) -> bytes:
 
     Raises:
         FileNotFoundError: The object does not exist.
-        OSError: The object is larger than `max_bytes`, or any other failure, as `_as_os_error` describes it.
+        OSError: The object is larger than `max_bytes`, or any other failure, as `trainer.files.bucket_errors` describes
+            it.
     """
-    pieces: list[bytes] = []
-    with errors_of(path), _tensorflow().io.gfile.GFile(path, "rb") as file:
-        while piece := file.read(_PIECE_BYTES):
-            pieces.append(piece)
-            if sum(map(len, pieces)) > max_bytes:
-                raise OSError(errno.EFBIG, f"more than {max_bytes:,} bytes", path)
-    return b"".join(pieces)
+    content = _Limited(path, max_bytes)
+    download(path, content)
+    return content.getvalue()
+
+
+def read_many(
+    paths: Iterable[str], *, max_bytes: int = sys.maxsize, num_connections: int = _NUM_CONNECTIONS
+) -> Iterator[bytes | OSError]:
+    """Yield the content of each object in order, or why it cannot be read, over several connections at a time."""
+
+    def read_one(path: str) -> bytes | OSError:
+        try:
+            return read(path, max_bytes=max_bytes)
+        except OSError as error:
+            return error
+
+    return in_order(read_one, paths, num_threads=num_connections)
+
+
+def download(path: str, file: IO[bytes]) -> None:
+    """Append to a file what an object has beyond the file's position, without asking again for what has arrived.
+
+    Raises:
+        FileNotFoundError: The object does not exist.
+    """
+    from google.api_core.exceptions import RequestRangeNotSatisfiable
+
+    start = file.tell()
+    # Without it, an object of no bytes would be a wrong range.
+    options: dict[str, Any] = {"start": start} if start else {}
+    with _object(path) as blob, contextlib.suppress(RequestRangeNotSatisfiable):
+        blob.download_to_file(file, retry=Patience(file.tell), timeout=TIMEOUT_SECONDS, **options)
 
 
 def write(path: str, data: bytes) -> None:
     """Write an object; readers see either the old or the new content."""
-    with tempfile.NamedTemporaryFile(prefix="upload-") as file:
-        file.write(data)
-        file.flush()
-        upload(file.name, path)
+    with _new_object(path) as blob:
+        send(blob, io.BytesIO(data), len(data))
+
+
+def upload(local_path: str, path: str) -> None:
+    """Copy a local file to an object."""
+    with open(local_path, "rb") as file, _new_object(path) as blob:
+        send(blob, file, file.seek(0, io.SEEK_END))
 
 
 def exists(path: str) -> bool:
     """Return whether an object exists; a prefix of other objects' names does not count."""
-    with errors_of(path), _tensorflow().io.gfile.GFile(path, "rb") as file:
-        try:
-            file.read(1)
-        except _tensorflow().errors.NotFoundError as error:
-            if _is_about_bucket(str(error)):
-                raise
-            return False
+    try:
+        size(path)
+    except FileNotFoundError:
+        return False
     return True
 
 
@@ -61,28 +92,29 @@ def size(path: str) -> int:
     Raises:
         FileNotFoundError: The object does not exist.
     """
-    with errors_of(path):
-        return int(_tensorflow().io.gfile.stat(path).length)
+    with _object(path) as blob:
+        blob.reload(retry=Patience(), timeout=TIMEOUT_SECONDS)
+    return int(blob.size)
 
 
-def names(directory: str, *, depth: int = 1) -> list[str]:
-    """Return the paths with `depth` parts below a folder, of objects and folders alike."""
-    # Escape the characters that have a meaning in a pattern.
-    literal = re.sub(r"([*?\[])", r"[\1]", directory.rstrip("/"))
+def names(directory: str) -> list[str]:
+    """Return the names of what is in a folder, objects and folders alike, sorted."""
+    prefix = _prefix(directory)
+    found: set[str] = set()
     with errors_of(directory):
-        found = _tensorflow().io.gfile.glob(literal + "/*" * depth)
-    return sorted({path.rstrip("/")[len(directory.rstrip("/")) + 1 :] for path in found})
+        for page in _pages(directory, delimiter="/"):
+            found.update(blob.name[len(prefix) :] for blob in page)
+            found.update(folder[len(prefix) :].rstrip("/") for folder in page.prefixes)
+    # The placeholder of an empty folder, which the console makes, has the name of the folder.
+    return sorted(found - {""})
 
 
 def tree(directory: str) -> list[str]:
-    """Return the paths of all objects below a folder, relative to it."""
-    found: list[str] = []
-    depth = 1
-    while level := names(directory, depth=depth):
-        folders = {path.rpartition("/")[0] for path in level}
-        found = [path for path in found if path not in folders] + level
-        depth += 1
-    return sorted(found)
+    """Return the paths of all objects below a folder, relative to it; those of placeholders end with a slash."""
+    prefix = _prefix(directory)
+    with errors_of(directory):
+        found = [blob.name[len(prefix) :] for page in _pages(directory) for blob in page]
+    return sorted(name for name in found if name)
 
 
 def remove(path: str) -> None:
@@ -91,64 +123,89 @@ def remove(path: str) -> None:
     Raises:
         FileNotFoundError: The object does not exist.
     """
-    with errors_of(path):
-        _tensorflow().io.gfile.remove(path)
+    patience = Patience()
+    try:
+        with _object(path) as blob:
+            blob.delete(retry=patience, timeout=TIMEOUT_SECONDS)
+    except FileNotFoundError:
+        # After a failure it may be the first attempt that has removed it.
+        if not patience.num_failures:
+            raise
 
 
 def remove_tree(directory: str) -> None:
-    """Remove all objects below a folder; it may be empty."""
-    for name in tree(directory):
-        # Another process may have removed it; the placeholder of an empty folder has a name with a trailing slash.
+    """Remove all objects below a folder, except placeholders of folders; it may be empty."""
+
+    def remove_one(name: str) -> None:
+        # Another process may have removed it.
         with contextlib.suppress(FileNotFoundError):
             remove(f"{directory.rstrip('/')}/{name}")
 
-
-def upload(local_path: str, path: str) -> None:
-    """Copy a local file to an object."""
-    # Not with GFile: after a failed upload its destructor retries for minutes and holds Python's global lock.
-    with errors_of(path):
-        _tensorflow().io.gfile.copy(local_path, path, overwrite=True)
+    unwanted = (name for name in tree(directory) if not name.endswith("/"))
+    for _ in in_order(remove_one, unwanted, num_threads=_NUM_CONNECTIONS):
+        pass
 
 
-def _tensorflow() -> Any:
-    import tensorflow as tf
+class _Limited(io.BytesIO):
+    """Content that refuses to grow beyond a limit."""
 
-    return tf
+    def __init__(self, path: str, max_bytes: int) -> None:
+        super().__init__()
+        self._path, self._max_bytes = path, max_bytes
+
+    def write(self, data: Any) -> int:
+        if self.tell() + len(data) > self._max_bytes:
+            raise OSError(errno.EFBIG, f"more than {self._max_bytes:,} bytes", self._path)
+        return super().write(data)
 
 
 @contextlib.contextmanager
-def errors_of(path: str) -> Iterator[None]:
-    """Turn TensorFlow's errors about a path into OSError."""
-    try:
-        yield
-    except _tensorflow().errors.OpError as error:
-        raise _as_os_error(str(error), path) from None
+def _new_object(path: str) -> Iterator[Any]:
+    """Yield the google.cloud.storage.Blob of an object to be written; failures become OSError."""
+    bucket, name = _parts(path)
+    if not name:
+        raise bucket_errors.invalid(path)
+    with errors_of(path):
+        yield client().bucket(bucket).blob(name)
 
 
-def _as_os_error(text: str, path: str) -> OSError:
-    """Return TensorFlow's error as the error of a file.
+@contextlib.contextmanager
+def _object(path: str) -> Iterator[Any]:
+    """Yield that of an object that should exist; failures become OSError."""
+    from google.api_core.exceptions import NotFound
 
-    The text has the status of the last response and Google's message in JSON or XML.
-    """
-    status = int(found[1]) if (found := re.search(r"HTTP response code (\d+)", text)) else 0
-    reported = re.search(r'"message":\s*"([^"]*)"|<Message>([^<]*)</Message>', text)
-    message = (reported[1] or reported[2]).rstrip(".") if reported else " ".join(text.split())[:300]
-    if _is_about_bucket(text):
-        return OSError(errno.ENXIO, f"bucket {path.split('/')[2]!r} does not exist", path)
-    if status == 401:
-        hint = "run `gcloud auth application-default login`"
-        return PermissionError(errno.EACCES, f"no valid credentials for Cloud Storage ({hint})", path)
-    if status == 403 and re.search("quota", text, re.IGNORECASE):
-        return OSError(errno.EDQUOT, message, path)
-    if status == 403:
-        return PermissionError(errno.EACCES, f"Cloud Storage refused access ({message})", path)
-    if status == 404 or "was not found" in text or "No such file or directory" in text:
-        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-    if "contain a" in text and "GCS path" in text:
-        return OSError(errno.EINVAL, "expected a bucket and a name, gs://BUCKET/NAME", path)
-    status_text = f"HTTP {status}: " if status else ""
-    return OSError(errno.EIO, f"Cloud Storage failed after several attempts ({status_text}{message})", path)
+    with _new_object(path) as blob:
+        try:
+            yield blob
+        except NotFound:
+            _check_bucket(path)
+            raise bucket_errors.missing_object(path) from None
 
 
-def _is_about_bucket(text: str) -> bool:
-    return "NoSuchBucket" in text or "bucket does not exist" in text
+def _check_bucket(path: str) -> None:
+    """Fail like a listing if the bucket does not exist; one that may not be listed exists."""
+    from google.api_core.exceptions import Forbidden
+
+    with contextlib.suppress(Forbidden):
+        next(_pages(f"gs://{_parts(path)[0]}", max_results=1), None)
+
+
+def _pages(directory: str, **options: Any) -> Iterator[Any]:
+    """Yield the pages of a listing."""
+    bucket, _ = _parts(directory)
+    policy = {"retry": Patience(), "timeout": TIMEOUT_SECONDS, "fields": _NAMES}
+    found = client().list_blobs(bucket, prefix=_prefix(directory), **policy, **options)
+    return iter(found.pages)
+
+
+def _prefix(directory: str) -> str:
+    """Return what the names of all objects below a folder begin with."""
+    _, name = _parts(directory)
+    return f"{name.rstrip('/')}/" if name.rstrip("/") else ""
+
+
+def _parts(path: str) -> tuple[str, str]:
+    """Return the bucket and the name of an object, which may be empty."""
+    if not (found := _ADDRESS.fullmatch(path)):
+        raise bucket_errors.invalid(path)
+    return found[1], found[2] or ""

@@ -1,4 +1,4 @@
-"""Files, locally and on gs://: the one module that knows the difference. Local paths never import TensorFlow."""
+"""Files, locally and on gs://: the one module that knows the difference. It never imports TensorFlow."""
 
 import contextlib
 import errno
@@ -10,10 +10,10 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from trainer.files import bucket
+from trainer.files.overlap import in_order
 from vertex_gpu_training.userinput import asides, outputs, paths
 from vertex_gpu_training.userinput.files import write_all
 
@@ -97,7 +97,7 @@ def remove_partial(directory: Path) -> None:
         return
     for entry in parent.iterdir():
         if entry.name.startswith(".") and entry.name.endswith(".partial"):
-            shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink()
+            shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
 
 
 def make_directory(directory: Path) -> None:
@@ -153,11 +153,13 @@ def remove(path: Path) -> None:
 
 
 def remove_tree(directory: Path) -> None:
-    """Remove a folder and its content; it need not exist."""
+    """Remove a folder and its content; it need not exist, and another process may be removing it, too."""
     if is_remote(directory):
         bucket.remove_tree(os.fspath(directory))
-    elif os.path.isdir(directory):
-        shutil.rmtree(directory)
+        return
+    while os.path.isdir(directory):
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(directory)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -226,9 +228,7 @@ def write_output(path: Path, text: str) -> None:
     if is_object_store(path):
         write_text(path, text)
         return
-    target = pathlib.Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    outputs.write({target: text.encode(errors="replace")})
+    outputs.write({pathlib.Path(path): text.encode(errors="replace")})
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -254,8 +254,9 @@ def _flush_to_disk(directory: pathlib.Path) -> None:
 
 def _upload(source: pathlib.Path, target: Path, last: str) -> None:
     files = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file())
-    with ThreadPoolExecutor(_NUM_TRANSFERS) as pool:
-        list(pool.map(lambda name: _upload_file(source / name, join(target, name)), set(files) - {last}))
+    others = (name for name in files if name != last)
+    for _ in in_order(lambda name: _upload_file(source / name, join(target, name)), others, num_threads=_NUM_TRANSFERS):
+        pass
     _upload_file(source / last, join(target, last))
 
 

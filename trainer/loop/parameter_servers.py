@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -19,6 +20,7 @@ from trainer.cluster.watchdog import Watchdog, leave
 from trainer.data.examples import Examples, ExamplesInMemory
 from trainer.data.sampler import Sampler
 from trainer.files.observers import Observer
+from trainer.learner import random_numbers
 from trainer.learner.learner import Learner, Score, Steps
 from trainer.loop import loop
 from trainer.loop.training import CONNECT_SECONDS, Training
@@ -61,12 +63,16 @@ def lead(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
 
 def _lead(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
     learner = AsynchronousLearner(training)
+    remarks = random_numbers.check(
+        learner.local_model, tf.distribute.get_strategy(), training.config.model, exact=False
+    )
     training.log_start(len(training.cluster.addresses.get("worker", ())), log_event)
     examples, validation = training.load("train", log_event), training.load("validation", log_event)
-    log_event("notice", message="parameter servers: the order of updates depends on timing; no two runs are equal")
+    for remark in (*remarks, "parameter servers: the order of updates depends on timing; no two runs are equal"):
+        log_event("notice", message=remark)
     if training.options.profile_steps:
         log_event("notice", message="parameter servers: the steps are on other machines and are not profiled")
-    training.show_start(examples)
+    training.logs().show_start(examples, training.sampler())
     sync = training.sync(learner, watchdog, log_event)
     if loop.train(
         training.loop_run(), learner, examples, validation, training.sampler(), sync=sync, log_event=log_event
@@ -99,6 +105,11 @@ class AsynchronousLearner(Learner):
         # On the chief's own device, for validation; the distribution strategy has no device here.
         self._local = Learner(training.config, tf.distribute.get_strategy(), **arguments)
         self._take_step = tf.function(self._one_step)
+
+    @property
+    def local_model(self) -> keras.Model:
+        """The network on the chief's own device."""
+        return self._local.model
 
     def batches(self, examples: Examples, sampler: Sampler, stop_step: int) -> Any:
         """Return iterators on the workers, each of which repeats the whole split without copying it."""

@@ -12,8 +12,8 @@ from trainer.data.stored.shards import damage_named
 from trainer.files import observers
 from trainer.files.event_log import EventLog, replica_name
 from trainer.files.observers import Observer
-from trainer.loop import evaluator, parameter_servers
-from trainer.loop.training import Training, train
+from trainer.loop import evaluator, parameter_servers, worker
+from trainer.loop.training import Training
 from vertex_gpu_training.userinput.errors import UserError
 
 _LOST_PEER = (tf.errors.UnavailableError, tf.errors.DeadlineExceededError)
@@ -64,7 +64,7 @@ def _run_role(training: Training, log_event: Observer, watchdog: Watchdog) -> in
     if training.cluster.is_evaluator:
         return evaluator.evaluate(training, log_event, watchdog)
     if training.cluster.strategy != "parameter-server":
-        return train(training, log_event, watchdog)
+        return worker.train(training, log_event, watchdog)
     if training.cluster.task_type == "chief":
         return parameter_servers.lead(training, log_event, watchdog)
     return parameter_servers.serve(training, log_event, watchdog)

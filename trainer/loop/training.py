@@ -1,7 +1,6 @@
-"""The parts of a training run, assembled from flags, data and cluster, and the training role itself."""
+"""The parts of a training run, assembled from flags, data and cluster."""
 
 import argparse
-import contextlib
 import dataclasses
 import functools
 import os
@@ -17,20 +16,19 @@ from trainer.cluster.cluster import Cluster
 from trainer.cluster.meeting import meet
 from trainer.cluster.patience import Patience
 from trainer.cluster.peers import Peer, wait_for
-from trainer.cluster.signals import StopRequest, end_at_once
-from trainer.cluster.watchdog import EXIT_LOST_PEER, Watchdog
+from trainer.cluster.signals import StopRequest
+from trainer.cluster.watchdog import Watchdog
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.data.examples import Examples, load_split
 from trainer.data.sampler import Sampler, block_size
 from trainer.files import storage
 from trainer.files.observers import Observer
-from trainer.learner import precision, random_numbers
+from trainer.learner import precision
 from trainer.learner.learner import Learner
-from trainer.loop import loop, speed, xla_trial
-from trainer.loop.board import hyperparameters, images
-from trainer.loop.board.board import EVALUATOR, TRAIN, VALIDATION, Board, NoBoard, run_name
-from trainer.loop.board.profile import Profiler, parse
+from trainer.loop import loop
+from trainer.loop.board.board import EVALUATOR, VALIDATION, Board, NoBoard, run_name
+from trainer.loop.board.logs import Logs
 from trainer.loop.early_stopping import EarlyStopping
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync
@@ -69,6 +67,9 @@ class Training:
             UserError: A field differs.
             GaveUp: Not all have come, or a stop was requested.
         """
+        if self.cluster.is_evaluator:
+            # It only reads checkpoints, perhaps on a machine of another kind, and may start last.
+            return
         if self.cluster.strategy == "multi-worker-mirrored" and self.cluster.num_workers > 1:
             fields = {
                 **self.identity,
@@ -125,36 +126,6 @@ class Training:
     def learner(self, distribution_strategy: tf.distribute.Strategy) -> Learner:
         """Make the model with its starting weights."""
         return Learner(self.config, distribution_strategy, **self.learner_arguments())
-
-    @property
-    def tries_xla(self) -> bool:
-        """Whether a trial decides about XLA."""
-        return self.options.xla == "auto" and not self.options.exact
-
-    def trial_on_gpus(self) -> xla_trial.Outcome | None:
-        """Try XLA before this process initialises its GPUs; None on a CPU, where the first steps are early enough.
-
-        Raises:
-            GaveUp: A stop was requested, or another worker has not come back from its trial.
-        """
-        if not self.tries_xla or not distribution.has_gpu():
-            return None
-        num_replicas = self.cluster.num_workers * distribution.num_devices(
-            self.cluster, self.options.logical_cpu_devices
-        )
-        outcome = xla_trial.on_gpus(
-            {
-                **self.learner_arguments(),
-                "config": dataclasses.asdict(self.config),
-                "batch_size": max(1, self.config.global_batch_size // num_replicas),
-                "min_seconds": speed.MIN_REMAINING_SECONDS,
-            },
-            stop=self.stop,
-        )
-        if self.cluster.num_workers > 1:
-            # A trial may take longer than TensorFlow is given to connect the machines.
-            meet(self.cluster, {}, self.patience())
-        return outcome
 
     def sampler(self) -> Sampler:
         """Return the order of the training examples."""
@@ -222,42 +193,25 @@ class Training:
         """The TensorBoard logs. One process writes the curves of a run, because all workers compute the same."""
         if not (self.cluster.is_chief or self.cluster.is_evaluator):
             return NoBoard()
-        directory = self.options.tensorboard_directory or os.environ.get("AIP_TENSORBOARD_LOG_DIR", "")
+        directory = self.options.tensorboard_directory
         if directory:
             storage.make_directory(directory)
-        folder = storage.join(directory or storage.join(self.directory, "tensorboard"), self._run_name())
+        # Vertex AI has set it: if it cannot be used, the logs are missing, but the run goes on.
+        directory = directory or os.environ.get("AIP_TENSORBOARD_LOG_DIR", "")
+        name = run_name(self.options.run_label, self.config.model)
+        folder = storage.join(directory or storage.join(self.directory, "tensorboard"), name)
         return Board(folder, evaluations=EVALUATOR if self.cluster.is_evaluator else VALIDATION)
 
-    def _run_name(self) -> str:
-        return run_name(self.options.run_label, self.config.model)
-
-    def show_start(self, examples: Examples) -> None:
-        """Add hyperparameters and training images to the TensorBoard logs, if no earlier attempt has."""
-
-        def show() -> None:
-            shown = hyperparameters.summary(self.identity, self.run_id, exact=self.options.exact)
-            self.board.add_once(VALIDATION, "hparams", lambda: shown, step=0)
-            taken = images.training_images(examples, self.sampler(), self.config.augment)
-            self.board.add_once(TRAIN, "images", lambda: images.labelled(*taken, self.data.class_names), step=0)
-
-        self.board.attempt(show)
-
-    def show_end(self, learner: Learner, validation: Examples) -> None:
-        """Add predictions of the final weights to the TensorBoard logs."""
-
-        def show() -> None:
-            found = images.predictions(learner.model, validation)
-            self.board.add(VALIDATION, lambda: images.predicted(*found, self.data.class_names), step=learner.step)
-
-        self.board.attempt(show)
-
-    def profiler(self, log_event: Observer) -> Profiler:
-        """Make what profiles the steps that were asked for, on the chief."""
-        return Profiler(
-            parse(self.options.profile_steps),
-            self.board.folder(TRAIN),
-            submit=self.board.submit,
-            log_event=log_event,
+    def logs(self) -> Logs:
+        """Return what adds more than curves to the TensorBoard logs."""
+        return Logs(
+            board=self.board,
+            identity=self.identity,
+            run_id=self.run_id,
+            exact=self.options.exact,
+            augment=self.config.augment,
+            class_names=self.data.class_names,
+            profile_steps=self.options.profile_steps,
         )
 
     @functools.cached_property
@@ -301,53 +255,3 @@ class Training:
         """Print the result of the run if it is finished."""
         if result := identity.read_result(self.directory):
             print(f"run {self.run_id} is finished: {identity.summary(result)}")
-
-
-def train(training: Training, log_event: Observer, watchdog: Watchdog) -> int:
-    """Train as chief, worker or single machine; return the exit code."""
-    outcome = training.trial_on_gpus()
-    is_alone = training.cluster.num_workers == 1
-    with contextlib.nullcontext() if is_alone else end_at_once(CONNECT_SECONDS):
-        strategy = distribution.make(training.cluster)
-    # Also because TensorFlow replaces the SIGTERM handler.
-    training.stop.install()
-    learner = training.learner(strategy)
-    sampler, run = training.sampler(), training.loop_run()
-    if sampler.global_batch_size < learner.num_replicas:
-        raise UserError(
-            f"global_batch_size={sampler.global_batch_size} is less than the {learner.num_replicas} devices; give at"
-            f" least {learner.num_replicas}, or fewer devices"
-        )
-    if training.options.xla == "on":
-        learner.use_xla(True)
-    remarks = random_numbers.check(learner.model, strategy, training.config.model, exact=training.options.exact)
-    training.log_start(learner.num_replicas, log_event)
-    for remark in remarks:
-        log_event("notice", message=remark)
-    examples, validation = training.load("train", log_event), training.load("validation", log_event)
-    warmed_up = speed.FirstSteps(
-        learner,
-        examples,
-        sampler,
-        num_steps=run.num_steps,
-        log_event=log_event,
-        trial=(lambda: outcome or speed.time_xla(learner, examples, sampler)) if training.tries_xla else None,
-    )
-    training.show_start(examples)
-    with contextlib.closing(training.profiler(log_event)) as profiler:
-        is_finished = loop.train(
-            run,
-            learner,
-            examples,
-            validation,
-            sampler,
-            sync=training.sync(learner, watchdog, log_event),
-            log_event=log_event,
-            warmed_up=warmed_up,
-            profiler=profiler,
-            finishing=lambda: training.show_end(learner, validation),
-        )
-    if is_finished:
-        training.print_result()
-        return 0
-    return training.stop.exit_code if training.stop.is_set else EXIT_LOST_PEER

@@ -7,6 +7,7 @@ of a device that TensorFlow has initialised here.
 import dataclasses
 import json
 import math
+import os
 import re
 import signal
 import subprocess
@@ -102,7 +103,7 @@ def run(
     print(f"timing XLA in a process of its own, for at most {limit_seconds:g} s", flush=True)
     # Files instead of pipes, which the compiler's own children could keep open.
     with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
-        stdin.write(json.dumps({"limit_seconds": limit_seconds, **request}).encode())
+        stdin.write(json.dumps({"parent": os.getpid(), "limit_seconds": limit_seconds, **request}).encode())
         stdin.seek(0)
         with subprocess.Popen(command or _COMMAND, stdin=stdin, stdout=stdout, stderr=stderr) as child:
             try:

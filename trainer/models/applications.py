@@ -6,6 +6,7 @@ from keras import layers
 from trainer.models.table import Application
 from trainer.models.weights import load_weights
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import on_one_line
 
 _DROPOUT = 0.2
 """Dropout rate before the classes if the head has no hidden layer."""
@@ -84,7 +85,7 @@ def _base(application: Application, image_size: int, weights: str) -> keras.Mode
         try:
             base.set_weights(make(weights="imagenet", include_top=False, input_shape=shape).get_weights())
         except Exception as error:
-            reason = " ".join(str(error).split())[:300]
+            reason = on_one_line(error)
             raise UserError(
                 f"{application.name}'s imagenet weights could not be downloaded ({reason}); allow access to the host,"
                 " give the path of a downloaded file (..._notop.h5) as weights, or give weights=none to start from"

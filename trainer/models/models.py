@@ -70,7 +70,8 @@ def _check_weights(name: str, weights: str) -> None:
         raise UserError(f"model {name!r} has no weights='imagenet'; use none, a path, or resnet50")
     if weights not in ("default", "imagenet", "none") and not weights_file.is_file(weights):
         raise UserError(
-            f"weights={weights!r} is not valid; use default, imagenet, none, or a path ending in .weights.h5 or .keras"
+            f"weights={weights!r} is not valid; use default, imagenet, none, run:..., model:NAME@ALIAS, "
+            "or a path ending in .weights.h5 or .keras"
         )
     if weights_file.is_file(weights):
         paths.check("weights", weights)

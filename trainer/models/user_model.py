@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import on_one_line
 
 if TYPE_CHECKING:
     import keras
@@ -184,7 +185,7 @@ def _check_probabilities(name: str, model: "keras.Model", image_size: int) -> No
 def _with_origin(error: Exception) -> str:
     """Return the error in one line, with the line of code that raised it."""
     # Keras prints a part in bold, and puts its own frame before the user's.
-    reason = " ".join(re.sub(r"\x1b\[\d*m", "", str(error)).split())[:300]
+    reason = on_one_line(re.sub(r"\x1b\[\d*m", "", str(error)))
     own = (__file__, "keras/src/utils/traceback_utils.py")
     found = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in found if not frame.filename.startswith("<") and not frame.filename.endswith(own)]

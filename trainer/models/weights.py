@@ -2,8 +2,10 @@
 
 import keras
 
+from trainer.files import downloads
 from trainer.models import weights_file
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import on_one_line
 
 
 def load_weights(model: keras.Model, path: str) -> None:
@@ -13,12 +15,13 @@ def load_weights(model: keras.Model, path: str) -> None:
         UserError: The file is missing, unreadable, or of another network.
     """
     weights_file.require(path)
-    try:
-        if path.endswith(".keras"):
-            # safe_mode refuses files that contain code (Lambda layers).
-            model.set_weights(keras.saving.load_model(path, compile=False, safe_mode=True).get_weights())
-        else:
-            model.load_weights(path)
-    except Exception as error:
-        reason = " ".join(str(error).split())[:300]
-        raise UserError(f"weights file {path!r} does not fit this network: {reason}") from error
+    with downloads.local_copy(path) as file:
+        try:
+            if file.endswith(".keras"):
+                # safe_mode refuses files that contain code (Lambda layers).
+                model.set_weights(keras.saving.load_model(file, compile=False, safe_mode=True).get_weights())
+            else:
+                model.load_weights(file)
+        except Exception as error:
+            reason = on_one_line(error)
+            raise UserError(f"weights file {path!r} does not fit this network: {reason}") from error

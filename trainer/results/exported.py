@@ -24,6 +24,7 @@ def read(directory: str) -> dict[str, Any]:
             " `python -m trainer.export`"
         )
     names, size = metadata.get("class_names"), metadata.get("image_size")
-    if not isinstance(names, list) or not names or type(size) is not int or size < 1:
+    is_named = isinstance(names, list) and names and all(isinstance(name, str) for name in names)
+    if not is_named or type(size) is not int or size < 1:
         raise UserError(f"model {directory!r} is damaged ({METADATA_FILE} has no class names or size); export it again")
     return metadata

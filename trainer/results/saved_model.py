@@ -16,7 +16,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from trainer.checkpoints.starting_weights import StartingWeights
-from trainer.files import storage
+from trainer.files import downloads, storage
 from trainer.results import exported, serving
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -80,10 +80,11 @@ def load(directory: str) -> LoadedModel:
         UserError: The folder is not a model that `write` wrote.
     """
     metadata = exported.read(directory)
-    try:
-        loaded = tf.saved_model.load(directory)
-    except (OSError, ValueError, tf.errors.OpError) as error:
-        raise _damaged(directory, error) from error
+    with downloads.local_copy(directory) as folder:
+        try:
+            loaded = tf.saved_model.load(folder)
+        except (OSError, ValueError, tf.errors.OpError) as error:
+            raise _damaged(directory, error) from error
     return LoadedModel(class_names=metadata["class_names"], image_size=metadata["image_size"], signatures=_Keep(loaded))
 
 
@@ -94,18 +95,26 @@ def starting_weights(directory: str) -> StartingWeights:
         UserError: The folder is not a model that `write` wrote, or it is damaged.
     """
     metadata = exported.read(directory)
-    try:
-        reader = tf.train.load_checkpoint(os.path.join(directory, "variables", "variables"))
-        # Keras' archive has a list of the model's variables, in order.
-        names = {key for key in reader.get_variable_to_shape_map() if re.fullmatch(r"variables/\d+/.*VALUE", key)}
-        ordered = sorted(names, key=lambda key: int(key.split("/")[1]))
-        arrays = [np.asarray(reader.get_tensor(key)) for key in ordered]
-    except (OSError, ValueError, tf.errors.OpError) as error:
-        raise _damaged(directory, error) from error
+    if not isinstance(metadata.get("model"), str):
+        raise _damaged(directory, "its network has no name")
+    with downloads.local_copy(directory) as folder:
+        try:
+            arrays = _arrays(os.path.join(folder, "variables", "variables"))
+        except (OSError, ValueError, IndexError, tf.errors.OpError) as error:
+            # The reader raises IndexError for a file that is too short.
+            raise _damaged(directory, error) from error
     return StartingWeights(model=metadata["model"], class_names=tuple(metadata["class_names"]), arrays=arrays)
 
 
-def _damaged(directory: str, error: Exception) -> UserError:
+def _arrays(prefix: str) -> list[npt.NDArray[Any]]:
+    """Return the model's variables, in order, which Keras' archive has as a list."""
+    reader = tf.train.load_checkpoint(prefix)
+    names = {key for key in reader.get_variable_to_shape_map() if re.fullmatch(r"variables/\d+/.*VALUE", key)}
+    ordered = sorted(names, key=lambda key: int(key.split("/")[1]))
+    return [np.asarray(reader.get_tensor(key)) for key in ordered]
+
+
+def _damaged(directory: str, error: Exception | str) -> UserError:
     return UserError(f"model {directory!r} is damaged ({str(error).splitlines()[0]}); export it again")
 
 

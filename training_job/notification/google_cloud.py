@@ -13,7 +13,8 @@ from typing import Any
 
 from training_job.notification.delivery import Limits, NotSentError, TemporaryError, check_status, retried
 from training_job.notification.failures import failed_tasks
-from training_job.notification.message import FailedStep, one_line
+from training_job.notification.message import FailedStep
+from vertex_gpu_training.userinput.spelling import on_one_line
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
@@ -111,7 +112,7 @@ class GoogleCloud:
         try:
             found = self._client("PipelineServiceClient", job).get_pipeline_job(name=job, timeout=self._seconds)
         except GoogleAPICallError as error:
-            raise NotSentError(f"the pipeline job cannot be read ({one_line(error)})") from None
+            raise NotSentError(f"the pipeline job cannot be read ({on_one_line(error)})") from None
         tasks = {task.task_id: task for task in found.job_detail.task_details}
         return [
             FailedStep(
@@ -128,7 +129,7 @@ class GoogleCloud:
         try:
             found = self._client("JobServiceClient", custom_job).get_custom_job(name=custom_job, timeout=self._seconds)
         except GoogleAPICallError as error:
-            return f"its error cannot be read ({one_line(error)})"
+            return f"its error cannot be read ({on_one_line(error)})"
         return str(found.error.message)
 
     @property
@@ -150,6 +151,6 @@ class GoogleCloud:
 def _detail(answer: Any) -> str:
     """Return the message of a refusal, which is about the resource and the account."""
     try:
-        return "" if answer.ok else one_line(answer.json()["error"]["message"])
+        return "" if answer.ok else on_one_line(answer.json()["error"]["message"])
     except (ValueError, KeyError, TypeError):
         return ""

@@ -51,11 +51,6 @@ def message_of(*, job: str, state: str, error: str, steps: list[FailedStep], is_
     }
 
 
-def one_line(text: object) -> str:
-    """Return a text on one line, shortened."""
-    return " ".join(str(text).split())[:300]
-
-
 def _cut(text: str) -> str:
     """Return a text without its middle if it is long: the cause of a Python error is at its end."""
     half = _LONGEST_ERROR // 2

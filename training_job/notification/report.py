@@ -10,10 +10,11 @@ from kfp.dsl import PipelineTaskFinalStatus
 from training_job.notification import webhook
 from training_job.notification.delivery import Limits, NotSentError
 from training_job.notification.google_cloud import GoogleCloud
-from training_job.notification.message import FailedStep, message_of, one_line
+from training_job.notification.message import FailedStep, message_of
 from training_job.notification.targets import VARIABLE, Targets, is_local_run, local_address
 from training_job.report import one_line as ending
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import on_one_line
 
 
 def report_end(
@@ -118,4 +119,4 @@ def _delivered(send: Callable[[], None], target: str) -> str:
 
 def _reason(error: Exception) -> str:
     """Return the text of an error that is known to contain no address, and otherwise only its kind."""
-    return one_line(error) if isinstance(error, NotSentError | UserError) else type(error).__name__
+    return on_one_line(error) if isinstance(error, NotSentError | UserError) else type(error).__name__

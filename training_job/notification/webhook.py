@@ -70,7 +70,8 @@ def _checked_host(address: str) -> str:
         raise NotSentError("the address is not a URL") from None
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
         raise NotSentError("the address does not begin with https:// (http:// is only for this machine)")
-    if not host or not address.isascii() or any(each.isspace() for each in address):
+    # At a backslash, requests ends the host earlier than urlsplit does.
+    if not host or not address.isascii() or any(each.isspace() or each == "\\" for each in address):
         raise NotSentError("the address is not a URL with a host and without blanks")
     return host
 

@@ -18,7 +18,9 @@ _DEVICES = ("/dev/null", "/dev/full", "/dev/tty")
 
 
 def write(contents: Mapping[Path, bytes]) -> None:
-    """Write files, replacing the regular ones as a whole; what killed processes left beside them is removed.
+    """Write files, replacing the regular ones as a whole, and make their folders.
+
+    What killed processes left beside them is removed.
 
     Raises:
         OSError: A file cannot be written.
@@ -33,6 +35,7 @@ def write(contents: Mapping[Path, bytes]) -> None:
             _write_into(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY), path, data)
         else:
             target = Path(os.path.realpath(path))
+            target.parent.mkdir(parents=True, exist_ok=True)
             asides.remove_left(target)
             regular[target] = data
     write_all(regular)

@@ -48,6 +48,11 @@ def quoted(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
+def on_one_line(text: object, limit: int = 600) -> str:
+    """Return a text without line breaks and repeated blanks, cut to `limit` characters."""
+    return " ".join(str(text).split())[:limit]
+
+
 def listed(names: Iterable[object], last: str = "or") -> str:
     """Return "a, b or c"."""
     texts = [str(name) for name in names]

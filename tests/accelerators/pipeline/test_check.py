@@ -74,7 +74,7 @@ def test_a_finding_has_the_path_of_the_value(data: Path) -> None:
     assert finding.alternatives[0].startswith("n1-standard-8 with ")
     (finding,) = [f for f in check_pipeline(load(data, "nested"), today=TODAY) if f.severity == "error"]
     assert finding.path == "root.inputDefinitions.parameters.accelerator_count.defaultValue"
-    assert "checked with the default of parameter 'accelerator_count', 'accelerator_type'" in finding.message
+    assert "checked with the default of 'accelerator_count', 'accelerator_type'" in finding.message
     (finding,) = [f for f in check_pipeline(load(data, "camel"), today=TODAY) if f.path.endswith("imageUri")]
     assert finding.path == f"{CONSTANT}[0].containerSpec.imageUri"
 
@@ -91,7 +91,7 @@ def test_a_planning_step_is_checked_through_nested_dags(data: Path) -> None:
     (finding,) = [f for f in check_pipeline(spec, today=TODAY) if f.severity == "error"]
     assert finding.rule == "accelerator-count"
     assert finding.path == "root.inputDefinitions.parameters.accelerator_count.defaultValue"
-    assert "default of parameter 'machine_type'" in finding.message
+    assert "default of 'machine_type'" in finding.message
     assert "n1-standard-32 with 2 x NVIDIA_TESLA_T4" in finding.alternatives
 
 

@@ -73,6 +73,17 @@ def test_the_command_line_of_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "MODE" not in done.env, "no other variable of the pipeline reaches the engine's own program"
 
 
+def test_the_address_of_a_webhook_is_not_in_the_list_of_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = "https://hooks.example.org/services/planted"
+    done = prepared(
+        "docker", tmp_path, monkeypatch, env={"TEAM_WEBHOOK": address}, declared=frozenset(["TEAM_WEBHOOK"])
+    )
+    assert address not in " ".join(done.command)
+    assert done.env["TEAM_WEBHOOK"] == address
+
+
 def test_the_command_line_of_podman(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = prepared("podman", tmp_path, monkeypatch).command
     assert "--init" not in words, "it needs a program that may not be installed"

@@ -43,14 +43,16 @@ def cached(page: dsl.Output[dsl.HTML]) -> str:
     import os
     from pathlib import Path
 
-    Path(page.path).write_text(f"<p>{os.environ['DB_PASSWORD']} {os.environ['A_TOKEN']}</p>")
-    return os.environ["DB_PASSWORD"] + os.environ["A_TOKEN"]
+    shown = " ".join(os.environ[name] for name in ("DB_PASSWORD", "A_TOKEN", "A_WEBHOOK"))
+    Path(page.path).write_text(f"<p>{shown}</p>")
+    return shown
 
 
 @dsl.pipeline(name="cached")
 def caches(token: str) -> None:
     step = cached().set_caching_options(True)
     step.set_env_variable("DB_PASSWORD", "planted-password").set_env_variable("A_TOKEN", f"planted-{token}")
+    step.set_env_variable("A_WEBHOOK", "https://127.0.0.1:9/services/planted-password")
 
 
 def test_a_cached_output_and_a_page_of_a_step_show_no_secret(execute: Execute, work_dir: Path, task: FindTask) -> None:
@@ -231,3 +233,16 @@ def test_short_values_and_paths_are_no_secrets() -> None:
     secrets = Secrets()
     secrets.learn({"A_KEY": "1", "B_KEY": "true", "C_KEY": "/home/me/key.json"})
     assert secrets.removed({"x": "1 true /home/me/key.json"}) == {"x": "1 true /home/me/key.json"}
+
+
+def test_the_path_of_a_webhook_is_as_secret_as_its_address() -> None:
+    secrets = Secrets()
+    path = "/services/T0PLANTED/B1?key=wxyz"
+    secrets.learn(
+        {"TEAM_WEBHOOK_URL": f"https://hooks.example.org{path}", "OTHER_WEBHOOK": "http://127.0.0.1:80/tmp/x"}
+    )
+    text = f"host='hooks.example.org': Max retries exceeded with url: {path} (POST https://hooks.example.org{path})"
+    expected = f"host='hooks.example.org': Max retries exceeded with url: /{MASK} (POST {MASK})"
+    assert secrets.removed(text) == expected
+    assert secrets.restored(secrets.hashed(text, "salt"), "salt") == text
+    assert secrets.removed("/tmp/x/run.json") == "/tmp/x/run.json"

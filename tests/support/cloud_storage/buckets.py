@@ -28,6 +28,8 @@ class StoredObject:
     updated: str
     content_type: str = "application/octet-stream"
     metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    num_missing: int = 0
+    """Bytes that only the size has, for an object that no test reads."""
 
     def resource(self, bucket: str, name: str) -> dict[str, Any]:
         """Return the object resource of the JSON API, in which numbers are strings."""
@@ -38,7 +40,7 @@ class StoredObject:
             "name": name,
             "generation": str(self.generation),
             "metageneration": "1",
-            "size": str(len(self.data)),
+            "size": str(len(self.data) + self.num_missing),
             "contentType": self.content_type,
             "metadata": dict(self.metadata),
             "storageClass": "STANDARD",
@@ -46,7 +48,7 @@ class StoredObject:
             "updated": self.updated,
             "etag": str(self.generation),
             "md5Hash": base64.b64encode(hashlib.md5(self.data).digest()).decode(),
-            "crc32c": base64.b64encode(google_crc32c.Checksum(self.data).digest()).decode(),
+            "crc32c": crc32c(self.data),
         }
 
 
@@ -107,6 +109,11 @@ class Buckets:
             )
             return objects[name]
 
+    def enlarge(self, bucket: str, name: str, num_bytes: int) -> None:
+        """Add bytes to the size of an object alone."""
+        with self._lock:
+            self._objects(bucket)[name] = dataclasses.replace(self.get(bucket, name), num_missing=num_bytes)
+
     def delete(self, bucket: str, name: str, conditions: Mapping[str, str] | None = None) -> None:
         with self._lock:
             self.get(bucket, name, conditions)
@@ -164,6 +171,11 @@ class Buckets:
         if bucket not in self._buckets:
             raise ApiError(404, "notFound", "The specified bucket does not exist.")
         return self._buckets[bucket]
+
+
+def crc32c(data: bytes) -> str:
+    """Return the checksum as the API writes it."""
+    return base64.b64encode(google_crc32c.Checksum(data).digest()).decode()
 
 
 def _check(generation: int, conditions: Mapping[str, str]) -> None:

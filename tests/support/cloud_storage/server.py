@@ -1,6 +1,7 @@
-"""The server: a CONNECT proxy on loopback that answers for every Google API it is asked to connect to."""
+"""The server on loopback: an emulator, and a CONNECT proxy that answers for Google's own names."""
 
 import contextlib
+import dataclasses
 import pathlib
 import ssl
 import threading
@@ -9,7 +10,7 @@ from typing import Self
 
 import trustme
 
-from tests.support.cloud_storage.api import Answer, Api, failure
+from tests.support.cloud_storage.api import Answer, Api, damaged, failure, unpacked
 from tests.support.cloud_storage.buckets import ApiError, Buckets
 from tests.support.cloud_storage.faults import ConnectionDropped, Faults, Request
 
@@ -41,11 +42,17 @@ class CloudStorage:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables that redirect TensorFlow's gs:// in a process to this server."""
+        """Variables that redirect gs:// in a process to this server, that of TensorFlow included."""
+        return {"STORAGE_EMULATOR_HOST": f"http://127.0.0.1:{self._server.server_port}", **self.proxy}
+
+    @property
+    def proxy(self) -> dict[str, str]:
+        """Variables for programs that connect to Google's own names, with TensorFlow's credentials."""
         return {
             "https_proxy": f"http://127.0.0.1:{self._server.server_port}",
             "no_proxy": "",
             "CURL_CA_BUNDLE": str(self._authority_file),
+            "REQUESTS_CA_BUNDLE": str(self._authority_file),
             "GOOGLE_AUTH_TOKEN_FOR_TESTING": TOKEN,
             "NO_GCE_CHECK": "true",
         }
@@ -65,9 +72,12 @@ class _Handler(BaseHTTPRequestHandler):
     """One connection: CONNECT, then TLS, then requests."""
 
     protocol_version = "HTTP/1.1"
+    # Otherwise a body waits 40 ms for the client to confirm the headers.
+    disable_nagle_algorithm = True
     api: Api
     faults: Faults
     tls: ssl.SSLContext
+    is_emulator = True
 
     def do_CONNECT(self) -> None:
         host, _, _ = self.path.partition(":")
@@ -77,24 +87,38 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response_only(200, "Connection established")
         self.end_headers()
         # The handshake happens on the first read; after it, this connection speaks HTTP as that host.
+        self.is_emulator = False
+        # Python's own client asks for the tunnel as HTTP/1.0, which would end with this answer.
+        self.close_connection = False
         self.connection = self.tls.wrap_socket(self.connection, server_side=True)
         self.rfile, self.wfile = self.connection.makefile("rb"), self.connection.makefile("wb", 0)
 
     def do_GET(self) -> None:
-        target = f"{self.headers.get('Host', '').removesuffix(':443')}{self.path}"
-        line = f"{self.command} {target}"
+        host = self.headers.get("Host", "").removesuffix(":443")
+        target = f"{host}{self.path}"
         try:
-            body = self._body(line)
+            body = self._body(f"{self.command} {target}")
         except ConnectionDropped as dropped:
             # The bytes of a resumable upload that have arrived count, as they do at Google.
             self.api.keep(self.command, self.path, self.headers, dropped.body)
             self.close_connection = True
             return
-        status = self.faults.meet(line, Request(method=self.command, target=target, num_bytes=len(body)))
-        if status:
+        target, num_bytes = unpacked(target, self.headers, body)
+        line = f"{self.command} {target}"
+        request = Request(method=self.command, target=target, num_bytes=num_bytes, range=self.headers.get("Range", ""))
+        if status := self.faults.meet(line, request):
             self._send(failure(ApiError(status, "backendError", "A test made this request fail.")))
-        else:
-            self._send(self.api.answer(self.command, self.path, self.headers, body))
+            return
+        is_damaged = self.faults.is_damaged(line)
+        if is_damaged and self.command != "GET":
+            body = damaged(self.headers, body)
+        origin = f"{'http' if self.is_emulator else 'https'}://{host}"
+        answer = self.api.answer(
+            self.command, self.path, self.headers, body, origin=origin, is_emulator=self.is_emulator
+        )
+        if is_damaged and self.command == "GET":
+            answer = dataclasses.replace(answer, body=damaged({}, answer.body))
+        self._send(answer, cut=self.faults.answer_length(line))
 
     do_POST = do_PUT = do_DELETE = do_HEAD = do_GET
 
@@ -119,14 +143,19 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile.readline()
         return data
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: Answer, *, cut: int | None = None) -> None:
+        if cut is not None and not answer.body:
+            self.close_connection = True
+            return
         self.send_response(answer.status)
         for name, value in answer.headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(answer.body)
+            self.wfile.write(answer.body[:cut])
+        if cut is not None:
+            self.close_connection = True
 
     def handle_expect_100(self) -> bool:
         # Answered when the body is read.

@@ -85,9 +85,13 @@ def test_a_torn_checkpoint_is_replaced_when_its_step_is_reached_again(tmp_path: 
 def test_the_newest_and_the_best_are_kept(tmp_path: Path) -> None:
     for step in (1, 2, 3, 4, 5, 6):
         checkpoints.save(str(tmp_path), checkpoint(step))
+    # A removal that was killed after the manifest.
+    (tmp_path / manifest.name(2) / "manifest.json").unlink()
+    # Perhaps of a writer that is still busy.
+    (tmp_path / manifest.name(7)).mkdir()
     checkpoints.prune(str(tmp_path), keep=2, best_step=3)
     assert checkpoints.steps(str(tmp_path)) == [6, 5, 3]
-    assert sorted(os.listdir(tmp_path)) == [manifest.name(step) for step in (3, 5, 6)]
+    assert sorted(os.listdir(tmp_path)) == [manifest.name(step) for step in (3, 5, 6, 7)]
 
 
 def test_best_is_by_accuracy_then_by_loss() -> None:

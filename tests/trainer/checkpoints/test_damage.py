@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trainer.checkpoints import checkpoints, identity, manifest, outcome, seal
+from trainer.checkpoints import checkpoints, identity, manifest, outcome, seal, starting_weights
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.checkpoints.lease import LEASE_FILE, Lease, identity_of_holder
 from trainer.files import storage
+from vertex_gpu_training.userinput.errors import UserError
 
 ALWAYS_EIO = Path("/proc/self/mem")
 """Reading from its beginning is an input/output error."""
@@ -135,6 +136,33 @@ def test_no_flipped_bit_of_a_result_or_a_lease_is_believed(tmp_path: Path) -> No
             # Without its name, the seal is one more field, and all others are intact.
             if isinstance(value, dict) and seal.is_intact(value):
                 assert seal.without(intact).items() <= value.items()
+
+
+@pytest.mark.parametrize(("noted", "is_own"), [("sha256:1", True), ("sha256:2", False), (None, False)])
+def test_a_result_has_only_the_start_of_its_own_run(tmp_path: Path, noted: str | None, is_own: bool) -> None:
+    if noted:
+        starting_weights.note_start(str(tmp_path), weights=noted, folder="copy", taken="all")
+    outcome.write_result(
+        str(tmp_path),
+        run_id="abc",
+        run_identity={**IDENTITY, "global_batch_size": 1, "weights": "sha256:1"},
+        final_step=1,
+        num_planned_steps=1,
+        stop_reason="all planned steps are done",
+        best=best_at(1, 0.5),
+        weights_sha256="0",
+        batch_digests=np.zeros(0, np.uint64),
+        num_devices=1,
+    )
+    result = identity.read_result(str(tmp_path))
+    assert result
+    expected = {"weights": "sha256:1", "folder": "copy", "taken": "all"} if is_own else None
+    assert result["started_from"] == expected
+
+
+def test_weights_without_a_folder_are_not_looked_for_in_the_root_folder() -> None:
+    with pytest.raises(UserError, match=r"--starting-weights is missing; give the folder with the weights sha256:123"):
+        starting_weights.read("", "sha256:123")
 
 
 def test_a_damaged_result_or_lease_counts_as_missing(tmp_path: Path) -> None:

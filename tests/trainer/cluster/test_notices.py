@@ -95,7 +95,7 @@ def test_outside_of_compute_engine_no_server_is_asked(monkeypatch: pytest.Monkey
 def test_a_server_with_only_these_two_values_does_not_break_gs(
     server: MetadataServer, cloud_storage: CloudStorage
 ) -> None:
-    """TensorFlow asks GCE_METADATA_HOST for a token; a server without tokens must not matter where none is needed."""
+    """GCE_METADATA_HOST is asked for a token; a server without tokens must not matter where none is needed."""
     cloud_storage.buckets.create("b")
     cloud_storage.buckets.put("b", "x", b"content")
     environment = {**cloud_storage.environment, "GCE_METADATA_HOST": server.address}
@@ -105,7 +105,7 @@ def test_a_server_with_only_these_two_values_does_not_break_gs(
     done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120)
     assert done.stdout == "b'content'\n", done.stderr
     # Without a token: refused as anonymous, not hung and not another error.
-    del environment["GOOGLE_AUTH_TOKEN_FOR_TESTING"]
+    del environment["STORAGE_EMULATOR_HOST"]
     environment["HOME"] = environment["CLOUDSDK_CONFIG"] = "/nonexistent"
     done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120)
     assert "no valid credentials for Cloud Storage" in done.stderr

@@ -1,7 +1,4 @@
-"""Datasets in a bucket are copied to the local disk once, completely, and an interrupted copy is continued.
-
-The bucket is TensorFlow's file system under a scheme of its own (file://), read by the same calls as gs://.
-"""
+"""Datasets in a bucket are copied to the local disk once, completely, and an interrupted copy is continued."""
 
 import dataclasses
 import multiprocessing
@@ -12,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.support.cloud_storage.server import CloudStorage
 from trainer.command_line import TrainingError
 from trainer.data import staging
 from trainer.data.dataset import Dataset
@@ -21,11 +19,17 @@ from vertex_gpu_training.userinput.errors import UserError
 
 
 @pytest.fixture
-def remote(digits: Dataset, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
+def remote(
+    digits: Dataset, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, cloud_storage: CloudStorage
+) -> Dataset:
     """The digits in a bucket, and an empty cache."""
-    shutil.copytree(digits.directory, tmp_path / "bucket")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return dataclasses.replace(digits, directory=f"file://{tmp_path / 'bucket'}")
+    for name, value in (cloud_storage.environment | {"XDG_CACHE_HOME": str(tmp_path / "cache")}).items():
+        monkeypatch.setenv(name, value)
+    cloud_storage.faults.clear()
+    cloud_storage.buckets.create("staging")
+    for path in pathlib.Path(digits.directory).iterdir():
+        cloud_storage.buckets.put("staging", f"digits/{path.name}", path.read_bytes())
+    return dataclasses.replace(digits, directory="gs://staging/digits")
 
 
 def names(folder: pathlib.Path) -> list[str]:

@@ -1,7 +1,9 @@
 """Files and folders appear whole or not at all, on a disk and in a mounted bucket."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -52,6 +54,23 @@ def test_the_remains_of_killed_writers_are_removed(tmp_path: Path) -> None:
     (tmp_path / "step").mkdir()
     storage.remove_partial(tmp_path)
     assert os.listdir(tmp_path) == ["step"]
+
+
+def test_a_folder_may_be_removed_by_several_at_once(tmp_path: Path) -> None:
+    start = Barrier(4)
+
+    def remove() -> None:
+        start.wait()
+        storage.remove_tree(tmp_path / "left")
+
+    for _ in range(10):
+        (tmp_path / "left" / "deep").mkdir(parents=True)
+        for number in range(100):
+            (tmp_path / "left" / "deep" / str(number)).touch()
+        with ThreadPoolExecutor(4) as pool:
+            for removed in [pool.submit(remove) for _ in range(4)]:
+                removed.result()
+        assert os.listdir(tmp_path) == []
 
 
 @pytest.fixture

@@ -13,6 +13,20 @@ from tests.support.modules import run_module, start_module
 from trainer.checkpoints import checkpoints
 
 pytestmark = pytest.mark.slow
+REPEATS = """
+import keras
+
+
+class Noise(keras.layers.Layer):
+    def call(self, values):
+        return values + keras.random.normal((1,), seed=7)
+
+
+def build(*, image_size, num_classes, weights):
+    images = keras.Input((image_size, image_size, 3), dtype="uint8")
+    values = keras.layers.GlobalAveragePooling2D()(Noise()(keras.layers.Rescaling(1 / 255)(images)))
+    return keras.Model(images, keras.layers.Dense(num_classes, "softmax", dtype="float32")(values))
+"""
 
 
 @pytest.fixture
@@ -48,6 +62,16 @@ def test_parameter_servers_survive_a_worker_that_is_lost_and_restarted(job: Call
     assert ended["batch_digests"] == []
     assert ended["validation_accuracy"] > 0.8
     assert "no two runs are equal" in run.notices()
+
+
+def test_parameter_servers_name_random_numbers_that_repeat(job: Callable[..., Job], tmp_path: Path) -> None:
+    (tmp_path / "repeating_network.py").write_text(REPEATS)
+    run = job(2, "ps", epochs=1)
+    run.environment_of = lambda place: {"PYTHONPATH": str(tmp_path)}
+    run.arguments += ["--model=repeating_network:build"]
+    run.run(max_attempts=1)
+    assert run.exit_codes == [[0, 0, 0]], run.logs()
+    assert "draws the same random numbers in every step with" in run.notices()
 
 
 def test_frozen_stopped_and_lost_machines_end_all_others_as_in_synchronous_training(job: Callable[..., Job]) -> None:
@@ -102,7 +126,10 @@ def test_an_evaluator_may_have_fewer_devices_than_the_training(digits_directory:
     ]
     done = run_module("trainer.task", *arguments, "--logical-cpu-devices=2")
     assert done.returncode == 0, done.stderr
-    config = {"cluster": {"worker": ["127.0.0.1:1"]}, "task": {"type": "evaluator", "index": 0}}
+    # Of machines that have gone: it meets none of them.
+    workers = ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"]
+    config = {"cluster": {"worker": workers}, "task": {"type": "evaluator", "index": 0}}
+    arguments += ["--peer-timeout-seconds=5"]
     environment = {
         "TF_CONFIG": json.dumps(config),
         "CLUSTER_SPEC": json.dumps({"task": {"type": "workerpool3", "index": 0}}),

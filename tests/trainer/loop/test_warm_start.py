@@ -70,7 +70,8 @@ def test_weights_that_are_not_there_are_never_replaced_by_random_ones(
     tmp_path: Path, trained_directory: Path, folder: str, wanted: str
 ) -> None:
     where = {"": "", "empty": str(tmp_path), "other": str(trained_directory)}[folder]
-    with pytest.raises(UserError, match="name the weights again") as caught:
+    expected = "name the weights again" if where else "--starting-weights is missing; give the folder"
+    with pytest.raises(UserError, match=expected) as caught:
         WarmStart(class_names=DIGITS, image_size=16, folder=where).apply(
             make_learner(weights=wanted), {"weights": wanted}
         )

@@ -1,8 +1,12 @@
 """The trial of XLA with real child processes that abort, hang and succeed; none is left afterwards."""
 
+import contextlib
 import math
+import os
 import re
+import select
 import signal
+import subprocess
 import sys
 import uuid
 from collections.abc import Callable
@@ -54,6 +58,28 @@ def test_a_child_that_hangs_is_killed() -> None:
     outcome = tried(HANGS, limit_seconds=0.5)
     assert outcome == Outcome(reason="XLA was not ready after 0.5 s in its trial")
     assert math.isinf(outcome.compiled)
+
+
+def test_a_child_ends_with_its_killed_parent(tmp_path: Path) -> None:
+    # Closed by the kernel when the last process ends that has it open.
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    child = (
+        "import os, time; from trainer.loop import xla_child;"
+        f" xla_child.measure = lambda **request: time.sleep(1000 + os.open({str(pipe)!r}, os.O_WRONLY));"
+        " xla_child.main()"
+    )
+    parent = (
+        "import sys; from trainer.cluster.signals import StopRequest; from trainer.loop import xla_trial;"
+        f" xla_trial.run({{}}, stop=StopRequest(), command=[sys.executable, '-c', {child!r}])"
+    )
+    with subprocess.Popen([sys.executable, "-c", parent]) as started, contextlib.ExitStack() as stack:
+        stack.callback(started.kill)
+        with pipe.open("rb", buffering=0) as reader:
+            children = psutil.Process(started.pid).children()
+            stack.callback(lambda: [each.kill() for each in children if each.is_running()])
+            started.kill()
+            assert select.select([reader], [], [], 30)[0]
 
 
 def test_a_stop_request_ends_the_trial() -> None:

@@ -101,6 +101,7 @@ def test_a_port_without_a_receiver(ended: Ended) -> None:
         (f"https://example.com:99999{PATH}", "the address is not a URL"),
         (f"https://{PATH}", "the address is not a URL with a host"),
         (f"https://example.com{PATH} x", "the address is not a URL with a host and without blanks"),
+        (f"http://example.invalid\\@localhost{PATH}", "the address is not a URL with a host and without blanks"),
         (f"https://user:\N{KEY}@example.com{PATH}", "the address is not a URL with a host and without blanks"),
     ],
 )

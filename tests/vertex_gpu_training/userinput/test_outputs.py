@@ -69,6 +69,14 @@ def test_a_link_to_a_file_that_does_not_exist_yet_makes_it(tmp_path: Path) -> No
     assert (link.is_symlink(), (tmp_path / "new").read_text()) == (True, "report")
 
 
+def test_a_folder_that_was_not_refused_is_made_behind_a_link_too(tmp_path: Path) -> None:
+    link, target = tmp_path / "link", tmp_path / "a" / "b" / "target"
+    link.symlink_to(target)
+    outputs.check_file("--report", link)
+    outputs.write({link: b"report"})
+    assert (link.is_symlink(), target.read_text()) == (True, "report")
+
+
 def test_the_null_device_takes_everything_and_stays(tmp_path: Path) -> None:
     null(tmp_path / "null")
     outputs.check_file("--report", tmp_path / "null")

@@ -1,15 +1,14 @@
 """Reads and examines all images of a source on all cores of this machine."""
 
 import os
-from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 
 from trainer.data.preparing.examine import Examined, examine
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Spill
 from trainer.data.sources.source import Identity, SourceImage
+from trainer.files.overlap import in_order
 
 _IN_FLIGHT = 512
 """Number of images that are read ahead, which bounds the memory."""
@@ -40,22 +39,13 @@ def read_all(source_images: Iterable[SourceImage], image_size: int, spill: Spill
 
 def _outcomes(source_images: Iterable[SourceImage], image_size: int) -> Iterator[tuple[SourceImage, _Outcome]]:
     remaining = iter(source_images)
-    pending: deque[tuple[list[SourceImage], Future[list[_Outcome]]]] = deque()
+    groups = iter(lambda: list(islice(remaining, _GROUP)), [])
     # Threads are enough, because Pillow's decoders and filters release the interpreter's lock. With a bucket they wait.
-    with ThreadPoolExecutor(max(16, os.cpu_count() or 1)) as pool:
-        while group := list(islice(remaining, _GROUP)):
-            pending.append((group, pool.submit(_read_group, group, image_size)))
-            if len(pending) * _GROUP >= _IN_FLIGHT:
-                yield from _first(pending)
-        while pending:
-            yield from _first(pending)
-
-
-def _first(
-    pending: deque[tuple[list[SourceImage], Future[list[_Outcome]]]],
-) -> Iterator[tuple[SourceImage, _Outcome]]:
-    group, outcomes = pending.popleft()
-    return zip(group, outcomes.result(), strict=True)
+    num_threads = max(16, os.cpu_count() or 1)
+    for group, outcomes in in_order(
+        lambda group: (group, _read_group(group, image_size)), groups, num_threads=num_threads
+    ):
+        yield from zip(group, outcomes, strict=True)
 
 
 def _read_group(group: list[SourceImage], image_size: int) -> list[_Outcome]:

@@ -1,10 +1,12 @@
-"""Opens a source by what the user wrote: `digits`, a folder, local or in a bucket, or `tfds:NAME`."""
+"""Opens a source by what the user wrote: `digits`, `tfds:NAME`, a folder or manifests, local or in a bucket."""
 
 import os
 
 from trainer.data.sources import digits
 from trainer.data.sources.bucket import BucketSource
 from trainer.data.sources.folder import FolderSource
+from trainer.data.sources.manifests import files
+from trainer.data.sources.manifests.source import ManifestSource
 from trainer.data.sources.source import Source
 from trainer.data.sources.tfds import TfdsSource
 from vertex_gpu_training.userinput import paths
@@ -15,7 +17,8 @@ def open_source(source: str, scratch_directory: str) -> Source:
     """Open a source.
 
     Args:
-        source: `digits`, `tfds:NAME`, or a folder, local or gs://. A folder called digits is written as `./digits`.
+        source: `digits`, `tfds:NAME`, a folder, a manifest, or a pattern of manifests, local or gs://. A folder called
+            digits is written as `./digits`.
         scratch_directory: A folder for files that must be unpacked first; the caller removes it.
 
     Raises:
@@ -26,8 +29,12 @@ def open_source(source: str, scratch_directory: str) -> Source:
     if source.startswith("tfds:"):
         return TfdsSource(source.removeprefix("tfds:"))
     if not source.strip():
-        raise UserError("source is empty; give digits, a folder with one sub-folder per class, or tfds:NAME")
-    paths.check("source", source, expected="digits, tfds:NAME, a folder, or gs://BUCKET/FOLDER")
+        raise UserError(
+            "source is empty; give digits, a folder with one sub-folder per class, a manifest, or tfds:NAME"
+        )
+    paths.check("source", source, expected="digits, tfds:NAME, a folder, a manifest, or gs://BUCKET/PATH")
+    if found := files.find(source):
+        return ManifestSource(source, found)
     # In pipeline steps and training jobs, Vertex AI mounts all buckets there; the mount is good at reading ahead.
     if source.startswith("gs://") and os.path.isdir(mounted := f"/gcs/{source.removeprefix('gs://')}"):
         source = mounted

@@ -29,9 +29,9 @@ class FolderSource(ListedSource):
                 f"source {directory!r} not found: {path} is not a folder (current directory: {os.getcwd()});"
                 f" give digits, tfds:NAME, or a folder with one sub-folder per class"
             )
-        if _is_of_kernel(os.path.realpath(path)) or os.path.realpath(path) == "/":
+        if is_of_kernel(os.path.realpath(path)) or os.path.realpath(path) == "/":
             raise UserError(f"source {directory!r} belongs to the operating system; give a folder of your images")
-        super().__init__(path, _Walk(path).listing, _read, _identity)
+        super().__init__(path, _Walk(path).listing, read, identity)
 
 
 class _Walk:
@@ -51,7 +51,7 @@ class _Walk:
 
     def _is_new(self, real: str, name: str) -> bool:
         """Return whether a folder is to be entered: links may form a cycle or lead into the operating system."""
-        if _is_of_kernel(real):
+        if is_of_kernel(real):
             self.listing.remarks.add(KERNEL, name)
             return False
         class_folder = "/".join(name.split("/")[: self._depth])
@@ -67,7 +67,7 @@ class _Walk:
         """Add the files of a folder to the listing, and return path and name of each sub-folder."""
         folders: list[tuple[str, str]] = []
         for entry in _entries(path):
-            name = prefix + _printable(entry.name)
+            name = prefix + printable(entry.name)
             if layout.is_system_name(entry.name):
                 self.listing.remarks.add(SYSTEM, name)
                 continue
@@ -110,24 +110,25 @@ def _with_parents(path: str) -> set[str]:
     return {path, *map(str, pathlib.PurePath(path).parents)}
 
 
-def _is_of_kernel(real_path: str) -> bool:
+def is_of_kernel(real_path: str) -> bool:
+    """Return whether a path without links leads into a folder of the operating system."""
     if (real_path + "/").startswith("/dev/shm/"):  # noqa: S108 - a RAM disk, where users keep data
         return False
     return real_path.startswith(tuple(f"{folder}/" for folder in _KERNEL_FOLDERS)) or real_path in _KERNEL_FOLDERS
 
 
-def _printable(name: str) -> str:
+def printable(name: str) -> str:
     """Return a name that UTF-8 can hold, because Linux allows any bytes in file names."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _read(path: str) -> bytes:
+def read(path: str) -> bytes:
     """Return the content of a regular file, without waiting and within its size.
 
     Raises:
         OSError: It is something else by now, too large, or changes.
     """
-    with open(path, "rb", opener=_open_at_once) as file:
+    with open(path, "rb", opener=open_at_once) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise OSError("not a regular file")
@@ -140,11 +141,13 @@ def _read(path: str) -> bytes:
     return data
 
 
-def _identity(path: str) -> Identity:
+def identity(path: str) -> Identity:
+    """Return what shows that a file has not changed."""
     status = os.stat(path)
     return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "ctime_ns": status.st_ctime_ns}
 
 
-def _open_at_once(path: str, flags: int) -> int:
+def open_at_once(path: str, flags: int) -> int:
+    """Open a file for `open` without waiting."""
     # Opening a FIFO would wait for its writer.
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

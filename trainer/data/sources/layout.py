@@ -41,6 +41,8 @@ class Listing:
         """Path below the source, and why it cannot be read."""
         self.folders: set[str] = set()
         """Paths below the source."""
+        self.manifests: list[str] = []
+        """Names of files beside the folders that may be manifests, which are sources of their own."""
         self.remarks = Remarks()
 
     def add_file(self, name: str, location: str) -> None:
@@ -52,6 +54,8 @@ class Listing:
             self.unreadable.append((name, images.not_read(images.NOT_READ[extension])))
         elif "/" in name:
             self.remarks.add(OTHER, name)
+        elif extension in (".csv", ".jsonl"):
+            self.manifests.append(name)
 
     def add_irregular(self, name: str, reason: str) -> None:
         """Add what is neither a file nor a folder; under the name of an image, it is an unreadable one."""
@@ -95,6 +99,7 @@ class ListedSource:
                 self.remarks.add(OUTSIDE, name)
         self.unreadable = [pair for pair in listing.unreadable if pair[0].count("/") >= depth]
         folders = [name.split("/") for name in sorted(listing.folders)]
+        self._hint = f"; to read its manifest, give {directory}/{min(listing.manifests)}" if listing.manifests else ""
         self._refuse_untrainable(
             directory, {parts[-1]: "/".join(parts) for parts in folders if len(parts) == depth}, present
         )
@@ -130,6 +135,7 @@ class ListedSource:
             found = "; ".join([*self._unreadable_in(""), *self.remarks.describe()]) or "it has no files"
             raise UserError(
                 f"no images in {directory}: expected one sub-folder per class with files such as .jpg or .png ({found})"
+                f"{self._hint}"
             )
         present = {class_name for _, class_name in found_in}
         if empty := sorted(class_folders.keys() - present):
@@ -142,6 +148,7 @@ class ListedSource:
         if len(present) < 2:
             raise UserError(
                 f"only one class in {directory}: {min(present)!r}; expected two or more sub-folders, one per class"
+                f"{self._hint}"
             )
         if missing := sorted(present - {name for split, name in found_in if split in ("", "train")}):
             raise UserError(f"class {missing[0]!r} of {directory} has no images in train; add some or remove the class")

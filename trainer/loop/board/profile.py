@@ -68,7 +68,7 @@ class Profiler:
         """
         self._steps, self._directory, self._submit, self._log_event = steps, directory, submit, log_event
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
-        self._is_due, self._first = bool(directory), steps.first
+        self._is_due, self._first, self._reached = bool(directory), steps.first, 0
 
     def begin(self, step: int, num_steps: int) -> int:
         """Prepare for a call that follows `step`; return how many of its steps it may take."""
@@ -80,18 +80,28 @@ class Profiler:
 
     def end(self, step: int) -> None:
         """Note that a call has ended with `step`."""
+        self._reached = step
         if self._scratch and step >= self._steps.last:
             self._guard(self._finish)
 
     def close(self) -> None:
-        """Discard an unfinished profile."""
-        if self._scratch:
-            from tensorflow import profiler
+        """Discard an unfinished profile; a stop request, an early end or a short run leaves one."""
+        if self._scratch or (self._is_due and 0 < self._reached < self._steps.first):
+            self._discard()
+            self._report(f"(training ended at step {self._reached})")
 
-            with contextlib.suppress(Exception):  # it has been reported, or nothing depends on it
-                profiler.experimental.stop(save=False)
+    def _discard(self) -> None:
+        from tensorflow import profiler
+
+        with contextlib.suppress(Exception):  # it has been reported, or nothing depends on it
+            profiler.experimental.stop(save=False)
+        if self._scratch:
             self._scratch.cleanup()
             self._scratch = None
+
+    def _report(self, reason: str) -> None:
+        steps = f"steps {self._steps.first} to {self._steps.last}"
+        self._log_event("notice", message=f"{steps} are not profiled {reason}")
 
     def _start(self) -> None:
         from tensorflow import profiler
@@ -124,10 +134,8 @@ class Profiler:
         try:
             action()
         except Exception as error:  # whatever the profiler does, the run continues
-            reason = " ".join(str(error).split())[:200]
-            what = f"steps {self._steps.first} to {self._steps.last} are not profiled"
-            self._log_event("notice", message=f"{what} ({reason}); training continues")
-            self.close()
+            self._report(f"({' '.join(str(error).split())[:200]}); training continues")
+            self._discard()
 
 
 NOTHING = Profiler(ProfileSteps(), "")

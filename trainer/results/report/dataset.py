@@ -50,7 +50,7 @@ def render(dataset: Dataset, *, source: str) -> str:
     if statistics["remarks"]:
         blocks.append(
             page.Table(
-                title="Skipped and partly used files",
+                title="Remarks on the source",
                 columns=["what", "number", "first names"],
                 rows=[[kind, count, ", ".join(names)] for kind, count, names in statistics["remarks"]],
             )

@@ -18,7 +18,7 @@ from vertex_gpu_training.userinput.errors import UserError
         ("empty", "no images in"),
         ("single", "only one class in"),
         ("", "source is empty"),
-        ("s3://bucket/images", "expected digits, tfds:NAME, a folder, or gs://BUCKET/FOLDER"),
+        ("s3://bucket/images", "expected digits, tfds:NAME, a folder, a manifest, or gs://BUCKET/PATH"),
         ("tfds:no_such_data_set", "is not a dataset of TensorFlow Datasets"),
     ],
 )

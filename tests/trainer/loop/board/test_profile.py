@@ -1,8 +1,11 @@
 """Which steps are profiled, and how calls are cut for them."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from trainer.loop.board.profile import ProfileSteps, parse
+from trainer.loop.board.profile import Profiler, ProfileSteps, parse
 from vertex_gpu_training.userinput.errors import UserError
 
 
@@ -28,3 +31,22 @@ def test_no_call_crosses_a_boundary_of_the_profile() -> None:
 
 def test_calls_are_not_cut_without_a_profile() -> None:
     assert [parse("").next_boundary(step, 10) for step in range(30)] == [10] * 30
+
+
+@pytest.mark.parametrize(
+    ("first_call", "ends", "said"), [(0, 42, True), (25, 42, True), (110, 120, False), (0, 0, False)]
+)
+def test_a_profile_that_an_early_end_cuts_off_is_named(first_call: int, ends: int, said: bool, tmp_path: Path) -> None:
+    notices: list[str] = []
+
+    def log_event(event: str, **fields: Any) -> None:
+        notices.append(f"{event}: {fields['message']}")
+
+    profiler = Profiler(parse("100-109"), str(tmp_path), log_event=log_event)
+    step = first_call
+    while step < ends:
+        num_steps = profiler.begin(step, min(10, ends - step))
+        step += num_steps
+        profiler.end(step)
+    profiler.close()
+    assert notices == ["notice: steps 100 to 109 are not profiled (training ended at step 42)"] * said

@@ -1,0 +1,103 @@
+"""Where the images of a manifest are, and what they are called in the records.
+
+A manifest may come from anywhere, so what it can make prepare read is limited: objects on gs://, and from a local
+manifest also local files, but none of the operating system's.
+"""
+
+import os
+import posixpath
+import re
+
+from trainer.data import images
+from trainer.data.sources.folder import identity as identity_of_file, is_of_kernel, printable, read as read_file
+from trainer.data.sources.manifests.entry import CONTROL_CHARACTER, BadLine
+from trainer.data.sources.source import MAX_FILE_BYTES, Identity
+from trainer.files import bucket
+from vertex_gpu_training.userinput.paths import BUCKET_FOLDER
+from vertex_gpu_training.userinput.spelling import quoted
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,20}):/|(gs|file|data):", re.IGNORECASE)
+_MAX_OBJECT_BYTES = 1024
+_MAX_PATH_BYTES = 4095
+_GS = "gs://"
+
+
+def resolve(address: str, base: str) -> tuple[str, str]:
+    """Return where to read an image, and its name: a path that never leads out of a folder.
+
+    Args:
+        address: As the manifest has it.
+        base: Folder of the manifest, where relative addresses start: absolute, or on gs://.
+
+    Raises:
+        BadLine: It is not an address, or one that this manifest may not name.
+    """
+    if CONTROL_CHARACTER.search(address):
+        raise BadLine("an address with a control character")
+    location, name = _object(address, base) if _is_in_bucket(address, base) else _local_file(address, base)
+    if kind := images.NOT_READ.get(os.path.splitext(name)[1].lower()):
+        raise BadLine(images.not_read(kind))
+    return location, name
+
+
+def read(location: str) -> bytes:
+    """Return the content of an image.
+
+    Raises:
+        OSError: It is missing, too large, not a regular file, or belongs to the operating system.
+    """
+    if location.startswith(_GS):
+        return bucket.read(location, max_bytes=MAX_FILE_BYTES)
+    # Only here, because a link may have been changed since the manifest was read.
+    if is_of_kernel(os.path.realpath(location)):
+        raise OSError("a file of the operating system")
+    return read_file(location)
+
+
+def identity(location: str) -> Identity:
+    """Return what shows that an image has not changed; empty on gs://."""
+    return {} if location.startswith(_GS) else identity_of_file(location)
+
+
+def _is_in_bucket(address: str, base: str) -> bool:
+    if address.startswith(_GS):
+        return True
+    if scheme := _SCHEME.match(address):
+        raise BadLine(f"{(scheme[1] or scheme[2]).lower()}: is not read; expected gs://BUCKET/NAME or a path")
+    if not base.startswith(_GS):
+        return False
+    if address.startswith(("/", "~")):
+        raise BadLine("a local path in a manifest on gs://; expected gs://BUCKET/NAME or a relative path")
+    return True
+
+
+def _object(address: str, base: str) -> tuple[str, str]:
+    if not address.startswith(_GS):
+        bucket_name, _, folder = base.removeprefix(_GS).partition("/")
+        path = posixpath.normpath(posixpath.join(folder, address))
+        if path.startswith(".."):
+            raise BadLine(f"{quoted(address)} leads out of the bucket")
+        address = f"{_GS}{bucket_name}/{path}"
+    if not BUCKET_FOLDER.fullmatch(address):
+        raise BadLine(f"{quoted(address)} names no bucket")
+    name = address.removeprefix(_GS).partition("/")[2]
+    if not name or name.endswith("/"):
+        raise BadLine(f"{quoted(address)} names no object")
+    if {".", ".."} & set(name.split("/")):
+        raise BadLine(f"{quoted(address)} has . or .. as a folder")
+    if len(name.encode()) > _MAX_OBJECT_BYTES:
+        raise BadLine(f"a name of more than {_MAX_OBJECT_BYTES:,} bytes")
+    return address, name.lstrip("/") or name
+
+
+def _local_file(address: str, base: str) -> tuple[str, str]:
+    # Two leading slashes would be kept.
+    path = "/" + os.path.normpath(os.path.join(base, address)).lstrip("/")
+    if len(os.fsencode(path)) > _MAX_PATH_BYTES:
+        raise BadLine(f"a path of more than {_MAX_PATH_BYTES:,} bytes")
+    if is_of_kernel(path):
+        raise BadLine(f"{quoted(address)} belongs to the operating system")
+    below = f"{base.rstrip('/')}/"
+    if not (name := printable(path.removeprefix(below).lstrip("/"))):
+        raise BadLine(f"{quoted(address)} is a folder")
+    return path, name
