@@ -53,7 +53,7 @@ def assign(candidates: Iterable[Candidate]) -> dict[str, str]:
     everything = list(candidates)
     given: dict[str, str] = {}
     for candidate in everything:
-        given[candidate.content_hash] = max(given.get(candidate.content_hash, ""), candidate.split, key=_strictness)
+        given[candidate.content_hash] = max(given.get(candidate.content_hash, ""), candidate.split, key=strictness)
     has_own = any(given.values())
     own_validation = "validation" in given.values()
     splits = {
@@ -71,7 +71,8 @@ def _position(content_hash: str) -> float:
     return int.from_bytes(digest[:8], "big") / 2**64
 
 
-def _strictness(split: str) -> int:
+def strictness(split: str) -> int:
+    """Return the rank of a split, empty being the lowest: an image in several is used in the highest."""
     return ("", *SPLITS).index(split)
 
 
