@@ -190,29 +190,16 @@ def finish(made: TrainingPlan, config: TrainConfig, dataset: str, *starts: bool,
         *starts: Per start, whether it was exact.
         **changes: Other values of its identity.
     """
-    from trainer.checkpoints import checkpoints, identity, outcome
+    from tests.support.finished import write_finished_run
+    from trainer.checkpoints import identity, outcome
     from trainer.data.dataset import load
     from trainer.files.event_log import EventLog
 
     log = EventLog(made.checkpoint_directory, "workerpool0-0")
     for exact in starts:
         log.write("start", run_id=made.run_id, exact=exact)
-    best = checkpoints.Best(step=1, accuracy=0.1, loss=1.0)
     content = identity.identity(config, load(dataset).fingerprint, "") | changes
-    saved = checkpoints.Checkpoint(step=1, best=best, identity=content, run_id=made.run_id, arrays=[])
-    checkpoints.save(made.checkpoint_directory, saved)
-    outcome.write_result(
-        made.checkpoint_directory,
-        run_id=made.run_id,
-        run_identity=content,
-        final_step=1,
-        num_planned_steps=1,
-        stop_reason="",
-        best=best,
-        weights_sha256="",
-        batch_digests=saved.batch_digests,
-        num_devices=1,
-    )
+    write_finished_run(made.checkpoint_directory, run_id=made.run_id, identity=content, accuracy=0.1)
     outcome.note_evaluation(made.checkpoint_directory, step=1, accuracy=0.1)
 
 

@@ -20,10 +20,10 @@ from localvertex import client
 from localvertex.credentials.isolation import NoCredentials
 from localvertex.state import registry
 from localvertex.state.model_versions import ModelVersions
+from tests.support.finished import write_finished_run
 from tests.support.server import Server
 from trainer import task
-from trainer.checkpoints import checkpoints, outcome, variables
-from trainer.checkpoints.checkpoints import Best, Checkpoint
+from trainer.checkpoints import checkpoints, variables
 from trainer.checkpoints.identity import identity, run_id
 from trainer.config import TrainConfig, from_namespace
 from trainer.data.dataset import Dataset
@@ -59,23 +59,15 @@ def network(data: Dataset) -> keras.Model:
 def finish(training: Path, data: Dataset, **changes: Any) -> str:
     """Write a finished run; return its id."""
     run_identity, name = identity(CONFIG, data.fingerprint, "") | changes, run_id(CONFIG, data.fingerprint, "")
-    folder, best = str(training / name / "checkpoints"), Best(step=1, accuracy=0.5, loss=1.0)
     arrays = variables.values(network(data).variables)
     model = {"class_names": list(data.class_names), "image_size": data.image_size, "num_variables": len(arrays)}
-    # The optimizer's variables follow the network's.
-    saved = Checkpoint(step=1, best=best, identity=run_identity, run_id=name, arrays=[*arrays, np.ones(3)])
-    checkpoints.save(folder, saved)
-    outcome.write_result(
-        folder,
+    write_finished_run(
+        str(training / name / "checkpoints"),
         run_id=name,
-        run_identity=run_identity,
-        final_step=1,
-        num_planned_steps=1,
-        stop_reason="",
-        best=best,
-        weights_sha256="",
-        batch_digests=saved.batch_digests,
-        num_devices=1,
+        identity=run_identity,
+        accuracy=0.5,
+        # The optimizer's variables follow the network's.
+        arrays=[*arrays, np.ones(3)],
         model=model,
     )
     return name

@@ -11,6 +11,7 @@ from PIL import Image, ImageOps
 
 from trainer.data import modes
 from trainer.data.modes import BadImage as BadImage
+from vertex_gpu_training.userinput.spelling import on_one_line
 
 _MAX_PIXELS = 178_956_970
 """Larger images are refused as bad: a small file may unpack to many gigabytes (Pillow's own hard limit)."""
@@ -144,7 +145,7 @@ def _reason(error: Exception, data: bytes) -> str:
         if data[4:8] == b"ftyp" and data[8:12] in _HEIF_BRANDS:
             return not_read("HEIC")
         return "not an image, damaged at its start, or of a kind that is not read"
-    return " ".join(str(error).split())[:160] or type(error).__name__
+    return on_one_line(error, 160) or type(error).__name__
 
 
 def not_read(format_name: str) -> str:

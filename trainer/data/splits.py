@@ -112,13 +112,18 @@ class _Nearest:
 
 def strictest(splits: Iterable[str]) -> str:
     """Return the split that equal images under several splits of the source get: test before validation and train."""
-    return max(splits, key=("", *SPLITS).index)
+    return max(splits, key=strictness)
 
 
 def _position(content_hash: str) -> float:
     """Return the position of a content in [0, 1), uniformly distributed."""
     digest = hashlib.sha256(f"{SALT}:{content_hash}".encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
+
+
+def strictness(split: str) -> int:
+    """Return the rank of a split, empty being the lowest: an image in several is used in the highest."""
+    return ("", *SPLITS).index(split)
 
 
 def _by_hash(content: str, has_own: bool, own_validation: bool) -> str:

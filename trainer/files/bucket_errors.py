@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from vertex_gpu_training.userinput.spelling import on_one_line
+
 _TEMPORARY_STATUSES = (408, 429, 500, 502, 503, 504)
 
 
@@ -26,11 +28,11 @@ def errors_of(path: str) -> Iterator[None]:
     except (GoogleAPICallError, InvalidResponse) as error:
         raise _of_response(error.response, error, path) from None
     except GoogleAuthError as error:
-        raise (_unavailable(_one_line(error), path) if is_temporary(error) else _not_authorized(path)) from None
+        raise (_unavailable(on_one_line(error, 300), path) if is_temporary(error) else _not_authorized(path)) from None
     except DataCorruption:
         raise OSError(errno.EIO, "the received content does not match its checksum", path) from None
     except (RequestException, HTTPError, ConnectionError) as error:
-        raise _unavailable(_one_line(error), path) from None
+        raise _unavailable(on_one_line(error, 300), path) from None
 
 
 def is_temporary(error: Exception) -> bool:
@@ -69,7 +71,7 @@ def invalid(path: str) -> OSError:
 def _of_response(response: Any, error: Exception, path: str) -> OSError:
     status = int(response.status_code) if response is not None else 0
     message, reason = _reported(response)
-    message = message or _one_line(error)
+    message = message or on_one_line(error, 300)
     if status == 401:
         return _not_authorized(path)
     if status == 403 and "quota" in reason.lower():
@@ -99,7 +101,3 @@ def _not_authorized(path: str) -> OSError:
 
 def _unavailable(message: str, path: str) -> OSError:
     return OSError(errno.EIO, f"Cloud Storage failed after several attempts ({message})", path)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import on_one_line
 
 _PIECE_BYTES = 2**20
 _MARK = re.compile(r"DamagedShard: (shard .+)")
@@ -64,7 +65,7 @@ class Shards:
             _read_through(path)
             if reason := _reason_against(path):
                 return DamagedShard(f"shard {path} is damaged ({reason}); run prepare again, or copy it again")
-        return DamagedShard(f"shard {' or '.join(self._paths)} is damaged ({_one_line(error)}); run prepare again")
+        return DamagedShard(f"shard {' or '.join(self._paths)} is damaged ({_reason(error)}); run prepare again")
 
 
 @contextlib.contextmanager
@@ -99,9 +100,9 @@ def _reason_against(path: str) -> str:
         is_whole = len(reader.read_all()) > 0
         reader.close()
     except RuntimeError as error:
-        return _one_line(error)
+        return _reason(error)
     return "" if is_whole else "it has no records"
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or "unreadable"
+def _reason(error: Exception) -> str:
+    return on_one_line(error, 200) or "unreadable"

@@ -12,7 +12,7 @@ from trainer.data.sources.manifests.entry import BadLine, Entry, OtherTask
 from trainer.data.sources.manifests.files import ManifestFile
 from trainer.data.sources.remarks import Remarks, first_names
 from trainer.data.sources.source import SourceImage
-from trainer.data.splits import SPLITS
+from trainer.data.splits import strictness
 from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import quoted
@@ -112,7 +112,7 @@ class ManifestSource:
                 f" {first.where}; multi-label classification is not supported: keep one label per image"
             )
         self.remarks.add(REPEATED, f"{file.name}:{number}")
-        if _strictness(split) > _strictness(first.split):
+        if strictness(split) > strictness(first.split):
             self._lines[location] = replace(first, split=split)
 
     def _add_bad(self, where: str, reason: str) -> None:
@@ -151,11 +151,6 @@ class ManifestSource:
                 self.remarks.add(FEW, f"{label}: {count:,}")
             if count > _MAX_IMBALANCE * smallest:
                 self.remarks.add(IMBALANCE, f"{label}: {count:,}")
-
-
-def _strictness(split: str) -> int:
-    """Return the rank of a split: an image in several is used in the highest, as everywhere in prepare."""
-    return ("", *SPLITS).index(split)
 
 
 def _completed(splits: set[str]) -> set[str]:

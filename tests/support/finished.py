@@ -1,0 +1,46 @@
+"""Writes what a finished training run of one step leaves, without training."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from trainer.checkpoints import checkpoints, outcome
+from trainer.checkpoints.checkpoints import Best, Checkpoint
+
+
+def write_finished_run(
+    directory: str,
+    *,
+    run_id: str,
+    identity: dict[str, Any],
+    accuracy: float,
+    arrays: Sequence[np.ndarray] = (),
+    model: dict[str, Any] | None = None,
+) -> None:
+    """Write the checkpoint of step 1 and the result of a run.
+
+    Args:
+        directory: Its checkpoint directory.
+        run_id: Its id.
+        identity: What decides it.
+        accuracy: Of the best step, on the validation split.
+        arrays: Values of its variables.
+        model: What the result states of its network.
+    """
+    best = Best(step=1, accuracy=accuracy, loss=1.0)
+    saved = Checkpoint(step=1, best=best, identity=identity, run_id=run_id, arrays=list(arrays))
+    checkpoints.save(directory, saved)
+    outcome.write_result(
+        directory,
+        run_id=run_id,
+        run_identity=identity,
+        final_step=1,
+        num_planned_steps=1,
+        stop_reason="",
+        best=best,
+        weights_sha256="",
+        batch_digests=saved.batch_digests,
+        num_devices=1,
+        model=model,
+    )
