@@ -1,0 +1,64 @@
+"""The section of a report with the probable label errors: a gallery, or why there is none."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trainer.data.dataset import Dataset
+from trainer.results.label_errors.confident_learning import MIN_IMAGES_OF_CLASS, MIN_RECALL, LabelErrors
+from trainer.results.predictions import Predictions
+from trainer.results.report import page
+from vertex_gpu_training.userinput.cli import one_line
+from vertex_gpu_training.userinput.spelling import listed
+
+TITLE = "Probable label errors"
+_NUM_SHOWN = 24
+_NUM_NAMED = 10
+
+
+def block(found: LabelErrors, dataset: Dataset, predictions: Sequence[Predictions], *, all_lines: str) -> page.Block:
+    """Return the section.
+
+    Args:
+        found: Positions in all predictions together.
+        dataset: The dataset; the shards of the splits must be on this machine.
+        predictions: Of the splits that were judged.
+        all_lines: Where all of them are listed, as the end of a sentence; empty if they are nowhere.
+    """
+    if found.reason:
+        return page.Text(title=TITLE, text=f"Nothing can be said of the labels. {found.reason}")
+    splits = listed([each.split for each in predictions], "and")
+    num_images = sum(len(each.labels) for each in predictions)
+    notes = [f"The labels of {num_images:,} {splits} images were judged by a model that was not fitted to them."]
+    if unknown := found.unknown:
+        names = [one_line(dataset.class_names[label]) for label in unknown[:_NUM_NAMED]]
+        more = [f"{len(unknown) - _NUM_NAMED:,} more"] if len(unknown) > _NUM_NAMED else []
+        notes.append(
+            f"Not judged, because the model recognises fewer than {MIN_RECALL:.0%} of their images, or there are fewer"
+            f" than {MIN_IMAGES_OF_CLASS}: {listed(names + more, 'and')}."
+        )
+    if not found.indices:
+        return page.Text(title=TITLE, text=" ".join([*notes, "None of them is probably wrong."]))
+    shown = found.indices[:_NUM_SHOWN]
+    where = f" {all_lines}" if all_lines and len(found.indices) > len(shown) else ""
+    notes.append(
+        f"{len(found.indices):,} of them are probably wrong; the {len(shown)} most certain are shown.{where} Look at an"
+        " image before you change its label: the model may be wrong."
+    )
+    images = [_thumbnail(position, dataset, predictions) for position in shown]
+    return page.Gallery(title=TITLE, note=" ".join(notes), images=images)
+
+
+def _thumbnail(position: int, dataset: Dataset, predictions: Sequence[Predictions]) -> page.Thumbnail:
+    starts = np.cumsum([0, *(len(each.labels) for each in predictions)])
+    number = int(np.searchsorted(starts, position, side="right")) - 1
+    found, index = predictions[number], position - int(starts[number])
+    (record,) = dataset.records(found.split, [index])
+    predicted = int(found.probabilities[index].argmax())
+    label, probable = (dataset.class_names[each] for each in (record.label, predicted))
+    return page.Thumbnail(
+        image_bytes=record.image_bytes,
+        # Names may contain line breaks, and marks that turn the direction of what follows.
+        caption=one_line(f"labelled {label}, probably {probable}"),
+        detail=one_line(f"{found.probabilities[index, predicted]:.0%} confident, {found.split}, {record.file_name}"),
+    )
