@@ -36,9 +36,7 @@ def predict(model: "keras.Model", dataset: Dataset, split: str) -> Predictions:
 
     with damage_named():
         loaded = examples.load_split(dataset, split)
-        return Predictions(
-            split=split, labels=np.asarray(loaded.labels), probabilities=batches.predict(model, loaded)
-        )
+        return Predictions(split=split, labels=np.asarray(loaded.labels), probabilities=batches.predict(model, loaded))
 
 
 def lines(dataset: Dataset, predictions: Sequence[Predictions], errors: Collection[int] | None) -> Iterator[str]:

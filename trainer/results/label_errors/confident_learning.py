@@ -21,6 +21,8 @@ MIN_RECALL = 0.5
 """Of a class on these images: below it, the model has not learned the class, and its opinion on labels is worthless."""
 MIN_DIFFERENCE = 0.5
 """Between the calibrated probabilities of the other class and of the label."""
+_MAX_FRACTION = 0.2
+"""Of all images; if more seem to have a wrong label, the model is wrong more probably than so many labels."""
 _TEMPERATURES = np.geomspace(0.25, 64, 33)
 _MAX_FITTED = 10_000
 """Images that the temperature is fitted to; one number needs no more."""
@@ -69,6 +71,11 @@ def find(labels: _Labels, probabilities: npt.NDArray[np.float32]) -> LabelErrors
         & is_known[predicted]
     )
     indices = np.flatnonzero(is_error)
+    if len(indices) > _MAX_FRACTION * len(labels):
+        return LabelErrors(
+            reason=f"{len(indices):,} of {len(labels):,} would count as errors, more than {_MAX_FRACTION:.0%}: more"
+            " probably, the model is not good enough to judge them."
+        )
     ranked = indices[np.argsort(own[indices] - highest[indices], kind="stable")]
     return LabelErrors(indices=tuple(ranked.tolist()), unknown=tuple(np.flatnonzero(~is_known).tolist()))
 
@@ -81,9 +88,7 @@ def temperature(labels: _Labels, probabilities: npt.NDArray[np.float32]) -> floa
     return float(_TEMPERATURES[np.argmin(losses)])
 
 
-def _calibrated(
-    labels: _Labels, probabilities: npt.NDArray[np.float32], temperature: float
-) -> tuple[_Values, _Values]:
+def _calibrated(labels: _Labels, probabilities: npt.NDArray[np.float32], temperature: float) -> tuple[_Values, _Values]:
     """Return the calibrated probabilities of the label and of the prediction, float64 [N] each."""
     own, highest = np.empty(len(labels)), np.empty(len(labels))
     # In parts, because the matrix may be much larger than all else.

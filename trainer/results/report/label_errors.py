@@ -29,7 +29,11 @@ def block(found: LabelErrors, dataset: Dataset, predictions: Sequence[Prediction
         return page.Text(title=TITLE, text=f"Nothing can be said of the labels. {found.reason}")
     splits = listed([each.split for each in predictions], "and")
     num_images = sum(len(each.labels) for each in predictions)
-    notes = [f"The labels of {num_images:,} {splits} images were judged by a model that was not fitted to them."]
+    num_right = sum(int((each.probabilities.argmax(axis=1) == each.labels).sum()) for each in predictions)
+    notes = [
+        f"The labels of {num_images:,} {splits} images were judged by a model that was not fitted to them. It agrees"
+        f" with {num_right / num_images:.1%} of them."
+    ]
     if unknown := found.unknown:
         names = [one_line(dataset.class_names[label]) for label in unknown[:_NUM_NAMED]]
         more = [f"{len(unknown) - _NUM_NAMED:,} more"] if len(unknown) > _NUM_NAMED else []
@@ -38,11 +42,11 @@ def block(found: LabelErrors, dataset: Dataset, predictions: Sequence[Prediction
             f" than {MIN_IMAGES_OF_CLASS}: {listed(names + more, 'and')}."
         )
     if not found.indices:
-        return page.Text(title=TITLE, text=" ".join([*notes, "None of them is probably wrong."]))
+        return page.Text(title=TITLE, text=" ".join([*notes, "No label is probably wrong."]))
     shown = found.indices[:_NUM_SHOWN]
     where = f" {all_lines}" if all_lines and len(found.indices) > len(shown) else ""
     notes.append(
-        f"{len(found.indices):,} of them are probably wrong; the {len(shown)} most certain are shown.{where} Look at an"
+        f"{len(found.indices):,} labels are probably wrong; the {len(shown)} most certain are shown.{where} Look at an"
         " image before you change its label: the model may be wrong."
     )
     images = [_thumbnail(position, dataset, predictions) for position in shown]
