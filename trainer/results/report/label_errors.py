@@ -23,17 +23,15 @@ def block(found: LabelErrors, dataset: Dataset, predictions: Sequence[Prediction
         found: Positions in all predictions together.
         dataset: The dataset; the shards of the splits must be on this machine.
         predictions: Of the splits that were judged.
-        all_lines: Where all of them are listed, as the end of a sentence; empty if they are nowhere.
+        all_lines: A sentence on where all of them are listed; empty if they are nowhere.
     """
     if found.reason:
         return page.Text(title=TITLE, text=f"Nothing can be said of the labels. {found.reason}")
     splits = listed([each.split for each in predictions], "and")
     num_images = sum(len(each.labels) for each in predictions)
     num_right = sum(int((each.probabilities.argmax(axis=1) == each.labels).sum()) for each in predictions)
-    notes = [
-        f"The labels of {num_images:,} {splits} images were judged by a model that was not fitted to them. It agrees"
-        f" with {num_right / num_images:.1%} of them."
-    ]
+    judged = f"The labels of {num_images:,} {splits} images were judged by a model that was not fitted to them."
+    notes = [judged, f"It agrees with {num_right / num_images:.1%} of them."]
     if unknown := found.unknown:
         names = [one_line(dataset.class_names[label]) for label in unknown[:_NUM_NAMED]]
         more = [f"{len(unknown) - _NUM_NAMED:,} more"] if len(unknown) > _NUM_NAMED else []
@@ -44,10 +42,13 @@ def block(found: LabelErrors, dataset: Dataset, predictions: Sequence[Prediction
     if not found.indices:
         return page.Text(title=TITLE, text=" ".join([*notes, "No label is probably wrong."]))
     shown = found.indices[:_NUM_SHOWN]
-    where = f" {all_lines}" if all_lines and len(found.indices) > len(shown) else ""
+    if len(found.indices) > len(shown):
+        which = " ".join(filter(None, [f"the {len(shown)} most certain are shown.", all_lines]))
+    else:
+        which = "the most certain comes first."
     notes.append(
-        f"{len(found.indices):,} labels are probably wrong; the {len(shown)} most certain are shown.{where} Look at an"
-        " image before you change its label: the model may be wrong."
+        f"{len(found.indices):,} labels are probably wrong; {which} Look at an image before you change its label: the"
+        " model may be wrong."
     )
     images = [_thumbnail(position, dataset, predictions) for position in shown]
     return page.Gallery(title=TITLE, note=" ".join(notes), images=images)
@@ -62,7 +63,6 @@ def _thumbnail(position: int, dataset: Dataset, predictions: Sequence[Prediction
     label, probable = (dataset.class_names[each] for each in (record.label, predicted))
     return page.Thumbnail(
         image_bytes=record.image_bytes,
-        # Names may contain line breaks, and marks that turn the direction of what follows.
-        caption=one_line(f"labelled {label}, probably {probable}"),
-        detail=one_line(f"{found.probabilities[index, predicted]:.0%} confident, {found.split}, {record.file_name}"),
+        caption=f"labelled {label}, probably {probable}",
+        detail=f"{found.probabilities[index, predicted]:.0%} confident, {found.split}, {record.file_name}",
     )
