@@ -46,9 +46,9 @@ def main(arguments: list[str] | None = None) -> int:
     # Also false for NaN.
     if not 0 < options.max_minutes <= _MAX_MINUTES:
         raise UserError(f"--max-minutes={quoted(options.max_minutes)} is out of range; expected up to {_MAX_MINUTES:g}")
-    for name, path in (("--report", options.report), ("--predictions", options.predictions)):
-        if path:
-            storage.check_output(name, path)
+    storage.check_output("--report", options.report)
+    if options.predictions:
+        storage.check_output("--predictions", options.predictions)
     train_config = config.from_namespace(options)
     data = dataset.load(paths.check("DATASET", options.dataset))
     data.check_shards("train", "validation")

@@ -11,7 +11,7 @@ from trainer.results.report import page
 from vertex_gpu_training.userinput.cli import one_line
 from vertex_gpu_training.userinput.spelling import listed
 
-TITLE = "Probable label errors"
+_TITLE = "Probable label errors"
 _NUM_SHOWN = 24
 _NUM_NAMED = 10
 
@@ -26,7 +26,7 @@ def block(found: LabelErrors, dataset: Dataset, predictions: Sequence[Prediction
         all_lines: A sentence on where all of them are listed; empty if they are nowhere.
     """
     if found.reason:
-        return page.Text(title=TITLE, text=f"Nothing can be said of the labels. {found.reason}")
+        return page.Text(title=_TITLE, text=f"Nothing can be said of the labels. {found.reason}")
     splits = listed([each.split for each in predictions], "and")
     num_images = sum(len(each.labels) for each in predictions)
     num_right = sum(int((each.probabilities.argmax(axis=1) == each.labels).sum()) for each in predictions)
@@ -40,7 +40,7 @@ def block(found: LabelErrors, dataset: Dataset, predictions: Sequence[Prediction
             f" than {MIN_IMAGES_OF_CLASS}: {listed(names + more, 'and')}."
         )
     if not found.indices:
-        return page.Text(title=TITLE, text=" ".join([*notes, "No label is probably wrong."]))
+        return page.Text(title=_TITLE, text=" ".join([*notes, "No label is probably wrong."]))
     shown = found.indices[:_NUM_SHOWN]
     if len(found.indices) > len(shown):
         which = " ".join(filter(None, [f"the {len(shown)} most certain are shown.", all_lines]))
@@ -51,7 +51,7 @@ def block(found: LabelErrors, dataset: Dataset, predictions: Sequence[Prediction
         " model may be wrong."
     )
     images = [_thumbnail(position, dataset, predictions) for position in shown]
-    return page.Gallery(title=TITLE, note=" ".join(notes), images=images)
+    return page.Gallery(title=_TITLE, note=" ".join(notes), images=images)
 
 
 def _thumbnail(position: int, dataset: Dataset, predictions: Sequence[Predictions]) -> page.Thumbnail:

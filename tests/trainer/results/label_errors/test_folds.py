@@ -72,7 +72,7 @@ def test_what_cannot_be_done_is_one_line(
 def test_training_images_are_judged_on_request(digits_directory: Path, tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in digits_directory.iterdir()}
     files = [f"--report={tmp_path}/report.html", f"--predictions={tmp_path}/lines.jsonl"]
-    words = [str(digits_directory), "--folds=2", "--epochs=3", "--global-batch-size=16", *files]
+    words = [str(digits_directory), "--folds=2", "--max-steps=4", "--global-batch-size=16", *files]
     # Another run's folder and machines are not touched.
     environment = {"AIP_CHECKPOINT_DIR": str(tmp_path / "other"), "TMPDIR": str(tmp_path)}
     done = run_module(COMMAND, *words, **environment)
