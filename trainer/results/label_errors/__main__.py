@@ -6,19 +6,19 @@ about as many training runs as there are folds.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from typing import NoReturn
 
 import numpy as np
 
 from trainer import command_line, config
+from trainer.cluster.signals import StopRequest
 from trainer.command_line import TrainingError
 from trainer.config import TrainConfig
 from trainer.data import dataset, staging
@@ -35,7 +35,7 @@ from vertex_gpu_training.userinput.spelling import quoted
 
 _MAX_FOLDS = 20
 _MAX_MINUTES = 10_000.0
-_SIGTERM_EXIT = 143
+_POLL_SECONDS = 0.2
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -53,13 +53,15 @@ def main(arguments: list[str] | None = None) -> int:
     data = dataset.load(paths.check("DATASET", options.dataset))
     data.check_shards("train", "validation")
     check_batch_size(train_config.global_batch_size, data.num_examples["train"] * (options.folds - 1) // options.folds)
-    # An exception lets the folder be removed and the training be ended.
-    signal.signal(signal.SIGTERM, _leave)
+    stop = StopRequest().install()
     with tempfile.TemporaryDirectory(prefix="label-errors-") as scratch:
-        local = staging.stage(staging.stage(data, "train"), "validation")
-        datasets = folds.write(data, local, pathlib.Path(scratch), options.folds)
-        _train_all(datasets, train_config, options.max_minutes)
-        _write(datasets, data, report_path=options.report, predictions_path=options.predictions)
+        with stop.immediate(lambda: sys.exit(stop.exit_code)):
+            staging.stage(data, "train")
+            local = staging.stage(data, "validation")
+            datasets = folds.write(data, local, pathlib.Path(scratch), options.folds)
+        _train_all(datasets, train_config, options.max_minutes, stop)
+        with stop.immediate(lambda: sys.exit(stop.exit_code)):
+            _write(datasets, data, report_path=options.report, predictions_path=options.predictions)
     return 0
 
 
@@ -76,52 +78,58 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _leave(*_: object) -> NoReturn:
-    sys.exit(_SIGTERM_EXIT)
-
-
-def _train_all(datasets: list[str], train_config: TrainConfig, max_minutes: float) -> None:
+def _train_all(datasets: list[str], train_config: TrainConfig, max_minutes: float, stop: StopRequest) -> None:
     started, num_folds = time.monotonic(), len(datasets)
     print(f"{num_folds} training runs, one per fold; at most {max_minutes:g} minutes", flush=True)
     for number, directory in enumerate(datasets, 1):
-        seconds_left = started + 60 * max_minutes - time.monotonic()
-        try:
-            _train(directory, train_config, max(0.0, seconds_left))
-        except subprocess.TimeoutExpired:
+        if not _train(directory, train_config, started + 60 * max_minutes, stop):
             raise TrainingError(
                 f"{number - 1} of {num_folds} folds were trained in {max_minutes:g} minutes; give fewer --epochs, fewer"
                 " --folds or more --max-minutes"
-            ) from None
+            )
         passed = time.monotonic() - started
         remaining = passed / number * (num_folds - number)
         print(f"fold {number} of {num_folds} is trained after {passed:.0f} s; about {remaining:.0f} s left", flush=True)
 
 
-def _train(directory: str, train_config: TrainConfig, seconds: float) -> None:
-    """Train on a dataset in a process of its own, into its sub-folder.
+def _train(directory: str, train_config: TrainConfig, deadline: float, stop: StopRequest) -> bool:
+    """Train on a dataset in a process of its own, into its sub-folder; return whether it was done before the deadline.
 
     Raises:
         UserError: The configuration does not fit the data.
         TrainingError: The training failed.
-        TimeoutExpired: It took too long.
+        SystemExit: A stop was requested.
     """
     paths = [f"--dataset={directory}", f"--checkpoint-directory={_checkpoints(directory)}"]
     words = [*paths, "--keep-checkpoints=1", *train_config.to_flags()]
     # The other machines of a job must not take part, and its folders are not for these runs.
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("AIP_", "TF_CONFIG", "CLUSTER_SPEC"))}
-    done = subprocess.run(
-        [sys.executable, "-m", "trainer.task", *words],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        timeout=seconds,
-    )
-    if done.returncode:
-        last = (done.stderr.decode(errors="replace").strip() or "no message").splitlines()[-1]
-        if done.returncode == cli.WRONG_INPUT:
+    errors = pathlib.Path(directory, "errors.txt")
+    with errors.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "trainer.task", *words],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=file,
+        )
+    try:
+        while process.poll() is None:
+            if stop.is_set:
+                sys.exit(stop.exit_code)
+            if time.monotonic() >= deadline:
+                return False
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_POLL_SECONDS)
+    finally:
+        process.kill()
+        process.wait()
+    if process.returncode:
+        last = (errors.read_text(errors="replace").strip() or "no message").splitlines()[-1]
+        if process.returncode == cli.WRONG_INPUT:
             raise UserError(last.removeprefix("error: "))
-        raise TrainingError(f"the training of a fold ended with exit code {done.returncode}: {last}")
+        raise TrainingError(f"the training of a fold ended with exit code {process.returncode}: {last}")
+    return True
 
 
 def _checkpoints(directory: str) -> str:

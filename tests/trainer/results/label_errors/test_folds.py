@@ -2,6 +2,7 @@
 
 import collections
 import json
+import shlex
 import signal
 import tempfile
 from pathlib import Path
@@ -10,6 +11,7 @@ import psutil
 import pytest
 
 from tests.support.modules import call_module, run_module, start_module
+from tests.test_docs import commands
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.results.label_errors import folds
@@ -69,20 +71,27 @@ def test_what_cannot_be_done_is_one_line(
 
 
 @pytest.mark.slow
-def test_training_images_are_judged_on_request(digits_directory: Path, tmp_path: Path) -> None:
+def test_the_commands_of_the_evaluation_page(
+    repository: Path, digits_directory: Path, trained_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     before = {path: path.read_bytes() for path in digits_directory.iterdir()}
-    files = [f"--report={tmp_path}/report.html", f"--predictions={tmp_path}/lines.jsonl"]
-    words = [str(digits_directory), "--folds=2", "--max-steps=4", "--global-batch-size=16", *files]
-    # Another run's folder and machines are not touched.
+    known = {"DATASET": str(digits_directory), "RUN": str(trained_directory), "5": "2"}
+    evaluate, judge = commands(repository / "docs" / "evaluation.md")
+    more = ["--max-steps=4", "--global-batch-size=16", "--predictions=lines.jsonl"]
+    # Another run's folder is not touched.
     environment = {"AIP_CHECKPOINT_DIR": str(tmp_path / "other"), "TMPDIR": str(tmp_path)}
-    done = run_module(COMMAND, *words, **environment)
-    assert done.returncode == 0, done.stderr
+    for line, added in ((evaluate, []), (judge, more)):
+        _, _, module, *words = [known.get(word, word) for word in shlex.split(line)]
+        done = run_module(module, *words, *added, **environment)
+        assert done.returncode == 0, done.stderr
     assert "fold 2 of 2 is trained after " in done.stdout
-    lines = [json.loads(line) for line in (tmp_path / "lines.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in Path("lines.jsonl").read_text().splitlines()]
     assert {line["file_name"] for line in lines} == names(dataset.load(str(digits_directory)), "train")
     assert {line["split"] for line in lines} == {"train"}
-    assert "Probable label errors" in (tmp_path / "report.html").read_text()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["lines.jsonl", "report.html"]
+    made = ["evaluation.html", "label-errors.html", "lines.jsonl", "predictions.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == made
+    assert all("Probable label errors" in Path(name).read_text() for name in made[:2])
     assert {path: path.read_bytes() for path in digits_directory.iterdir()} == before
 
 
