@@ -136,32 +136,40 @@ def test_the_predictions_are_those_that_the_accuracy_is_of(
     assert evaluation[1].read_text().count("<h2>Probable label errors</h2>") == 1
 
 
+@pytest.mark.parametrize("is_defect", [False, True], ids=["a damaged shard", "a defect"])
 def test_a_failed_look_for_label_errors_is_reported_and_changes_nothing_else(
     evaluation: tuple[Evaluation, Path],
     digits_directory: Path,
     trained_directory: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    is_defect: bool,
 ) -> None:
     shutil.copytree(digits_directory, tmp_path / "data")
     (shard,) = (tmp_path / "data").glob("images-validation.array_record-*")
-    shard.write_bytes(shard.read_bytes()[:1000])
-    files = {"report_path": str(tmp_path / "report.html"), "predictions_path": str(tmp_path / "lines.jsonl")}
-    found = evaluate(dataset_directory=str(tmp_path / "data"), checkpoint_directory=str(trained_directory), **files)
-    assert (found.accuracy, found.loss, found.confusion_matrix) == (
-        evaluation[0].accuracy,
-        evaluation[0].loss,
-        evaluation[0].confusion_matrix,
+    if is_defect:
+        monkeypatch.setattr("trainer.results.label_errors.confident_learning._SMALLEST", None)
+        reason = "this failed: TypeError: "
+    else:
+        shard.write_bytes(shard.read_bytes()[:1000])
+        reason = f"this failed: DamagedShard: shard {shard} is damaged"
+    report, lines = tmp_path / "report.html", tmp_path / "lines.jsonl"
+    found = evaluate(
+        dataset_directory=str(tmp_path / "data"),
+        checkpoint_directory=str(trained_directory),
+        report_path=str(report),
+        predictions_path=str(lines),
     )
+    whole = evaluation[0]
+    assert (found.accuracy, found.loss, found.confusion_matrix) == (whole.accuracy, whole.loss, whole.confusion_matrix)
     assert "num_probable_label_errors" not in found.metrics
-    reason = f"this failed: DamagedShard: shard {shard} is damaged"
-    assert capsys.readouterr().err.count(reason) == 1
-    assert (
-        f"Nothing can be said of the labels. They were not judged, because {reason}"
-        in Path(files["report_path"]).read_text()
-    )
-    lines = [json.loads(line) for line in Path(files["predictions_path"]).read_text().splitlines()]
-    assert {(line["split"], line["is_probable_label_error"]) for line in lines} == {("test", None)}
+    noted = capsys.readouterr().err
+    assert noted.count(f"warning: label errors were not looked for, because {reason}") == 1
+    assert ("Traceback" in noted) == is_defect
+    assert f"Nothing can be said of the labels. They were not judged, because {reason}" in report.read_text()
+    predicted = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert {(line["split"], line["is_probable_label_error"]) for line in predicted} == {("test", None)}
 
 
 def test_only_what_is_needed_is_in_the_exported_folder(exported: Path) -> None:
