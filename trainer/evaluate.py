@@ -106,9 +106,9 @@ def _judge(model: "keras.Model", data: Dataset, test: Predictions, predictions_p
     except Exception as error:
         if not isinstance(error, UserError | OSError):
             traceback.print_exc()
-        reason = cli.one_line(f"because this failed: {type(error).__name__}: {error}")
-        print(f"warning: label errors were not looked for, {reason}", file=sys.stderr)
-        made = section.block(LabelErrors(reason=f"They were not judged, {reason}"), data, [test], all_lines="")
+        reason = cli.one_line(f"This failed: {type(error).__name__}: {error}")
+        print(f"warning: the labels were not judged. {reason}", file=sys.stderr)
+        made = section.block(LabelErrors(reason=reason), data, [test], all_lines="")
         return _Judged(section=made, predictions=[test], positions=None)
     return _Judged(section=made, predictions=both, positions=None if found.reason else frozenset(found.indices))
 

@@ -34,14 +34,14 @@ _Values = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class LabelErrors:
-    """What can be said of some labels."""
+    """The judgement of some labels."""
 
     indices: tuple[int, ...] = ()
     """Images whose label is probably wrong, the most certain first. Their class is then probably the predicted one."""
     unknown: tuple[int, ...] = ()
     """Classes with too few images or too low a recall; images labelled or predicted so are not judged."""
     reason: str = ""
-    """Why nothing can be said; empty if the labels were judged."""
+    """Why no label is judged; empty if the labels were judged."""
 
 
 def find(labels: _Labels, probabilities: npt.NDArray[np.float32]) -> LabelErrors:

@@ -26,7 +26,7 @@ def block(found: LabelErrors, dataset: Dataset, predictions: Sequence[Prediction
         all_lines: A sentence on where all of them are listed; empty if they are nowhere.
     """
     if found.reason:
-        return page.Text(title=_TITLE, text=f"Nothing can be said of the labels. {found.reason}")
+        return page.Text(title=_TITLE, text=f"The labels were not judged. {found.reason}")
     splits = listed([each.split for each in predictions], "and")
     num_images = sum(len(each.labels) for each in predictions)
     num_right = sum(int((each.probabilities.argmax(axis=1) == each.labels).sum()) for each in predictions)
