@@ -12,6 +12,7 @@ def evaluate(
     metrics: dsl.Output[dsl.Metrics],
     confusion_matrix: dsl.Output[dsl.ClassificationMetrics],
     report: dsl.Output[dsl.HTML],
+    predictions: dsl.Output[dsl.Artifact],
 ) -> float:
     """Evaluate the checkpoint with the best validation accuracy on the test split.
 
@@ -20,7 +21,8 @@ def evaluate(
         dataset: The dataset written by `prepare`.
         metrics: Accuracy, loss and the number of examples.
         confusion_matrix: Rows are true classes, columns are predicted classes.
-        report: Page with curves, the confusion matrix and the worst errors.
+        report: Page with curves, the confusion matrix, the worst errors and probable label errors.
+        predictions: Predictions on validation and test images, JSON Lines (docs/evaluation.md).
 
     Returns:
         Accuracy on the test split, 0 to 1.
@@ -31,6 +33,7 @@ def evaluate(
         dataset_directory=dataset.path,
         checkpoint_directory=checkpoint_directory,
         report_path=report.path,
+        predictions_path=predictions.path,
         is_noted=True,
     )
     metrics.metadata.update(result.metrics)

@@ -1,6 +1,9 @@
 """Evaluate the best checkpoint on the test split and write the report on the model."""
 
+import dataclasses
 import sys
+import traceback
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,22 +11,36 @@ from trainer import command_line
 from trainer.checkpoints import best
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
-from trainer.data.stored.shards import damage_named
+from trainer.data.dataset import Dataset
 from trainer.files import storage
-from trainer.results import evaluation
+from trainer.results import evaluation, predictions
 from trainer.results.evaluation import Evaluation
+from trainer.results.label_errors import confident_learning
+from trainer.results.label_errors.confident_learning import LabelErrors
+from trainer.results.predictions import Predictions
+from trainer.results.report import label_errors as section, page
 from vertex_gpu_training.userinput import cli, paths
+from vertex_gpu_training.userinput.errors import UserError
+
+if TYPE_CHECKING:
+    import keras
 
 
 def evaluate(
-    *, dataset_directory: str, checkpoint_directory: str, report_path: str, is_noted: bool = False
+    *,
+    dataset_directory: str,
+    checkpoint_directory: str,
+    report_path: str,
+    predictions_path: str = "",
+    is_noted: bool = False,
 ) -> Evaluation:
-    """Evaluate the checkpoint that was best on the validation split.
+    """Evaluate the checkpoint that was best on the validation split, and look for label errors in both splits.
 
     Args:
         dataset_directory: The dataset that the run was trained on.
         checkpoint_directory: Of the run, finished or not.
         report_path: File for the HTML report.
+        predictions_path: File for the predictions on both splits, as JSON Lines; empty for none.
         is_noted: Whether the accuracy is recorded next to the checkpoints (`trainer.checkpoints.outcome`).
 
     Raises:
@@ -32,25 +49,68 @@ def evaluate(
     command_line.set_environment()
     paths.check("checkpoint directory", checkpoint_directory)
     storage.check_output("report", report_path)
+    if predictions_path:
+        storage.check_output("predictions", predictions_path)
     data = dataset.load(paths.check("dataset", dataset_directory))
     data.check_shards("test")
     chosen = best.find(checkpoint_directory, data)
     # TensorFlow is imported from here on.
     from trainer.checkpoints import outcome, restored
-    from trainer.data import batches, examples, staging
+    from trainer.data import staging
     from trainer.results.report import model as report
 
     trained = restored.model_of(chosen, data)
-    data = staging.stage(data, "test")
-    with damage_named():
-        test = examples.load_split(data, "test")
-        probabilities = batches.predict(trained.model, test)
-    result = evaluation.score(np.asarray(test.labels), probabilities, list(data.class_names))
-    html = report.render(result, data, probabilities, trained=trained, checkpoint_directory=checkpoint_directory)
+    staged = staging.stage(data, "test")
+    test = predictions.predict(trained.model, staged, "test")
+    result = evaluation.score(test.labels, test.probabilities, list(data.class_names))
+    judged = _judge(trained.model, data, test, predictions_path)
+    html = report.render(
+        result, staged, test, label_errors=judged.section, trained=trained, checkpoint_directory=checkpoint_directory
+    )
     storage.write_output(report_path, html)
+    if predictions_path:
+        text = "".join(predictions.lines(staged, judged.predictions, judged.positions))
+        storage.write_output(predictions_path, text)
     if is_noted:
         outcome.note_evaluation(checkpoint_directory, step=trained.checkpoint.step, accuracy=result.accuracy)
-    return result
+    if judged.positions is None:
+        return result
+    counted = {"num_probable_label_errors": float(len(judged.positions))}
+    return dataclasses.replace(result, metrics=result.metrics | counted)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Judged:
+    """What was found out about the labels."""
+
+    section: page.Block
+    predictions: list[Predictions]
+    """Their shards are on this machine."""
+    positions: frozenset[int] | None
+    """Of the probable label errors in the predictions; None if the labels were not judged."""
+
+
+def _judge(model: "keras.Model", data: Dataset, test: Predictions, predictions_path: str) -> _Judged:
+    """Look for label errors. A failure is reported, but changes neither the accuracy nor the outcome of the run."""
+    from trainer.data import staging
+
+    try:
+        staged = staging.stage(data, "validation")
+        both = [predictions.predict(model, staged, "validation"), test]
+        found = confident_learning.find(
+            np.concatenate([each.labels for each in both]), np.concatenate([each.probabilities for each in both])
+        )
+        all_lines = "All are marked in the file of predictions." if predictions_path else ""
+        made = section.block(found, staged, both, all_lines=all_lines)
+    # The model may be the user's own, and fail on these images in any way.
+    except Exception as error:
+        if not isinstance(error, UserError | OSError):
+            traceback.print_exc()
+        reason = cli.one_line(f"This failed: {type(error).__name__}: {error}")
+        print(f"warning: the labels were not judged. {reason}", file=sys.stderr)
+        made = section.block(LabelErrors(reason=reason), data, [test], all_lines="")
+        return _Judged(section=made, predictions=[test], positions=None)
+    return _Judged(section=made, predictions=both, positions=None if found.reason else frozenset(found.indices))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -59,9 +119,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--dataset", required=True, metavar="DIR", help="the dataset that the run was trained on")
     parser.add_argument("--checkpoint-directory", required=True, metavar="DIR", help="the run's checkpoints")
     parser.add_argument("--report", default="evaluation.html", metavar="FILE", help="HTML report [%(default)s]")
+    lines_help = "file for the predictions on validation and test images, JSON Lines [none]"
+    parser.add_argument("--predictions", default="", metavar="FILE", help=lines_help)
     options = parser.parse_args(arguments)
     result = evaluate(
-        dataset_directory=options.dataset, checkpoint_directory=options.checkpoint_directory, report_path=options.report
+        dataset_directory=options.dataset,
+        checkpoint_directory=options.checkpoint_directory,
+        report_path=options.report,
+        predictions_path=options.predictions,
     )
     for name, value in result.metrics.items():
         print(f"{name}: {value:g}")

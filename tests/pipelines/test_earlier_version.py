@@ -46,6 +46,9 @@ SETTINGS = "settings"
 TARGETS = {"webhook_secret", "topic"}
 """Inputs of `summary`, which sends the end of a run when asked; its body is another one."""
 
+PREDICTIONS = "predictions"
+"""An output of `evaluate` with its predictions, written by an argument of the function that it calls."""
+
 
 @pytest.fixture(scope="module")
 def before(repository: Path) -> dict[str, Any]:
@@ -92,6 +95,9 @@ def is_source(text: str) -> bool:
     return text.startswith("\nimport kfp\n")
 
 
+_ADDED_ARGUMENTS = {*ADDED, SETTINGS, "seed", f"{PREDICTIONS}_path"}
+
+
 class Statements(ast.NodeTransformer):
     """Removes imports, docstrings and the added hyperparameters; comments are not in the tree."""
 
@@ -111,11 +117,11 @@ class Statements(ast.NodeTransformer):
             del node.args[-1], node.defaults[-1]
         if {each.arg for each in node.args} >= {"source", "seed"}:
             node.args = [each for each in node.args if each.arg != "seed"]
-        node.args = [each for each in node.args if each.arg not in ADDED]
+        node.args = [each for each in node.args if each.arg not in {*ADDED, PREDICTIONS}]
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        node.keywords = [each for each in node.keywords if each.arg not in {*ADDED, SETTINGS, "seed"}]
+        node.keywords = [each for each in node.keywords if each.arg not in _ADDED_ARGUMENTS]
         return self.generic_visit(node)
 
     def visit_List(self, node: ast.List) -> ast.AST:
@@ -144,7 +150,9 @@ def test_only_parameters_were_added(before: dict[str, Any], today: dict[str, Any
     removed = {"-/components/comp-prepare/inputDefinitions/parameters/seed"}
     removed |= {"-/components/comp-exit-handler-1/dag/tasks/prepare/inputs/parameters/seed"}
     assert {each for each in found if not each.startswith("+")} == removed | OTHER_DEFAULTS
-    found = [each for each in found if each.startswith("+")]
+    output = f"+/components/comp-evaluate/outputDefinitions/artifacts/{PREDICTIONS}"
+    assert output in found
+    found = [each for each in found if each.startswith("+") and each != output]
     of_settings = [each for each in found if "/prepare/inputs/parameters/pipelinechannel--" in each]
     names = {each.rpartition("/")[2] for each in found if each not in of_settings}
     names = {name.removeprefix("pipelinechannel--").removeprefix("plan-") for name in names}

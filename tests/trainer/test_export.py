@@ -50,7 +50,10 @@ def evaluation(
     """The evaluation of the short run, and its report."""
     report = tmp_path_factory.mktemp("evaluation") / "report.html"
     result = evaluate(
-        dataset_directory=str(digits_directory), checkpoint_directory=str(trained_directory), report_path=str(report)
+        dataset_directory=str(digits_directory),
+        checkpoint_directory=str(trained_directory),
+        report_path=str(report),
+        predictions_path=str(report.with_name("predictions.jsonl")),
     )
     return result, report
 
@@ -116,6 +119,57 @@ def test_the_checkpoint_that_is_evaluated_was_chosen_on_validation(
     matrix = np.asarray(evaluation[0].confusion_matrix)
     assert matrix.sum() == evaluation[0].num_examples
     assert np.trace(matrix) / matrix.sum() == pytest.approx(evaluation[0].accuracy)
+
+
+def test_the_predictions_are_those_that_the_accuracy_is_of(
+    evaluation: tuple[Evaluation, Path], digits: Dataset
+) -> None:
+    text = evaluation[1].with_name("predictions.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    for split in ("validation", "test"):
+        names = [line["file_name"] for line in lines if line["split"] == split]
+        assert names == [record.file_name for record in digits.records(split)]
+    right = [line["label"] == line["predicted"] for line in lines if line["split"] == "test"]
+    assert np.mean(right) == pytest.approx(evaluation[0].accuracy)
+    flagged = sum(bool(line["is_probable_label_error"]) for line in lines)
+    assert flagged == evaluation[0].metrics.get("num_probable_label_errors", 0)
+    assert evaluation[1].read_text().count("<h2>Probable label errors</h2>") == 1
+
+
+@pytest.mark.parametrize("is_defect", [False, True], ids=["a damaged shard", "a defect"])
+def test_a_failed_look_for_label_errors_is_reported_and_changes_nothing_else(
+    evaluation: tuple[Evaluation, Path],
+    digits_directory: Path,
+    trained_directory: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    is_defect: bool,
+) -> None:
+    shutil.copytree(digits_directory, tmp_path / "data")
+    (shard,) = (tmp_path / "data").glob("images-validation.array_record-*")
+    if is_defect:
+        monkeypatch.setattr("trainer.results.label_errors.confident_learning._SMALLEST", None)
+        reason = "This failed: TypeError: "
+    else:
+        shard.write_bytes(shard.read_bytes()[:1000])
+        reason = f"This failed: DamagedShard: shard {shard} is damaged"
+    report, lines = tmp_path / "report.html", tmp_path / "lines.jsonl"
+    found = evaluate(
+        dataset_directory=str(tmp_path / "data"),
+        checkpoint_directory=str(trained_directory),
+        report_path=str(report),
+        predictions_path=str(lines),
+    )
+    whole = evaluation[0]
+    assert (found.accuracy, found.loss, found.confusion_matrix) == (whole.accuracy, whole.loss, whole.confusion_matrix)
+    assert "num_probable_label_errors" not in found.metrics
+    noted = capsys.readouterr().err
+    assert noted.count(f"warning: the labels were not judged. {reason}") == 1
+    assert ("Traceback" in noted) == is_defect
+    assert f"The labels were not judged. {reason}" in report.read_text()
+    predicted = [json.loads(line) for line in lines.read_text().splitlines()]
+    assert {(line["split"], line["is_probable_label_error"]) for line in predicted} == {("test", None)}
 
 
 def test_only_what_is_needed_is_in_the_exported_folder(exported: Path) -> None:

@@ -150,9 +150,13 @@ def test_a_stop_while_the_data_is_copied_ends_the_run_immediately(server: Server
 @pytest.mark.usefixtures("dataset")
 def test_the_run_is_evaluated_and_exported_in_the_bucket(server: Server) -> None:
     where = ["--dataset=gs://data/digits", "--checkpoint-directory=gs://runs/one"]
-    done = run_module("trainer.evaluate", *where, "--report=gs://runs/evaluation.html", **server.environment)
+    files = ["--report=gs://runs/evaluation.html", "--predictions=gs://runs/predictions.jsonl"]
+    done = run_module("trainer.evaluate", *where, *files, **server.environment)
     assert done.returncode == 0, done.stderr
     assert b"<html" in server.buckets.get("runs", "evaluation.html").data
+    lines = server.buckets.get("runs", "predictions.jsonl").data.splitlines()
+    # The validation split was staged, too.
+    assert {json.loads(line)["split"] for line in lines} == {"validation", "test"}
     server.buckets.put("runs", "model/variables/left-by-a-killed-writer", b"")
     done = run_module("trainer.export", *where, "gs://runs/model", **server.environment)
     assert done.returncode == 0, done.stderr

@@ -3,13 +3,13 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from trainer.checkpoints import starting_weights
 from trainer.checkpoints.restored import TrainedModel
 from trainer.data.dataset import Dataset
 from trainer.files import event_log
 from trainer.results.evaluation import Evaluation
+from trainer.results.predictions import Predictions
 from trainer.results.report import charts, page
 
 _NUM_MISTAKES = 24
@@ -20,8 +20,9 @@ _MAX_DRAWN_CLASSES = 60
 def render(
     evaluation: Evaluation,
     dataset: Dataset,
-    probabilities: npt.NDArray[np.float32],
+    predictions: Predictions,
     *,
+    label_errors: page.Block,
     trained: TrainedModel,
     checkpoint_directory: str,
 ) -> str:
@@ -30,7 +31,8 @@ def render(
     Args:
         evaluation: Of the test split.
         dataset: The dataset; the shards of its test split must be on this machine.
-        probabilities: Values float32 [N, K], in the stored order of the test split.
+        predictions: On the test split.
+        label_errors: The section on probable label errors.
         trained: The model that was evaluated.
         checkpoint_directory: The folder that contains the run's event log.
     """
@@ -51,7 +53,8 @@ def render(
         ),
         *_curves(history),
         *_confusion(evaluation),
-        _mistakes(evaluation, dataset, probabilities),
+        _mistakes(evaluation, dataset, predictions),
+        label_errors,
         page.Table(
             title="Classes",
             columns=["class", "precision", "recall", "test images"],
@@ -122,8 +125,8 @@ def _confusion(evaluation: Evaluation) -> list[page.Block]:
     return blocks
 
 
-def _mistakes(evaluation: Evaluation, dataset: Dataset, probabilities: npt.NDArray[np.float32]) -> page.Block:
-    labels = np.asarray([record.label for record in dataset.records("test")])
+def _mistakes(evaluation: Evaluation, dataset: Dataset, predictions: Predictions) -> page.Block:
+    labels, probabilities = predictions.labels, predictions.probabilities
     predicted = probabilities.argmax(axis=1)
     wrong = np.flatnonzero(predicted != labels)
     if not len(wrong):

@@ -9,6 +9,8 @@ from typing import ClassVar
 import jinja2
 from markupsafe import Markup
 
+from vertex_gpu_training.userinput.cli import one_line
+
 Cell = str | int | float
 """A value in a table: floats are shown with four digits, all others unchanged."""
 
@@ -116,5 +118,7 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    # Names may contain line breaks, and marks that turn the direction of what follows.
+    environment.filters["line"] = one_line
     environment.filters["cell"] = lambda value: f"{value:.4f}" if isinstance(value, float) else str(value)
     return environment.get_template("page.html.j2")

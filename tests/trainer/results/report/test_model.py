@@ -7,6 +7,7 @@ import pytest
 
 from trainer.data.dataset import Dataset
 from trainer.results.evaluation import score
+from trainer.results.predictions import Predictions
 from trainer.results.report import model, page
 
 
@@ -46,11 +47,12 @@ def test_the_worst_errors_come_first(digits: Dataset) -> None:
     labels = np.array([record.label for record in digits.records("test")], np.int32)
     probabilities = np.eye(10, dtype=np.float32)[labels]
     right = score(labels, probabilities, list(digits.class_names))
-    assert isinstance(model._mistakes(right, digits, probabilities), page.Text)
+    predictions = Predictions(split="test", labels=labels, probabilities=probabilities)
+    assert isinstance(model._mistakes(right, digits, predictions), page.Text)
     for row, certainty in ((3, 0.6), (5, 0.9)):
         probabilities[row] = 0
         probabilities[row, labels[row]], probabilities[row, (labels[row] + 1) % 10] = 1 - certainty, certainty
-    gallery = model._mistakes(right, digits, probabilities)
+    gallery = model._mistakes(right, digits, predictions)
     assert isinstance(gallery, page.Gallery)
     assert [image.detail.split(" confident")[0] for image in gallery.images] == ["90%", "60%"]
     assert gallery.note.startswith(f"2 of {len(labels)} test images are misclassified")

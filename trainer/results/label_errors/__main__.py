@@ -1,0 +1,175 @@
+"""Look for label errors among training images, which no finished model can judge: it was fitted to them.
+
+The training split is divided into folds. For each fold, a model is trained on the
+others with `python -m trainer.task` and judges the images of the fold. That takes
+about as many training runs as there are folds.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+from trainer import command_line, config
+from trainer.cluster.signals import StopRequest
+from trainer.command_line import TrainingError
+from trainer.config import TrainConfig
+from trainer.data import dataset, staging
+from trainer.data.dataset import Dataset
+from trainer.data.splits import check_batch_size
+from trainer.files import storage
+from trainer.results import predictions
+from trainer.results.label_errors import confident_learning, folds
+from trainer.results.predictions import Predictions
+from trainer.results.report import label_errors as section, page
+from vertex_gpu_training.userinput import cli, paths
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import quoted
+
+_MAX_FOLDS = 20
+_MAX_MINUTES = 10_000.0
+_POLL_SECONDS = 0.2
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    options = _parser().parse_args(arguments)
+    if not 2 <= options.folds <= _MAX_FOLDS:
+        raise UserError(f"--folds={options.folds} is out of range; expected 2 to {_MAX_FOLDS}")
+    # Also false for NaN.
+    if not 0 < options.max_minutes <= _MAX_MINUTES:
+        raise UserError(f"--max-minutes={quoted(options.max_minutes)} is out of range; expected up to {_MAX_MINUTES:g}")
+    storage.check_output("--report", options.report)
+    if options.predictions:
+        storage.check_output("--predictions", options.predictions)
+    train_config = config.from_namespace(options)
+    data = dataset.load(paths.check("DATASET", options.dataset))
+    data.check_shards("train", "validation")
+    check_batch_size(train_config.global_batch_size, data.num_examples["train"] * (options.folds - 1) // options.folds)
+    stop = StopRequest().install()
+    with tempfile.TemporaryDirectory(prefix="label-errors-") as scratch:
+        with stop.immediate(lambda: sys.exit(stop.exit_code)):
+            staging.stage(data, "train")
+            local = staging.stage(data, "validation")
+            datasets = folds.write(data, local, pathlib.Path(scratch), options.folds)
+        _train_all(datasets, train_config, options.max_minutes, stop)
+        with stop.immediate(lambda: sys.exit(stop.exit_code)):
+            _write(datasets, data, report_path=options.report, predictions_path=options.predictions)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = cli.Parser("python -m trainer.results.label_errors", description=__doc__)
+    parser.add_argument("dataset", metavar="DATASET", help="folder from `python -m trainer.prepare`")
+    parser.add_argument("--folds", type=int, default=5, metavar="N", help="number of folds, 2 or more [%(default)s]")
+    parser.add_argument("--report", default="label-errors.html", metavar="FILE", help="HTML report [%(default)s]")
+    lines_help = "file for the predictions on all training images, JSON Lines [none]"
+    parser.add_argument("--predictions", default="", metavar="FILE", help=lines_help)
+    limit_help = "fail if all folds together take longer [%(default)g]"
+    parser.add_argument("--max-minutes", type=float, default=60.0, metavar="M", help=limit_help)
+    config.add_flags(parser)
+    return parser
+
+
+def _train_all(datasets: list[str], train_config: TrainConfig, max_minutes: float, stop: StopRequest) -> None:
+    started, num_folds = time.monotonic(), len(datasets)
+    print(f"{num_folds} training runs, one per fold; at most {max_minutes:g} minutes", flush=True)
+    for number, directory in enumerate(datasets, 1):
+        if not _train(directory, train_config, started + 60 * max_minutes, stop):
+            raise TrainingError(
+                f"{number - 1} of {num_folds} folds were trained in {max_minutes:g} minutes; give fewer --epochs, fewer"
+                " --folds or more --max-minutes"
+            )
+        passed = time.monotonic() - started
+        remaining = passed / number * (num_folds - number)
+        print(f"fold {number} of {num_folds} is trained after {passed:.0f} s; about {remaining:.0f} s left", flush=True)
+
+
+def _train(directory: str, train_config: TrainConfig, deadline: float, stop: StopRequest) -> bool:
+    """Train on a dataset in a process of its own, into its sub-folder; return whether it was done before the deadline.
+
+    Raises:
+        UserError: The configuration does not fit the data.
+        TrainingError: The training failed.
+        SystemExit: A stop was requested.
+    """
+    paths = [f"--dataset={directory}", f"--checkpoint-directory={_checkpoints(directory)}"]
+    words = [*paths, "--keep-checkpoints=1", *train_config.to_flags()]
+    # The other machines of a job must not take part, and its folders are not for these runs.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("AIP_", "TF_CONFIG", "CLUSTER_SPEC"))}
+    errors = pathlib.Path(directory, "errors.txt")
+    with errors.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "trainer.task", *words],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=file,
+        )
+    try:
+        while process.poll() is None:
+            if stop.is_set:
+                sys.exit(stop.exit_code)
+            if time.monotonic() >= deadline:
+                return False
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_POLL_SECONDS)
+    finally:
+        process.kill()
+        process.wait()
+    if process.returncode:
+        last = (errors.read_text(errors="replace").strip() or "no message").splitlines()[-1]
+        if process.returncode == cli.WRONG_INPUT:
+            raise UserError(last.removeprefix("error: "))
+        raise TrainingError(f"the training of a fold ended with exit code {process.returncode}: {last}")
+    return True
+
+
+def _checkpoints(directory: str) -> str:
+    return os.path.join(directory, "checkpoints")
+
+
+def _write(datasets: list[str], data: Dataset, *, report_path: str, predictions_path: str) -> None:
+    opened = [dataset.load(directory) for directory in datasets]
+    # Not before all are trained: TensorFlow would hold the GPU in this process.
+    found = [_predict(fold) for fold in opened]
+    whole = dataclasses.replace(
+        data,
+        directory=os.path.dirname(datasets[0]),
+        shards=data.shards | {"train": tuple(shard for fold in opened for shard in fold.shards["test"])},
+    )
+    every = Predictions(
+        split="train",
+        labels=np.concatenate([each.labels for each in found]),
+        probabilities=np.concatenate([each.probabilities for each in found]),
+    )
+    errors = confident_learning.find(every.labels, every.probabilities)
+    all_lines = "All are marked in the file of predictions." if predictions_path else ""
+    made = section.block(errors, whole, [every], all_lines=all_lines)
+    subtitle = f"Training images in {len(found)} folds, each judged by a model that was trained on the other folds."
+    storage.write_output(report_path, page.render(title="Training labels", subtitle=subtitle, blocks=[made]))
+    positions = None if errors.reason else frozenset(errors.indices)
+    if predictions_path:
+        storage.write_output(predictions_path, "".join(predictions.lines(whole, [every], positions)))
+    accuracy = float(np.mean(every.probabilities.argmax(axis=1) == every.labels))
+    print(f"accuracy on the labels: {accuracy:g}")
+    print(errors.reason or f"num_probable_label_errors: {len(errors.indices)}")
+    print(f"report: {report_path}")
+
+
+def _predict(fold: Dataset) -> Predictions:
+    from trainer.checkpoints import best, restored
+
+    trained = restored.model_of(best.find(_checkpoints(fold.directory), fold), fold)
+    return predictions.predict(trained.model, fold, "test")
+
+
+if __name__ == "__main__":
+    sys.exit(command_line.run(main))

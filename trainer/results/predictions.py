@@ -1,0 +1,63 @@
+"""The predictions on a split, and the file of them: JSON Lines, documented in docs/evaluation.md."""
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from trainer.data.dataset import Dataset
+from trainer.data.stored.shards import damage_named
+
+if TYPE_CHECKING:
+    import keras
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictions:
+    """What a model predicts for the images of a split, in the stored order."""
+
+    split: str
+    labels: npt.NDArray[np.int32]
+    """Labels int32 [N]."""
+    probabilities: npt.NDArray[np.float32]
+    """Values float32 [N, K]."""
+
+
+def predict(model: "keras.Model", dataset: Dataset, split: str) -> Predictions:
+    """Return a model's predictions on a split; one pass over its images.
+
+    Raises:
+        UserError: A shard is missing or damaged.
+    """
+    from trainer.data import batches, examples
+
+    with damage_named():
+        loaded = examples.load_split(dataset, split)
+        return Predictions(split=split, labels=np.asarray(loaded.labels), probabilities=batches.predict(model, loaded))
+
+
+def lines(dataset: Dataset, predictions: Sequence[Predictions], errors: Collection[int] | None) -> Iterator[str]:
+    """Yield the lines of the file.
+
+    Args:
+        dataset: The dataset; the shards of the splits must be on this machine.
+        predictions: Of some splits.
+        errors: Positions of the probable label errors in all splits together; None if the labels were not judged.
+    """
+    names, position = dataset.class_names, 0
+    for each in predictions:
+        predicted = each.probabilities.argmax(axis=1)
+        for index, record in enumerate(dataset.records(each.split)):
+            content = {
+                "file_name": record.file_name,
+                "label": names[record.label],
+                "predicted": names[predicted[index]],
+                "probability": round(float(each.probabilities[index, predicted[index]]), 6),
+                "split": each.split,
+                "is_probable_label_error": None if errors is None else position in errors,
+            }
+            yield json.dumps(content) + "\n"
+            position += 1
