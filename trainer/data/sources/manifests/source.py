@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from trainer.data.sources import opening
 from trainer.data.sources.manifests import addresses, lines
 from trainer.data.sources.manifests.entry import BadLine, Entry, OtherTask
 from trainer.data.sources.manifests.files import ManifestFile
@@ -75,8 +76,15 @@ class ManifestSource:
         labels = {name: label for label, name in enumerate(self.class_names)}
         for location, line in self._lines.items():
             read = functools.partial(_read, location, line)
-            identity = functools.partial(addresses.identity, location)
-            yield SourceImage(name=line.name, label=labels[line.label], split=line.split, read=read, identity=identity)
+            identity = functools.partial(opening.identity, location)
+            yield SourceImage(
+                name=line.name,
+                label=labels[line.label],
+                split=line.split,
+                read=read,
+                identity=identity,
+                location=location,
+            )
 
     def _read(self, file: ManifestFile) -> None:
         parse = file.parse
@@ -160,6 +168,6 @@ def _completed(splits: set[str]) -> set[str]:
 
 def _read(location: str, line: _Line) -> bytes:
     try:
-        return addresses.read(location)
+        return opening.read(location)
     except OSError as error:
         raise OSError(f"{error.strerror or error} ({line.where})") from None
