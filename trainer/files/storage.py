@@ -70,8 +70,8 @@ def committed_directory(
     Args:
         final: Local, gs:// or /gcs/; need not exist.
         last: Path of a file below the folder.
-        copied: Path of a further file below a folder on gs:// -> the object that is copied for it; it may be filled
-            within the block.
+        copied: Path of a file below a folder on gs:// -> the object that is copied there instead of the file; it may
+            be filled within the block.
 
     Raises:
         FileExistsError: The path is occupied.
@@ -292,7 +292,7 @@ def _upload(source: pathlib.Path, target: Path, last: str, copied: Mapping[str, 
         else:
             _upload_file(source / name, join(target, name))
 
-    for _ in in_order(write, [*others, *copied], num_threads=_NUM_TRANSFERS):
+    for _ in in_order(write, others, num_threads=_NUM_TRANSFERS):
         pass
     _upload_file(source / last, join(target, last))
 

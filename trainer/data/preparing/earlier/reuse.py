@@ -130,11 +130,13 @@ class Previous(Nothing):
         if old is None or not num == num_unchanged == old.num_records:
             return None
         self.reused[shard.name] = old.num_bytes
-        address = storage.join(self.entry.dataset, old.name)
+        address, path = storage.join(self.entry.dataset, old.name), pathlib.Path(directory, shard.name)
         if self._is_remote and storage.is_remote(address):
             self.copied[shard.name] = self._versions[old.name]
+            # In its place, because TensorFlow Datasets looks for the names.
+            path.touch()
         else:
-            self._take(address, pathlib.Path(directory, shard.name), old.sha256)
+            self._take(address, path, old.sha256)
         return dataclasses.replace(old, name=shard.name)
 
     def _checked(self, scratch: str) -> Dataset:
