@@ -150,11 +150,13 @@ def main(arguments: list[str] | None = None) -> int:
     allowed = "fraction of images that may be unreadable [%(default)s]"
     parser.add_argument("--max-bad-fraction", type=float, default=_MAX_BAD_FRACTION, metavar="FRACTION", help=allowed)
     kept = "local or gs:// folder whose prepared/ is kept, so that the next run reads only images that are new"
-    parser.add_argument("--pipeline-root", default="", metavar="FOLDER", help=kept)
+    parser.add_argument("--pipeline-root", metavar="FOLDER", help=kept)
     parser.add_argument("--reread", action="store_true", help="read all images, also those that have not changed")
     options = parser.parse_args(arguments)
     beside = paths.check("OUTPUT_DIRECTORY", options.output_directory).rstrip("/") + ".html"
     report_path = beside if options.report is None else options.report
+    given = options.pipeline_root
+    pipeline_root = "" if given is None else paths.check("--pipeline-root", given)
     metadata = prepare(
         source=options.source,
         output_directory=options.output_directory,
@@ -162,7 +164,7 @@ def main(arguments: list[str] | None = None) -> int:
         image_size=options.image_size,
         max_examples=options.max_examples,
         max_bad_fraction=options.max_bad_fraction,
-        pipeline_root=options.pipeline_root,
+        pipeline_root=pipeline_root,
         reread=options.reread,
     )
     for name, value in metadata.items():

@@ -1,21 +1,15 @@
 """A dataset that is made with the help of the previous one has the bytes of one that is made from the start."""
 
-import json
-import os
 import random
-import shutil
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support.cloud_storage.server import CloudStorage
 from tests.support.growing import InBucket, Local, Place, change, content, fill, png, run
-from trainer.data import dataset
 from trainer.data.preparing import prefixes
-from trainer.data.preparing.earlier import known, pointer
+from trainer.data.preparing.earlier import known
 from trainer.data.sources import folder, opening
 
 NOTHING_READ = "note: 0 images read"
