@@ -11,7 +11,7 @@ from trainer.command_line import reported as reported  # a component imports `re
 from trainer.data import dataset, splits
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import dataset_files, image_list
-from trainer.data.preparing.read import read_all
+from trainer.data.preparing.read import examined
 from trainer.data.preparing.rows import Row, Rows, opened as rows_on_disk
 from trainer.data.preparing.statistics import Statistics
 from trainer.data.sources.factory import open_source
@@ -71,7 +71,8 @@ def prepare(
             rows.add(
                 Row(name=name, label=None, split="", identity={}, reason=reason) for name, reason in opened.unreadable
             )
-            read_all(_sample(opened, max_examples), image_size, spill, rows)
+            for some in examined(_sample(opened, max_examples), image_size, spill):
+                rows.add(some)
             statistics = Statistics(opened.class_names, opened.remarks)
             with image_list.written(directory, opened.class_names) as add_line:
                 for row in rows.by_name():
