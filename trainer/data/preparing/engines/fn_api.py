@@ -22,7 +22,7 @@ def run(folder: str) -> None:
     """Do the work of all items in a folder that have no result.
 
     Raises:
-        Exception: The one of a worker; an OSError after the last attempt.
+        Exception: The one of a worker; a UserError at once, another one after the last attempt.
         TrainingError: The workers end without one.
     """
     last_line = ""
@@ -32,7 +32,7 @@ def run(folder: str) -> None:
         last_line = _attempt(folder)
         try:
             exchange.raise_error(folder)
-        except OSError:
+        except (OSError, TrainingError):
             if number == _NUM_ATTEMPTS - 1:
                 raise
     if remaining := exchange.missing(folder):
