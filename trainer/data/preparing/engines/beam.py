@@ -4,6 +4,7 @@ Beam passes names only, because a pipeline's description is limited to some mega
 several times. Which runner it is and how a run is started and watched is the part of `Run`.
 """
 
+import contextlib
 import functools
 import importlib.util
 import uuid
@@ -48,7 +49,9 @@ class Beam:
                 self._run(folder)
             yield from exchange.results(folder)
         finally:
-            storage.remove_tree(folder)
+            # What fails here is not the work.
+            with contextlib.suppress(OSError):
+                storage.remove_tree(folder)
 
 
 def build(pipeline: "apache_beam.Pipeline", folder: str) -> None:
