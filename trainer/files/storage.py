@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, TypeVar
 
 from trainer.files import bucket
@@ -59,7 +59,9 @@ def is_occupied(final: Path, *, last: str) -> bool:
 
 
 @contextlib.contextmanager
-def committed_directory(final: Path, *, last: str) -> Iterator[pathlib.Path]:
+def committed_directory(
+    final: Path, *, last: str, copied: Mapping[str, bucket.Version] | None = None
+) -> Iterator[pathlib.Path]:
     """Yield a local folder to write into; its content appears at `final` when the block succeeds, and not before.
 
     Locally it is renamed at the end. To a bucket the files are copied, `last` after all others, because readers ignore
@@ -68,6 +70,8 @@ def committed_directory(final: Path, *, last: str) -> Iterator[pathlib.Path]:
     Args:
         final: Local, gs:// or /gcs/; need not exist.
         last: Path of a file below the folder.
+        copied: Path of a file below a folder on gs:// -> the object that is copied there instead of the file; it may
+            be filled within the block.
 
     Raises:
         FileExistsError: The path is occupied.
@@ -78,7 +82,7 @@ def committed_directory(final: Path, *, last: str) -> Iterator[pathlib.Path]:
         with tempfile.TemporaryDirectory(prefix="upload-") as scratch:
             yield pathlib.Path(scratch)
             remove_tree(final)
-            _upload(pathlib.Path(scratch), final, last)
+            _upload(pathlib.Path(scratch), final, last, copied or {})
         return
     target = pathlib.Path(final)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -287,10 +291,17 @@ def _flush_to_disk(directory: pathlib.Path) -> None:
                 os.fsync(file.fileno())
 
 
-def _upload(source: pathlib.Path, target: Path, last: str) -> None:
+def _upload(source: pathlib.Path, target: Path, last: str, copied: Mapping[str, bucket.Version]) -> None:
     files = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file())
-    others = (name for name in files if name != last)
-    for _ in in_order(lambda name: _upload_file(source / name, join(target, name)), others, num_threads=_NUM_TRANSFERS):
+    others = [name for name in files if name != last]
+
+    def write(name: str) -> None:
+        if name in copied:
+            bucket.copy(copied[name], join(target, name))
+        else:
+            _upload_file(source / name, join(target, name))
+
+    for _ in in_order(write, others, num_threads=_NUM_TRANSFERS):
         pass
     _upload_file(source / last, join(target, last))
 

@@ -89,7 +89,7 @@ def test_an_error_of_a_bucket_is_the_one_of_this_machine(
     with pytest.raises(PermissionError, match=r"^\[Errno 13\] Permission denied: 'gs://bucket/0'$"):
         list(Beam(str(tmp_path), fn_api.run).map(work_items.forbid, range(1)))
     assert capfd.readouterr() == ("", "")
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.rglob("*.*")) == []
 
 
 def test_no_worker_outlives_a_killed_caller(tmp_path: Path, repository: Path) -> None:
