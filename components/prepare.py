@@ -15,6 +15,8 @@ def prepare(
     report: dsl.Output[dsl.HTML],
     prepare_engine: str = "local",
     beam_runner: str = "",
+    pipeline_root: str = "",
+    reread: bool = False,
     settings: dict[str, str] = {},  # noqa: B006 - kfp reads it once, as the default
 ) -> None:
     """Read the images of the source, resize them once and write them as ArrayRecord shards with their statistics.
@@ -29,6 +31,9 @@ def prepare(
         report: Page with the statistics, sample images and skipped files.
         prepare_engine: `local` reads the images in this step, `dataflow` on the workers of a Dataflow job.
         beam_runner: `FnApiRunner` uses two processes of this step instead of Dataflow, for tests.
+        pipeline_root: Folder or gs:// prefix; by its `prepared/`, the next run finds this dataset and reads only images
+            that are new.
+        reread: Read all images, also those that the previous dataset has.
         settings: Values of other steps by name; wrong ones end this step before it reads an image.
     """
     from training_job.prepare import prepare as prepare_dataset, reported
@@ -44,5 +49,7 @@ def prepare(
             max_bad_fraction=max_bad_fraction,
             prepare_engine=prepare_engine,
             beam_runner=beam_runner,
+            pipeline_root=pipeline_root,
+            reread=reread,
         )
     )

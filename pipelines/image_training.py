@@ -51,6 +51,7 @@ def image_training(settings: Settings) -> Any:
         max_bad_fraction: float = 0.1,
         prepare_engine: str = "local",
         beam_runner: str = "",
+        reread: bool = False,
         global_batch_size: int = 64,
         learning_rate: float = 0.002,
         learning_rate_schedule: str = "cosine",
@@ -100,6 +101,7 @@ def image_training(settings: Settings) -> Any:
             max_bad_fraction: Fraction of unreadable images (0 to 1) above which the run fails.
             prepare_engine: `local` reads the images in the `prepare` step, `dataflow` on many machines.
             beam_runner: `FnApiRunner` for a trial of `dataflow` without Dataflow; empty otherwise.
+            reread: Read all images again, also those that have not changed since the previous run.
             global_batch_size: Examples per step over all devices of all machines.
             learning_rate: Peak learning rate.
             learning_rate_schedule: Learning rate after the warm-up: `cosine` (decays to zero) or `constant`.
@@ -149,6 +151,8 @@ def image_training(settings: Settings) -> Any:
                 prepare_engine=prepare_engine,
                 beam_runner=beam_runner,
                 settings=of_plan,
+                pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
+                reread=reread,
             )
             dataset = _sized(_step(prepared, settings), settings.steps).outputs["dataset"]
             planned = plan(

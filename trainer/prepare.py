@@ -1,9 +1,7 @@
 """Prepare a dataset from source images: read, check, resize, split and write them, with a report."""
 
 import dataclasses
-import os
 import sys
-import tempfile
 
 from trainer import command_line
 from trainer.command_line import reported as reported  # a component imports `reported` from here
@@ -83,12 +81,13 @@ def prepare(
     pointer = pointers.of(pipeline_root, source=source, image_size=image_size, max_examples=max_examples)
     is_occupied = storage.is_occupied(output_directory, last=dataset.METADATA_FILE)
     made = _finished(wanted, pointer) if is_occupied else _made(wanted, pointer, reread=reread)
-    pointer.write(dataclasses.replace(made.entry, is_published=True))
     if not pipeline_root:
         return _metadata(made)
     # Killed attempts leave parts and work items.
     storage.remove_tree(storage.join(pointer.parts, beam.WORK))
     parts.remove(pointer.parts)
+    # Last, because until then another attempt may finish this one.
+    pointer.write(dataclasses.replace(made.entry, is_published=True))
     print(
         f"note: {made.num_read:,} images read, {made.num_bytes_written:,} bytes written,"
         f" {made.num_bytes_reused:,} bytes of unchanged shards reused",
@@ -113,8 +112,8 @@ def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
         UserError: It is another dataset, or something else.
     """
     if expected := pointer.unfinished(wanted.address):
-        with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
-            elsewhere = dataclasses.replace(wanted, output_directory=os.path.join(scratch, "again"))
+        with storage.scratch("prepare") as scratch:
+            elsewhere = dataclasses.replace(wanted, output_directory=str(scratch / "again"))
             again = _made(elsewhere, ReadOnly(pointer), reread=False)
         if again.entry.is_equal(expected):
             return dataclasses.replace(again, entry=expected)
@@ -159,7 +158,7 @@ def main(arguments: list[str] | None = None) -> int:
     allowed = "fraction of images that may be unreadable [%(default)s]"
     parser.add_argument("--max-bad-fraction", type=float, default=_MAX_BAD_FRACTION, metavar="FRACTION", help=allowed)
     kept = "local or gs:// folder whose prepared/ is kept, so that the next run reads only images that are new"
-    parser.add_argument("--pipeline-root", default="", metavar="FOLDER", help=kept)
+    parser.add_argument("--pipeline-root", metavar="FOLDER", help=kept)
     parser.add_argument("--reread", action="store_true", help="read all images, also those that have not changed")
     parser.add_argument(
         "--engine", choices=factory.ENGINES, default=factory.LOCAL, help="who reads the images [%(default)s]"
@@ -169,6 +168,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     beside = paths.check("OUTPUT_DIRECTORY", options.output_directory).rstrip("/") + ".html"
     report_path = beside if options.report is None else options.report
+    given = options.pipeline_root
+    pipeline_root = "" if given is None else paths.check("--pipeline-root", given)
     metadata = prepare(
         source=options.source,
         output_directory=options.output_directory,
@@ -176,7 +177,7 @@ def main(arguments: list[str] | None = None) -> int:
         image_size=options.image_size,
         max_examples=options.max_examples,
         max_bad_fraction=options.max_bad_fraction,
-        pipeline_root=options.pipeline_root,
+        pipeline_root=pipeline_root,
         reread=options.reread,
         prepare_engine=options.engine,
         beam_runner=options.beam_runner,
