@@ -1,6 +1,7 @@
 """Prepare a dataset from source images: read, check, resize, split and write them, with a report."""
 
 import dataclasses
+import functools
 import sys
 
 from trainer import command_line
@@ -73,7 +74,7 @@ def prepare(
         image_size=image_size,
         max_examples=max_examples,
         limit=BadLimit(source=source, max_fraction=max_bad_fraction),
-        prepare_engine=prepare_engine,
+        make_engine=functools.partial(factory.make, prepare_engine, beam_runner),
         write_report=lambda made, train: storage.write_output(
             report_path, report.render(made, source=source, train=train)
         ),

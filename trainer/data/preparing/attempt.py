@@ -17,7 +17,7 @@ from trainer.data.preparing import dataset_files, image_list, prefixes, shards
 from trainer.data.preparing.earlier.gather import gather
 from trainer.data.preparing.earlier.pointer import Entry, NoPointer
 from trainer.data.preparing.earlier.reuse import Nothing, Prepared, entry_of, previous_of
-from trainer.data.preparing.engines import factory
+from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.limits import BadLimit, refuse_untrainable
 from trainer.data.preparing.rows import Row, Rows, opened as rows_on_disk
 from trainer.data.preparing.statistics import Statistics
@@ -38,8 +38,8 @@ class Wanted:
     image_size: int
     max_examples: int
     limit: BadLimit
-    prepare_engine: str
-    """One of `engines.factory.ENGINES`."""
+    make_engine: Callable[..., Engine]
+    """Is called with file, parts_folder, scratch and reread, as `engines.factory.make` describes them."""
     write_report: Callable[[Dataset, Iterator[Record]], None]
     """Is called with the dataset, whose shards may not be on this machine, and the records of train in their order."""
 
@@ -91,9 +91,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, reread: bool) -> Made:
             rows_on_disk() as rows,
             contextlib.closing(previous_of(pointer, scratch, is_remote=storage.is_remote(wanted.address))) as previous,
             contextlib.closing(
-                factory.make(
-                    wanted.prepare_engine, file=file, parts_folder=pointer.parts, scratch=scratch, reread=reread
-                )
+                wanted.make_engine(file=file, parts_folder=pointer.parts, scratch=scratch, reread=reread)
             ) as engine,
             storage.committed_directory(
                 wanted.output_directory,

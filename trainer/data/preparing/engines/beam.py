@@ -9,14 +9,11 @@ import functools
 import importlib.util
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 from trainer.data.preparing.engines import exchange
 from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
-
-if TYPE_CHECKING:
-    import apache_beam
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -83,8 +80,8 @@ class Beam:
         _remove(self.folder)
 
 
-def build(pipeline: "apache_beam.Pipeline", folder: str) -> None:
-    """Add the work on all items of a folder that have no result to a pipeline."""
+def build(pipeline: Any, folder: str) -> None:
+    """Add the work on all items of a folder that have no result to a pipeline of Beam."""
     import apache_beam
 
     _ = (

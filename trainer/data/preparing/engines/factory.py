@@ -41,17 +41,28 @@ def check(prepare_engine: str, beam_runner: str) -> None:
         Beam.check()
 
 
-def make(prepare_engine: str, *, file: BinaryIO, parts_folder: str, scratch: str, reread: bool) -> Engine:
+def make(
+    prepare_engine: str, beam_runner: str, *, file: BinaryIO, parts_folder: str, scratch: str, reread: bool
+) -> Engine:
     """Return an engine.
 
     Args:
-        prepare_engine: One of ENGINES.
+        prepare_engine: As for `check`.
+        beam_runner: As for `check`.
         file: For the prepared images, if they are kept on this machine.
         parts_folder: For parts that a later attempt can use, local or gs://; empty for none.
         scratch: A folder on this machine; the caller removes it.
         reread: Parts are of no use for a later attempt, because it reads all images, too.
+
+    Raises:
+        UserError: There is no Dataflow job to start.
     """
     if prepare_engine == LOCAL:
         return Local(file, "" if reread else parts_folder)
+    if not beam_runner:
+        raise UserError(
+            "prepare_engine=dataflow starts machines in Google Cloud, which only a pipeline on Vertex AI does; use"
+            f" local, or beam_runner={FN_API_RUNNER} on this machine"
+        )
     folder = parts_folder or os.path.join(scratch, "parts")
     return Distributed(Beam(folder, fn_api.run), folder)

@@ -147,5 +147,11 @@ def test_a_part_of_another_size_is_not_used(tmp_path: Path) -> None:
 
 def test_the_engine_is_local_by_default(tmp_path: Path) -> None:
     with (tmp_path / "file").open("w+b") as file:
-        engine = factory.make("local", file=file, parts_folder="", scratch=str(tmp_path), reread=False)
+        engine = factory.make("local", "", file=file, parts_folder="", scratch=str(tmp_path), reread=False)
         assert type(engine).__name__ == "Local"
+
+
+def test_without_a_job_dataflow_is_refused(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^prepare_engine=dataflow starts machines in Google Cloud, which only a pipe"):
+        run(source, tmp_path / "output", tmp_path / "page.html", prepare_engine="dataflow")
+    assert sorted(tmp_path.iterdir()) == [source]
