@@ -30,8 +30,8 @@ def gather(
     rows: Rows,
     previous: Nothing,
     *,
+    is_trusted: bool,
     parts_folder: str,
-    reread: bool,
 ) -> int:
     """Add a row for each image, and return how many images were read.
 
@@ -41,14 +41,14 @@ def gather(
         engine: Reads the images that the previous dataset does not have.
         rows: Grow by one per image, and get the previous splits.
         previous: Images with the same name and identity are not read again.
-        parts_folder: Where parts of a killed attempt are found; empty for none.
-        reread: Read all images, and use nothing of the previous dataset except its splits.
+        is_trusted: Whether that holds; otherwise nothing of the previous dataset is used except its splits.
+        parts_folder: Where parts of an earlier attempt are found; empty for none.
     """
     with closing(Known()) as known:
         if previous.entry:
-            known.add_previous(previous.rows(), began_ns=previous.entry.began_ns)
+            known.add_previous(previous.rows(), began_ns=previous.entry.began_ns, is_trusted=is_trusted)
             rows.set_previous_splits(known.splits())
-        if parts_folder and not reread:
+        if parts_folder:
             _add_parts(known, parts_folder, engine)
             images = _unknown(images, known, rows)
         num_read = 0

@@ -1,6 +1,5 @@
 """Returns an engine by its name."""
 
-import os
 from typing import BinaryIO
 
 from trainer.data.preparing.engines import fn_api
@@ -42,7 +41,7 @@ def check(prepare_engine: str, beam_runner: str) -> None:
 
 
 def make(
-    prepare_engine: str, beam_runner: str, *, file: BinaryIO, parts_folder: str, scratch: str, reread: bool
+    prepare_engine: str, beam_runner: str, *, file: BinaryIO, parts_folder: str, scratch: str, is_remote: bool
 ) -> Engine:
     """Return an engine.
 
@@ -52,17 +51,16 @@ def make(
         file: For the prepared images, if they are kept on this machine.
         parts_folder: For parts that a later attempt can use, local or gs://; empty for none.
         scratch: A folder on this machine; the caller removes it.
-        reread: Parts are of no use for a later attempt, because it reads all images, too.
+        is_remote: Whether the dataset will be on gs://.
 
     Raises:
         UserError: There is no Dataflow job to start.
     """
     if prepare_engine == LOCAL:
-        return Local(file, "" if reread else parts_folder)
+        return Local(file, parts_folder)
     if not beam_runner:
         raise UserError(
             "prepare_engine=dataflow starts machines in Google Cloud, which only a pipeline on Vertex AI does; use"
             f" local, or beam_runner={FN_API_RUNNER} on this machine"
         )
-    folder = parts_folder or os.path.join(scratch, "parts")
-    return Distributed(Beam(folder, fn_api.run), folder)
+    return Distributed(Beam(parts_folder or scratch, fn_api.run), parts_folder, is_remote=is_remote)

@@ -74,17 +74,15 @@ def everything_twice(folder: str) -> None:
     exchange.work(folder, names[-1])
 
 
-@pytest.mark.parametrize("place", ["folder", "bucket"])
-def test_bundles_that_run_twice_change_nothing(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, server: CloudStorage
+def test_bundles_that_run_twice_in_a_bucket_change_nothing(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: CloudStorage
 ) -> None:
     """The second dataset has old and new images, whole shards of the first, and shards that workers write."""
     server.buckets.create("bucket")
     monkeypatch.setattr(fn_api, "run", everything_twice)
     # Workers on other machines could not read the source, which is a folder; the threads of this test can.
     monkeypatch.setattr(Distributed, "_checked", lambda self, image: image)
-    root = str(tmp_path / "root") if place == "folder" else "gs://bucket/root"
-    page = tmp_path / "page.html"
+    root, page = "gs://bucket/root", tmp_path / "page.html"
     for number in range(2):
         here, output = tmp_path / f"local-{number}", storage.join(root, f"output-{number}")
         expected = run(source, here, page)
@@ -125,7 +123,7 @@ def test_images_that_other_machines_cannot_read_are_refused() -> None:
 
     line = "image 'a.png' cannot be read by other machines: it is not a file{}; use prepare_engine=local"
     for folder, location, wrong in (("/parts", "", ""), ("gs://b/parts", "/source/a.png", " in a bucket")):
-        engine = Distributed(Beam(folder, everything_twice), folder)
+        engine = Distributed(Beam(folder, everything_twice), folder, is_remote=False)
         with pytest.raises(UserError) as caught:
             list(engine.read([image(location)], 16))
         assert str(caught.value) == line.format(wrong)
@@ -138,7 +136,7 @@ def test_a_part_of_another_size_is_not_used(tmp_path: Path) -> None:
     ]
     folder = str(tmp_path / "parts")
     part = parts.make(images, 16, folder)
-    engine = Distributed(Beam(folder, everything_twice), folder)
+    engine = Distributed(Beam(folder, everything_twice), folder, is_remote=False)
     assert len(engine.take_part(part.name)[0]) == 3
     Path(parts.path_of_bytes(folder, part.name)).write_bytes(b"short")
     with pytest.raises(parts.DamagedPart):
@@ -147,7 +145,7 @@ def test_a_part_of_another_size_is_not_used(tmp_path: Path) -> None:
 
 def test_the_engine_is_local_by_default(tmp_path: Path) -> None:
     with (tmp_path / "file").open("w+b") as file:
-        engine = factory.make("local", "", file=file, parts_folder="", scratch=str(tmp_path), reread=False)
+        engine = factory.make("local", "", file=file, parts_folder="", scratch=str(tmp_path), is_remote=False)
         assert type(engine).__name__ == "Local"
 
 
