@@ -62,12 +62,12 @@ class Dataflow:
     def pass_gate(self, name: str) -> None:
         if gate := self._gates.pop(name, None):
             gate[0].set()
-            assert gate[1].wait(60)
+            assert gate[1].wait(20)
 
     def wait_for(self, condition: Any) -> None:
         """Wait until something about the jobs and calls is true."""
         with self.changed:
-            assert self.changed.wait_for(condition, 60)
+            assert self.changed.wait_for(condition, 20)
 
     def end(self, state: str, number: int = -1) -> None:
         """Put a job into a state, e.g. DONE."""

@@ -10,6 +10,7 @@ import traceback
 from typing import Any
 
 import apache_beam
+from apache_beam.utils import retry
 from google.cloud import dataflow, storage as google_storage
 
 from trainer import command_line
@@ -19,6 +20,9 @@ from trainer.files import storage
 
 USED = (dataflow, google_storage)
 """Imported before the fork, because each import takes seconds."""
+
+# The pauses of Beam between its attempts, which grow to minutes.
+retry.Clock.sleep = lambda self, seconds: None
 
 
 def build(pipeline: Any) -> None:

@@ -98,6 +98,10 @@ class _Run:
             job = self._service.active(self._settings.job_name)
             if job is None and (created := self._create()):
                 job = Job(id=created, state="PENDING")
+                if is_done():
+                    # Another step's job ended while this one was being created.
+                    self._cancel(job)
+                    return
             if job:
                 self._wait(job)
             self._stop.release()
