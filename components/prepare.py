@@ -13,6 +13,8 @@ def prepare(
     max_bad_fraction: float,
     dataset: dsl.Output[dsl.Dataset],
     report: dsl.Output[dsl.HTML],
+    prepare_engine: str = "local",
+    beam_runner: str = "",
     settings: dict[str, str] = {},  # noqa: B006 - kfp reads it once, as the default
 ) -> None:
     """Read the images of the source, resize them once and write them as ArrayRecord shards with their statistics.
@@ -25,6 +27,8 @@ def prepare(
         max_bad_fraction: Share of unreadable images (0 to 1) above which the step fails.
         dataset: The dataset; its metadata has the fingerprint, the classes and the counts.
         report: Page with the statistics, sample images and skipped files.
+        prepare_engine: `local` reads the images in this step, `dataflow` on the workers of a Dataflow job.
+        beam_runner: `FnApiRunner` uses two processes of this step instead of Dataflow, for tests.
         settings: Values of other steps by name; wrong ones end this step before it reads an image.
     """
     from training_job.prepare import prepare as prepare_dataset, reported
@@ -38,5 +42,7 @@ def prepare(
             image_size=image_size,
             max_examples=max_examples,
             max_bad_fraction=max_bad_fraction,
+            prepare_engine=prepare_engine,
+            beam_runner=beam_runner,
         )
     )

@@ -2,16 +2,19 @@
 
 import dataclasses
 import hashlib
+import os
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from trainer import command_line
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.data import dataset, splits
 from trainer.data.dataset import Dataset
-from trainer.data.preparing import dataset_files, image_list
-from trainer.data.preparing.read import read_all
+from trainer.data.preparing import dataset_files, image_list, work
+from trainer.data.preparing.engines import factory
+from trainer.data.preparing.engines.engine import Local
+from trainer.data.preparing.read import examined
 from trainer.data.preparing.rows import Row, Rows, opened as rows_on_disk
 from trainer.data.preparing.statistics import Statistics
 from trainer.data.sources.factory import open_source
@@ -35,6 +38,8 @@ def prepare(
     image_size: int,
     max_examples: int = 0,
     max_bad_fraction: float = _MAX_BAD_FRACTION,
+    prepare_engine: str = factory.LOCAL,
+    beam_runner: str = "",
 ) -> dict[str, str | int | float]:
     """Make the prepared dataset; it appears complete or not at all.
 
@@ -46,6 +51,8 @@ def prepare(
         image_size: Height and width of the prepared images in pixels.
         max_examples: Use at most this many images, evenly over the classes; 0: all.
         max_bad_fraction: Fraction of images that may be unreadable; they are skipped, counted and named.
+        prepare_engine: `local`: this machine reads the images; `dataflow`: workers of Apache Beam do.
+        beam_runner: `FnApiRunner`: the workers are two processes of this machine, for tests.
 
     Returns:
         The metadata fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size and
@@ -55,8 +62,10 @@ def prepare(
         UserError: The source cannot be used, or too many of its images are bad.
     """
     _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
+    factory.check(prepare_engine, beam_runner)
     storage.check_output("report", report_path)
     with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
+        engine = factory.make(prepare_engine, beam_runner, scratch)
         opened = open_source(source, scratch)
         limit = _BadLimit(source, max_bad_fraction)
         if opened.unreadable:
@@ -71,7 +80,14 @@ def prepare(
             rows.add(
                 Row(name=name, label=None, split="", identity={}, reason=reason) for name, reason in opened.unreadable
             )
-            read_all(_sample(opened, max_examples), image_size, spill, rows)
+            images = _sample(opened, max_examples)
+            if isinstance(engine, Local):
+                for some in examined(images, image_size, spill):
+                    rows.add(some)
+            else:
+                folder = os.path.join(scratch, "parts")
+                for part in work.make_parts(_located(source, images), image_size, folder, engine):
+                    rows.add(work.take(part, folder, spill))
             statistics = Statistics(opened.class_names, opened.remarks)
             with image_list.written(directory, opened.class_names) as add_line:
                 for row in rows.by_name():
@@ -113,6 +129,14 @@ def _check_arguments(output_directory: str, image_size: int, max_examples: int, 
     storage.check_folder("output directory", output_directory)
     if storage.is_occupied(output_directory, last=dataset.METADATA_FILE):
         raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")
+
+
+def _located(source: str, images: Iterable[SourceImage]) -> Iterator[SourceImage]:
+    """Yield the images, as long as other machines can open them."""
+    for image in images:
+        if not image.location:
+            raise UserError(f"source {source!r} has no files that other machines can read; use prepare_engine=local")
+        yield image
 
 
 def _sample(source: Source, max_examples: int) -> Iterable[SourceImage]:
@@ -182,6 +206,11 @@ def main(arguments: list[str] | None = None) -> int:
     )
     allowed = "fraction of images that may be unreadable [%(default)s]"
     parser.add_argument("--max-bad-fraction", type=float, default=_MAX_BAD_FRACTION, metavar="FRACTION", help=allowed)
+    parser.add_argument(
+        "--engine", choices=factory.ENGINES, default=factory.LOCAL, help="who reads the images [%(default)s]"
+    )
+    runner = "with --engine dataflow: FnApiRunner runs the workers on this machine, for tests"
+    parser.add_argument("--beam-runner", default="", metavar="NAME", help=runner)
     options = parser.parse_args(arguments)
     beside = paths.check("OUTPUT_DIRECTORY", options.output_directory).rstrip("/") + ".html"
     report_path = beside if options.report is None else options.report
@@ -192,6 +221,8 @@ def main(arguments: list[str] | None = None) -> int:
         image_size=options.image_size,
         max_examples=options.max_examples,
         max_bad_fraction=options.max_bad_fraction,
+        prepare_engine=options.engine,
+        beam_runner=options.beam_runner,
     )
     for name, value in metadata.items():
         print(f"{name}: {value}")

@@ -24,10 +24,12 @@ MACHINES = {
 """Parameters of the machines that the pipeline did not have before; two are also outputs of `plan`."""
 
 ADDED = {
+    "beam_runner",
     "learning_rate_schedule",
     "minimum_accuracy_gain",
     "optimizer",
     "patience",
+    "prepare_engine",
     "profile_steps",
     "shuffle",
     "warmup_fraction",

@@ -10,7 +10,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from trainer.files import bucket
 from trainer.files.overlap import in_order
@@ -152,6 +152,13 @@ def remove(path: Path) -> None:
     bucket.remove(os.fspath(path)) if is_remote(path) else os.unlink(path)
 
 
+def remove_empty(directory: Path) -> None:
+    """Remove a folder unless it contains something; it need not exist, and a bucket has none."""
+    if not is_remote(directory):
+        with contextlib.suppress(OSError):
+            os.rmdir(directory)
+
+
 def remove_tree(directory: Path) -> None:
     """Remove a folder and its content; it need not exist, and another process may be removing it, too."""
     if is_remote(directory):
@@ -190,6 +197,25 @@ def write_bytes(path: Path, data: bytes) -> None:
         target.write_bytes(data)
         return
     write_all({target: data})
+
+
+def write_file(path: Path, file: BinaryIO) -> None:
+    """Write all bytes of an open file as another file, atomically, however many they are."""
+    file.seek(0)
+    if is_remote(path):
+        bucket.write_file(os.fspath(path), file)
+        return
+    target = pathlib.Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if is_object_store(path):
+        with target.open("wb") as copy:
+            shutil.copyfileobj(file, copy)
+        return
+    with asides.file(target, 0o666) as (aside, descriptor), open(descriptor, "wb", closefd=False) as copy:
+        shutil.copyfileobj(file, copy)
+        copy.flush()
+        os.fsync(descriptor)
+        os.replace(aside, target)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -4,10 +4,12 @@ import dataclasses
 import hashlib
 import json
 import os
+from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from trainer.data import dataset, images
 from trainer.data.preparing import shards
-from trainer.data.preparing.rows import Rows
+from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Spill
 from trainer.data.preparing.statistics import Statistics
 from trainer.data.splits import SPLITS
@@ -15,6 +17,13 @@ from trainer.data.stored import records
 from trainer.data.stored.metadata import NAME, StoredShard
 from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
+
+
+class Digest(Protocol):
+    """What hashlib returns."""
+
+    def update(self, data: bytes, /) -> None:
+        """Add bytes."""
 
 
 def write(
@@ -35,7 +44,13 @@ def write(
     """
     class_names = statistics.class_names
     digest = hashlib.sha256(json.dumps([dataset.FORMAT_VERSION, image_size, class_names]).encode())
-    written = {split: shards.write(directory, split, rows, spill, digest) for split in SPLITS}
+    written = {
+        split: [
+            shards.write(directory, shard, shards.from_spill(_counted(split, shard.rows(rows), digest), spill))
+            for shard in shards.plan(split, rows)
+        ]
+        for split in SPLITS
+    }
     _write_tfds_metadata(directory, class_names, image_size, written)
     storage.write_json(
         os.path.join(directory, dataset.METADATA_FILE),
@@ -50,6 +65,13 @@ def write(
             "statistics": statistics.to_dict(rows.split_counts(), *rows.num_contents(), image_size),
         },
     )
+
+
+def _counted(split: str, rows: Iterable[Row], digest: Digest) -> Iterator[Row]:
+    """Yield the rows, and add them to the digest of the dataset."""
+    for row in rows:
+        digest.update(split.encode() + b":" + shards.distinct(row))
+        yield row
 
 
 def _write_tfds_metadata(

@@ -6,7 +6,7 @@ import errno
 import itertools
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from trainer.data.preparing.prefixes import FIELD_BYTES, Extent
@@ -34,7 +34,7 @@ class Row:
     stored_hash: str = ""
     """SHA-256 of the prepared image as stored."""
     offset: int = 0
-    """Position of the prepared image in the spill file, in bytes."""
+    """Position of the prepared image in the file of prepared images, in bytes."""
     num_stored_bytes: int = 0
     """Size of the prepared image."""
 
@@ -71,17 +71,17 @@ class Rows:
         remaining = iter(rows)
         while chunk := list(itertools.islice(remaining, _NUM_TOGETHER)):
             marks = ", ".join([f"({', '.join('?' * _NUM_COLUMNS)})"] * len(chunk))
-            values = [value for row in chunk for value in _values(row)]
+            values = [value for row in chunk for value in to_values(row)]
             self._database.execute(f"INSERT INTO images ({_COLUMNS}) VALUES {marks}", values)  # noqa: S608 - constants
 
     def by_name(self) -> Iterator[Row]:
         """Yield all rows, rejected ones too, in the order of their names: the same for every order of the source."""
-        return map(_row, self._query(f"{_SELECT} ORDER BY name, label, content_hash"))
+        return map(from_values, self._query(f"{_SELECT} ORDER BY name, label, content_hash"))
 
     def used(self, split: str, first: str, last: str) -> Iterator[Row]:
         """Yield the rows of a split from one content hash to another, by content hash, label and name."""
         where = "WHERE final = ? AND content_hash BETWEEN ? AND ? ORDER BY content_hash, label, name"
-        return map(_row, self._query(f"{_SELECT} {where}", split, first, last))
+        return map(from_values, self._query(f"{_SELECT} {where}", split, first, last))
 
     def contents(self) -> Iterator[Content]:
         """Yield each content with its labels and the strictest of the splits that the source assigned."""
@@ -144,14 +144,16 @@ def opened() -> Iterator[Rows]:
         rows.close()
 
 
-def _values(row: Row) -> tuple[str | int | None, ...]:
+def to_values(row: Row) -> tuple[str | int | None, ...]:
+    """Return what a row contains, ready for JSON or SQLite."""
     figures = [getattr(row.figures, name) for name in _FIGURES] if row.figures else None
     details = json.dumps([row.identity, row.remarks, row.stored_hash, row.offset, figures])
     content_hash = row.figures.content_hash if row.figures else None
     return row.name, row.label, row.split, row.reason, content_hash, row.num_stored_bytes, details
 
 
-def _row(values: tuple[Any, ...]) -> Row:
+def from_values(values: Sequence[Any]) -> Row:
+    """Return the row that `to_values` took apart."""
     name, label, split, reason, _, num_stored_bytes, details = values
     identity, remarks, stored_hash, offset, figures = json.loads(details)
     if figures:
