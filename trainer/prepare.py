@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +11,7 @@ from trainer.command_line import reported as reported  # a component imports `re
 from trainer.data import dataset, splits
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import dataset_files, image_list, work
+from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.engines import factory
 from trainer.data.preparing.engines.engine import Local
 from trainer.data.preparing.read import examined
@@ -40,6 +40,7 @@ def prepare(
     max_bad_fraction: float = _MAX_BAD_FRACTION,
     prepare_engine: str = factory.LOCAL,
     beam_runner: str = "",
+    dataflow: Settings | None = None,
 ) -> dict[str, str | int | float]:
     """Make the prepared dataset; it appears complete or not at all.
 
@@ -53,6 +54,7 @@ def prepare(
         max_bad_fraction: Fraction of images that may be unreadable; they are skipped, counted and named.
         prepare_engine: `local`: this machine reads the images; `dataflow`: workers of Apache Beam do.
         beam_runner: `FnApiRunner`: the workers are two processes of this machine, for tests.
+        dataflow: What the Dataflow job is started with; for `dataflow` without a `beam_runner`.
 
     Returns:
         The metadata fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size and
@@ -65,7 +67,7 @@ def prepare(
     factory.check(prepare_engine, beam_runner)
     storage.check_output("report", report_path)
     with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
-        engine = factory.make(prepare_engine, beam_runner, scratch)
+        engine = factory.make(prepare_engine, beam_runner, scratch, dataflow)
         opened = open_source(source, scratch)
         limit = _BadLimit(source, max_bad_fraction)
         if opened.unreadable:
@@ -85,7 +87,7 @@ def prepare(
                 for some in examined(images, image_size, spill):
                     rows.add(some)
             else:
-                folder = os.path.join(scratch, "parts")
+                folder = storage.join(dataflow.folder if dataflow else scratch, "parts")
                 for part in work.make_parts(_located(source, images), image_size, folder, engine):
                     rows.add(work.take(part, folder, spill))
             statistics = Statistics(opened.class_names, opened.remarks)

@@ -10,6 +10,7 @@ from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 _OVER = {"JOB_STATE_DONE", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED"}
+_CANCELLED = 5
 _PAGE = 2
 _PATH = re.compile(r"/v1b3/projects/([^/]+)/locations/([^/]+)/jobs(?:/([^/]+)(?:/(messages|metrics))?)?")
 
@@ -111,7 +112,8 @@ class Dataflow:
                 if job["currentState"] in _OVER:
                     text = "(2): Cannot modify a terminated job"
                     return 400, {"error": {"code": 400, "message": text, "status": "FAILED_PRECONDITION"}}
-                job["currentState"] = sent["requestedState"]
+                assert sent["requestedState"] == _CANCELLED
+                job["currentState"] = "JOB_STATE_CANCELLED"
                 self.changed.notify_all()
         return 200, _summary(job)
 

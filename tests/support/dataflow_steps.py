@@ -1,6 +1,7 @@
 """Forks one step per line of its standard input, each with everything imported; prints the step's process id.
 
-A line is JSON: the fields of the job's settings, `marker` (what has to exist for the work to be done), and `log`.
+A line is JSON: the fields of the job's settings, `marker` (what has to exist for the work to be done), `log`, and
+`variables` of the environment.
 """
 
 import json
@@ -36,6 +37,7 @@ def step(line: dict[str, Any]) -> int:
     log = os.open(line.pop("log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
+    os.environ.update(line.pop("variables"))
     marker = line.pop("marker")
     try:
         command_line.reported(run)(Settings(**line), build, lambda: storage.exists(marker), pause_seconds=0.05)

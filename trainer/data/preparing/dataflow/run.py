@@ -41,14 +41,30 @@ def run(
     Raises:
         TrainingError: The job failed or was cancelled, or the service refused a call.
     """
+    if is_done():
+        return
+    with _running(settings, pause_seconds) as steps:
+        steps.until(is_done, build)
+
+
+def wait_for_earlier(settings: Settings, *, pause_seconds: float = _PAUSE_SECONDS) -> None:
+    """Wait for the dataset's job if one is active, and cancel it if this step is stopped.
+
+    Raises:
+        TrainingError: The job failed or was cancelled, or the service refused a call.
+    """
+    with _running(settings, pause_seconds) as steps:
+        steps.wait_for_earlier()
+
+
+@contextlib.contextmanager
+def _running(settings: Settings, pause_seconds: float) -> Iterator["_Run"]:
     from google.api_core.exceptions import GoogleAPICallError, RetryError
     from google.auth.exceptions import GoogleAuthError
 
-    if is_done():
-        return
     try:
         with _stopping() as stop:
-            _Run(settings, build, stop, pause_seconds).until(is_done)
+            yield _Run(settings, stop, pause_seconds)
     except (GoogleAPICallError, GoogleAuthError, RetryError) as error:
         raise failed(error, settings, "a call to Dataflow") from None
 
@@ -81,36 +97,43 @@ class _Stop:
 
 
 class _Run:
-    def __init__(self, settings: Settings, build: Callable[[Any], None], stop: _Stop, pause_seconds: float) -> None:
+    def __init__(self, settings: Settings, stop: _Stop, pause_seconds: float) -> None:
         self._settings = settings
-        self._build = build
         self._stop = stop
         self._pause_seconds = pause_seconds
         self._service = Service(settings)
 
-    def until(self, is_done: Callable[[], bool]) -> None:
+    def wait_for_earlier(self) -> bool:
+        """Wait for the active job of this name; return whether there was one."""
+        self._stop.hold()
+        if job := self._service.active(self._settings.job_name):
+            self._wait(job)
+        self._stop.release()
+        return job is not None
+
+    def until(self, is_done: Callable[[], bool], build: Callable[[Any], None]) -> None:
         """Work through jobs until everything is done; at most one of them is of this step."""
         created = ""
         while not is_done():
             if created:
                 raise TrainingError(f"the Dataflow job {created} is done, but parts of the dataset are missing")
+            if self.wait_for_earlier():
+                continue
             self._stop.hold()
-            job = self._service.active(self._settings.job_name)
-            if job is None and (created := self._create()):
+            if created := self._create(build):
                 job = Job(id=created, state="PENDING")
                 if is_done():
                     # Another step's job ended while this one was being created.
                     self._cancel(job)
-                    return
-            if job:
-                self._wait(job)
+                else:
+                    self._wait(job)
             self._stop.release()
 
-    def _create(self) -> str:
+    def _create(self, build: Callable[[Any], None]) -> str:
         """Return the id of the new job; empty if one of this name is active by now."""
         print(f"starting the Dataflow job {self._settings.job_name}", flush=True)
         try:
-            return submit(self._settings, self._build)
+            return submit(self._settings, build)
         except Exception as error:
             # The request may have arrived, and only its answer was lost.
             if self._service.active(self._settings.job_name) is None:

@@ -1,6 +1,7 @@
 """Returns an engine by its name."""
 
-from trainer.data.preparing.engines import fn_api
+from trainer.data.preparing.dataflow.settings import Settings
+from trainer.data.preparing.engines import dataflow as on_dataflow, fn_api
 from trainer.data.preparing.engines.beam import Beam
 from trainer.data.preparing.engines.engine import Engine, Local
 from vertex_gpu_training.userinput.errors import UserError
@@ -34,18 +35,27 @@ def check(prepare_engine: str, beam_runner: str) -> None:
         )
 
 
-def make(prepare_engine: str, beam_runner: str, folder: str) -> Engine:
+def make(prepare_engine: str, beam_runner: str, folder: str, dataflow: Settings | None = None) -> Engine:
     """Return an engine.
 
     Args:
         prepare_engine: As for `check`.
         beam_runner: As for `check`.
-        folder: For work items and results, local or gs://; all workers can read and write it.
+        folder: For work items and results on this machine.
+        dataflow: The job to start without a local runner.
 
     Raises:
-        UserError: Apache Beam is not installed.
+        UserError: Apache Beam is not installed, or there is no job to start.
+        TrainingError: The job of an earlier attempt failed.
     """
     check(prepare_engine, beam_runner)
     if prepare_engine == LOCAL:
         return Local()
-    return Beam(folder, fn_api.run)
+    if beam_runner:
+        return Beam(folder, fn_api.run)
+    if dataflow is None:
+        raise UserError(
+            "prepare_engine=dataflow starts machines in Google Cloud, which only a pipeline on Vertex AI does; use"
+            f" local, or beam_runner={FN_API_RUNNER} on this machine"
+        )
+    return on_dataflow.engine(dataflow)

@@ -24,7 +24,8 @@ FOLDER = "gs://b/root/prepared/0123456789abcdef0123456789abcdef"
 class Steps:
     """Processes that each run one step; started by fork from one process that has imported Beam."""
 
-    def __init__(self, folder: Path, variables: dict[str, str]) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.variables: dict[str, str] = {}
         self._folder = folder
         self._running: set[int] = set()
         self._process = subprocess.Popen(
@@ -32,7 +33,6 @@ class Steps:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=dict(os.environ) | variables,
         )
 
     def _ask(self, line: str) -> list[int]:
@@ -45,9 +45,9 @@ class Steps:
     def start(self, **fields: Any) -> int:
         """Return the id of the new step's process."""
         log = self._folder / f"log-{len(list(self._folder.glob('log-*')))}"
-        given = GIVEN | {"folder": FOLDER, "marker": f"{FOLDER}/done", "log": str(log)} | fields
+        given = GIVEN | {"folder": FOLDER, "marker": f"{FOLDER}/done", "log": str(log), "variables": self.variables}
         log.touch()
-        (process,) = self._ask(json.dumps(given))
+        (process,) = self._ask(json.dumps(given | fields))
         log.with_name(f"of-{process}").symlink_to(log)
         self._running.add(process)
         return process
@@ -73,14 +73,18 @@ class Steps:
         os.kill(process, signal.SIGKILL)
         assert self.end(process) == -signal.SIGKILL
 
+    def clear(self) -> None:
+        """End what a failed test left."""
+        for process in list(self._running):
+            self.kill(process)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         assert self._process.stdin
         assert self._process.stdout
-        for process in self._running:
-            os.kill(process, signal.SIGKILL)
+        self.clear()
         self._process.stdin.close()
         self._process.wait(60)
         self._process.stdout.close()
@@ -114,12 +118,19 @@ def key_file(tmp_path: Path, server: CloudStorage) -> Path:
     return path
 
 
-@pytest.fixture
-def steps(tmp_path: Path, server: CloudStorage, service: Dataflow, key_file: Path) -> Iterator[Steps]:
-    """Steps for this server; afterwards, no request had credentials."""
-    variables = server.environment | service.environment | {"GOOGLE_APPLICATION_CREDENTIALS": str(key_file)}
-    with Steps(tmp_path, variables) as running:
+@pytest.fixture(scope="module")
+def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Steps]:
+    """One process with Beam for all tests."""
+    with Steps(tmp_path_factory.mktemp("steps")) as running:
         yield running
+
+
+@pytest.fixture
+def steps(forked: Steps, server: CloudStorage, service: Dataflow, key_file: Path) -> Iterator[Steps]:
+    """Steps for this server; afterwards, no request had credentials."""
+    forked.variables = server.environment | service.environment | {"GOOGLE_APPLICATION_CREDENTIALS": str(key_file)}
+    yield forked
+    forked.clear()
     assert service.headers
     assert [headers for headers in service.headers if "authorization" in {name.lower() for name in headers}] == []
     assert [request.target for request in server.faults.requests if "oauth2" in request.target] == []
