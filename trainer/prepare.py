@@ -1,7 +1,9 @@
 """Prepare a dataset from source images: read, check, resize, split and write them, with a report."""
 
 import dataclasses
+import functools
 import hashlib
+import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +12,7 @@ from trainer import command_line
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.data import dataset, splits
 from trainer.data.dataset import Dataset
-from trainer.data.preparing import dataset_files, image_list, work
+from trainer.data.preparing import dataset_files, image_list, shards, work
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.engines import factory
 from trainer.data.preparing.engines.engine import Local
@@ -84,12 +86,14 @@ def prepare(
             )
             images = _sample(opened, max_examples)
             if isinstance(engine, Local):
-                for some in examined(images, image_size, spill):
-                    rows.add(some)
+                found = examined(images, image_size, spill)
+                write_shards = functools.partial(shards.write_all, os.fspath(directory), spill)
             else:
-                folder = storage.join(dataflow.folder if dataflow else scratch, "parts")
-                for part in work.make_parts(_located(source, images), image_size, folder, engine):
-                    rows.add(work.take(part, folder, spill))
+                prepared = work.PartsFile(storage.join(dataflow.folder if dataflow else scratch, "parts"))
+                found = work.examined(_located(source, images), image_size, prepared, engine)
+                write_shards = functools.partial(work.write_shards, os.fspath(directory), prepared, engine)
+            for some in found:
+                rows.add(some)
             statistics = Statistics(opened.class_names, opened.remarks)
             with image_list.written(directory, opened.class_names) as add_line:
                 for row in rows.by_name():
@@ -103,7 +107,9 @@ def prepare(
                 print(f"note: source {source!r}: {'; '.join(remarks)}", file=sys.stderr)
             rows.set_splits(Splits(rows.contents))
             _refuse_empty_train(source, rows)
-            dataset_files.write(directory, rows, spill, statistics=statistics, image_size=image_size, source=source)
+            dataset_files.write(
+                directory, rows, write_shards, statistics=statistics, image_size=image_size, source=source
+            )
             # Before the dataset appears, because one without its report would have to be removed by hand.
             made = dataset.load(str(directory))
             storage.write_output(report_path, report.render(made, source=source))

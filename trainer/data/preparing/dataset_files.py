@@ -4,13 +4,13 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from trainer.data import dataset, images
 from trainer.data.preparing import shards
 from trainer.data.preparing.rows import Row, Rows
-from trainer.data.preparing.shards import Spill
+from trainer.data.preparing.shards import Shard
 from trainer.data.preparing.statistics import Statistics
 from trainer.data.splits import SPLITS
 from trainer.data.stored import records
@@ -26,15 +26,25 @@ class Digest(Protocol):
         """Add bytes."""
 
 
+WriteShards = Callable[[Iterable[tuple[Shard, Iterable[Row]]]], Iterator[StoredShard]]
+"""Writes shards into the dataset's folder, given their rows, and yields what they contain, in any order."""
+
+
 def write(
-    directory: os.PathLike[str], rows: Rows, spill: Spill, *, statistics: Statistics, image_size: int, source: str
+    directory: os.PathLike[str],
+    rows: Rows,
+    write_shards: WriteShards,
+    *,
+    statistics: Statistics,
+    image_size: int,
+    source: str,
 ) -> None:
     """Write all files except the list of images into a folder that the caller publishes afterwards.
 
     Args:
         directory: A folder.
         rows: All images, with their splits.
-        spill: The file with the bytes of the images.
+        write_shards: Writes shards into the folder.
         statistics: Of all rows.
         image_size: Height and width in pixels.
         source: As the user wrote it; recorded for information, not part of the fingerprint.
@@ -44,13 +54,10 @@ def write(
     """
     class_names = statistics.class_names
     digest = hashlib.sha256(json.dumps([dataset.FORMAT_VERSION, image_size, class_names]).encode())
-    written = {
-        split: [
-            shards.write(directory, shard, shards.from_spill(_counted(split, shard.rows(rows), digest), spill))
-            for shard in shards.plan(split, rows)
-        ]
-        for split in SPLITS
-    }
+    planned = {split: shards.plan(split, rows) for split in SPLITS}
+    counted = ((shard, _counted(shard, rows, digest)) for split in SPLITS for shard in planned[split])
+    found = {shard.name: shard for shard in write_shards(counted)}
+    written = {split: [found[shard.name] for shard in planned[split]] for split in SPLITS}
     _write_tfds_metadata(directory, class_names, image_size, written)
     storage.write_json(
         os.path.join(directory, dataset.METADATA_FILE),
@@ -67,10 +74,10 @@ def write(
     )
 
 
-def _counted(split: str, rows: Iterable[Row], digest: Digest) -> Iterator[Row]:
-    """Yield the rows, and add them to the digest of the dataset."""
-    for row in rows:
-        digest.update(split.encode() + b":" + shards.distinct(row))
+def _counted(shard: Shard, rows: Rows, digest: Digest) -> Iterator[Row]:
+    """Yield the rows of a shard, and add them to the digest of the dataset."""
+    for row in shard.rows(rows):
+        digest.update(shard.split.encode() + b":" + shards.distinct(row))
         yield row
 
 

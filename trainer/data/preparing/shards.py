@@ -47,6 +47,11 @@ def distinct(row: Row) -> bytes:
     return f"{row.label}:{content_hash}:{row.stored_hash};".encode()
 
 
+def write_all(directory: str, spill: Spill, planned: Iterable[tuple[Shard, Iterable[Row]]]) -> Iterator[StoredShard]:
+    """Write shards, each given with its rows in their order, one after the other."""
+    return (write(directory, shard, from_spill(rows, spill)) for shard, rows in planned)
+
+
 def write(directory: str | os.PathLike[str], shard: Shard, images: Iterable[tuple[Row, bytes]]) -> StoredShard:
     """Write a shard; the same images give the same bytes on every machine.
 

@@ -14,19 +14,12 @@ from trainer.data.preparing.dataflow.service import Job, Service, failed
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.dataflow.submit import submit
 
-_PAUSE_SECONDS = 10.0
 _NUM_ERRORS = 3
 _LOOKS_FOR_ERRORS = 6
 """The messages of a failed job may come half a minute after its state."""
 
 
-def run(
-    settings: Settings,
-    build: Callable[[Any], None],
-    is_done: Callable[[], bool],
-    *,
-    pause_seconds: float = _PAUSE_SECONDS,
-) -> None:
+def run(settings: Settings, build: Callable[[Any], None], is_done: Callable[[], bool]) -> None:
     """Have the dataset's work done by one Dataflow job.
 
     The job of an earlier attempt, or of another run, is waited for. What a finished job has committed is all that
@@ -36,35 +29,34 @@ def run(
         settings: Those of the job; its name follows from the dataset's folder.
         build: Adds the transforms to a pipeline of Beam; called for a new job only.
         is_done: Whether the bucket contains all that the job has to make.
-        pause_seconds: Between two looks at the job, each of which prints a line.
 
     Raises:
         TrainingError: The job failed or was cancelled, or the service refused a call.
     """
     if is_done():
         return
-    with _running(settings, pause_seconds) as steps:
+    with _running(settings) as steps:
         steps.until(is_done, build)
 
 
-def wait_for_earlier(settings: Settings, *, pause_seconds: float = _PAUSE_SECONDS) -> None:
+def wait_for_earlier(settings: Settings) -> None:
     """Wait for the dataset's job if one is active, and cancel it if this step is stopped.
 
     Raises:
         TrainingError: The job failed or was cancelled, or the service refused a call.
     """
-    with _running(settings, pause_seconds) as steps:
+    with _running(settings) as steps:
         steps.wait_for_earlier()
 
 
 @contextlib.contextmanager
-def _running(settings: Settings, pause_seconds: float) -> Iterator["_Run"]:
+def _running(settings: Settings) -> Iterator["_Run"]:
     from google.api_core.exceptions import GoogleAPICallError, RetryError
     from google.auth.exceptions import GoogleAuthError
 
     try:
         with _stopping() as stop:
-            yield _Run(settings, stop, pause_seconds)
+            yield _Run(settings, stop)
     except (GoogleAPICallError, GoogleAuthError, RetryError) as error:
         raise failed(error, settings, "a call to Dataflow") from None
 
@@ -97,10 +89,9 @@ class _Stop:
 
 
 class _Run:
-    def __init__(self, settings: Settings, stop: _Stop, pause_seconds: float) -> None:
+    def __init__(self, settings: Settings, stop: _Stop) -> None:
         self._settings = settings
         self._stop = stop
-        self._pause_seconds = pause_seconds
         self._service = Service(settings)
 
     def wait_for_earlier(self) -> bool:
@@ -147,7 +138,7 @@ class _Run:
             self._stop.release()
             while not job.is_over:
                 print(self._line(job, time.monotonic() - start), flush=True)
-                time.sleep(self._pause_seconds)
+                time.sleep(self._settings.pause_seconds)
                 job = self._service.get(job.id)
         finally:
             if not job.is_over:
@@ -176,7 +167,7 @@ class _Run:
         for _ in range(_LOOKS_FOR_ERRORS):
             if found := self._service.errors(job.id):
                 break
-            time.sleep(self._pause_seconds)
+            time.sleep(self._settings.pause_seconds)
         # The same exception comes once per attempt.
         last = list(dict.fromkeys(found))[-_NUM_ERRORS:] or ["it left no message"]
         return f"the Dataflow job {job.id} failed: {'; '.join(last)}"

@@ -39,6 +39,8 @@ class Settings:
     disk_size_gb: int = 50
     subnetwork: str = ""
     service_account: str = ""
+    pause_seconds: float = 10.0
+    """Between two looks at the job, each of which prints a line."""
 
     def __post_init__(self) -> None:
         """Refuse values that Dataflow would refuse after the images were listed.

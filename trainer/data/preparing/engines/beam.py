@@ -4,6 +4,7 @@ Beam passes names only, because a pipeline's description is limited to some mega
 several times. Which runner it is and how a run is started and watched is the part of `Run`.
 """
 
+import contextlib
 import functools
 import importlib.util
 import uuid
@@ -48,7 +49,9 @@ class Beam:
                 self._run(folder)
             yield from exchange.results(folder)
         finally:
-            storage.remove_tree(folder)
+            # What fails here is not the work.
+            with contextlib.suppress(OSError):
+                storage.remove_tree(folder)
 
 
 def build(pipeline: "apache_beam.Pipeline", folder: str) -> None:
@@ -60,5 +63,12 @@ def build(pipeline: "apache_beam.Pipeline", folder: str) -> None:
         | "Names" >> apache_beam.Create(exchange.missing(folder))
         # Without it, one worker would do all the work of the names that were created together.
         | "Distribute" >> apache_beam.Reshuffle()
-        | "Work" >> apache_beam.Map(functools.partial(exchange.work, folder))
+        | "Work" >> apache_beam.Map(functools.partial(_work, folder))
     )
+
+
+def _work(folder: str, name: str) -> None:
+    from apache_beam.metrics import Metrics
+
+    exchange.work(folder, name)
+    Metrics.counter("prepare", "work items done").inc()

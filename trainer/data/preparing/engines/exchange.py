@@ -5,6 +5,7 @@ failed. Like the pipelines that Beam stages, they are pickled: who can write the
 """
 
 import contextlib
+import itertools
 import os
 import pickle
 import traceback
@@ -17,7 +18,7 @@ from trainer.files.overlap import in_order
 from vertex_gpu_training.userinput.errors import UserError
 
 _WORK, _RESULT, _ERROR = ".work", ".result", ".error"
-_NUM_THREADS = 16
+_NUM_THREADS = 8
 
 
 def put(folder: str, function: Callable[[Any], Any], items: Iterable[Any]) -> int:
@@ -27,7 +28,11 @@ def put(folder: str, function: Callable[[Any], Any], items: Iterable[Any]) -> in
         number, item = numbered
         storage.write_bytes(storage.join(folder, f"{number:06d}{_WORK}"), pickle.dumps((function, item)))
 
-    return sum(1 for _ in in_order(put_one, enumerate(items), num_threads=_NUM_THREADS))
+    remaining, num_items = enumerate(items), 0
+    # Few at a time, because a work item may have megabytes.
+    while some := list(itertools.islice(remaining, _NUM_THREADS)):
+        num_items += len([*in_order(put_one, some, num_threads=_NUM_THREADS)])
+    return num_items
 
 
 def work(folder: str, name: str) -> None:

@@ -26,7 +26,7 @@ def _run(folder: str) -> None:
     from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
     # What direct_running_mode=multi_processing makes, except that it does not quote the interpreter's path.
-    command = f"{shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
+    command = f"exec {shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
     # By its class: DirectRunner may download another runner.
     runner = FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(command))
     # Without flags, because those of this process are not Beam's.
@@ -36,7 +36,8 @@ def _run(folder: str) -> None:
 
 
 def _end(details: threading.ExceptHookArgs) -> None:
-    print(f"{details.exc_type.__name__}: {details.exc_value}", file=sys.stderr, flush=True)
+    # Which of Beam's threads notices it first, and by which error, differs.
+    print("a worker process has ended", file=sys.stderr, flush=True)
     os._exit(1)
 
 

@@ -16,6 +16,7 @@ GIVEN: dict[str, Any] = {
     "region": "us-central1",
     "folder": "gs://bucket/root/prepared/0123456789abcdef0123456789abcdef",
     "image": IMAGE,
+    "pause_seconds": 0.05,
 }
 
 

@@ -1,5 +1,7 @@
 """Work items in a folder: whatever a worker does twice, or with others at the same time, has one result."""
 
+import shutil
+import sys
 import threading
 from pathlib import Path
 
@@ -7,11 +9,10 @@ import pytest
 
 from tests.support import work_items
 from trainer.command_line import TrainingError
-from trainer.data.preparing.engines import exchange, factory
+from trainer.data.preparing.engines import exchange, factory, fn_api
 from trainer.data.preparing.engines.beam import Beam
 from trainer.data.preparing.engines.engine import Local
 from vertex_gpu_training.userinput.errors import UserError
-
 
 FAILS = work_items.fail.__code__.co_firstlineno + 1
 
@@ -97,7 +98,7 @@ def test_an_error_before_the_result_is_forgotten(tmp_path: Path) -> None:
         ("spark", "", "prepare_engine='spark' does not exist; use local or dataflow"),
         ("dataflow", "FlinkRunner", "beam_runner='FlinkRunner' is not supported; use FnApiRunner for this machine"),
         ("dataflow", "DirectRunner", "because DirectRunner may download another runner"),
-        ("local", "FnApiRunner", "beam_runner=FnApiRunner needs prepare_engine=dataflow"),
+        ("local", "FnApiRunner", "beam_runner=FnApiRunner has no effect with prepare_engine=local"),
     ],
 )
 def test_other_engines_and_runners_are_refused(engine: str, runner: str, message: str) -> None:
@@ -108,7 +109,15 @@ def test_other_engines_and_runners_are_refused(engine: str, runner: str, message
 
 
 def test_without_beam_one_line_names_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "apache_beam", None)
+    monkeypatch.setitem(sys.modules, "apache_beam", None)
     with pytest.raises(UserError, match=r"^Apache Beam is not installed; run pip install -e '.\[beam\]'"):
         factory.make("dataflow", "FnApiRunner", str(tmp_path))
     assert isinstance(factory.make("local", "", str(tmp_path)), Local)
+
+
+def test_workers_that_only_end_are_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    line = r"^1 work items have no result after 4 attempts on FnApiRunner \(without a log\); see .* memory$"
+    with pytest.raises(TrainingError, match=line):
+        list(Beam(str(tmp_path), fn_api.run).map(work_items.square, [1]))
+    assert list(tmp_path.iterdir()) == []
