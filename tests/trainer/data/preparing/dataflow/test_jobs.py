@@ -154,6 +154,7 @@ def test_the_job_is_what_the_parameters_name_field_by_field(
     }
     step = steps.start(**machines)
     service.wait_for(lambda: service.jobs)
+    staged = {name.rpartition("/")[2] for name in server.buckets.names("b")}
     finish(server, service)
     assert steps.end(step) == 0, steps.lines(step)
     (job,) = service.jobs
@@ -162,8 +163,8 @@ def test_the_job_is_what_the_parameters_name_field_by_field(
     options = environment.pop("sdkPipelineOptions")["options"]
     pool = environment["workerPools"][0]
     (harness,) = pool.pop("sdkHarnessContainerImages")
-    staged = environment.pop("tempStoragePrefix")
-    assert staged.startswith(f"storage.googleapis.com/b/root/prepared/{FOLDER[-32:]}/dataflow/{job['name']}.")
+    temporary = environment.pop("tempStoragePrefix")
+    assert temporary.startswith(f"storage.googleapis.com/b/root/prepared/{FOLDER[-32:]}/dataflow/{job['name']}.")
     assert environment == {
         "clusterManagerApiService": "compute.googleapis.com",
         "dataset": "bigquery.googleapis.com/cloud_dataflow",
@@ -209,9 +210,9 @@ def test_the_job_is_what_the_parameters_name_field_by_field(
     assert options["use_public_ips"] is False
     assert options["sdk_location"] == "container"
     assert options["pipelineUrl"].startswith(f"{FOLDER}/dataflow/{job['name']}.")
-    names = server.buckets.names("b")
-    assert options["pipelineUrl"].removeprefix("gs://b/") in names
-    assert {name.rpartition("/")[2] for name in names} == {"done", "pipeline.pb"}
+    assert staged == {"pipeline.pb"}
+    # What was staged for the job is gone with it.
+    assert {name.rpartition("/")[2] for name in server.buckets.names("b")} == {"done"}
     assert "public" not in " ".join(steps.lines(step))
 
 

@@ -50,11 +50,12 @@ def service(server: CloudStorage, monkeypatch: pytest.MonkeyPatch) -> Iterator[D
 def test_the_dataset_is_that_of_the_local_engine_and_nothing_is_left(
     server: CloudStorage, service: Dataflow, tmp_path: Path
 ) -> None:
+    server.buckets.create("birds")
     for number in range(60):
         file = io.BytesIO()
         Image.new("RGB", (40, 40), (number * 4, number, 255 - number)).save(file, "PNG")
-        server.buckets.put("b", f"images/{'cats' if number % 2 else 'dogs'}/{number}.png", file.getvalue())
-    given: dict[str, Any] = {"source": "gs://b/images", "image_size": 16}
+        server.buckets.put("birds", f"images/{'cats' if number % 2 else 'dogs'}/{number}.png", file.getvalue())
+    given: dict[str, Any] = {"source": "gs://birds/images", "image_size": 16}
     local = prepare(**given, output_directory=str(tmp_path / "local"), report_path=str(tmp_path / "local.html"))
     remote = prepare(
         **given,
@@ -67,5 +68,5 @@ def test_the_dataset_is_that_of_the_local_engine_and_nothing_is_left(
     files = {path.name: path.read_bytes() for path in (tmp_path / "local").iterdir()}
     assert {path.name: path.read_bytes() for path in (tmp_path / "remote").iterdir()} == files
     assert len({job["name"] for job in service.jobs}) == 1
-    left = [name for name in server.buckets.names("b") if f"{FOLDER}/work-" in name]
+    left = [name for name in server.buckets.names("b") if f"{FOLDER}/work-" in name or "/dataflow/" in name]
     assert left == []
