@@ -20,21 +20,21 @@ from vertex_gpu_training.userinput.errors import UserError
 def dataflow_settings(
     parameters: Mapping[str, Any],
     *,
-    prepare_engine: str,
-    beam_runner: str,
     source: str,
     image_size: int,
     max_examples: int,
+    prepare_engine: str = factory.LOCAL,
+    beam_runner: str = "",
 ) -> Settings | None:
     """Return what the job is started with; None if this run needs no job.
 
     Args:
         parameters: Fields of the settings, except `folder`, and `pipeline_root`.
-        prepare_engine: `local` or `dataflow`.
-        beam_runner: The name of a local runner; empty for Dataflow.
         source: Where the images are.
         image_size: Height and width of the prepared images in pixels.
         max_examples: Maximum number of images; 0: all.
+        prepare_engine: `local` or `dataflow`.
+        beam_runner: The name of a local runner; empty for Dataflow.
 
     Raises:
         UserError: A value is wrong, or this is a local run, which must not start machines in the cloud.

@@ -1,6 +1,7 @@
 """The first step of the pipeline: it refuses wrong values of all steps before it reads a single image."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from trainer import prepare as dataset
@@ -8,10 +9,12 @@ from trainer.command_line import reported as reported  # a component imports `re
 from training_job.dataflow import dataflow_settings
 from training_job.values import check_values
 
+_NO_JOB: Mapping[str, Any] = MappingProxyType({})
+"""What files have that an earlier version compiled."""
 _OF_THE_JOB = ("prepare_engine", "beam_runner", "source", "image_size", "max_examples")
 
 
-def prepare(*, settings: Mapping[str, Any], dataflow: Mapping[str, Any], **options: Any) -> dict[str, Any]:
+def prepare(*, settings: Mapping[str, Any], dataflow: Mapping[str, Any] = _NO_JOB, **options: Any) -> dict[str, Any]:
     """Check the values of the later steps, then write the dataset.
 
     Args:
@@ -26,5 +29,5 @@ def prepare(*, settings: Mapping[str, Any], dataflow: Mapping[str, Any], **optio
         UserError: A value is wrong, or the source cannot be used.
     """
     check_values(settings)
-    job = dataflow_settings(dataflow, **{name: options[name] for name in _OF_THE_JOB})
+    job = dataflow_settings(dataflow, **{name: options[name] for name in _OF_THE_JOB if name in options})
     return dataset.prepare(dataflow=job, **options)

@@ -51,7 +51,8 @@ class Service:
         if address := emulator():
             from google.auth.credentials import AnonymousCredentials
 
-            client |= {"credentials": AnonymousCredentials(), "client_options": {"api_endpoint": address}}
+            anonymous = AnonymousCredentials()  # type: ignore[no-untyped-call]
+            client |= {"credentials": anonymous, "client_options": {"api_endpoint": address}}
         self._jobs = dataflow.JobsV1Beta3Client(**client)
         self._messages = dataflow.MessagesV1Beta3Client(**client)
         self._metrics = dataflow.MetricsV1Beta3Client(**client)

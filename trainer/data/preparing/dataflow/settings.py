@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import re
+from typing import Any
 
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -17,7 +18,8 @@ _PATTERNS = {
     ),
     "service_account": (r"|[a-zA-Z0-9._-]+@[a-zA-Z0-9.-]+", "the e-mail address of a service account"),
 }
-_LIMITS = {"max_workers": (1, 4000), "disk_size_gb": (30, 65536)}
+LIMITS = {"max_workers": (1, 4000), "disk_size_gb": (30, 65536)}
+"""Lowest and highest value of each number."""
 _OF_THE_RUN = ("project", "region", "folder", "image")
 """Fields that are not parameters of the pipeline with the prefix dataflow_."""
 _LONGEST_SECONDS = 24 * 3600
@@ -48,12 +50,8 @@ class Settings:
         Raises:
             UserError: A value is wrong.
         """
-        for name, (pattern, expected) in _PATTERNS.items():
-            if not re.fullmatch(pattern, value := str(getattr(self, name))):
-                raise UserError(f"{_shown(name)} is {value!r}; expected {expected}")
-        for name, (lowest, highest) in _LIMITS.items():
-            if not lowest <= getattr(self, name) <= highest:
-                raise UserError(f"{_shown(name)} is {getattr(self, name)}; expected {lowest} to {highest}")
+        for name in (*_PATTERNS, *LIMITS):
+            check(name, getattr(self, name))
         place = re.search(r"regions/([^/]+)", self.subnetwork)
         if place and place[1] != self.region:
             raise UserError(f"{_shown('subnetwork')} is in {place[1]}; expected one in the pipeline's {self.region}")
@@ -91,6 +89,22 @@ class Settings:
             f"--dataflow_service_options=max_workflow_runtime_walltime_seconds={_LONGEST_SECONDS}",
             *(f"--{name}={value}" for name, value in given.items() if value),
         ]
+
+
+def check(name: str, value: Any) -> None:
+    """Refuse a wrong value of one of the settings.
+
+    Raises:
+        UserError: It is wrong.
+    """
+    if name in _PATTERNS:
+        pattern, expected = _PATTERNS[name]
+        if not re.fullmatch(pattern, str(value)):
+            raise UserError(f"{_shown(name)} is {value!r}; expected {expected}")
+    elif name in LIMITS:
+        lowest, highest = LIMITS[name]
+        if not isinstance(value, int) or not lowest <= value <= highest:
+            raise UserError(f"{_shown(name)} is {value!r}; expected {lowest} to {highest}")
 
 
 def _shown(name: str) -> str:
