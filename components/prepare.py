@@ -18,12 +18,13 @@ def prepare(
     project: str = "",
     region: str = "",
     image: str = "",
-    pipeline_root: str = "",
     dataflow_machine_type: str = "e2-standard-4",
     dataflow_max_workers: int = 10,
     dataflow_disk_size_gb: int = 50,
     dataflow_subnetwork: str = "",
     dataflow_service_account: str = "",
+    pipeline_root: str = "",
+    reread: bool = False,
     settings: dict[str, str] = {},  # noqa: B006 - kfp reads it once, as the default
 ) -> None:
     """Read the images of the source, resize them once and write them as ArrayRecord shards with their statistics.
@@ -41,12 +42,14 @@ def prepare(
         project: Project of the Dataflow job.
         region: Region of the Dataflow job.
         image: Container image of this step, and of the Dataflow workers.
-        pipeline_root: Folder for what outlives this run.
         dataflow_machine_type: Machine type of the Dataflow workers.
         dataflow_max_workers: Maximum number of Dataflow workers.
         dataflow_disk_size_gb: Disk of each worker.
         dataflow_subnetwork: Subnetwork of the workers; empty for the default network.
         dataflow_service_account: Service account of the workers; empty for the default one.
+        pipeline_root: Folder or gs:// prefix; by its `prepared/`, the next run finds this dataset and reads only images
+            that are new.
+        reread: Read all images, also those that the previous dataset has.
         settings: Values of other steps by name; wrong ones end this step before it reads an image.
     """
     from training_job.prepare import prepare as prepare_dataset, reported
@@ -58,7 +61,7 @@ def prepare(
                 "project": project,
                 "region": region,
                 "image": image,
-                "pipeline_root": pipeline_root,
+                "folder": pipeline_root.rstrip("/"),
                 "machine_type": dataflow_machine_type,
                 "max_workers": dataflow_max_workers,
                 "disk_size_gb": dataflow_disk_size_gb,
@@ -73,5 +76,7 @@ def prepare(
             max_bad_fraction=max_bad_fraction,
             prepare_engine=prepare_engine,
             beam_runner=beam_runner,
+            pipeline_root=pipeline_root,
+            reread=reread,
         )
     )

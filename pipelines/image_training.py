@@ -56,6 +56,7 @@ def image_training(settings: Settings) -> Any:
         dataflow_disk_size_gb: int = 50,
         dataflow_subnetwork: str = "",
         dataflow_service_account: str = "",
+        reread: bool = False,
         global_batch_size: int = 64,
         learning_rate: float = 0.002,
         learning_rate_schedule: str = "cosine",
@@ -110,6 +111,7 @@ def image_training(settings: Settings) -> Any:
             dataflow_disk_size_gb: Disk of each Dataflow worker, 30 to 65536.
             dataflow_subnetwork: Subnetwork of the workers, which have no public address: regions/R/subnetworks/NAME.
             dataflow_service_account: Service account of the workers; empty for the project's default one.
+            reread: Read all images again, also those that have not changed since the previous run.
             global_batch_size: Examples per step over all devices of all machines.
             learning_rate: Peak learning rate.
             learning_rate_schedule: Learning rate after the warm-up: `cosine` (decays to zero) or `constant`.
@@ -161,13 +163,14 @@ def image_training(settings: Settings) -> Any:
                 project=training.PROJECT,
                 region=training.LOCATION,
                 image=settings.step_image,
-                pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
                 dataflow_machine_type=dataflow_machine_type,
                 dataflow_max_workers=dataflow_max_workers,
                 dataflow_disk_size_gb=dataflow_disk_size_gb,
                 dataflow_subnetwork=dataflow_subnetwork,
                 dataflow_service_account=dataflow_service_account,
                 settings=of_plan,
+                pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
+                reread=reread,
             )
             dataset = _sized(_step(prepared, settings.step_image), settings.steps).outputs["dataset"]
             planned = plan(

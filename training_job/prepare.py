@@ -11,7 +11,7 @@ from training_job.values import check_values
 
 _NO_JOB: Mapping[str, Any] = MappingProxyType({})
 """What files have that an earlier version compiled."""
-_OF_THE_JOB = ("prepare_engine", "beam_runner", "source", "image_size", "max_examples")
+_OF_THE_JOB = ("prepare_engine", "beam_runner", "source")
 
 
 def prepare(*, settings: Mapping[str, Any], dataflow: Mapping[str, Any] = _NO_JOB, **options: Any) -> dict[str, Any]:

@@ -24,17 +24,10 @@ MACHINES = {
 """Parameters of the machines that the pipeline did not have before; two are also outputs of `plan`."""
 
 ADDED = {
-    "beam_runner",
-    "dataflow_disk_size_gb",
-    "dataflow_machine_type",
-    "dataflow_max_workers",
-    "dataflow_service_account",
-    "dataflow_subnetwork",
     "learning_rate_schedule",
     "minimum_accuracy_gain",
     "optimizer",
     "patience",
-    "prepare_engine",
     "profile_steps",
     "shuffle",
     "warmup_fraction",
@@ -47,11 +40,24 @@ OTHER_DEFAULTS = {
 }
 """The default machine is another one (docs/decisions/0075-machines.md)."""
 
+OF_PREPARE = {
+    "beam_runner",
+    "dataflow_disk_size_gb",
+    "dataflow_machine_type",
+    "dataflow_max_workers",
+    "dataflow_service_account",
+    "dataflow_subnetwork",
+    "image",
+    "pipeline_root",
+    "prepare_engine",
+    "project",
+    "region",
+    "reread",
+}
+"""Inputs that `prepare` did not have before; pipeline_root, image and region were inputs of `plan`."""
+
 SETTINGS = "settings"
 """An input of `prepare`, the values of later steps, which it refuses when they are wrong."""
-
-OF_DATAFLOW = {"project", "region", "image", "pipeline_root"}
-"""Inputs of `prepare` for a Dataflow job; `plan` has had inputs of these names."""
 
 TARGETS = {"webhook_secret", "topic"}
 """Inputs of `summary`, which sends the end of a run when asked; its body is another one."""
@@ -117,17 +123,17 @@ class Statements(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_arguments(self, node: ast.arguments) -> ast.AST:
-        if node.args and node.args[-1].arg == SETTINGS:
-            del node.args[-1], node.defaults[-1]
-        if "source" in {each.arg for each in node.args}:
-            node.args = [each for each in node.args if each.arg not in OF_DATAFLOW | {"seed"}]
-            # Only added parameters have defaults.
-            node.defaults = []
-        node.args = [each for each in node.args if each.arg not in ADDED]
+        with_default = dict(zip([each.arg for each in reversed(node.args)], reversed(node.defaults), strict=False))
+        if {each.arg for each in node.args} >= {"source", "seed"}:
+            node.args = [each for each in node.args if each.arg != "seed"]
+        node.args = [each for each in node.args if each.arg not in {*ADDED, *OF_PREPARE, SETTINGS}]
+        node.defaults = [with_default[each.arg] for each in node.args if each.arg in with_default]
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        node.keywords = [each for each in node.keywords if each.arg not in {*ADDED, SETTINGS, "seed", "dataflow"}]
+        node.keywords = [
+            each for each in node.keywords if each.arg not in {*ADDED, *OF_PREPARE, SETTINGS, "seed", "dataflow"}
+        ]
         return self.generic_visit(node)
 
     def visit_List(self, node: ast.List) -> ast.AST:
@@ -160,7 +166,7 @@ def test_only_parameters_were_added(before: dict[str, Any], today: dict[str, Any
     of_settings = [each for each in found if "/prepare/inputs/parameters/pipelinechannel--" in each]
     names = {each.rpartition("/")[2] for each in found if each not in of_settings}
     names = {name.removeprefix("pipelinechannel--").removeprefix("plan-") for name in names}
-    assert names == ADDED | {SETTINGS} | TARGETS | OF_DATAFLOW
+    assert names == ADDED | OF_PREPARE | {SETTINGS} | TARGETS
     assert {each.split("/")[-2] for each in found} == {"parameters"}
 
 
@@ -179,9 +185,9 @@ def test_commands_differ_only_in_imports_comments_and_docstrings(before: dict[st
                 assert one == other, name
 
 
-def test_only_prepare_and_plan_have_the_added_parameters(today: dict[str, Any]) -> None:
+def test_only_plan_has_the_added_parameters(today: dict[str, Any]) -> None:
     having = {name for name, words in commands(today).items() if ADDED & set(names_in(words[-1]))}
-    assert having == {"exec-prepare", "exec-plan"}
+    assert having == {"exec-plan"}
 
 
 def names_in(source: str) -> list[str]:

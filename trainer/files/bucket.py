@@ -5,6 +5,7 @@ An object that is not found costs a second request, which shows whether its buck
 """
 
 import contextlib
+import dataclasses
 import errno
 import io
 import re
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
-from trainer.files import bucket_errors
+from trainer.files import bucket_errors, bucket_upload
 from trainer.files.bucket_client import TIMEOUT_SECONDS, Patience, client
 from trainer.files.bucket_errors import errors_of
 from trainer.files.bucket_upload import send
@@ -124,6 +125,59 @@ def identity(path: str) -> dict[str, int | str]:
     with _object(path) as blob:
         blob.reload(retry=Patience(), timeout=TIMEOUT_SECONDS)
         return _identity(blob)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Version:
+    """One content of an object, which another one of the same name does not match."""
+
+    path: str
+    generation: int
+    crc32c: str
+
+
+def versions(directory: str) -> dict[str, Version]:
+    """Return the path of each object below a folder, relative to it -> its present content."""
+    return {
+        name: Version(
+            path=f"{directory.rstrip('/')}/{name}",
+            generation=int(identity["generation"]),
+            crc32c=str(identity["crc32c"]),
+        )
+        for name, identity in identities(directory)
+    }
+
+
+def crc32c(local_path: str) -> str:
+    """Return the checksum that an object with the content of a local file has."""
+    with open(local_path, "rb") as file:
+        return bucket_upload.crc32c(file)
+
+
+def copy(source: Version, path: str) -> None:
+    """Copy an object to another one on the server's side.
+
+    Raises:
+        FileNotFoundError: The object does not exist any more.
+        OSError: It has another content by now (ESTALE).
+    """
+    from google.api_core.exceptions import PreconditionFailed
+
+    token = None
+    with _object(source.path) as old, _new_object(path) as blob:
+        try:
+            while True:
+                token, _, _ = blob.rewrite(
+                    old,
+                    token=token,
+                    if_source_generation_match=source.generation,
+                    retry=Patience(),
+                    timeout=TIMEOUT_SECONDS,
+                )
+                if token is None:
+                    return
+        except PreconditionFailed:
+            raise bucket_errors.replaced(source.path) from None
 
 
 def names(directory: str) -> list[str]:

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO, TypeVar
 
 from trainer.files import bucket
@@ -59,7 +59,9 @@ def is_occupied(final: Path, *, last: str) -> bool:
 
 
 @contextlib.contextmanager
-def committed_directory(final: Path, *, last: str) -> Iterator[pathlib.Path]:
+def committed_directory(
+    final: Path, *, last: str, copied: Mapping[str, bucket.Version] | None = None
+) -> Iterator[pathlib.Path]:
     """Yield a local folder to write into; its content appears at `final` when the block succeeds, and not before.
 
     Locally it is renamed at the end. To a bucket the files are copied, `last` after all others, because readers ignore
@@ -68,6 +70,8 @@ def committed_directory(final: Path, *, last: str) -> Iterator[pathlib.Path]:
     Args:
         final: Local, gs:// or /gcs/; need not exist.
         last: Path of a file below the folder.
+        copied: Path of a file below a folder on gs:// -> the object that is copied there instead of the file; it may
+            be filled within the block.
 
     Raises:
         FileExistsError: The path is occupied.
@@ -75,10 +79,10 @@ def committed_directory(final: Path, *, last: str) -> Iterator[pathlib.Path]:
     if is_occupied(final, last=last):
         raise FileExistsError(f"{os.fspath(final)} exists and is not empty")
     if is_object_store(final):
-        with tempfile.TemporaryDirectory(prefix="upload-") as scratch:
-            yield pathlib.Path(scratch)
+        with scratch("upload") as folder:
+            yield folder
             remove_tree(final)
-            _upload(pathlib.Path(scratch), final, last)
+            _upload(folder, final, last, copied or {})
         return
     target = pathlib.Path(final)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -88,6 +92,16 @@ def committed_directory(final: Path, *, last: str) -> Iterator[pathlib.Path]:
         _flush_to_disk(aside)
         # A rename to an existing empty folder replaces it atomically (POSIX rename).
         os.rename(aside, target)
+
+
+@contextlib.contextmanager
+def scratch(name: str) -> Iterator[pathlib.Path]:
+    """Yield a temporary folder on this machine; those of the same name that killed processes left are removed first."""
+    target = pathlib.Path(tempfile.gettempdir(), name)
+    asides.remove_left(target)
+    with asides.folder(target) as folder:
+        folder.chmod(0o700)
+        yield folder
 
 
 def remove_partial(directory: Path) -> None:
@@ -287,10 +301,17 @@ def _flush_to_disk(directory: pathlib.Path) -> None:
                 os.fsync(file.fileno())
 
 
-def _upload(source: pathlib.Path, target: Path, last: str) -> None:
+def _upload(source: pathlib.Path, target: Path, last: str, copied: Mapping[str, bucket.Version]) -> None:
     files = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file())
-    others = (name for name in files if name != last)
-    for _ in in_order(lambda name: _upload_file(source / name, join(target, name)), others, num_threads=_NUM_TRANSFERS):
+    others = [name for name in files if name != last]
+
+    def write(name: str) -> None:
+        if name in copied:
+            bucket.copy(copied[name], join(target, name))
+        else:
+            _upload_file(source / name, join(target, name))
+
+    for _ in in_order(write, others, num_threads=_NUM_TRANSFERS):
         pass
     _upload_file(source / last, join(target, last))
 

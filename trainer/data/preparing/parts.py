@@ -7,13 +7,15 @@ with the checksums of the other lines and of NAME.bytes, then a row per image. W
 import contextlib
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
 import pathlib
 import re
+import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, BinaryIO
 
 from trainer.data.preparing.read import examined
@@ -67,6 +69,32 @@ def make(images: Sequence[SourceImage], image_size: int, folder: str) -> Part:
     with tempfile.TemporaryFile(prefix="part-") as prepared:
         rows = [row for some in examined(images, image_size, prepared) for row in some]
         return commit(rows, prepared, image_size=image_size, folder=folder, began_ns=began_ns)
+
+
+def make_all(
+    images: Iterable[SourceImage], image_size: int, prepared: BinaryIO, folder: str
+) -> Iterator[Sequence[Row]]:
+    """Yield the rows of all images, part by part; each part is committed before its rows are yielded.
+
+    Args:
+        images: Not read yet.
+        image_size: Height and width of the prepared images in pixels.
+        prepared: A file that grows by the prepared images.
+        folder: For the parts, local or gs://.
+    """
+    remaining = iter(images)
+    while True:
+        began_ns, start = time.time_ns(), prepared.seek(0, os.SEEK_END)
+        with tempfile.TemporaryFile(prefix="part-") as own:
+            some = examined(itertools.islice(remaining, MAX_IMAGES), image_size, own)
+            if not (rows := list(itertools.chain.from_iterable(some))):
+                return
+            # Without an identity, the next attempt could not find out whether an image is the same.
+            if any(row.identity for row in rows):
+                commit(rows, own, image_size=image_size, folder=folder, began_ns=began_ns)
+            own.seek(0)
+            shutil.copyfileobj(own, prepared)
+        yield [dataclasses.replace(row, offset=row.offset + start) for row in rows]
 
 
 def commit(rows: Sequence[Row], prepared: BinaryIO, *, image_size: int, folder: str, began_ns: int) -> Part:

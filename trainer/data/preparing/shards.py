@@ -4,15 +4,11 @@ import dataclasses
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import BinaryIO
 
 from trainer.data.preparing import prefixes
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.stored.metadata import NAME, StoredShard
 from trainer.data.stored.records import Record, serialize
-
-Spill = BinaryIO
-"""Temporary file with the prepared images in the source's order; the rows have their offsets."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,11 +43,6 @@ def distinct(row: Row) -> bytes:
     return f"{row.label}:{content_hash}:{row.stored_hash};".encode()
 
 
-def write_all(directory: str, spill: Spill, planned: Iterable[tuple[Shard, Iterable[Row]]]) -> Iterator[StoredShard]:
-    """Write shards, each given with its rows in their order, one after the other."""
-    return (write(directory, shard, from_spill(rows, spill)) for shard, rows in planned)
-
-
 def write(directory: str | os.PathLike[str], shard: Shard, images: Iterable[tuple[Row, bytes]]) -> StoredShard:
     """Write a shard; the same images give the same bytes on every machine.
 
@@ -75,11 +66,11 @@ def write(directory: str | os.PathLike[str], shard: Shard, images: Iterable[tupl
     )
 
 
-def from_spill(rows: Iterable[Row], spill: Spill) -> Iterator[tuple[Row, bytes]]:
-    """Yield each row with the bytes of its prepared image."""
-    for row in rows:
-        spill.seek(row.offset)
-        yield row, spill.read(row.num_stored_bytes)
+def to_records(images: Iterable[tuple[Row, bytes]]) -> Iterator[Record]:
+    """Yield the record of each row with its prepared image; images that are not used have none."""
+    for row, image_bytes in images:
+        if row.figures is not None and row.label is not None:
+            yield Record(image_bytes=image_bytes, label=row.label, file_name=row.name, figures=row.figures)
 
 
 def _write_records(path: str, images: Iterable[tuple[Row, bytes]], add: Callable[[bytes], None]) -> int:

@@ -11,7 +11,9 @@ _CHUNK_BYTES = 2**16
 
 
 class Spool:
-    """Names, locations and identities in the order in which they were appended. The file has no name and vanishes with the process.
+    """Names, locations and identities in the order in which they were appended.
+
+    The file has no name and vanishes with the process.
 
     Any number of iterators may be at work, as long as one thread uses all of them.
     """

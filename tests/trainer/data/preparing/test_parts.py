@@ -1,4 +1,4 @@
-"""Parts: what was written comes back; what is incomplete, edited or not a part is not believed, and nothing else goes."""
+"""Parts come back as they were; what is incomplete, edited or not a part is not believed, and nothing else goes."""
 
 import dataclasses
 import functools

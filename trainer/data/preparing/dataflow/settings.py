@@ -10,7 +10,7 @@ from vertex_gpu_training.userinput.errors import UserError
 _PATTERNS = {
     "project": (r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]", "the id of the pipeline's project"),
     "region": (r"[a-z]+-[a-z]+[0-9]+", "the pipeline's region, such as us-central1"),
-    "folder": (r"gs://[^/]+/.*[^/]", "a folder in a bucket; submit the pipeline with --pipeline-root=gs://..."),
+    "folder": (r"gs://[^/]+(?:/.*[^/])?", "a folder in a bucket; submit the pipeline with --pipeline-root=gs://..."),
     "machine_type": (r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+", "a machine type of Compute Engine, such as e2-standard-4"),
     "subnetwork": (
         r"|(?:https://www\.googleapis\.com/compute/v1/projects/[a-z0-9.:-]+/)?regions/[a-z0-9-]+/subnetworks/[a-z0-9-]+",
@@ -33,7 +33,10 @@ class Settings:
     project: str
     region: str
     folder: str
-    """Folder of the dataset, gs://; the job's name follows from it, and its staged files are in `dataflow` below it."""
+    """Of the dataset, gs://; the job's name follows from it, and its staged files are in `dataflow` below it.
+
+    Before it is known, the pipeline root, in which it will be.
+    """
     image: str
     """Container image of the workers: that of the step, so that both have the same packages."""
     machine_type: str = "e2-standard-4"

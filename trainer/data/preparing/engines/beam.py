@@ -1,7 +1,7 @@
-"""An engine on Apache Beam: the work items go through a folder, and a Beam pipeline calls the function for each.
+"""Applies a function to work items on the workers of a runner of Apache Beam.
 
 Beam passes names only, because a pipeline's description is limited to some megabytes, and a runner may run each name
-several times. Which runner it is and how a run is started and watched is the part of `Run`.
+several times. The items and results are files in a folder. How a run is started and watched is the part of `Run`.
 """
 
 import contextlib
@@ -9,53 +9,79 @@ import functools
 import importlib.util
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 from trainer.data.preparing.engines import exchange
 from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
 
-if TYPE_CHECKING:
-    import apache_beam
-
 T = TypeVar("T")
 R = TypeVar("R")
 Run = Callable[[str], None]
 """Does the work of all items in a folder that have no result; returns when all have one, or raises."""
+WORK = "work"
+"""Folder beside the parts, with a folder per attempt."""
 
 
 class Beam:
-    """Workers of a Beam runner do the work."""
+    """Applies functions on workers."""
 
-    def __init__(self, folder: str, run: Run) -> None:
-        """Take a folder for work items and results, local or gs://, that all workers can read and write.
+    def __init__(self, parts_folder: str, run: Run) -> None:
+        """Keep what is needed.
+
+        Args:
+            parts_folder: Local or gs://; all workers can read and write it.
+            run: Does the work.
+        """
+        self.folder = storage.join(parts_folder, WORK, uuid.uuid4().hex[:8])
+        """For files of this attempt."""
+        self.is_remote = storage.is_remote(parts_folder)
+        """Whether the workers may be other machines."""
+        self._run = run
+        self._num_calls = 0
+
+    @staticmethod
+    def check() -> None:
+        """Refuse to go on without Beam.
 
         Raises:
-            UserError: Apache Beam is not installed.
+            UserError: It is not installed.
         """
         if importlib.util.find_spec("apache_beam") is None:
             raise UserError(
                 "Apache Beam is not installed; run pip install -e '.[beam]' in the repository, or use"
                 " prepare_engine=local"
             )
-        self._folder = folder
-        self._run = run
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Yield the result for each item, after all work is done."""
-        folder = storage.join(self._folder, f"work-{uuid.uuid4().hex[:8]}")
+        """Yield the result for each item, in the order of the items, after all work is done.
+
+        Args:
+            function: One of a module, or a partial of one. It may be called several times for an item, by several
+                machines at the same time, too, and has to have the same result and effect each time.
+            items: Can be pickled, like the results. Few are in memory at a time.
+
+        Raises:
+            UserError: The function raised it.
+            OSError: The function raised it each time, or the folder cannot be used.
+            TrainingError: The workers failed for another reason each time.
+        """
+        self._num_calls += 1
+        folder = storage.join(self.folder, str(self._num_calls))
         try:
             if exchange.put(folder, function, items):
                 self._run(folder)
             yield from exchange.results(folder)
         finally:
-            # What fails here is not the work.
-            with contextlib.suppress(OSError):
-                storage.remove_tree(folder)
+            _remove(folder)
+
+    def close(self) -> None:
+        """Remove the files of this attempt."""
+        _remove(self.folder)
 
 
-def build(pipeline: "apache_beam.Pipeline", folder: str) -> None:
-    """Add the work on all items of a folder that have no result to a pipeline."""
+def build(pipeline: Any, folder: str) -> None:
+    """Add the work on all items of a folder that have no result to a pipeline of Beam."""
     import apache_beam
 
     _ = (
@@ -71,4 +97,11 @@ def _work(folder: str, name: str) -> None:
     from apache_beam.metrics import Metrics
 
     exchange.work(folder, name)
+    # Dataflow shows it while a job runs.
     Metrics.counter("prepare", "work items done").inc()
+
+
+def _remove(folder: str) -> None:
+    # What fails here is not the work.
+    with contextlib.suppress(OSError):
+        storage.remove_tree(folder)

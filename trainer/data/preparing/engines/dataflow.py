@@ -1,5 +1,6 @@
-"""The engine on Dataflow: the work items of a dataset are done by its job."""
+"""Does work items on Dataflow: by the one active job of a dataset."""
 
+import dataclasses
 import functools
 
 from trainer.command_line import TrainingError
@@ -8,16 +9,22 @@ from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.engines import beam, exchange
 
 
-def engine(settings: Settings) -> beam.Beam:
-    """Return the engine after the job of an earlier attempt, if one is active, has ended.
+def runner(settings: Settings, parts_folder: str) -> beam.Run:
+    """Return what does the work, after the job of an earlier attempt has ended, if one is active.
 
     What that job finished is then known before any work is given to another one.
 
+    Args:
+        settings: Those of the job.
+        parts_folder: That of the dataset's parts; the job's name follows from the folder that it is in.
+
     Raises:
-        TrainingError: That job failed.
+        UserError: The folder is not in a bucket.
+        TrainingError: The earlier job failed.
     """
-    jobs.wait_for_earlier(settings)
-    return beam.Beam(settings.folder, functools.partial(_run, settings))
+    own = dataclasses.replace(settings, folder=parts_folder.rpartition("/")[0])
+    jobs.wait_for_earlier(own)
+    return functools.partial(_run, own)
 
 
 def _run(settings: Settings, folder: str) -> None:

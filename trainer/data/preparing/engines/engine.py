@@ -1,34 +1,57 @@
-"""What every engine offers, and which ones there are."""
+"""What every engine offers: it reads and examines images, keeps them, and writes shards of them."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol, TypeVar
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
 
-T = TypeVar("T")
-R = TypeVar("R")
+from trainer.data.preparing.rows import Row
+from trainer.data.preparing.shards import Shard
+from trainer.data.sources.source import SourceImage
+from trainer.data.stored.metadata import StoredShard
+from trainer.files import bucket
+
+Images = Callable[[Iterable[Row]], Iterator[tuple[Row, bytes]]]
+"""Yields each row with its prepared image."""
 
 
 class Engine(Protocol):
-    """Applies functions to work items."""
+    """Does the work on images and shards. The offsets of its rows have a meaning only for itself."""
 
-    def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Yield the result for each item, in the order of the items.
+    copied: dict[str, bucket.Version]
+    """Name of a shard that is written -> the object that is copied for it into the dataset on the server's side."""
 
-        Args:
-            function: One of a module, or a partial of one. It may be called several times for an item, by several
-                machines at the same time, too, and has to have the same result and effect each time.
-            items: Can be pickled, like the results. An item is held in memory, so it is a part of the whole work.
+    def read(self, images: Iterable[SourceImage], image_size: int) -> Iterator[Sequence[Row]]:
+        """Yield the rows of images in their order, several at a time, after their prepared images are kept.
 
         Raises:
-            UserError: The function raised it, each time.
-            OSError: The function raised it, each time, or a folder cannot be written.
-            TrainingError: The workers fail for another reason.
+            UserError: The engine cannot read such images.
         """
         ...
 
+    def take_part(self, name: str) -> tuple[list[Row], int]:
+        """Return the rows of a part that an earlier attempt left, and the time before its first image was read.
 
-class Local:
-    """This process does all the work, one item after the other; the functions use all cores."""
+        Raises:
+            DamagedPart: It is not used.
+        """
+        ...
 
-    def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """Yield the result for each item."""
-        return map(function, items)
+    def images(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
+        """Yield rows of this engine, each with its prepared image."""
+        ...
+
+    def write_shards(
+        self, directory: str | os.PathLike[str], planned: Iterable[tuple[Shard, Iterable[Row]]], images: Images
+    ) -> Iterator[StoredShard]:
+        """Write shards and yield what they contain, in any order.
+
+        Args:
+            directory: Of the dataset, on this machine; what is in `copied` is an empty file there.
+            planned: Shards, each with its rows in their order.
+            images: For rows of this engine and of the previous dataset.
+        """
+        ...
+
+    def close(self) -> None:
+        """Remove what nothing needs after the dataset is published."""
+        ...

@@ -1,9 +1,14 @@
 """Returns an engine by its name."""
 
+import os
+from typing import BinaryIO
+
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.engines import dataflow as on_dataflow, fn_api
 from trainer.data.preparing.engines.beam import Beam
-from trainer.data.preparing.engines.engine import Engine, Local
+from trainer.data.preparing.engines.distributed import Distributed
+from trainer.data.preparing.engines.engine import Engine
+from trainer.data.preparing.engines.local import Local
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import quoted
 
@@ -12,14 +17,14 @@ FN_API_RUNNER = "FnApiRunner"
 
 
 def check(prepare_engine: str, beam_runner: str) -> None:
-    """Refuse what is not available.
+    """Refuse what is not available, before anything is read.
 
     Args:
         prepare_engine: One of ENGINES.
         beam_runner: Empty, or for tests FnApiRunner: it runs the work for Dataflow in two processes of this machine.
 
     Raises:
-        UserError: The names are wrong, or do not fit together.
+        UserError: The names are wrong, do not fit together, or need what is not installed.
     """
     if prepare_engine not in ENGINES:
         raise UserError(f"prepare_engine={quoted(prepare_engine)} does not exist; use local or dataflow")
@@ -33,29 +38,46 @@ def check(prepare_engine: str, beam_runner: str) -> None:
         raise UserError(
             f"beam_runner={beam_runner} has no effect with prepare_engine=local; use prepare_engine=dataflow"
         )
+    if prepare_engine != LOCAL:
+        Beam.check()
 
 
-def make(prepare_engine: str, beam_runner: str, folder: str, dataflow: Settings | None = None) -> Engine:
+def make(
+    prepare_engine: str,
+    beam_runner: str,
+    dataflow: Settings | None,
+    *,
+    file: BinaryIO,
+    parts_folder: str,
+    scratch: str,
+    reread: bool,
+) -> Engine:
     """Return an engine.
 
     Args:
         prepare_engine: As for `check`.
         beam_runner: As for `check`.
-        folder: For work items and results on this machine.
-        dataflow: The job to start without a local runner.
+        dataflow: The Dataflow job to start, if there is no local runner.
+        file: For the prepared images, if they are kept on this machine.
+        parts_folder: For parts that a later attempt can use, local or gs://; empty for none.
+        scratch: A folder on this machine; the caller removes it.
+        reread: Parts are of no use for a later attempt, because it reads all images, too.
 
     Raises:
-        UserError: Apache Beam is not installed, or there is no job to start.
-        TrainingError: The job of an earlier attempt failed.
+        UserError: There is no Dataflow job to start.
+        TrainingError: The job of an earlier attempt failed while this one waited for it.
     """
-    check(prepare_engine, beam_runner)
     if prepare_engine == LOCAL:
-        return Local()
+        return Local(file, "" if reread else parts_folder)
+    folder = parts_folder or os.path.join(scratch, "parts")
     if beam_runner:
-        return Beam(folder, fn_api.run)
+        return Distributed(Beam(folder, fn_api.run), folder)
     if dataflow is None:
         raise UserError(
             "prepare_engine=dataflow starts machines in Google Cloud, which only a pipeline on Vertex AI does; use"
             f" local, or beam_runner={FN_API_RUNNER} on this machine"
         )
-    return on_dataflow.engine(dataflow)
+    if not parts_folder:
+        # A comparison with what a killed attempt published, which knows almost all images and leaves nothing.
+        return Local(file, "")
+    return Distributed(Beam(folder, on_dataflow.runner(dataflow, folder)), folder)

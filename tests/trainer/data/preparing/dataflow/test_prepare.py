@@ -18,8 +18,6 @@ from trainer.prepare import prepare
 
 pytestmark = pytest.mark.slow
 
-FOLDER = "root/prepared/0123456789abcdef0123456789abcdef"
-
 
 @pytest.fixture
 def service(server: CloudStorage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Dataflow]:
@@ -34,10 +32,10 @@ def service(server: CloudStorage, monkeypatch: pytest.MonkeyPatch) -> Iterator[D
                 with dataflow.changed:
                     dataflow.changed.wait(0.05)
                 if dataflow.active():
-                    folders = {name.split("/")[3] for name in server.buckets.names("b") if f"{FOLDER}/work-" in name}
-                    for folder in sorted(folders):
-                        for item in exchange.missing(f"gs://b/{FOLDER}/{folder}"):
-                            exchange.work(f"gs://b/{FOLDER}/{folder}", item)
+                    names = [name for name in server.buckets.names("birds") if name.endswith(".work")]
+                    for folder in sorted({f"gs://birds/{name.rpartition('/')[0]}" for name in names}):
+                        for item in exchange.missing(folder):
+                            exchange.work(folder, item)
                     dataflow.end("DONE")
 
         thread = threading.Thread(target=work)
@@ -56,17 +54,32 @@ def test_the_dataset_is_that_of_the_local_engine_and_nothing_is_left(
         Image.new("RGB", (40, 40), (number * 4, number, 255 - number)).save(file, "PNG")
         server.buckets.put("birds", f"images/{'cats' if number % 2 else 'dogs'}/{number}.png", file.getvalue())
     given: dict[str, Any] = {"source": "gs://birds/images", "image_size": 16}
-    local = prepare(**given, output_directory=str(tmp_path / "local"), report_path=str(tmp_path / "local.html"))
-    remote = prepare(
-        **given,
-        output_directory=str(tmp_path / "remote"),
-        report_path=str(tmp_path / "remote.html"),
-        prepare_engine="dataflow",
-        dataflow=Settings(**GIVEN | {"folder": f"gs://b/{FOLDER}"}),
-    )
-    assert remote == local
-    files = {path.name: path.read_bytes() for path in (tmp_path / "local").iterdir()}
-    assert {path.name: path.read_bytes() for path in (tmp_path / "remote").iterdir()} == files
+    made = {}
+    for engine in ("local", "dataflow"):
+        root = f"gs://birds/{engine}"
+        made[engine] = prepare(
+            **given,
+            output_directory=f"{root}/dataset",
+            report_path=str(tmp_path / f"{engine}.html"),
+            pipeline_root=root,
+            prepare_engine=engine,
+            dataflow=Settings(**GIVEN | {"folder": root}) if engine == "dataflow" else None,
+        )
+    names = server.buckets.names("birds")
+    files = {
+        engine: {
+            name: server.buckets.get("birds", name).data for name in names if name.startswith(f"{engine}/dataset/")
+        }
+        for engine in made
+    }
+    assert {name.partition("/")[2]: data for name, data in files["dataflow"].items()} == {
+        name.partition("/")[2]: data for name, data in files["local"].items()
+    }
+    written = "num_bytes_written"
+    assert {k: v for k, v in made["dataflow"].items() if k != written} == {
+        k: v for k, v in made["local"].items() if k != written
+    }
+    # One job reads the images, and the next one writes the shards; never two at a time.
     assert len({job["name"] for job in service.jobs}) == 1
-    left = [name for name in server.buckets.names("b") if f"{FOLDER}/work-" in name or "/dataflow/" in name]
-    assert left == []
+    left = {name.split("/")[-1] for name in names if name.startswith("dataflow/prepared/")}
+    assert left == {"latest.json"}

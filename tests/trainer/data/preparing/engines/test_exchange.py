@@ -11,7 +11,6 @@ from tests.support import work_items
 from trainer.command_line import TrainingError
 from trainer.data.preparing.engines import exchange, factory, fn_api
 from trainer.data.preparing.engines.beam import Beam
-from trainer.data.preparing.engines.engine import Local
 from vertex_gpu_training.userinput.errors import UserError
 
 FAILS = work_items.fail.__code__.co_firstlineno + 1
@@ -24,10 +23,10 @@ def work_on_all(folder: str) -> None:
 
 def test_results_have_the_order_of_the_items(tmp_path: Path) -> None:
     numbers = range(30)
-    assert list(Local().map(work_items.square, numbers)) == list(
-        Beam(str(tmp_path), work_on_all).map(work_items.square, numbers)
-    )
-    assert list(tmp_path.iterdir()) == []
+    beam = Beam(str(tmp_path), work_on_all)
+    assert list(beam.map(work_items.square, numbers)) == [number * number for number in numbers]
+    beam.close()
+    assert list(tmp_path.rglob("*.*")) == []
 
 
 def test_no_items_start_no_worker(tmp_path: Path) -> None:
@@ -108,11 +107,11 @@ def test_other_engines_and_runners_are_refused(engine: str, runner: str, message
     assert "\n" not in str(caught.value)
 
 
-def test_without_beam_one_line_names_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_beam_one_line_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "apache_beam", None)
     with pytest.raises(UserError, match=r"^Apache Beam is not installed; run pip install -e '.\[beam\]'"):
-        factory.make("dataflow", "FnApiRunner", str(tmp_path))
-    assert isinstance(factory.make("local", "", str(tmp_path)), Local)
+        factory.check("dataflow", "FnApiRunner")
+    factory.check("local", "")
 
 
 def test_workers_that_only_end_are_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -120,4 +119,4 @@ def test_workers_that_only_end_are_one_line(monkeypatch: pytest.MonkeyPatch, tmp
     line = r"^1 work items have no result after 4 attempts on FnApiRunner \(without a log\); see .* memory$"
     with pytest.raises(TrainingError, match=line):
         list(Beam(str(tmp_path), fn_api.run).map(work_items.square, [1]))
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.rglob("*.*")) == []

@@ -30,8 +30,9 @@ TROUBLED = """
 import pathlib, sys
 from tests.support.work_items import Troubled
 from trainer import command_line, prepare
-notes, open_source = pathlib.Path(sys.argv[1]), prepare.open_source
-prepare.open_source = lambda *arguments: Troubled(open_source(*arguments), notes)
+from trainer.data.preparing import attempt
+notes, open_source = pathlib.Path(sys.argv[1]), attempt.open_source
+attempt.open_source = lambda *arguments: Troubled(open_source(*arguments), notes)
 sys.exit(command_line.run(lambda: prepare.main(sys.argv[2:])))
 """
 BEAM = ("--engine=dataflow", "--beam-runner=FnApiRunner")
@@ -61,7 +62,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_failing_killed_and_slow_workers_give_the_same_bytes(tmp_path: Path, repository: Path) -> None:
-    """The same as on this machine, and without a network where bubblewrap can take it away: nothing is downloaded."""
+    """As on this machine, and without a network where bubblewrap can take it away: nothing is downloaded."""
     source, notes = images(tmp_path / "source", 20_000), tmp_path / "notes"
     notes.mkdir()
     without_network = [shutil.which("bwrap") or "", *"--unshare-net --dev-bind / / --die-with-parent".split()]
@@ -89,7 +90,7 @@ def test_an_error_of_a_bucket_is_the_one_of_this_machine(
     with pytest.raises(PermissionError, match=r"^\[Errno 13\] Permission denied: 'gs://bucket/0'$"):
         list(Beam(str(tmp_path), fn_api.run).map(work_items.forbid, range(1)))
     assert capfd.readouterr() == ("", "")
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.rglob("*.*")) == []
 
 
 def test_no_worker_outlives_a_killed_caller(tmp_path: Path, repository: Path) -> None:
