@@ -29,7 +29,7 @@ def dataflow_settings(
     Raises:
         UserError: A value is wrong, or this is a local run, which must not start machines in the cloud.
     """
-    factory.check(prepare_engine, beam_runner)
+    factory.check_names(prepare_engine, beam_runner)
     if prepare_engine != factory.DATAFLOW or beam_runner:
         return None
     if is_local_run():

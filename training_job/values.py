@@ -91,7 +91,7 @@ def check_names(names: Mapping[str, str]) -> None:
 
 
 def _check_engine(values: Mapping[str, Any]) -> None:
-    factory.check(str(values.get("prepare_engine", factory.LOCAL)), str(values.get("beam_runner", "")))
+    factory.check_names(str(values.get("prepare_engine", factory.LOCAL)), str(values.get("beam_runner", "")))
     for given, value in values.items():
         name = given.removeprefix("dataflow_")
         if name != given:

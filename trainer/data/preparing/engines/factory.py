@@ -17,14 +17,29 @@ FN_API_RUNNER = "FnApiRunner"
 
 
 def check(prepare_engine: str, beam_runner: str) -> None:
-    """Refuse what is not available, before anything is read.
+    """Refuse what is not available on this machine, before anything is read.
+
+    Args:
+        prepare_engine: As for `check_names`.
+        beam_runner: As for `check_names`.
+
+    Raises:
+        UserError: The names are wrong, or Apache Beam is not installed.
+    """
+    check_names(prepare_engine, beam_runner)
+    if prepare_engine != LOCAL:
+        Beam.check()
+
+
+def check_names(prepare_engine: str, beam_runner: str) -> None:
+    """Refuse what is available nowhere.
 
     Args:
         prepare_engine: One of ENGINES.
         beam_runner: Empty, or for tests FnApiRunner: it runs the work for Dataflow in two processes of this machine.
 
     Raises:
-        UserError: The names are wrong, do not fit together, or need what is not installed.
+        UserError: The names are wrong, or do not fit together.
     """
     if prepare_engine not in ENGINES:
         raise UserError(f"prepare_engine={quoted(prepare_engine)} does not exist; use local or dataflow")
@@ -38,14 +53,12 @@ def check(prepare_engine: str, beam_runner: str) -> None:
         raise UserError(
             f"beam_runner={beam_runner} has no effect with prepare_engine=local; use prepare_engine=dataflow"
         )
-    if prepare_engine != LOCAL:
-        Beam.check()
 
 
 def make(
     prepare_engine: str,
     beam_runner: str,
-    dataflow: Settings | None,
+    dataflow: Settings | None = None,
     *,
     file: BinaryIO,
     parts_folder: str,
