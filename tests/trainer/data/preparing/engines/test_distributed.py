@@ -145,7 +145,7 @@ def test_a_part_of_another_size_is_not_used(tmp_path: Path) -> None:
 
 def test_the_engine_is_local_by_default(tmp_path: Path) -> None:
     with (tmp_path / "file").open("w+b") as file:
-        engine = factory.make("local", "", file=file, parts_folder="", scratch=str(tmp_path), is_remote=False)
+        engine = factory.make("local", "", file=file, parts_folder="", work_folder=str(tmp_path), is_remote=False)
         assert type(engine).__name__ == "Local"
 
 
