@@ -60,7 +60,7 @@ def test_up_creates_everything_with_its_mark_and_a_second_run_changes_nothing(
 
 @pytest.mark.usefixtures("build_folder")
 def test_dataflow_is_enabled_only_when_asked_and_its_roles_go_with_the_account(
-    cloud: Script, world: World, state_after_up: str
+    cloud: Script, world: World, state_after_up: str, repository: pathlib.Path
 ) -> None:
     world.file.write_text(state_after_up)
     before = world.changes
@@ -70,6 +70,8 @@ def test_dataflow_is_enabled_only_when_asked_and_its_roles_go_with_the_account(
     assert {"dataflow.googleapis.com", "compute.googleapis.com"} <= set(world.read()["services"])
     granted = {role for change in later for role in shlex.split(change) if role.startswith("--role=")}
     assert granted == {"--role=roles/dataflow.admin", "--role=roles/dataflow.worker"}
+    documented = (repository / "docs" / "cloud.md").read_text()
+    assert all(f"`{role.removeprefix('--role=')}`" in documented for role in granted)
     assert cloud("down", "--yes").returncode == 0
     removed = " ".join(change for change in world.changes if "remove-iam-policy-binding" in change)
     assert all(role in removed for role in granted)

@@ -13,7 +13,6 @@ from trainer.command_line import TrainingError
 from trainer.data.preparing.dataflow.service import Job, Service, failed
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.dataflow.submit import submit
-from trainer.files import storage
 
 _NUM_ERRORS = 3
 _LOOKS_FOR_ERRORS = 6
@@ -38,7 +37,6 @@ def run(settings: Settings, build: Callable[[Any], None], is_done: Callable[[], 
         return
     with _running(settings) as steps:
         steps.until(is_done, build)
-        steps.remove_staged()
 
 
 def wait_for_earlier(settings: Settings) -> None:
@@ -95,7 +93,6 @@ class _Run:
         self._settings = settings
         self._stop = stop
         self._service = Service(settings)
-        self._staged: list[str] = []
 
     def wait_for_earlier(self) -> bool:
         """Wait for the active job of this name; return whether there was one."""
@@ -123,24 +120,16 @@ class _Run:
                     self._wait(job)
             self._stop.release()
 
-    def remove_staged(self) -> None:
-        """Remove what the submissions of this step left in the bucket; what fails here is not the work."""
-        for folder in self._staged:
-            with contextlib.suppress(OSError):
-                storage.remove_tree(folder)
-
     def _create(self, build: Callable[[Any], None]) -> str:
         """Return the id of the new job; empty if one of this name is active by now."""
         print(f"starting the Dataflow job {self._settings.job_name}", flush=True)
         try:
-            job_id, staged = submit(self._settings, build)
+            return submit(self._settings, build)
         except Exception as error:
             # The request may have arrived, and only its answer was lost.
             if self._service.active(self._settings.job_name) is None:
                 raise failed(error, self._settings, "the submission to Dataflow") from None
             return ""
-        self._staged.append(staged)
-        return job_id
 
     def _wait(self, job: Job) -> None:
         """Return when the job is done, or when one that was ending already has ended."""

@@ -33,7 +33,7 @@ class Settings:
     project: str
     region: str
     folder: str
-    """Of the dataset, gs://; the job's name follows from it, and its staged files are in `dataflow` below it.
+    """Of the dataset, gs://; the job's name follows from it.
 
     Before it is known, the pipeline root, in which it will be.
     """
@@ -66,8 +66,8 @@ class Settings:
 
     @property
     def staging(self) -> str:
-        """Folder of the files that Beam stages for the service."""
-        return f"{self.folder}/dataflow"
+        """Folder of the files that Beam stages for the service; beside the work items, and removed with them."""
+        return f"{self.folder}/parts/work/staged"
 
     def arguments(self) -> list[str]:
         """Return the options of Beam's pipeline."""

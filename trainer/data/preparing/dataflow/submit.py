@@ -8,8 +8,8 @@ from trainer.data.preparing.dataflow.service import emulator
 from trainer.data.preparing.dataflow.settings import Settings
 
 
-def submit(settings: Settings, build: Callable[[Any], None]) -> tuple[str, str]:
-    """Create the job; return its id, empty if another step's active job has the name, and the folder of its files.
+def submit(settings: Settings, build: Callable[[Any], None]) -> str:
+    """Create the job and return its id; empty if another step's active job has the name.
 
     Args:
         settings: Those of the job.
@@ -23,9 +23,9 @@ def submit(settings: Settings, build: Callable[[Any], None]) -> tuple[str, str]:
         logging.disable(logging.NOTSET)
 
 
-def _submit(settings: Settings, build: Callable[[Any], None]) -> tuple[str, str]:
+def _submit(settings: Settings, build: Callable[[Any], None]) -> str:
     import apache_beam
-    from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
+    from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
     from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
     from google.api_core.exceptions import Conflict
@@ -36,8 +36,6 @@ def _submit(settings: Settings, build: Callable[[Any], None]) -> tuple[str, str]
     pipeline = apache_beam.Pipeline(runner=DataflowRunner(), options=PipelineOptions(flags))
     build(pipeline)
     try:
-        job_id = str(pipeline.run().job_id())
+        return str(pipeline.run().job_id())
     except (DataflowJobAlreadyExistsError, Conflict):
-        job_id = ""
-    # Beam has added a folder of this submission.
-    return job_id, str(pipeline.options.view_as(GoogleCloudOptions).staging_location)
+        return ""

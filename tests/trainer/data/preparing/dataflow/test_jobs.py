@@ -164,7 +164,9 @@ def test_the_job_is_what_the_parameters_name_field_by_field(
     pool = environment["workerPools"][0]
     (harness,) = pool.pop("sdkHarnessContainerImages")
     temporary = environment.pop("tempStoragePrefix")
-    assert temporary.startswith(f"storage.googleapis.com/b/root/prepared/{FOLDER[-32:]}/dataflow/{job['name']}.")
+    assert temporary.startswith(
+        f"storage.googleapis.com/b/root/prepared/{FOLDER[-32:]}/parts/work/staged/{job['name']}."
+    )
     assert environment == {
         "clusterManagerApiService": "compute.googleapis.com",
         "dataset": "bigquery.googleapis.com/cloud_dataflow",
@@ -209,10 +211,8 @@ def test_the_job_is_what_the_parameters_name_field_by_field(
     }
     assert options["use_public_ips"] is False
     assert options["sdk_location"] == "container"
-    assert options["pipelineUrl"].startswith(f"{FOLDER}/dataflow/{job['name']}.")
+    assert options["pipelineUrl"].startswith(f"{FOLDER}/parts/work/staged/{job['name']}.")
     assert staged == {"pipeline.pb"}
-    # What was staged for the job is gone with it.
-    assert {name.rpartition("/")[2] for name in server.buckets.names("b")} == {"done"}
     assert "public" not in " ".join(steps.lines(step))
 
 
