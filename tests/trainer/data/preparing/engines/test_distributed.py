@@ -64,7 +64,7 @@ def everything_twice(folder: str) -> None:
 
     def do_all() -> None:
         for name in names:
-            together.wait()
+            together.wait(timeout=300)
             exchange.work(folder, name)
 
     other = threading.Thread(target=do_all)
