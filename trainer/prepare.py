@@ -15,6 +15,7 @@ from trainer.data.preparing.earlier.pointer import NoPointer, ReadOnly, Unusable
 from trainer.data.preparing.engines import beam, factory
 from trainer.data.preparing.limits import BadLimit
 from trainer.files import storage
+from trainer.files.bucket_errors import Replaced
 from trainer.results.report import dataset as report
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
@@ -106,7 +107,7 @@ def _made(wanted: Wanted, pointer: NoPointer, *, reread: bool = False) -> Made:
         return attempt(wanted, pointer, is_trusted=False, parts_folder="")
     try:
         return attempt(wanted, pointer, is_trusted=True, parts_folder=pointer.parts)
-    except Unusable as error:
+    except (Unusable, Replaced) as error:
         print(f"note: the previous dataset cannot be used ({error}); all images are read again", file=sys.stderr)
         return attempt(wanted, pointer, is_trusted=False, parts_folder=pointer.parts)
 
@@ -119,7 +120,10 @@ def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
     """
     if expected := pointer.unfinished(wanted.address):
         with storage.scratch("prepare") as scratch:
-            elsewhere = dataclasses.replace(wanted, output_directory=str(scratch / "again"))
+            # Without its report, which the killed attempt has written.
+            elsewhere = dataclasses.replace(
+                wanted, output_directory=str(scratch / "again"), write_report=lambda made, train: None
+            )
             again = _made(elsewhere, ReadOnly(pointer))
         if again.entry.is_equal(expected):
             return dataclasses.replace(again, entry=expected)

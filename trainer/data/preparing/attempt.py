@@ -124,7 +124,8 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
             made = dataset.load(str(directory))
             wanted.write_report(made, shards.to_records(prepared.images(rows.used("train", *prefixes.bounds("")))))
             entry = entry_of(directory, wanted.address, copied={**previous.copied, **engine.copied}, began_ns=began_ns)
-            pointer.write(entry, *filter(None, [previous.entry]))
+            earlier = [dataclasses.replace(previous.entry, is_published=True)] if previous.entry else []
+            pointer.write(entry, *earlier)
             sizes = {path.name: path.stat().st_size for path in directory.iterdir()}
             # A shard that is copied in the bucket is an empty file here.
             sizes |= {shard.name: shard.num_bytes for split in SPLITS for shard in made.shards[split]}

@@ -45,13 +45,12 @@ class Row:
 
 FIGURES = [field.name for field in dataclasses.fields(Figures)]
 """Of these, the first is the content hash, and the last two are tuples."""
-_FOR_NO_ONE_ELSE = """
-PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE; PRAGMA cache_size = -2000;
-"""
 _SCHEMA = """
+PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE; PRAGMA cache_size = -2000;
 CREATE TABLE images
     (name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details, final DEFAULT '');
 CREATE TABLE previous (content_hash PRIMARY KEY, split) WITHOUT ROWID;
+BEGIN;
 """
 """Of the two, `previous` has the splits of the previous dataset, if there is one."""
 _COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details"
@@ -62,20 +61,14 @@ _INDEX = "CREATE INDEX by_content ON images (final, content_hash, label, name, n
 _SELECT = f"SELECT {_COLUMNS}, final FROM images"  # noqa: S608 - constants
 
 
-def temporary_database(schema: str) -> sqlite3.Connection:
-    """Return a database in a file without a name, which vanishes with the process, even a killed one."""
-    database = sqlite3.connect("", isolation_level=None)
-    database.executescript(f"{_FOR_NO_ONE_ELSE} {schema} BEGIN;")
-    return database
-
-
 class Rows:
     """The rows of all images. Each method is one pass over them, sorted where it says so."""
 
     def __init__(self) -> None:
-        """Make the file."""
-        self.database = temporary_database(_SCHEMA)
+        """Make a file without a name, which vanishes with the process, even a killed one."""
+        self.database = sqlite3.connect("", isolation_level=None)
         """Others add tables of their own, because moving rows within a database is fast."""
+        self.database.executescript(_SCHEMA)
 
     def close(self) -> None:
         """Remove the file."""
