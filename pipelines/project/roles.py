@@ -68,7 +68,3 @@ def on_account(names: Names) -> Grant:
 def on_project_for_dataflow(names: Names) -> Grant:
     """Return the roles on the project with Dataflow: starting and cancelling jobs, and being their worker."""
     return Grant(group=("projects",), resource=names.project, roles=("roles/dataflow.admin", "roles/dataflow.worker"))
-
-
-ALWAYS = (on_project, on_bucket, on_repository, on_account)
-FOR_DATAFLOW = (on_project_for_dataflow,)

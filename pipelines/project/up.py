@@ -49,8 +49,10 @@ def up(gcloud: Gcloud, names: Names, machines: Machines, steps: StepMachines, *,
     _ensure(gcloud, bucket(names), found)
     for resource in (repository(names), account(names)):
         _ensure(gcloud, resource, resource.find(gcloud))
-    for on in roles.ALWAYS + (roles.FOR_DATAFLOW if with_dataflow else ()):
+    for on in (roles.on_project, roles.on_bucket, roles.on_repository, roles.on_account):
         _give_roles(gcloud, names, on(names))
+    if with_dataflow:
+        _give_roles(gcloud, names, roles.on_project_for_dataflow(names))
     image, cpu_image = container_image.build(gcloud, names)
     compile_flags = ("--image", image, "--cpu-image", cpu_image, "--region", names.region, *flags_of(machines, steps))
     gcloud.change(sys.executable, "compile.py", *compile_flags)

@@ -10,7 +10,7 @@ from trainer.data.preparing.dataflow.settings import Settings
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import on_one_line
 
-EMULATOR = "DATAFLOW_EMULATOR_HOST"
+_EMULATOR = "DATAFLOW__EMULATOR_HOST"
 """Environment variable of the tests: localhost:PORT of a server that answers for Dataflow, without credentials."""
 _TERMINAL = {"DONE", "FAILED", "CANCELLED", "UPDATED", "DRAINED"}
 _ENDING = {"CANCELLING", "DRAINING"}
@@ -112,9 +112,9 @@ def emulator() -> str:
     Raises:
         UserError: It is not on this machine, so that it could be one that is paid for.
     """
-    host = os.environ.get(EMULATOR, "")
+    host = os.environ.get(_EMULATOR, "")
     if host and not re.fullmatch(r"localhost:\d+", host):
-        raise UserError(f"{EMULATOR} is {host!r}; expected localhost:PORT, the server of a test")
+        raise UserError(f"{_EMULATOR} is {host!r}; expected localhost:PORT, the server of a test")
     return f"http://{host}" if host else ""
 
 
