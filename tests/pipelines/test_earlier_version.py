@@ -40,14 +40,30 @@ OTHER_DEFAULTS = {
 }
 """The default machine is another one (docs/decisions/0075-machines.md)."""
 
+OF_PREPARE = {
+    "beam_runner",
+    "dataflow_disk_size_gb",
+    "dataflow_machine_type",
+    "dataflow_max_workers",
+    "dataflow_service_account",
+    "dataflow_subnetwork",
+    "image",
+    "pipeline_root",
+    "prepare_engine",
+    "project",
+    "region",
+    "reread",
+}
+"""Inputs that `prepare` did not have before; pipeline_root, image and region were inputs of `plan`."""
+
 SETTINGS = "settings"
 """An input of `prepare`, the values of later steps, which it refuses when they are wrong."""
 
 TARGETS = {"webhook_secret", "topic"}
 """Inputs of `summary`, which sends the end of a run when asked; its body is another one."""
 
-PREDICTIONS = "predictions"
-"""An output of `evaluate` with its predictions, written by an argument of the function that it calls."""
+OUTPUTS = {"predictions": "evaluate"}
+"""Outputs that components did not have before, with the component."""
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +111,8 @@ def is_source(text: str) -> bool:
     return text.startswith("\nimport kfp\n")
 
 
-_ADDED_ARGUMENTS = {*ADDED, SETTINGS, "seed", f"{PREDICTIONS}_path"}
+_ADDED_ARGUMENTS = {*ADDED, *OF_PREPARE, *OUTPUTS, SETTINGS, "seed", "dataflow", "predictions_path"}
+"""Of calls in the bodies of components."""
 
 
 class Statements(ast.NodeTransformer):
@@ -113,11 +130,11 @@ class Statements(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_arguments(self, node: ast.arguments) -> ast.AST:
-        if node.args and node.args[-1].arg == SETTINGS:
-            del node.args[-1], node.defaults[-1]
+        with_default = dict(zip([each.arg for each in reversed(node.args)], reversed(node.defaults), strict=False))
         if {each.arg for each in node.args} >= {"source", "seed"}:
             node.args = [each for each in node.args if each.arg != "seed"]
-        node.args = [each for each in node.args if each.arg not in {*ADDED, PREDICTIONS}]
+        node.args = [each for each in node.args if each.arg not in {*ADDED, *OF_PREPARE, *OUTPUTS, SETTINGS}]
+        node.defaults = [with_default[each.arg] for each in node.args if each.arg in with_default]
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -150,13 +167,13 @@ def test_only_parameters_were_added(before: dict[str, Any], today: dict[str, Any
     removed = {"-/components/comp-prepare/inputDefinitions/parameters/seed"}
     removed |= {"-/components/comp-exit-handler-1/dag/tasks/prepare/inputs/parameters/seed"}
     assert {each for each in found if not each.startswith("+")} == removed | OTHER_DEFAULTS
-    output = f"+/components/comp-evaluate/outputDefinitions/artifacts/{PREDICTIONS}"
-    assert output in found
-    found = [each for each in found if each.startswith("+") and each != output]
+    outputs = {f"+/components/comp-{step}/outputDefinitions/artifacts/{name}" for name, step in OUTPUTS.items()}
+    assert outputs <= set(found)
+    found = [each for each in found if each.startswith("+") and each not in outputs]
     of_settings = [each for each in found if "/prepare/inputs/parameters/pipelinechannel--" in each]
     names = {each.rpartition("/")[2] for each in found if each not in of_settings}
     names = {name.removeprefix("pipelinechannel--").removeprefix("plan-") for name in names}
-    assert names == ADDED | {SETTINGS} | TARGETS
+    assert names == ADDED | OF_PREPARE | {SETTINGS} | TARGETS
     assert {each.split("/")[-2] for each in found} == {"parameters"}
 
 
