@@ -11,6 +11,9 @@ from trainer.command_line import reported as reported  # a component imports `re
 from trainer.data import dataset, splits
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import dataset_files, image_list
+from trainer.data.preparing.quality import rejected
+from trainer.data.preparing.quality.kinds import TEXTS, parse_strict
+from trainer.data.preparing.quality.quality import Quality
 from trainer.data.preparing.read import read_all
 from trainer.data.preparing.rows import Row, Rows, opened as rows_on_disk
 from trainer.data.preparing.statistics import Statistics
@@ -35,6 +38,7 @@ def prepare(
     image_size: int,
     max_examples: int = 0,
     max_bad_fraction: float = _MAX_BAD_FRACTION,
+    strict: str = "",
 ) -> dict[str, str | int | float]:
     """Make the prepared dataset; it appears complete or not at all.
 
@@ -46,14 +50,16 @@ def prepare(
         image_size: Height and width of the prepared images in pixels.
         max_examples: Use at most this many images, evenly over the classes; 0: all.
         max_bad_fraction: Fraction of images that may be unreadable; they are skipped, counted and named.
+        strict: Comma-separated names of the warnings that are errors, such as leaks,label-conflicts.
 
     Returns:
         The metadata fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size and
             num_bad_files.
 
     Raises:
-        UserError: The source cannot be used, or too many of its images are bad.
+        UserError: The source cannot be used, too many of its images are bad, or a strict warning applies.
     """
+    strict_names = parse_strict(strict)
     _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
     storage.check_output("report", report_path)
     with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
@@ -73,10 +79,16 @@ def prepare(
             )
             read_all(_sample(opened, max_examples), image_size, spill, rows)
             statistics = Statistics(opened.class_names, opened.remarks)
-            with image_list.written(directory, opened.class_names) as add_line:
+            quality = Quality(rows, opened.class_names, image_size)
+            with (
+                image_list.written(directory, opened.class_names) as add_line,
+                rejected.written(directory, opened.class_names) as add_rejected,
+            ):
                 for row in rows.by_name():
                     statistics.add(row)
+                    quality.add(row)
                     add_line(row)
+                    add_rejected(row)
             # A sample is taken from the readable images.
             num_bad = statistics.num_bad_files - (len(opened.unreadable) if max_examples else 0)
             limit.check(statistics.bad_files, num_bad, statistics.num_images)
@@ -85,7 +97,11 @@ def prepare(
                 print(f"note: source {source!r}: {'; '.join(remarks)}", file=sys.stderr)
             rows.set_splits(Splits(rows.contents))
             _refuse_empty_train(source, rows)
-            dataset_files.write(directory, rows, spill, statistics=statistics, image_size=image_size, source=source)
+            quality.report(strict_names)
+            found = {"quality": quality.to_dict()}
+            dataset_files.write(
+                directory, rows, spill, statistics=statistics, found=found, image_size=image_size, source=source
+            )
             # Before the dataset appears, because one without its report would have to be removed by hand.
             made = dataset.load(str(directory))
             storage.write_output(report_path, report.render(made, source=source))
@@ -182,6 +198,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     allowed = "fraction of images that may be unreadable [%(default)s]"
     parser.add_argument("--max-bad-fraction", type=float, default=_MAX_BAD_FRACTION, metavar="FRACTION", help=allowed)
+    kinds = f"comma-separated warnings that are errors: {', '.join(TEXTS)}"
+    parser.add_argument("--strict", default="", metavar="NAMES", help=kinds)
     options = parser.parse_args(arguments)
     beside = paths.check("OUTPUT_DIRECTORY", options.output_directory).rstrip("/") + ".html"
     report_path = beside if options.report is None else options.report
@@ -192,6 +210,7 @@ def main(arguments: list[str] | None = None) -> int:
         image_size=options.image_size,
         max_examples=options.max_examples,
         max_bad_fraction=options.max_bad_fraction,
+        strict=options.strict,
     )
     for name, value in metadata.items():
         print(f"{name}: {value}")

@@ -4,6 +4,8 @@ import dataclasses
 import hashlib
 import json
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from trainer.data import dataset, images
 from trainer.data.preparing import shards
@@ -18,7 +20,14 @@ from vertex_gpu_training.userinput.errors import UserError
 
 
 def write(
-    directory: os.PathLike[str], rows: Rows, spill: Spill, *, statistics: Statistics, image_size: int, source: str
+    directory: os.PathLike[str],
+    rows: Rows,
+    spill: Spill,
+    *,
+    statistics: Statistics,
+    found: Mapping[str, Any],
+    image_size: int,
+    source: str,
 ) -> None:
     """Write all files except the list of images into a folder that the caller publishes afterwards.
 
@@ -27,6 +36,7 @@ def write(
         rows: All images, with their splits.
         spill: The file with the bytes of the images.
         statistics: Of all rows.
+        found: Further statistics, ready for JSON.
         image_size: Height and width in pixels.
         source: As the user wrote it; recorded for information, not part of the fingerprint.
 
@@ -47,7 +57,7 @@ def write(
             "num_examples": {split: sum(shard.num_records for shard in found) for split, found in written.items()},
             "shards": {split: [dataclasses.asdict(shard) for shard in found] for split, found in written.items()},
             "source": source,
-            "statistics": statistics.to_dict(rows.split_counts(), *rows.num_contents(), image_size),
+            "statistics": statistics.to_dict(rows.split_counts(), *rows.num_contents(), image_size) | found,
         },
     )
 

@@ -4,7 +4,7 @@ import itertools
 
 from trainer.data.dataset import Dataset
 from trainer.data.splits import SPLITS
-from trainer.results.report import charts, page
+from trainer.results.report import charts, page, quality
 
 _MAX_CLASSES = 40
 """Number of classes that are drawn and sampled; the table lists all of them."""
@@ -30,23 +30,15 @@ def render(dataset: Dataset, *, source: str) -> str:
                 ("bad files skipped", str(statistics["num_bad_files"])),
             ]
         ),
+        *quality.warnings(dataset),
         page.Chart(title="Balance", svgs=_charts(dataset)),
         _classes_table(dataset),
         page.Gallery(
             title="Samples", note="From the training split, as the network sees them.", images=_samples(dataset)
         ),
         _figures_table(dataset),
+        *quality.blocks(dataset),
     ]
-    if statistics["bad_files"]:
-        more = statistics["num_bad_files"] - len(statistics["bad_files"])
-        blocks.append(
-            page.Table(
-                title="Bad files",
-                note="Skipped." + (f" {more} more are not listed here." if more else ""),
-                columns=["file", "reason"],
-                rows=statistics["bad_files"],
-            )
-        )
     if statistics["remarks"]:
         blocks.append(
             page.Table(
