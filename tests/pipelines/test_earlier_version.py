@@ -30,6 +30,7 @@ ADDED = {
     "patience",
     "profile_steps",
     "shuffle",
+    "strict",
     "warmup_fraction",
 } | MACHINES
 """Parameters that the pipeline did not have before."""

@@ -9,9 +9,7 @@ import numpy.typing as npt
 
 from trainer.data.preparing.quality import looks
 
-_NUM_BANDS = 4
-"""Bands of 16 bits, the lowest frequencies; almost all pairs that look alike have one of them in common."""
-_MAX_COMPARED = 64
+_MAX_COMPARED = 32
 """Number of looks with the same band that each one is compared with, so that the time is never quadratic."""
 _NUM_TOGETHER = 8192
 _ID_BITS = 27
@@ -87,8 +85,8 @@ class _Looks:
 
     @property
     def bands(self) -> npt.NDArray[np.uint16]:
-        """The bands [N, 4] of each hash."""
-        return np.ascontiguousarray(self.looks[:, : 2 * _NUM_BANDS]).view(np.uint16)
+        """The bands [N, 4] of each look, which it begins with."""
+        return np.ascontiguousarray(self.looks[:, : looks.NUM_BANDS * looks.BAND_BYTES]).view(np.uint16)
 
     @property
     def splits(self) -> npt.NDArray[np.uint8]:
@@ -106,7 +104,7 @@ def find(database: sqlite3.Connection, max_pairs: int) -> Alike:
     """
     ((number,),) = database.execute("SELECT COUNT(*) FROM looks")
     found = Alike(max_pairs=max_pairs, near=np.zeros(number, dtype=np.uint8))
-    for band in range(_NUM_BANDS):
+    for band in range(looks.NUM_BANDS):
         for chunk, num_before in _by_band(database, band):
             if band == 0:
                 found.add_equal(_Looks(**{name: values[num_before:] for name, values in vars(chunk).items()}))
@@ -116,8 +114,8 @@ def find(database: sqlite3.Connection, max_pairs: int) -> Alike:
 
 def _by_band(database: sqlite3.Connection, band: int) -> Iterator[tuple[_Looks, int]]:
     """Yield all looks in the order of a band, with the last ones of the chunk before, and the number of these."""
-    query = "SELECT id, look, train, validation, test FROM looks ORDER BY SUBSTR(look, ?, 2), look"
-    rows = database.execute(query, (1 + 2 * band,))
+    query = "SELECT id, look, train, validation, test FROM looks ORDER BY SUBSTR(look, ?, ?), look"
+    rows = database.execute(query, (1 + looks.BAND_BYTES * band, looks.BAND_BYTES))
     before: list[tuple[int, bytes, int, int, int]] = []
     while chunk := rows.fetchmany(_NUM_TOGETHER):
         together = before + chunk
@@ -136,6 +134,7 @@ def _by_band(database: sqlite3.Connection, band: int) -> Iterator[tuple[_Looks, 
 def _compare(found: Alike, chunk: _Looks, num_before: int, band: int) -> None:
     """Compare each look of a chunk with those before it that have the same band."""
     bands, splits, number = chunk.bands, chunk.splits, len(chunk.ids)
+    unpacked = looks.unpack(chunk.looks)
     for offset in range(1, _MAX_COMPARED + 2):
         start = max(num_before, offset)
         second = start + np.flatnonzero(bands[start:, band] == bands[start - offset : number - offset, band])
@@ -146,7 +145,7 @@ def _compare(found: Alike, chunk: _Looks, num_before: int, band: int) -> None:
             found.is_complete = False
             return
         first = second - offset
-        distances, alike = looks.compare(chunk.looks, first, second)
+        distances, alike = looks.compare(unpacked, first, second)
         first, second, distances = first[alike], second[alike], distances[alike]
         np.bitwise_or.at(found.near, chunk.ids[first] - 1, splits[second])
         np.bitwise_or.at(found.near, chunk.ids[second] - 1, splits[first])

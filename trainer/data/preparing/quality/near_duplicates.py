@@ -90,7 +90,7 @@ class Finder:
         ]
         pair = min(candidates, key=lambda pair: [image["name"] for image in pair])
         images = sorted(pair, key=lambda image: (SPLITS.index(image["split"]), image["name"]))
-        return {"images": images, "num_different_bits": distance}
+        return {"images": images, "similarity": round(1 - distance / 10_000, 4)}
 
     def _first(self, look: int) -> list[dict[str, Any]]:
         """Return the first two images of a look in each split."""
