@@ -10,7 +10,7 @@ from trainer import command_line
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.data import dataset, splits
 from trainer.data.dataset import Dataset
-from trainer.data.preparing import dataset_files, image_list
+from trainer.data.preparing import dataset_files, image_list, shards
 from trainer.data.preparing.quality import rejected
 from trainer.data.preparing.quality.kinds import TEXTS, parse_strict
 from trainer.data.preparing.quality.quality import Quality
@@ -104,7 +104,8 @@ def prepare(
             )
             # Before the dataset appears, because one without its report would have to be removed by hand.
             made = dataset.load(str(directory))
-            storage.write_output(report_path, report.render(made, source=source))
+            pictures = {row.name: shards.to_record(row, spill) for row in quality.shown()}
+            storage.write_output(report_path, report.render(made, source=source, pictures=pictures))
     return _metadata(made)
 
 

@@ -108,11 +108,11 @@ class Statements(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_arguments(self, node: ast.arguments) -> ast.AST:
-        if node.args and node.args[-1].arg == SETTINGS:
-            del node.args[-1], node.defaults[-1]
-        if {each.arg for each in node.args} >= {"source", "seed"}:
-            node.args = [each for each in node.args if each.arg != "seed"]
-        node.args = [each for each in node.args if each.arg not in ADDED]
+        removed = {*ADDED, SETTINGS} | ({"seed"} if {each.arg for each in node.args} >= {"source", "seed"} else set())
+        missing: list[ast.expr | None] = [None] * (len(node.args) - len(node.defaults))
+        kept = [pair for pair in zip(node.args, missing + node.defaults, strict=True) if pair[0].arg not in removed]
+        node.args = [each for each, _ in kept]
+        node.defaults = [default for _, default in kept if default is not None]
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -168,9 +168,9 @@ def test_commands_differ_only_in_imports_comments_and_docstrings(before: dict[st
                 assert one == other, name
 
 
-def test_only_plan_has_the_added_parameters(today: dict[str, Any]) -> None:
+def test_only_plan_and_prepare_have_the_added_parameters(today: dict[str, Any]) -> None:
     having = {name for name, words in commands(today).items() if ADDED & set(names_in(words[-1]))}
-    assert having == {"exec-plan"}
+    assert having == {"exec-plan", "exec-prepare"}
 
 
 def names_in(source: str) -> list[str]:

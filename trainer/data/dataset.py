@@ -4,7 +4,6 @@ A dataset is a folder with ArrayRecord shards, TensorFlow Datasets' metadata and
 `tfds.builder_from_directory(folder).as_data_source(split)` reads it too.
 """
 
-import bisect
 import dataclasses
 import os
 from collections.abc import Iterator, Sequence
@@ -89,24 +88,6 @@ class Dataset:
             with Shards([path], shard.num_records) as shards:
                 yield from _read(shards, range(shard.num_records))
 
-    def find(self, split: str, content_hash: str) -> Record:
-        """Return the first record of a content, by bisection, because a shard has its records in this order.
-
-        Raises:
-            KeyError: The split has no such record.
-            UserError: A shard is missing.
-        """
-        bits = f"{int(content_hash, 16):0256b}"
-        for path, shard in zip(self.shard_paths(split), self.shards[split], strict=True):
-            if bits.startswith(shard.prefix):
-                with Shards([path], shard.num_records) as shards:
-                    indices = range(shard.num_records)
-                    at = bisect.bisect_left(indices, content_hash, key=lambda at: _one(shards, at).figures.content_hash)
-                    record = _one(shards, min(at, shard.num_records - 1))
-                if record.figures.content_hash == content_hash:
-                    return record
-        raise KeyError(content_hash)
-
     def open_shards(self, split: str) -> Shards:
         """Open the shards of a split, which must be on this machine.
 
@@ -150,10 +131,6 @@ def load(directory: str) -> Dataset:
         shards={split: tuple(StoredShard(**shard) for shard in content["shards"][split]) for split in SPLITS},
         statistics=content["statistics"],
     )
-
-
-def _one(shards: Shards, index: int) -> Record:
-    return parse(shards.read([index])[0])
 
 
 def _read(shards: Shards, wanted: Sequence[int]) -> Iterator[Record]:

@@ -71,12 +71,17 @@ def _write_records(path: str, rows: Iterator[Row], spill: Spill, add: Callable[[
     for row in rows:
         if row.figures is None or row.label is None:
             continue
-        spill.seek(row.offset)
-        image_bytes = spill.read(row.num_stored_bytes)
-        writer.write(
-            serialize(Record(image_bytes=image_bytes, label=row.label, file_name=row.name, figures=row.figures))
-        )
+        writer.write(serialize(to_record(row, spill)))
         add(f"{row.label}:{row.figures.content_hash}:{row.stored_hash};".encode())
         num_records += 1
     writer.close()
     return num_records
+
+
+def to_record(row: Row, spill: Spill) -> Record:
+    """Return the record of a row that is used."""
+    if row.figures is None or row.label is None:
+        raise ValueError(f"{row.name} is rejected")
+    spill.seek(row.offset)
+    image_bytes = spill.read(row.num_stored_bytes)
+    return Record(image_bytes=image_bytes, label=row.label, file_name=row.name, figures=row.figures)

@@ -1,9 +1,11 @@
 """The report on a dataset: counts, balance, samples of each class, bad files."""
 
 import itertools
+from collections.abc import Mapping
 
 from trainer.data.dataset import Dataset
 from trainer.data.splits import SPLITS
+from trainer.data.stored.records import Record
 from trainer.results.report import charts, page, quality
 
 _MAX_CLASSES = 40
@@ -12,12 +14,13 @@ _NUM_SAMPLES = 40
 """Number of images in the report, spread over the classes."""
 
 
-def render(dataset: Dataset, *, source: str) -> str:
+def render(dataset: Dataset, *, source: str, pictures: Mapping[str, Record]) -> str:
     """Return the HTML of the report.
 
     Args:
         dataset: The dataset; its shards must be on this machine.
         source: As the user wrote it, for the subtitle.
+        pictures: Records by name, at least those of the images that look alike.
     """
     statistics = dataset.statistics
     blocks: list[page.Block] = [
@@ -37,7 +40,7 @@ def render(dataset: Dataset, *, source: str) -> str:
             title="Samples", note="From the training split, as the network sees them.", images=_samples(dataset)
         ),
         _figures_table(dataset),
-        *quality.blocks(dataset),
+        *quality.blocks(dataset, pictures),
     ]
     if statistics["remarks"]:
         blocks.append(

@@ -1,11 +1,12 @@
 """What is wrong with the images of a dataset, as blocks of its page: warnings, look-alikes, rejected files."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainer.data.dataset import Dataset
 from trainer.data.preparing.quality import rejected
+from trainer.data.stored.records import Record
 from trainer.files import storage
 from trainer.results.report import page
 
@@ -26,12 +27,12 @@ def warnings(dataset: Dataset) -> Iterator[page.Block]:
         )
 
 
-def blocks(dataset: Dataset) -> Iterator[page.Block]:
+def blocks(dataset: Dataset, pictures: Mapping[str, Record]) -> Iterator[page.Block]:
     """Yield a block for each kind of finding that there is; the number of images and names in them is limited."""
     statistics = dataset.statistics
     found = statistics["quality"]
     if found["near_duplicates"]["pairs"]:
-        yield _pairs(dataset, found["near_duplicates"])
+        yield _pairs(found["near_duplicates"], pictures)
     if conflicts := found["label_conflicts"]:
         yield page.Table(
             title="Images in several classes",
@@ -43,7 +44,7 @@ def blocks(dataset: Dataset) -> Iterator[page.Block]:
         yield _rejected(dataset)
 
 
-def _pairs(dataset: Dataset, near: dict[str, Any]) -> page.Pairs:
+def _pairs(near: dict[str, Any], pictures: Mapping[str, Record]) -> page.Pairs:
     note = (
         f"Pairs of different files, those in two splits first. {_shown(len(near['pairs']), near['num_pairs'])}"
         f" {near['num_across']:,} images of validation and test look like an image of another split, and"
@@ -51,14 +52,13 @@ def _pairs(dataset: Dataset, near: dict[str, Any]) -> page.Pairs:
     )
     if not near["is_complete"]:
         note += " There may be more: so many images look alike that not all were compared with each other."
-    shown = [[_thumbnail(dataset, image) for image in pair["images"]] for pair in near["pairs"]]
+    shown = [[_thumbnail(image, pictures) for image in pair["images"]] for pair in near["pairs"]]
     return page.Pairs(title="Images that look alike", note=note, pairs=[(one, other) for one, other in shown])
 
 
-def _thumbnail(dataset: Dataset, image: dict[str, str]) -> page.Thumbnail:
-    record = dataset.find(image["split"], image["content_hash"])
+def _thumbnail(image: dict[str, str], pictures: Mapping[str, Record]) -> page.Thumbnail:
     caption = f"{image['class']} ({image['split']})"
-    return page.Thumbnail(image_bytes=record.image_bytes, caption=caption, detail=image["name"])
+    return page.Thumbnail(image_bytes=pictures[image["name"]].image_bytes, caption=caption, detail=image["name"])
 
 
 def _rejected(dataset: Dataset) -> page.Table:

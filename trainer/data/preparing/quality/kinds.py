@@ -10,10 +10,10 @@ from vertex_gpu_training.userinput.spelling import quoted
 LEAKS = "leaks"
 NEAR_DUPLICATES = "near-duplicates"
 LABEL_CONFLICTS = "label-conflicts"
-DARK = "dark"
-FLAT = "flat"
-TINY = "tiny"
-ODD_SHAPE = "odd-shape"
+_DARK = "dark"
+_FLAT = "flat"
+_TINY = "tiny"
+_ODD_SHAPE = "odd-shape"
 FEW_IMAGES = "few-images"
 IMBALANCE = "imbalance"
 
@@ -28,10 +28,10 @@ TEXTS = {
     LEAKS: "images of validation and test that look like an image of another split",
     NEAR_DUPLICATES: "images that look like another image of their split",
     LABEL_CONFLICTS: "images that are in several classes",
-    DARK: f"dark images (mean plus two standard deviations below {_DARK_LEVEL} of 255)",
-    FLAT: f"images of nearly one colour (standard deviations below {_FLAT_DEVIATION} of 255)",
-    TINY: f"tiny images, enlarged more than {_MAX_ENLARGEMENT} times",
-    ODD_SHAPE: f"images of odd shape (one side more than {_MAX_ASPECT} times the other)",
+    _DARK: f"dark images (mean plus two standard deviations below {_DARK_LEVEL} of 255)",
+    _FLAT: f"images of nearly one colour (standard deviations below {_FLAT_DEVIATION} of 255)",
+    _TINY: f"tiny images, enlarged more than {_MAX_ENLARGEMENT} times",
+    _ODD_SHAPE: f"images of odd shape (one side more than {_MAX_ASPECT} times the other)",
     FEW_IMAGES: f"classes of fewer than {MIN_IMAGES} images; Google advises at least {MIN_IMAGES}",
     IMBALANCE: f"classes with over {MAX_IMBALANCE} times the images of the smallest one; Google advises at most"
     f" {MAX_IMBALANCE}",
@@ -55,14 +55,14 @@ def kinds_of(figures: Figures, tones: Tones, image_size: int) -> Iterator[str]:
     """Yield what is odd about a single image."""
     bounds = [mean + 2 * deviation for mean, deviation in zip(tones.means, tones.deviations, strict=True)]
     if max(bounds) < _DARK_LEVEL:
-        yield DARK
+        yield _DARK
     if is_flat(tones):
-        yield FLAT
+        yield _FLAT
     shorter, longer = sorted((figures.width, figures.height))
     if longer * _MAX_ENLARGEMENT < image_size:
-        yield TINY
+        yield _TINY
     if longer > _MAX_ASPECT * shorter:
-        yield ODD_SHAPE
+        yield _ODD_SHAPE
 
 
 def is_flat(tones: Tones) -> bool:

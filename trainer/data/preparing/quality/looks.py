@@ -11,7 +11,7 @@ from PIL import Image
 
 from trainer.data.preparing.quality.tones import Tones
 
-MAX_DISTANCE = 25
+_MAX_DISTANCE = 25
 """In ten thousandths: the frequencies of two images that look alike correlate to at least 0.9975."""
 NUM_BANDS = 4
 BAND_BYTES = 2
@@ -101,7 +101,7 @@ def compare(looks: Unpacked, one: _Integers, other: _Integers) -> tuple[_Integer
     correlation = (even + np.abs(odd)) / np.maximum(looks.lengths[one] * looks.lengths[other], 1)
     distances = np.maximum(np.floor(10_000 * (1 - correlation)), 0).astype(np.int64)
     near_colours = (np.abs(looks.colours[one] - looks.colours[other]) <= _MAX_COLOUR_DISTANCE).all(axis=1)
-    return distances, (distances <= MAX_DISTANCE) & near_colours
+    return distances, (distances <= _MAX_DISTANCE) & near_colours
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from trainer.data.preparing.quality.tones import Tones
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.splits import SPLITS
 
-MIN_PIXELS = 64
+_MIN_PIXELS = 64
 """Images with a shorter edge below it are too coarse: different ones look alike, such as digits."""
 _MAX_PAIRS = 20
 _NUM_TOGETHER = 512
@@ -50,7 +50,7 @@ class Finder:
     def add(self, row: Row, tones: Tones) -> None:
         """Add an image that is used; of equal images the first represents all."""
         figures = row.figures
-        if figures is None or min(figures.width, figures.height) < MIN_PIXELS or is_flat(tones):
+        if figures is None or min(figures.width, figures.height) < _MIN_PIXELS or is_flat(tones):
             return
         self._pending.append((look_of(figures.perceptual_hash, tones), figures.content_hash, row.name, row.label))
         if len(self._pending) == _NUM_TOGETHER:

@@ -1,6 +1,7 @@
 """Everything that may be wrong with the images of a dataset: counted, and the first ones named."""
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from trainer.data.preparing.quality.kinds import (
@@ -74,6 +75,12 @@ class Quality:
                 for content_hash, images in self._rows.conflicts(_MAX_NAMES)
             ],
         }
+
+    def shown(self) -> Iterator[Row]:
+        """Yield the images of the pairs that are on the page."""
+        images = [image for pair in self._near.pairs for image in pair["images"]] if self._near else []
+        for split, content_hash, name in sorted({(i["split"], i["content_hash"], i["name"]) for i in images}):
+            yield from (row for row in self._rows.used(split, content_hash, content_hash) if row.name == name)
 
     def _add(self, kind: str, count: int, names: list[str]) -> None:
         self._counts[kind] = self._counts.get(kind, 0) + count

@@ -99,7 +99,7 @@ def test_pairs_in_two_splits_come_first_and_then_the_nearest() -> None:
     values = random_values(6)
     values[1::2] = values[::2]
     values[:, 40] = 50
-    values[1::2, 40] = (54, 58, 60)
+    values[1::2, 40] = (62, 66, 68)
     index = find(looks_of(values), [(1, 0, 0), (1, 0, 0), (1, 0, 0), (0, 1, 0), (2, 0, 0), (0, 0, 1)])
     pairs = index.pairs()
     assert [pair[:3] for pair in pairs] == [(3, 4, True), (5, 6, True), (5, 5, False), (1, 2, False)]

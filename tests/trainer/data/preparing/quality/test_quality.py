@@ -43,7 +43,7 @@ def recoded(image: Image.Image) -> Image.Image:
 COPIES: dict[str, Callable[[Image.Image], Image.Image]] = {
     "recoded": recoded,
     "darker": lambda image: ImageEnhance.Brightness(image).enhance(0.7),
-    "brighter": lambda image: ImageEnhance.Brightness(image).enhance(1.1),
+    "brighter": lambda image: ImageEnhance.Brightness(image).enhance(1.02),
     "mirrored": ImageOps.mirror,
 }
 
