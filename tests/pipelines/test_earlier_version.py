@@ -109,8 +109,8 @@ class Statements(ast.NodeTransformer):
 
     def visit_arguments(self, node: ast.arguments) -> ast.AST:
         removed = {*ADDED, SETTINGS} | ({"seed"} if {each.arg for each in node.args} >= {"source", "seed"} else set())
-        missing: list[ast.expr | None] = [None] * (len(node.args) - len(node.defaults))
-        kept = [pair for pair in zip(node.args, missing + node.defaults, strict=True) if pair[0].arg not in removed]
+        defaults = [*[None] * (len(node.args) - len(node.defaults)), *node.defaults]
+        kept = [pair for pair in zip(node.args, defaults, strict=True) if pair[0].arg not in removed]
         node.args = [each for each, _ in kept]
         node.defaults = [default for _, default in kept if default is not None]
         return self.generic_visit(node)

@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Mapping
 from typing import Any
 
 from trainer.data import dataset, images
@@ -25,7 +24,7 @@ def write(
     spill: Spill,
     *,
     statistics: Statistics,
-    found: Mapping[str, Any],
+    found: dict[str, Any],
     image_size: int,
     source: str,
 ) -> None:

@@ -51,7 +51,7 @@ def _pairs(near: dict[str, Any], pictures: Mapping[str, Record]) -> page.Pairs:
         f" {near['num_within']:,} images look like another one of their split."
     )
     if not near["is_complete"]:
-        note += " There may be more: so many images look alike that not all were compared with each other."
+        note += " There may be more, because not all images with the same coarse look were compared with each other."
     shown = [[_thumbnail(image, pictures) for image in pair["images"]] for pair in near["pairs"]]
     return page.Pairs(title="Images that look alike", note=note, pairs=[(one, other) for one, other in shown])
 

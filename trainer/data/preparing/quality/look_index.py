@@ -71,7 +71,9 @@ class Alike:
         is_within = (number == within).astype(np.int64)
         key = (is_within << _DISTANCE_BITS | distances) << _ID_BITS
         keys = (key | np.minimum(*ids)) << _ID_BITS | np.maximum(*ids)
-        self.keys = np.unique(np.concatenate([self.keys, keys]))[: self.max_pairs]
+        keys = np.unique(np.concatenate([self.keys, keys]))
+        num_across = int(np.searchsorted(keys, 1 << (2 * _ID_BITS + _DISTANCE_BITS)))
+        self.keys = np.concatenate([part[: self.max_pairs] for part in (keys[:num_across], keys[num_across:])])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +93,8 @@ class _Looks:
     @property
     def splits(self) -> npt.NDArray[np.uint8]:
         """The splits that have the look, as bits."""
-        return ((self.counts > 0) @ np.array([1, 2, 4])).astype(np.uint8)
+        found: npt.NDArray[np.uint8] = ((self.counts > 0) @ np.array([1, 2, 4])).astype(np.uint8)
+        return found
 
 
 def find(database: sqlite3.Connection, max_pairs: int) -> Alike:
@@ -100,7 +103,7 @@ def find(database: sqlite3.Connection, max_pairs: int) -> Alike:
     Args:
         database: Its table `looks` has the columns id, from 1 on, look, train, validation and test, which are the
             numbers of images in each split.
-        max_pairs: Number of pairs to keep; all are counted.
+        max_pairs: Number of pairs to keep across splits, and as many within one; all are counted.
     """
     ((number,),) = database.execute("SELECT COUNT(*) FROM looks")
     found = Alike(max_pairs=max_pairs, near=np.zeros(number, dtype=np.uint8))

@@ -42,7 +42,8 @@ def hash_of(image: Image.Image) -> str:
     # Whole numbers below 2**53, whatever the order of the additions.
     found = (cosines @ grey @ cosines.T)[down, across]
     length = math.sqrt(math.fsum((found * found).tolist())) or 1.0
-    return np.copysign(np.rint(_LARGEST * np.sqrt(np.abs(found) / length)), found).astype(np.int8).tobytes().hex()
+    roots = np.copysign(np.rint(_LARGEST * np.sqrt(np.abs(found) / length)), found)
+    return bytes(roots.astype(np.int8)).hex()
 
 
 def look_of(perceptual_hash: str, tones: Tones) -> bytes:

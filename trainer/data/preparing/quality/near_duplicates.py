@@ -12,7 +12,8 @@ from trainer.data.splits import SPLITS
 
 _MIN_PIXELS = 64
 """Images with a shorter edge below it are too coarse: different ones look alike, such as digits."""
-_MAX_PAIRS = 20
+_MAX_PAIRS = 12
+"""Of those across splits, and as many of the others."""
 _NUM_TOGETHER = 512
 _SCHEMA = "CREATE TABLE contents (look, content_hash, name, label, PRIMARY KEY (look, content_hash)) WITHOUT ROWID"
 _LOOKS = f"""
