@@ -126,7 +126,8 @@ class _Hamming:
         return np.packbits(np.asarray(self._compute(image)).astype(bool).ravel())
 
     def alike(self, hashes: Bits, one: Any, other: Any) -> npt.NDArray[np.bool_]:
-        return np.bitwise_count(hashes[one] ^ hashes[other]).sum(axis=1) <= self._limit
+        found: npt.NDArray[np.bool_] = np.bitwise_count(hashes[one] ^ hashes[other]).sum(axis=1) <= self._limit
+        return found
 
 
 def _difference_hash(image: Image.Image) -> Any:

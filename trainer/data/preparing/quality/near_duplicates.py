@@ -19,9 +19,8 @@ _SCHEMA = "CREATE TABLE contents (look, content_hash, name, label, PRIMARY KEY (
 _LOOKS = f"""
 CREATE TABLE looks AS SELECT ROW_NUMBER() OVER (ORDER BY look) id, look,
     {", ".join(f"SUM(split = '{split}') {split}" for split in SPLITS)}
-FROM contents JOIN finals USING (content_hash) GROUP BY look ORDER BY look;
-CREATE INDEX looks_by_id ON looks (id);
-"""  # noqa: S608 - constants
+FROM contents JOIN finals USING (content_hash) GROUP BY look ORDER BY look"""  # noqa: S608 - constants
+_INDEX = "CREATE INDEX looks_by_id ON looks (id)"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,7 +59,8 @@ class Finder:
     def find(self) -> NearDuplicates:
         """Find what looks alike, once the splits are set."""
         self._store()
-        self._database.executescript(_LOOKS)
+        self._database.execute(_LOOKS)
+        self._database.execute(_INDEX)
         alike = look_index.find(self._database, _MAX_PAIRS)
         num_across = num_within = 0
         for look, *counts in self._database.execute(f"SELECT id, {', '.join(SPLITS)} FROM looks"):  # noqa: S608
