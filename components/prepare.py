@@ -14,6 +14,18 @@ def prepare(
     dataset: dsl.Output[dsl.Dataset],
     report: dsl.Output[dsl.HTML],
     strict: str = "",
+    prepare_engine: str = "local",
+    beam_runner: str = "",
+    project: str = "",
+    region: str = "",
+    image: str = "",
+    dataflow_machine_type: str = "e2-standard-4",
+    dataflow_max_workers: int = 10,
+    dataflow_disk_size_gb: int = 50,
+    dataflow_subnetwork: str = "",
+    dataflow_service_account: str = "",
+    pipeline_root: str = "",
+    reread: bool = False,
     settings: dict[str, str] = {},  # noqa: B006 - kfp reads it once, as the default
 ) -> None:
     """Read the images of the source, resize them once and write them as ArrayRecord shards with their statistics.
@@ -27,6 +39,19 @@ def prepare(
         dataset: The dataset; its metadata has the fingerprint, the classes and the counts.
         report: Page with the statistics, sample images and skipped files.
         strict: Comma-separated names of the warnings that are errors, such as `leaks,label-conflicts`.
+        prepare_engine: `local` reads the images in this step, `dataflow` on the workers of a Dataflow job.
+        beam_runner: `FnApiRunner` uses two processes of this step instead of Dataflow, for tests.
+        project: Project of the Dataflow job.
+        region: Region of the Dataflow job.
+        image: Container image of this step, and of the Dataflow workers.
+        dataflow_machine_type: Machine type of the Dataflow workers.
+        dataflow_max_workers: Maximum number of Dataflow workers.
+        dataflow_disk_size_gb: Disk of each worker.
+        dataflow_subnetwork: Subnetwork of the workers; empty for the default network.
+        dataflow_service_account: Service account of the workers; empty for the default one.
+        pipeline_root: Folder or gs:// prefix; by its `prepared/`, the next run finds this dataset and reads only images
+            that are new.
+        reread: Read all images, also those that the previous dataset has.
         settings: Values of other steps by name; wrong ones end this step before it reads an image.
     """
     from training_job.prepare import prepare as prepare_dataset, reported
@@ -34,6 +59,17 @@ def prepare(
     dataset.metadata.update(
         reported(prepare_dataset)(
             settings=settings,
+            dataflow={
+                "project": project,
+                "region": region,
+                "image": image,
+                "folder": pipeline_root.rstrip("/"),
+                "machine_type": dataflow_machine_type,
+                "max_workers": dataflow_max_workers,
+                "disk_size_gb": dataflow_disk_size_gb,
+                "subnetwork": dataflow_subnetwork,
+                "service_account": dataflow_service_account,
+            },
             source=source,
             output_directory=dataset.path,
             report_path=report.path,
@@ -41,5 +77,9 @@ def prepare(
             max_examples=max_examples,
             max_bad_fraction=max_bad_fraction,
             strict=strict,
+            prepare_engine=prepare_engine,
+            beam_runner=beam_runner,
+            pipeline_root=pipeline_root,
+            reread=reread,
         )
     )

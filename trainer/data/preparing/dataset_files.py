@@ -2,14 +2,18 @@
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
 
 from trainer.data import dataset, images
 from trainer.data.preparing import shards
-from trainer.data.preparing.rows import Rows
-from trainer.data.preparing.shards import Spill
+from trainer.data.preparing.earlier.pointer import Unusable
+from trainer.data.preparing.earlier.reuse import Nothing, Prepared
+from trainer.data.preparing.rows import Row, Rows
+from trainer.data.preparing.shards import Shard
 from trainer.data.preparing.statistics import Statistics
 from trainer.data.splits import SPLITS
 from trainer.data.stored import records
@@ -18,13 +22,20 @@ from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
 
 
+class Digest(Protocol):
+    """What hashlib returns."""
+
+    def update(self, data: bytes, /) -> None:
+        """Add bytes."""
+
+
 def write(
     directory: os.PathLike[str],
     rows: Rows,
-    spill: Spill,
+    prepared: Prepared,
     *,
     statistics: Statistics,
-    found: dict[str, Any],
+    quality: dict[str, Any],
     image_size: int,
     source: str,
 ) -> None:
@@ -33,18 +44,24 @@ def write(
     Args:
         directory: A folder.
         rows: All images, with their splits.
-        spill: The file with the bytes of the images.
+        prepared: The images.
         statistics: Of all rows.
-        found: Further statistics, ready for JSON.
+        quality: What is wrong with the images, ready for JSON.
         image_size: Height and width in pixels.
         source: As the user wrote it; recorded for information, not part of the fingerprint.
 
     Raises:
         UserError: TensorFlow Datasets' metadata cannot hold a class name.
+        Unusable: The previous dataset was changed.
     """
     class_names = statistics.class_names
     digest = hashlib.sha256(json.dumps([dataset.FORMAT_VERSION, image_size, class_names]).encode())
-    written = {split: shards.write(directory, split, rows, spill, digest) for split in SPLITS}
+    planned = {split: shards.plan(split, rows) for split in SPLITS}
+    found: dict[str, StoredShard] = {}
+    new = _new(directory, itertools.chain(*planned.values()), rows, prepared.previous, digest, found)
+    for stored in prepared.engine.write_shards(directory, new, prepared.images):
+        found[stored.name] = stored
+    written = {split: [found[shard.name] for shard in planned[split]] for split in SPLITS}
     _write_tfds_metadata(directory, class_names, image_size, written)
     storage.write_json(
         os.path.join(directory, dataset.METADATA_FILE),
@@ -56,9 +73,48 @@ def write(
             "num_examples": {split: sum(shard.num_records for shard in found) for split, found in written.items()},
             "shards": {split: [dataclasses.asdict(shard) for shard in found] for split, found in written.items()},
             "source": source,
-            "statistics": statistics.to_dict(rows.split_counts(), *rows.num_contents(), image_size) | found,
+            "statistics": statistics.to_dict(rows.split_counts(), *rows.num_contents(), image_size)
+            | {"quality": quality},
         },
     )
+
+
+def _new(
+    directory: os.PathLike[str],
+    planned: Iterable[Shard],
+    rows: Rows,
+    previous: Nothing,
+    digest: Digest,
+    reused: dict[str, StoredShard],
+) -> Iterator[tuple[Shard, Iterator[Row]]]:
+    """Put shards that have not changed into the folder, and yield the others with their rows, used before the next.
+
+    Args:
+        directory: The folder.
+        planned: All shards.
+        rows: All images.
+        previous: The previous dataset.
+        digest: Grows by all rows, in their order.
+        reused: Grows by name and content of each shard that has not changed.
+    """
+    for shard in planned:
+        counted = _counted(shard, rows, digest)
+        if not (old := previous.shard(shard, rows, directory)):
+            yield shard, counted
+            continue
+        own = hashlib.sha256()
+        for row in counted:
+            own.update(shards.distinct(row))
+        if own.hexdigest() != old.digest:
+            raise Unusable(f"{shard.name} has other records than the list of images")
+        reused[shard.name] = old
+
+
+def _counted(shard: Shard, rows: Rows, digest: Digest) -> Iterator[Row]:
+    """Yield the rows of a shard, and add them to the digest of the dataset."""
+    for row in shard.rows(rows):
+        digest.update(shard.split.encode() + b":" + shards.distinct(row))
+        yield row
 
 
 def _write_tfds_metadata(

@@ -255,3 +255,20 @@ def test_the_order_of_the_source_changes_nothing(tmp_path: Path, monkeypatch: py
     run(source, tmp_path / "two")
     one, two = (json.loads((tmp_path / name / "dataset.json").read_text()) for name in ("one", "two"))
     assert one == two
+
+
+def test_a_run_that_reads_only_new_images_finds_the_same(tmp_path: Path) -> None:
+    source, root = folder(tmp_path / "source"), str(tmp_path / "root")
+    for number in range(4):
+        scene(number).save(source / "b" / f"copy{number}.jpg", quality=60)
+    run(source, tmp_path / "before", pipeline_root=root)
+    for number in range(4, 8):
+        scene(number).save(source / "b" / f"copy{number}.jpg", quality=60)
+    (source / "b" / "torn.png").write_bytes(b"x")
+    found = run(source, tmp_path / "after", pipeline_root=root)
+    assert found["near_duplicates"]["num_pairs"] == 8
+    # Without the root there is no previous dataset, so splits have to be those of the content.
+    run(source, tmp_path / "full")
+    for name in ("dataset.json", "rejected.csv", "images.jsonl.gz"):
+        assert (tmp_path / "after" / name).read_bytes() == (tmp_path / "full" / name).read_bytes()
+    assert Path(f"{tmp_path / 'after'}.html").read_text() == Path(f"{tmp_path / 'full'}.html").read_text()

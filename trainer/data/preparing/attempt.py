@@ -1,0 +1,195 @@
+"""One attempt to make a dataset: from the source to the published folder."""
+
+import contextlib
+import dataclasses
+import hashlib
+import os
+import pathlib
+import sys
+import tempfile
+import time
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from trainer.data import dataset, splits
+from trainer.data.dataset import Dataset
+from trainer.data.preparing import dataset_files, image_list, prefixes, shards
+from trainer.data.preparing.earlier.gather import gather
+from trainer.data.preparing.earlier.pointer import Entry, NoPointer, Unusable
+from trainer.data.preparing.earlier.reuse import Nothing, Prepared, entry_of, previous_of
+from trainer.data.preparing.engines.engine import Engine
+from trainer.data.preparing.limits import BadLimit, refuse_untrainable
+from trainer.data.preparing.quality import rejected
+from trainer.data.preparing.quality.quality import Quality
+from trainer.data.preparing.rows import Row, Rows, opened as rows_on_disk
+from trainer.data.preparing.statistics import Statistics
+from trainer.data.sources.factory import open_source
+from trainer.data.sources.source import Source, SourceImage
+from trainer.data.splits import SPLITS, Splits
+from trainer.data.stored.records import Record
+from trainer.files import storage
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is to be made."""
+
+    source: str
+    """As the user wrote it."""
+    output_directory: str
+    image_size: int
+    max_examples: int
+    limit: BadLimit
+    make_engine: Callable[..., Engine]
+    """Is called with all that `engines.factory.make` takes by name."""
+    write_report: Callable[[Dataset, Iterator[Record], Mapping[str, Record]], None]
+    """Is called with the dataset, whose shards may not be on this machine, the records of train in their order, and
+    those of look-alikes by name."""
+    strict: frozenset[str] = frozenset()
+    """Names of the warnings that are errors."""
+
+    @property
+    def address(self) -> str:
+        """Return the output folder as the pointer has it: absolute, or on gs://."""
+        return (
+            self.output_directory
+            if storage.is_remote(self.output_directory)
+            else os.path.abspath(self.output_directory)
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Made:
+    """A dataset that was made."""
+
+    dataset: Dataset
+    """Its folder is gone."""
+    entry: Entry
+    num_read: int
+    """Number of images that were read for it."""
+    num_bytes_written: int
+    num_bytes_reused: int
+    """Size of the shards of the previous dataset that are part of it."""
+
+
+def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folder: str) -> Made:
+    """Make the dataset; it appears complete or not at all.
+
+    Args:
+        wanted: The dataset.
+        pointer: Names the previous one, and gets this one.
+        is_trusted: Whether images of the previous dataset are used; otherwise only its splits are.
+        parts_folder: Where parts are found and made; empty for none, and all images are read.
+
+    Raises:
+        UserError: The source cannot be used, or too many of its images are bad.
+        Unusable: The previous dataset was changed meanwhile; the caller may try again without trust.
+    """
+    began_ns = time.time_ns()
+    with (
+        storage.scratch("prepare") as scratch,
+        contextlib.closing(_previous(pointer, scratch, wanted, is_trusted=is_trusted)) as previous,
+    ):
+        opened = open_source(wanted.source, str(scratch))
+        if opened.unreadable:
+            # Refused before any image is read.
+            wanted.limit.check(opened.unreadable, len(opened.unreadable), sum(1 for _ in opened.images()))
+        with (
+            # Without names, because they are as large as the dataset: they vanish with the process, even a killed one.
+            tempfile.TemporaryFile(prefix="prepare-") as file,
+            rows_on_disk() as rows,
+            contextlib.closing(
+                wanted.make_engine(
+                    file=file,
+                    parts_folder=parts_folder,
+                    work_folder=pointer.parts or str(scratch),
+                    is_remote=storage.is_remote(wanted.address),
+                )
+            ) as engine,
+            storage.committed_directory(
+                wanted.output_directory,
+                last=dataset.METADATA_FILE,
+                copied=ChainMap(previous.copied, engine.copied),
+            ) as directory,
+        ):
+            rows.add(
+                Row(name=name, label=None, split="", identity={}, reason=reason) for name, reason in opened.unreadable
+            )
+            images = _sample(opened, wanted.max_examples)
+            num_read = gather(
+                images, wanted.image_size, engine, rows, previous, is_trusted=is_trusted, parts_folder=parts_folder
+            )
+            rows.set_splits(Splits(rows.contents))
+            quality = Quality(rows, opened.class_names, wanted.image_size)
+            statistics = _statistics(wanted, opened, rows, directory, quality)
+            prepared = Prepared(engine, previous if is_trusted else Nothing())
+            dataset_files.write(
+                directory,
+                rows,
+                prepared,
+                statistics=statistics,
+                quality=quality.to_dict(),
+                image_size=wanted.image_size,
+                source=wanted.source,
+            )
+            # Before the dataset appears, because one without its report would have to be removed by hand.
+            made = dataset.load(str(directory))
+            train = shards.to_records(prepared.images(rows.used("train", *prefixes.bounds(""))))
+            shown = shards.to_records(prepared.images(quality.shown()))
+            wanted.write_report(made, train, {record.file_name: record for record in shown})
+            entry = entry_of(directory, wanted.address, copied={**previous.copied, **engine.copied}, began_ns=began_ns)
+            pointer.write(entry, *filter(None, [previous.entry]))
+            sizes = {path.name: path.stat().st_size for path in directory.iterdir()}
+            # A shard that is copied in the bucket is an empty file here.
+            sizes |= {shard.name: shard.num_bytes for split in SPLITS for shard in made.shards[split]}
+    return Made(
+        dataset=made,
+        entry=entry,
+        num_read=num_read,
+        num_bytes_written=sum(size for name, size in sizes.items() if name not in previous.reused),
+        num_bytes_reused=sum(previous.reused.values()),
+    )
+
+
+def _previous(pointer: NoPointer, scratch: pathlib.Path, wanted: Wanted, *, is_trusted: bool) -> Nothing:
+    try:
+        return previous_of(pointer, scratch, is_remote=storage.is_remote(wanted.address))
+    except Unusable:
+        if is_trusted:
+            raise
+        return Nothing()
+
+
+def _statistics(wanted: Wanted, opened: Source, rows: Rows, directory: pathlib.Path, quality: Quality) -> Statistics:
+    """Compute the statistics, write the lists of images, and refuse what cannot be trained on."""
+    statistics = Statistics(opened.class_names, opened.remarks)
+    with (
+        image_list.written(directory, opened.class_names) as add_line,
+        rejected.written(directory, opened.class_names) as add_rejected,
+    ):
+        for row in rows.by_name():
+            statistics.add(row)
+            quality.add(row)
+            add_line(row)
+            add_rejected(row)
+    # A sample is taken from the readable images.
+    num_bad = statistics.num_bad_files - (len(opened.unreadable) if wanted.max_examples else 0)
+    wanted.limit.check(statistics.bad_files, num_bad, statistics.num_images)
+    refuse_untrainable(wanted.source, opened.class_names, rows)
+    if remarks := statistics.describe():
+        print(f"note: source {wanted.source!r}: {'; '.join(remarks)}", file=sys.stderr)
+    quality.report(wanted.strict)
+    return statistics
+
+
+def _sample(source: Source, max_examples: int) -> Iterable[SourceImage]:
+    """Return all images, or a sample over the classes in turn that does not depend on what else the folder contains."""
+    if not max_examples:
+        return source.images()
+    by_class: dict[int, list[tuple[str, str]]] = {}
+    for image in source.images():
+        key = hashlib.sha256(f"{splits.SALT}:{image.name}".encode()).hexdigest()
+        by_class.setdefault(image.label, []).append((key, image.name))
+    ranked = sorted((rank, key, name) for pairs in by_class.values() for rank, (key, name) in enumerate(sorted(pairs)))
+    chosen = {name for _, _, name in ranked[:max_examples]}
+    return (image for image in source.images() if image.name in chosen)

@@ -1,0 +1,89 @@
+"""Collects the rows of all images: known ones from the previous dataset and from parts, the others are read."""
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterable, Iterator
+
+from trainer.data.preparing import parts
+from trainer.data.preparing.earlier.known import Known
+from trainer.data.preparing.earlier.reuse import Nothing
+from trainer.data.preparing.engines.engine import Engine
+from trainer.data.preparing.parts import DamagedPart
+from trainer.data.preparing.rows import Rows
+from trainer.data.sources.source import Identity, SourceImage
+from trainer.files.overlap import in_order
+
+_NUM_THREADS = 16
+_GROUP = 8
+"""Number of images whose identities are looked up together."""
+
+
+def gather(
+    images: Iterable[SourceImage],
+    image_size: int,
+    engine: Engine,
+    rows: Rows,
+    previous: Nothing,
+    *,
+    is_trusted: bool,
+    parts_folder: str,
+) -> int:
+    """Add a row for each image, and return how many images were read.
+
+    Args:
+        images: All of the source, not read yet.
+        image_size: Height and width of the prepared images in pixels.
+        engine: Reads the images that the previous dataset does not have.
+        rows: Grow by one per image, and get the previous splits.
+        previous: Images with the same name and identity are not read again.
+        is_trusted: Whether that holds; otherwise nothing of the previous dataset is used except its splits.
+        parts_folder: Where parts of an earlier attempt are found; empty for none.
+    """
+    known = Known(rows)
+    if previous.entry:
+        known.add_previous(previous.rows(), began_ns=previous.entry.began_ns, is_trusted=is_trusted)
+    if parts_folder:
+        _add_parts(known, parts_folder, engine)
+        known.sort()
+        images = _unknown(images, known)
+    num_read = 0
+    for some in engine.read(images, image_size):
+        rows.add(some)
+        num_read += len(some)
+    return num_read
+
+
+def _add_parts(known: Known, folder: str, engine: Engine) -> None:
+    """Add the rows of all parts."""
+    for name in parts.names(folder):
+        # A killed attempt left a damaged one, or someone changed it: its images are read.
+        with contextlib.suppress(DamagedPart):
+            own, began_ns = engine.take_part(name)
+            known.add_part(own, began_ns=began_ns)
+
+
+def _unknown(images: Iterable[SourceImage], known: Known) -> Iterator[SourceImage]:
+    """Yield the images that have to be read, and add the rows of the others."""
+    for image, identity in _identified(images):
+        if not known.take(image, identity):
+            yield dataclasses.replace(image, identity=functools.partial(dict, identity)) if identity else image
+
+
+def _identified(images: Iterable[SourceImage]) -> Iterator[tuple[SourceImage, Identity]]:
+    """Yield each image with its identity; empty if it cannot be looked at, which reading it finds again."""
+    remaining = iter(images)
+    groups = iter(lambda: list(itertools.islice(remaining, _GROUP)), [])
+    # One request per image, where a manifest names objects.
+    for group, identities in in_order(
+        lambda group: (group, [_identity(image) for image in group]), groups, num_threads=_NUM_THREADS
+    ):
+        yield from zip(group, identities, strict=True)
+
+
+def _identity(image: SourceImage) -> Identity:
+    try:
+        return image.identity()
+    except OSError:
+        return {}

@@ -1,0 +1,81 @@
+"""What is known of images already, from the previous dataset and from parts of a killed attempt, on disk."""
+
+import json
+from collections.abc import Iterable
+
+from trainer.data.preparing.rows import Row, Rows, to_values
+from trainer.data.sources.source import Identity, SourceImage
+
+SETTLING_NS = 100_000_000
+"""A file may change twice while the clock of its file system stands still, at most some hundredths of a second."""
+_COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details"
+"""Those of `Rows`, to which `identity` is added."""
+_SCHEMA = f"CREATE TABLE {{}} ({_COLUMNS}, identity)"
+_SPLITS = "INSERT OR IGNORE INTO previous SELECT content_hash, split FROM listed WHERE reason = ''"
+_NUMBERED = f"""
+INSERT INTO known ({_COLUMNS}, identity)
+SELECT name, label, split, reason, content_hash, num_stored_bytes,
+    CASE WHEN reason = '' THEN split || ':' || label ELSE '' END,
+    ROW_NUMBER() OVER (PARTITION BY reason = '', split ORDER BY content_hash, label, name) - 1, details, identity
+FROM listed
+"""  # noqa: S608 - constants
+_TAKE = f"""
+INSERT INTO images ({_COLUMNS})
+SELECT name, ?, ?, reason, content_hash, num_stored_bytes, origin, offset, details
+FROM known WHERE name = ? AND identity = ? LIMIT 1
+"""  # noqa: S608 - constants
+
+
+class Known:
+    """Rows by the name and the identity of their image."""
+
+    def __init__(self, rows: Rows) -> None:
+        """Prepare to move known rows into `rows`, in whose file they are."""
+        self._database = rows.database
+        self._database.execute(_SCHEMA.format("listed"))
+        self._database.execute(_SCHEMA.format("known"))
+
+    def add_previous(self, rows: Iterable[Row], *, began_ns: int, is_trusted: bool) -> None:
+        """Add all rows of the previous dataset, once.
+
+        Args:
+            rows: With the split of each image that is used.
+            began_ns: Time before the first image of that dataset was read.
+            is_trusted: Whether its rows can be taken; otherwise only its splits are known.
+        """
+        self._add("listed", rows, began_ns)
+        self._database.execute(_SPLITS)
+        if is_trusted:
+            # Records lie in this order, so that the number finds one without a search.
+            self._database.execute(_NUMBERED)
+
+    def add_part(self, rows: Iterable[Row], *, began_ns: int) -> None:
+        """Add the rows of a part, whose offsets are those of the engine.
+
+        Args:
+            rows: In any order.
+            began_ns: Time before the first image of the part was read.
+        """
+        self._add("known", rows, began_ns)
+
+    def sort(self) -> None:
+        """Sort what was added, so that `take` finds it."""
+        self._database.execute("CREATE INDEX by_name ON known (name, identity)")
+
+    def take(self, image: SourceImage, identity: Identity) -> bool:
+        """Move the row of an image, with its label and split of today, and return whether there was one."""
+        if not identity:
+            return False
+        values = (image.label, image.split, image.name, json.dumps(identity, sort_keys=True))
+        return self._database.execute(_TAKE, values).rowcount == 1
+
+    def _add(self, table: str, rows: Iterable[Row], began_ns: int) -> None:
+        marks = ", ".join("?" * (_COLUMNS.count(",") + 2))
+        values = ((*to_values(row), _key(row.identity, began_ns)) for row in rows)
+        self._database.executemany(f"INSERT INTO {table} VALUES ({marks})", values)  # noqa: S608 - constants
+
+
+def _key(identity: Identity, began_ns: int) -> str | None:
+    """Return what is compared of an identity; None if the image may have changed without a trace in it."""
+    is_settled = int(identity.get("ctime_ns", 0)) < began_ns - SETTLING_NS
+    return json.dumps(identity, sort_keys=True) if identity and is_settled else None
