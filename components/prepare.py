@@ -13,6 +13,7 @@ def prepare(
     max_bad_fraction: float,
     dataset: dsl.Output[dsl.Dataset],
     report: dsl.Output[dsl.HTML],
+    strict: str = "",
     prepare_engine: str = "local",
     beam_runner: str = "",
     project: str = "",
@@ -37,6 +38,7 @@ def prepare(
         max_bad_fraction: Share of unreadable images (0 to 1) above which the step fails.
         dataset: The dataset; its metadata has the fingerprint, the classes and the counts.
         report: Page with the statistics, sample images and skipped files.
+        strict: Comma-separated names of the warnings that are errors, such as `leaks,label-conflicts`.
         prepare_engine: `local` reads the images in this step, `dataflow` on the workers of a Dataflow job.
         beam_runner: `FnApiRunner` uses two processes of this step instead of Dataflow, for tests.
         project: Project of the Dataflow job.
@@ -74,6 +76,7 @@ def prepare(
             image_size=image_size,
             max_examples=max_examples,
             max_bad_fraction=max_bad_fraction,
+            strict=strict,
             prepare_engine=prepare_engine,
             beam_runner=beam_runner,
             pipeline_root=pipeline_root,

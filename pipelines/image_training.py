@@ -49,6 +49,7 @@ def image_training(settings: Settings) -> Any:
         minimum_accuracy_gain: float = 0.0,
         max_examples: int = 0,
         max_bad_fraction: float = 0.1,
+        strict: str = "",
         prepare_engine: str = "local",
         beam_runner: str = "",
         dataflow_machine_type: str = "e2-standard-4",
@@ -104,6 +105,7 @@ def image_training(settings: Settings) -> Any:
             minimum_accuracy_gain: Gain of validation accuracy (0 to 1) that counts as an improvement; 0 for any.
             max_examples: Maximum number of images, for a trial; 0 uses all.
             max_bad_fraction: Fraction of unreadable images (0 to 1) above which the run fails.
+            strict: Warnings about the images that are errors: comma-separated names, such as `leaks,label-conflicts`.
             prepare_engine: `local` reads the images in the `prepare` step, `dataflow` on many machines.
             beam_runner: `FnApiRunner` for a trial of `dataflow` without Dataflow; empty otherwise.
             dataflow_machine_type: Machine type of each Dataflow worker.
@@ -158,6 +160,7 @@ def image_training(settings: Settings) -> Any:
                 image_size=image_size,
                 max_examples=max_examples,
                 max_bad_fraction=max_bad_fraction,
+                strict=strict,
                 prepare_engine=prepare_engine,
                 beam_runner=beam_runner,
                 project=training.PROJECT,

@@ -14,6 +14,7 @@ from trainer.data.preparing.earlier import pointer as pointers
 from trainer.data.preparing.earlier.pointer import NoPointer, ReadOnly, Unusable
 from trainer.data.preparing.engines import beam, factory
 from trainer.data.preparing.limits import BadLimit
+from trainer.data.preparing.quality.kinds import TEXTS, parse_strict
 from trainer.files import storage
 from trainer.files.bucket_errors import Replaced
 from trainer.results.report import dataset as report
@@ -38,6 +39,7 @@ def prepare(
     prepare_engine: str = factory.LOCAL,
     beam_runner: str = "",
     dataflow: Settings | None = None,
+    strict: str = "",
 ) -> dict[str, str | int | float]:
     """Make the prepared dataset; it appears complete or not at all.
 
@@ -55,14 +57,16 @@ def prepare(
         prepare_engine: `local`: this machine reads the images; `dataflow`: workers of Apache Beam do.
         beam_runner: `FnApiRunner`: the workers are two processes of this machine, for tests.
         dataflow: What the Dataflow job is started with, for `dataflow` without a `beam_runner`.
+        strict: Comma-separated names of the warnings that are errors, such as leaks,label-conflicts.
 
     Returns:
         The metadata fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size,
             num_bad_files; with a pipeline root, num_read (images), num_bytes_written and num_bytes_reused, too.
 
     Raises:
-        UserError: The source cannot be used, or too many of its images are bad.
+        UserError: The source cannot be used, too many of its images are bad, or a strict warning applies.
     """
+    strict_names = parse_strict(strict)
     if pipeline_root.startswith("gs://") and output_directory.startswith("/gcs/"):
         # The mount cannot copy objects on the server's side.
         output_directory = output_directory.replace("/gcs/", "gs://", 1)
@@ -78,9 +82,10 @@ def prepare(
         max_examples=max_examples,
         limit=BadLimit(source=source, max_fraction=max_bad_fraction),
         make_engine=functools.partial(factory.make, prepare_engine, beam_runner, dataflow),
-        write_report=lambda made, train: storage.write_output(
-            report_path, report.render(made, source=source, train=train)
+        write_report=lambda made, train, pictures: storage.write_output(
+            report_path, report.render(made, source=source, train=train, pictures=pictures)
         ),
+        strict=strict_names,
     )
     pointer = pointers.of(pipeline_root, source=source, image_size=image_size, max_examples=max_examples)
     is_occupied = storage.is_occupied(output_directory, last=dataset.METADATA_FILE)
@@ -175,6 +180,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     runner = "with --engine dataflow: FnApiRunner runs the workers on this machine, for tests"
     parser.add_argument("--beam-runner", default="", metavar="NAME", help=runner)
+    kinds = f"comma-separated warnings that are errors: {', '.join(TEXTS)}"
+    parser.add_argument("--strict", default="", metavar="NAMES", help=kinds)
     options = parser.parse_args(arguments)
     beside = paths.check("OUTPUT_DIRECTORY", options.output_directory).rstrip("/") + ".html"
     report_path = beside if options.report is None else options.report
@@ -187,6 +194,7 @@ def main(arguments: list[str] | None = None) -> int:
         image_size=options.image_size,
         max_examples=options.max_examples,
         max_bad_fraction=options.max_bad_fraction,
+        strict=options.strict,
         pipeline_root=pipeline_root,
         reread=options.reread,
         prepare_engine=options.engine,

@@ -30,6 +30,7 @@ ADDED = {
     "patience",
     "profile_steps",
     "shuffle",
+    "strict",
     "warmup_fraction",
 } | MACHINES
 """Parameters that the pipeline did not have before."""
@@ -192,9 +193,9 @@ def test_commands_differ_only_in_imports_comments_and_docstrings(before: dict[st
                 assert one == other, name
 
 
-def test_only_plan_has_the_added_parameters(today: dict[str, Any]) -> None:
+def test_only_plan_and_prepare_have_the_added_parameters(today: dict[str, Any]) -> None:
     having = {name for name, words in commands(today).items() if ADDED & set(names_in(words[-1]))}
-    assert having == {"exec-plan"}
+    assert having == {"exec-plan", "exec-prepare"}
 
 
 def names_in(source: str) -> list[str]:

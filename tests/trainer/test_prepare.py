@@ -267,7 +267,7 @@ def test_what_is_skipped_is_one_line_of_the_log_and_a_table_of_the_report(
     (source / ".git").mkdir()
     (source / "a" / "torn\n.png").write_bytes(b"")
     (source / "b" / "<notes>.txt").write_text("x")
-    frames = [Image.new("RGB", (6, 6), colour) for colour in ("red", "blue")]
+    frames = [Image.radial_gradient("L").resize((6, 6)), Image.new("L", (6, 6))]
     frames[0].save(source / "b" / "moving.gif", save_all=True, append_images=frames[1:])
     Image.fromarray(np.random.default_rng(1).random((5, 5), dtype=np.float32)).save(source / "b" / "float.tif")
     run(source, tmp_path / "out")

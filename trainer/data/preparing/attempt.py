@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from trainer.data import dataset, splits
 from trainer.data.dataset import Dataset
@@ -19,6 +19,8 @@ from trainer.data.preparing.earlier.pointer import Entry, NoPointer, Unusable
 from trainer.data.preparing.earlier.reuse import Nothing, Prepared, entry_of, previous_of
 from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.limits import BadLimit, refuse_untrainable
+from trainer.data.preparing.quality import rejected
+from trainer.data.preparing.quality.quality import Quality
 from trainer.data.preparing.rows import Row, Rows, opened as rows_on_disk
 from trainer.data.preparing.statistics import Statistics
 from trainer.data.sources.factory import open_source
@@ -40,8 +42,11 @@ class Wanted:
     limit: BadLimit
     make_engine: Callable[..., Engine]
     """Is called with all that `engines.factory.make` takes by name."""
-    write_report: Callable[[Dataset, Iterator[Record]], None]
-    """Is called with the dataset, whose shards may not be on this machine, and the records of train in their order."""
+    write_report: Callable[[Dataset, Iterator[Record], Mapping[str, Record]], None]
+    """Is called with the dataset, whose shards may not be on this machine, the records of train in their order, and
+    those of look-alikes by name."""
+    strict: frozenset[str] = frozenset()
+    """Names of the warnings that are errors."""
 
     @property
     def address(self) -> str:
@@ -115,14 +120,23 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
                 images, wanted.image_size, engine, rows, previous, is_trusted=is_trusted, parts_folder=parts_folder
             )
             rows.set_splits(Splits(rows.contents))
-            statistics = _statistics(wanted, opened, rows, directory)
+            quality = Quality(rows, opened.class_names, wanted.image_size)
+            statistics = _statistics(wanted, opened, rows, directory, quality)
             prepared = Prepared(engine, previous if is_trusted else Nothing())
             dataset_files.write(
-                directory, rows, prepared, statistics=statistics, image_size=wanted.image_size, source=wanted.source
+                directory,
+                rows,
+                prepared,
+                statistics=statistics,
+                quality=quality.to_dict(),
+                image_size=wanted.image_size,
+                source=wanted.source,
             )
             # Before the dataset appears, because one without its report would have to be removed by hand.
             made = dataset.load(str(directory))
-            wanted.write_report(made, shards.to_records(prepared.images(rows.used("train", *prefixes.bounds("")))))
+            train = shards.to_records(prepared.images(rows.used("train", *prefixes.bounds(""))))
+            shown = shards.to_records(prepared.images(quality.shown()))
+            wanted.write_report(made, train, {record.file_name: record for record in shown})
             entry = entry_of(directory, wanted.address, copied={**previous.copied, **engine.copied}, began_ns=began_ns)
             earlier = [dataclasses.replace(previous.entry, is_published=True)] if previous.entry else []
             pointer.write(entry, *earlier)
@@ -147,19 +161,25 @@ def _previous(pointer: NoPointer, scratch: pathlib.Path, wanted: Wanted, *, is_t
         return Nothing()
 
 
-def _statistics(wanted: Wanted, opened: Source, rows: Rows, directory: pathlib.Path) -> Statistics:
-    """Compute the statistics, write the list of images, and refuse what cannot be trained on."""
+def _statistics(wanted: Wanted, opened: Source, rows: Rows, directory: pathlib.Path, quality: Quality) -> Statistics:
+    """Compute the statistics, write the lists of images, and refuse what cannot be trained on."""
     statistics = Statistics(opened.class_names, opened.remarks)
-    with image_list.written(directory, opened.class_names) as add_line:
+    with (
+        image_list.written(directory, opened.class_names) as add_line,
+        rejected.written(directory, opened.class_names) as add_rejected,
+    ):
         for row in rows.by_name():
             statistics.add(row)
+            quality.add(row)
             add_line(row)
+            add_rejected(row)
     # A sample is taken from the readable images.
     num_bad = statistics.num_bad_files - (len(opened.unreadable) if wanted.max_examples else 0)
     wanted.limit.check(statistics.bad_files, num_bad, statistics.num_images)
     refuse_untrainable(wanted.source, opened.class_names, rows)
     if remarks := statistics.describe():
         print(f"note: source {wanted.source!r}: {'; '.join(remarks)}", file=sys.stderr)
+    quality.report(wanted.strict)
     return statistics
 
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from trainer.data import dataset, images
 from trainer.data.preparing import shards
@@ -30,7 +30,14 @@ class Digest(Protocol):
 
 
 def write(
-    directory: os.PathLike[str], rows: Rows, prepared: Prepared, *, statistics: Statistics, image_size: int, source: str
+    directory: os.PathLike[str],
+    rows: Rows,
+    prepared: Prepared,
+    *,
+    statistics: Statistics,
+    quality: dict[str, Any],
+    image_size: int,
+    source: str,
 ) -> None:
     """Write all files except the list of images into a folder that the caller publishes afterwards.
 
@@ -39,6 +46,7 @@ def write(
         rows: All images, with their splits.
         prepared: The images.
         statistics: Of all rows.
+        quality: What is wrong with the images, ready for JSON.
         image_size: Height and width in pixels.
         source: As the user wrote it; recorded for information, not part of the fingerprint.
 
@@ -65,7 +73,8 @@ def write(
             "num_examples": {split: sum(shard.num_records for shard in found) for split, found in written.items()},
             "shards": {split: [dataclasses.asdict(shard) for shard in found] for split, found in written.items()},
             "source": source,
-            "statistics": statistics.to_dict(rows.split_counts(), *rows.num_contents(), image_size),
+            "statistics": statistics.to_dict(rows.split_counts(), *rows.num_contents(), image_size)
+            | {"quality": quality},
         },
     )
 

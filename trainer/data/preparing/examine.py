@@ -4,9 +4,9 @@ import dataclasses
 import hashlib
 
 import numpy as np
-from PIL import Image
 
 from trainer.data import images
+from trainer.data.preparing.quality import looks
 from trainer.data.stored.records import Figures
 
 _LEVELS = np.arange(256, dtype=np.int64)
@@ -53,7 +53,7 @@ def examine(data: bytes, image_size: int) -> Examined | str:
         stored_hash=hashlib.sha256(stored).hexdigest(),
         figures=Figures(
             content_hash=hashlib.sha256(data).hexdigest(),
-            perceptual_hash=_difference_hash(prepared),
+            perceptual_hash=looks.hash_of(prepared),
             width=decoded.width,
             height=decoded.height,
             num_bytes=len(data),
@@ -62,12 +62,3 @@ def examine(data: bytes, image_size: int) -> Examined | str:
         ),
         remarks=tuple(remarks),
     )
-
-
-def _difference_hash(image: Image.Image) -> str:
-    """Return in which of 8 rows of 9 greys the next one is brighter: 64 bits in hexadecimal (dHash).
-
-    It is taken of the prepared image, whose size bounds its cost.
-    """
-    grey = np.asarray(image.convert("L").resize((9, 8), Image.Resampling.LANCZOS))
-    return np.packbits(grey[:, 1:] > grey[:, :-1]).tobytes().hex()

@@ -143,6 +143,15 @@ class Rows:
         (found,) = self._query(f"SELECT COUNT(*), COALESCE(SUM(num > 1), 0) FROM ({labels})")  # noqa: S608 - a constant
         return int(found[0]), int(found[1])
 
+    def conflicts(self, limit: int) -> Iterator[tuple[str, list[tuple[str, int]]]]:
+        """Yield the first contents under several classes, with the first name in each of the first classes."""
+        labels = "SELECT content_hash, MIN(name) name FROM images WHERE reason = '' GROUP BY content_hash"
+        query = f"{labels} HAVING COUNT(DISTINCT label) > 1 ORDER BY name LIMIT {limit}"
+        names = f"""SELECT MIN(name), label FROM images WHERE reason = '' AND content_hash = ?
+            GROUP BY label ORDER BY 1 LIMIT {limit}"""  # noqa: S608 - a constant
+        for content_hash, _ in self._query(query):
+            yield content_hash, list(self._query(names, content_hash))
+
     def _query(self, query: str, *values: str) -> Iterator[tuple[Any, ...]]:
         return self.database.execute(query, values)
 

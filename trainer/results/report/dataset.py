@@ -1,12 +1,12 @@
 """The report on a dataset: counts, balance, samples of each class, bad files."""
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from trainer.data.dataset import Dataset
 from trainer.data.splits import SPLITS
 from trainer.data.stored.records import Record
-from trainer.results.report import charts, page
+from trainer.results.report import charts, page, quality
 
 _MAX_CLASSES = 40
 """Number of classes that are drawn and sampled; the table lists all of them."""
@@ -14,13 +14,14 @@ _NUM_SAMPLES = 40
 """Number of images in the report, spread over the classes."""
 
 
-def render(dataset: Dataset, *, source: str, train: Iterable[Record]) -> str:
+def render(dataset: Dataset, *, source: str, train: Iterable[Record], pictures: Mapping[str, Record]) -> str:
     """Return the HTML of the report.
 
     Args:
         dataset: The dataset, whose shards are not read.
         source: As the user wrote it, for the subtitle.
         train: The records of the training split in their order, of which few are read.
+        pictures: Records by name, at least those of the images that look alike.
     """
     statistics = dataset.statistics
     blocks: list[page.Block] = [
@@ -33,23 +34,15 @@ def render(dataset: Dataset, *, source: str, train: Iterable[Record]) -> str:
                 ("bad files skipped", str(statistics["num_bad_files"])),
             ]
         ),
+        *quality.warnings(dataset),
         page.Chart(title="Balance", svgs=_charts(dataset)),
         _classes_table(dataset),
         page.Gallery(
             title="Samples", note="From the training split, as the network sees them.", images=_samples(dataset, train)
         ),
         _figures_table(dataset),
+        *quality.blocks(dataset, pictures),
     ]
-    if statistics["bad_files"]:
-        more = statistics["num_bad_files"] - len(statistics["bad_files"])
-        blocks.append(
-            page.Table(
-                title="Bad files",
-                note="Skipped." + (f" {more} more are not listed here." if more else ""),
-                columns=["file", "reason"],
-                rows=statistics["bad_files"],
-            )
-        )
     if statistics["remarks"]:
         blocks.append(
             page.Table(

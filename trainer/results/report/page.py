@@ -25,6 +25,20 @@ class Figures:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Download:
+    """A link to a file that is embedded in the page."""
+
+    text: str
+    file_name: str
+    content: bytes
+
+    @property
+    def data_uri(self) -> str:
+        """The file, which a browser saves and does not show."""
+        return f"data:application/octet-stream;base64,{base64.b64encode(self.content).decode()}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Table:
     """A table; it scrolls horizontally where it is wider than the page."""
 
@@ -36,6 +50,8 @@ class Table:
     """A sentence above the table."""
     states: Sequence[str] = ()
     """`good`, `warn`, `bad` or empty per row: the colour of the mark in its first cell."""
+    download: Download | None = None
+    """A link below the table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +100,17 @@ class Gallery:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Pairs:
+    """Images side by side, two and two."""
+
+    kind: ClassVar[str] = "pairs"
+    title: str
+    pairs: Sequence[tuple[Thumbnail, Thumbnail]]
+    note: str = ""
+    """A sentence above the images."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Text:
     """A paragraph."""
 
@@ -92,7 +119,7 @@ class Text:
     text: str
 
 
-Block = Figures | Table | Chart | Gallery | Text
+Block = Figures | Table | Chart | Gallery | Pairs | Text
 
 
 def render(*, title: str, subtitle: str = "", blocks: Sequence[Block] = ()) -> str:

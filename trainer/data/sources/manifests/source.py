@@ -3,7 +3,6 @@
 import functools
 import hashlib
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -22,10 +21,6 @@ from vertex_gpu_training.userinput.spelling import quoted
 T = TypeVar("T")
 BLANK = "blank lines, ignored"
 REPEATED = "lines with an image of an earlier line, counted once"
-FEW = "labels with fewer than 10 images; Google advises 10 or more"
-IMBALANCE = "labels with over 100 times the images of the smallest one; Google advises at most 100"
-_MIN_IMAGES = 10
-_MAX_IMBALANCE = 100
 _MAX_BAD_LINES = 200_000
 """More are refused at once, because each is kept with its reason."""
 
@@ -69,9 +64,7 @@ class ManifestSource:
         for file in files:
             self._read(file)
         self._refuse_untrainable()
-        counts = Counter(line.label for line in self._lines.values())
-        self.class_names = sorted(counts)
-        self._advise(counts)
+        self.class_names = sorted({line.label for line in self._lines.values()})
 
     def images(self) -> Iterator[SourceImage]:
         """Yield all images, in the order of the manifests."""
@@ -150,15 +143,6 @@ class ManifestSource:
             raise UserError(
                 f"label {quoted(unseen[0])} of {self._source} has no images in train; add some or remove the label"
             )
-
-    def _advise(self, counts: Counter[str]) -> None:
-        """Remark on what Google advises against."""
-        smallest = min(counts.values())
-        for label, count in sorted(counts.items(), key=lambda pair: (pair[1], pair[0])):
-            if count < _MIN_IMAGES:
-                self.remarks.add(FEW, f"{label}: {count:,}")
-            if count > _MAX_IMBALANCE * smallest:
-                self.remarks.add(IMBALANCE, f"{label}: {count:,}")
 
 
 def _completed(splits: set[str]) -> set[str]:

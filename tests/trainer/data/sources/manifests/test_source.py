@@ -68,14 +68,6 @@ def test_an_image_of_two_splits_is_in_the_one_that_prepare_prefers(tmp_path: Pat
     assert rows(source) == [("1.jpg", "a", "test"), ("2.jpg", "a", "train"), ("3.jpg", "b", "train")]
 
 
-def test_googles_advice_becomes_remarks(tmp_path: Path) -> None:
-    counts = {"few": 9, "enough": 10, "many": 901}
-    source = opened(tmp_path / "m.csv", *(f"{name}{i}.jpg,{name}" for name, n in counts.items() for i in range(n)))
-    assert source.remarks.to_list() == [(manifests.FEW, 1, ["few: 9"]), (manifests.IMBALANCE, 1, ["many: 901"])]
-    balanced = opened(tmp_path / "m.csv", *(f"{name}{i}.jpg,{name}" for name in "ab" for i in range(10)))
-    assert balanced.remarks.to_list() == []
-
-
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [

@@ -1,0 +1,201 @@
+"""Near-duplicates: which of planted copies are found, and how many different images are taken for copies.
+
+    python -m benchmarks.near_duplicates [--image-size 32]
+
+What `prepare` uses is compared with dHash, and with imagehash, pdqhash and perception as far as these are installed.
+Each has the threshold given here; all see the prepared image. The originals are the sample photos of scikit-learn, of
+scikit-image and perception if installed, and tiles of them. Different images that look alike are scikit-learn's digits
+at 96 pixels, and drawings of one object on white.
+"""
+
+import argparse
+import glob
+import importlib
+import io
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
+
+from trainer.data import images
+from trainer.data.preparing.quality import looks
+from trainer.data.preparing.quality.tones import Tones
+
+Bits = npt.NDArray[np.uint8]
+_PHOTOS = {
+    "sklearn": "datasets/images/*.jpg",
+    "skimage": "data/*.[jp][pn]g",
+    "perception": "testing/images/*.jpg",
+}
+_SAME = ("motorcycle_right.png", "clock_motion.png")
+"""Photos that show the same as another one."""
+_NUM_OBJECTS = 1000
+_TILE = 128
+
+
+def _photos() -> Iterator[Image.Image]:
+    for package, pattern in _PHOTOS.items():
+        try:
+            module = importlib.import_module(package)
+        except ImportError:
+            continue
+        for path in sorted(glob.glob(os.path.join(os.path.dirname(str(module.__file__)), pattern))):
+            if os.path.basename(path) not in _SAME:
+                yield Image.open(path).convert("RGB")
+
+
+def _natural() -> Iterator[Image.Image]:
+    for photo in _photos():
+        yield photo
+        corners = [(x, y) for x in range(0, photo.width - _TILE, _TILE) for y in range(0, photo.height - _TILE, _TILE)]
+        tiles = [photo.crop((x, y, x + _TILE, y + _TILE)) for x, y in corners[:40]]
+        yield from (tile for tile in tiles if np.asarray(tile.convert("L")).std() > 8)
+
+
+def _objects(numbers: random.Random) -> Iterator[Image.Image]:
+    """Yield ellipses and rectangles in the middle of a white background, with another one in them."""
+    for _ in range(_NUM_OBJECTS):
+        image = Image.new("RGB", (160, 160), "white")
+        drawing = ImageDraw.Draw(image)
+        for size in (numbers.randrange(30, 120), numbers.randrange(10, 30)):
+            width, height = size, numbers.randrange(size // 2, size + 1)
+            left, top = (80 - edge // 2 + numbers.randrange(-8, 9) for edge in (width, height))
+            shape = numbers.choice([drawing.ellipse, drawing.rectangle])
+            colour = tuple(numbers.randrange(200) for _ in range(3))
+            shape((left, top, left + width, top + height), fill=colour)
+        yield image
+
+
+def _digits() -> Iterator[Image.Image]:
+    from sklearn.datasets import load_digits
+
+    for pixels in load_digits().images:
+        yield (
+            Image.fromarray((15.9 * pixels).astype(np.uint8)).resize((96, 96), Image.Resampling.BICUBIC).convert("RGB")
+        )
+
+
+def _jpeg(image: Image.Image, quality: int) -> Image.Image:
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=quality)
+    return Image.open(buffer).convert("RGB")
+
+
+def _cropped(image: Image.Image, fraction: float) -> Image.Image:
+    left, top = (int(edge * fraction / 2) for edge in image.size)
+    return image.crop((left, top, image.width - left, image.height - top))
+
+
+_CHANGES: dict[str, Callable[[Image.Image], Image.Image]] = {
+    "JPEG 40": lambda image: _jpeg(image, 40),
+    "half size": lambda image: _jpeg(image.resize((image.width // 2, image.height // 2)), 85),
+    "x 0.7": lambda image: ImageEnhance.Brightness(image).enhance(0.7),
+    "x 1.3": lambda image: ImageEnhance.Brightness(image).enhance(1.3),
+    "mirrored": ImageOps.mirror,
+    "crop 2%": lambda image: _cropped(image, 0.02),
+    "crop 5%": lambda image: _cropped(image, 0.05),
+    "blurred, JPEG 40": lambda image: _jpeg(image, 40),
+}
+
+
+class _Own:
+    """What `prepare` uses."""
+
+    def hashed(self, image: Image.Image) -> Bits:
+        deviations = tuple(np.asarray(image, dtype=np.float64).std(axis=(0, 1)) + 1e-3)
+        look = looks.look_of(looks.hash_of(image), Tones(means=(), deviations=deviations))
+        return np.frombuffer(look, dtype=np.uint8)
+
+    def alike(self, hashes: Bits, one: Any, other: Any) -> npt.NDArray[np.bool_]:
+        return looks.compare(looks.unpack(hashes), one, other)[1]
+
+
+class _Hamming:
+    """A hash whose bits are counted."""
+
+    def __init__(self, compute: Callable[[Image.Image], Any], limit: int) -> None:
+        self._compute = compute
+        self._limit = limit
+
+    def hashed(self, image: Image.Image) -> Bits:
+        return np.packbits(np.asarray(self._compute(image)).astype(bool).ravel())
+
+    def alike(self, hashes: Bits, one: Any, other: Any) -> npt.NDArray[np.bool_]:
+        found: npt.NDArray[np.bool_] = np.bitwise_count(hashes[one] ^ hashes[other]).sum(axis=1) <= self._limit
+        return found
+
+
+def _difference_hash(image: Image.Image) -> Any:
+    grey = np.asarray(image.convert("L").resize((9, 8), Image.Resampling.LANCZOS))
+    return grey[:, 1:] > grey[:, :-1]
+
+
+def _methods() -> Iterator[tuple[str, _Own | _Hamming]]:
+    yield "prepare", _Own()
+    for limit in (2, 6):
+        yield f"dHash, {limit} of 64 bits", _Hamming(_difference_hash, limit)
+    try:
+        imagehash = importlib.import_module("imagehash")
+        yield "imagehash.phash, 2 of 64 bits", _Hamming(lambda image: imagehash.phash(image).hash, 2)
+        yield "imagehash.phash, 16 of 256 bits", _Hamming(lambda image: imagehash.phash(image, hash_size=16).hash, 16)
+        yield "imagehash.whash, 2 of 64 bits", _Hamming(lambda image: imagehash.whash(image).hash, 2)
+    except ImportError:
+        print("imagehash is not installed")
+    try:
+        pdqhash = importlib.import_module("pdqhash")
+        yield "pdqhash, 16 of 256 bits", _Hamming(lambda image: pdqhash.compute(np.asarray(image))[0], 16)
+        yield "pdqhash, 31 of 256 bits", _Hamming(lambda image: pdqhash.compute(np.asarray(image))[0], 31)
+    except ImportError:
+        print("pdqhash is not installed")
+    try:
+        phash = importlib.import_module("perception.hashers").PHash()
+        yield (
+            "perception.PHash, 2 of 64 bits",
+            _Hamming(lambda image: phash.compute(np.asarray(image), hash_format="vector"), 2),
+        )
+    except ImportError:
+        print("perception is not installed")
+
+
+def _num_alike(method: _Own | _Hamming, hashes: Bits) -> int:
+    """Return the number of pairs that are alike, of all."""
+    number = len(hashes)
+    return sum(
+        int(method.alike(hashes, np.full(number - one - 1, one), np.arange(one + 1, number)).sum())
+        for one in range(number - 1)
+    )
+
+
+def main() -> None:
+    """Print a line per method."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--image-size", type=int, default=32)
+    size = parser.parse_args().image_size
+    numbers = random.Random(0)
+    sets = {"photos": list(_natural()), "objects": list(_objects(numbers)), "digits": list(_digits())}
+    print({name: len(found) for name, found in sets.items()})
+    originals = numbers.sample(sets["photos"], 200)
+    blurred = [image.filter(ImageFilter.GaussianBlur(image.width / 20)) for image in originals]
+    prepared = {name: [images.stretch(image, size) for image in found] for name, found in sets.items()}
+    for name, method in _methods():
+        began = time.process_time()
+        hashes = {key: np.stack([method.hashed(image) for image in found]) for key, found in prepared.items()}
+        microseconds = 1e6 * (time.process_time() - began) / sum(map(len, prepared.values()))
+        false = {key: _num_alike(method, found) for key, found in hashes.items()}
+        recall = {}
+        for change, apply in _CHANGES.items():
+            chosen = blurred if change.startswith("blurred") else originals
+            both = [image for original in chosen for image in (original, apply(original))]
+            found = np.stack([method.hashed(images.stretch(image, size)) for image in both])
+            even = np.arange(0, len(both), 2)
+            recall[change] = f"{method.alike(found, even, even + 1).mean():.2f}"
+        print(f"{name}: {microseconds:.0f} us; pairs of different images {false}; found {recall}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""The index finds what a comparison of all pairs finds, and never compares all pairs."""
+
+import sqlite3
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from trainer.data.preparing.quality import look_index, looks
+from trainer.data.preparing.quality.look_index import Alike
+from trainer.data.preparing.quality.tones import Tones
+
+Looks = npt.NDArray[np.uint8]
+Values = npt.NDArray[np.int64]
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of pairs of each call of the real comparison."""
+    numbers: list[int] = []
+    compare = looks.compare
+
+    def counted(*arguments: Any) -> Any:
+        numbers.append(len(arguments[1]))
+        return compare(*arguments)
+
+    monkeypatch.setattr(looks, "compare", counted)
+    return numbers
+
+
+def random_values(number: int) -> Values:
+    """Frequencies of images that have nothing in common."""
+    return np.random.default_rng(0).integers(-100, 100, (number, 64))
+
+
+def looks_of(values: Values, deviations: tuple[float, ...] = (9, 9, 9)) -> Looks:
+    """The looks of images with these frequencies."""
+    tones = Tones(means=(99, 99, 99), deviations=deviations)
+    found = [looks.look_of(row.astype(np.int8).tobytes().hex(), tones) for row in values]
+    return np.frombuffer(b"".join(found), dtype=np.uint8).reshape(len(values), -1).copy()
+
+
+def planted(number: int) -> Looks:
+    """Random looks; a third of them is almost another one, some of these are mirrored or have another colour."""
+    values = random_values(number)
+    copies = range(0, number, 3)
+    for copy in copies:
+        values[copy] = values[(copy + 7) % number]
+        values[copy, 40 : 41 + copy % 20] += 3
+        if copy % 2:
+            values[copy, 32:] *= -1
+    found = looks_of(values)
+    red = looks_of(values, (9, 1, 1))
+    for copy in copies[::5]:
+        found[copy] = red[copy]
+    return found
+
+
+def find(found: Looks, counts: list[tuple[int, int, int]] | None = None) -> Alike:
+    """Index looks, one image of each in train and two in test if nothing else is given."""
+    database = sqlite3.connect("")
+    database.execute("CREATE TABLE looks (id, look, train, validation, test)")
+    given = counts or [(1, 0, 2)] * len(found)
+    rows = [(number, look.tobytes(), *of) for number, (look, of) in enumerate(zip(found, given, strict=True), start=1)]
+    database.executemany("INSERT INTO looks VALUES (?, ?, ?, ?, ?)", rows)
+    return look_index.find(database, 20)
+
+
+def test_planted_pairs_are_found_and_no_others() -> None:
+    found = planted(300)
+    one, other = np.triu_indices(len(found), 1)
+    _, alike = looks.compare(looks.unpack(found), one, other)
+    expected = int(alike.sum())
+    assert expected > 50
+    index = find(found, [(1, 0, 0)] * len(found))
+    assert index.is_complete
+    assert (index.num_pairs, index.num_pairs_across) == (expected, 0)
+    flagged = np.zeros(len(found), dtype=np.uint8)
+    flagged[one[alike]] = flagged[other[alike]] = 1
+    assert index.near.tolist() == flagged.tolist()
+    assert len(index.pairs()) == 20
+    assert not any(is_across for _, _, is_across, _ in index.pairs())
+
+
+def test_the_size_of_a_chunk_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = find(planted(300))
+    for size in (1, 7, 32, 33, 34, 299):
+        monkeypatch.setattr(look_index, "_NUM_TOGETHER", size)
+        part = find(planted(300))
+        assert (part.num_pairs, part.num_pairs_across, part.pairs()) == (
+            whole.num_pairs,
+            whole.num_pairs_across,
+            whole.pairs(),
+        )
+        assert part.near.tolist() == whole.near.tolist()
+
+
+def test_pairs_in_two_splits_come_first_and_then_the_nearest() -> None:
+    values = random_values(6)
+    values[1::2] = values[::2]
+    values[:, 40] = 50
+    values[1::2, 40] = (62, 66, 68)
+    index = find(looks_of(values), [(1, 0, 0), (1, 0, 0), (1, 0, 0), (0, 1, 0), (2, 0, 0), (0, 0, 1)])
+    pairs = index.pairs()
+    assert [pair[:3] for pair in pairs] == [(3, 4, True), (5, 6, True), (5, 5, False), (1, 2, False)]
+    assert 0 < pairs[0][3] < pairs[1][3]
+    assert (index.num_pairs, index.num_pairs_across) == (5, 3)
+
+
+def test_20000_images_of_one_look_are_one_entry(compared: list[int]) -> None:
+    index = find(looks_of(random_values(1)), [(10_000, 6_000, 4_000)])
+    assert index.num_pairs == 20_000 * 19_999 // 2
+    assert index.num_pairs_across == 10_000 * 10_000 + 6_000 * 4_000
+    assert index.pairs() == [(1, 1, True, 0)]
+    assert compared == []
+
+
+def test_many_looks_in_one_band_are_compared_with_few_others_each(compared: list[int]) -> None:
+    found = np.repeat(looks_of(random_values(1)), 2_000, axis=0)
+    # The last frequencies, which are in no band.
+    found[:, 70:72] = np.stack(np.divmod(np.arange(2_000), 50), axis=1)
+    index = find(found)
+    assert sum(compared) <= 4 * 32 * 2_000
+    assert not index.is_complete
+    # Each has others like it, although not all of them were compared.
+    assert index.near.all()
+    assert len(index.pairs()) == 20

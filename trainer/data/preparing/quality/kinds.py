@@ -1,0 +1,70 @@
+"""The kinds of warnings: their names, what they mean, and their thresholds."""
+
+from collections.abc import Iterator
+
+from trainer.data.preparing.quality.tones import Tones
+from trainer.data.stored.records import Figures
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import quoted
+
+LEAKS = "leaks"
+NEAR_DUPLICATES = "near-duplicates"
+LABEL_CONFLICTS = "label-conflicts"
+_DARK = "dark"
+_FLAT = "flat"
+_TINY = "tiny"
+_ODD_SHAPE = "odd-shape"
+FEW_IMAGES = "few-images"
+IMBALANCE = "imbalance"
+
+_DARK_LEVEL = 48
+_FLAT_DEVIATION = 5
+_MAX_ENLARGEMENT = 8
+_MAX_ASPECT = 3
+MIN_IMAGES = 10
+MAX_IMBALANCE = 100
+
+TEXTS = {
+    LEAKS: "images of validation and test that look like an image of another split",
+    NEAR_DUPLICATES: "images that look like another image of their split",
+    LABEL_CONFLICTS: "images that are in several classes",
+    _DARK: f"dark images (mean plus two standard deviations below {_DARK_LEVEL} of 255)",
+    _FLAT: f"images of nearly one colour (standard deviations below {_FLAT_DEVIATION} of 255)",
+    _TINY: f"tiny images, enlarged more than {_MAX_ENLARGEMENT} times",
+    _ODD_SHAPE: f"images of odd shape (one side more than {_MAX_ASPECT} times the other)",
+    FEW_IMAGES: f"classes of fewer than {MIN_IMAGES} images; Google advises at least {MIN_IMAGES}",
+    IMBALANCE: f"classes with over {MAX_IMBALANCE} times the images of the smallest one; Google advises at most"
+    f" {MAX_IMBALANCE}",
+}
+"""Name of each kind -> what its number counts, in the order in which they are reported."""
+
+
+def parse_strict(names: str) -> frozenset[str]:
+    """Return the names of a comma-separated list.
+
+    Raises:
+        UserError: One of them is not the name of a warning.
+    """
+    found = [name.strip() for name in names.split(",") if name.strip()]
+    if unknown := [name for name in found if name not in TEXTS]:
+        raise UserError(f"strict={quoted(names)}: {quoted(unknown[0])} is not a warning; use {', '.join(TEXTS)}")
+    return frozenset(found)
+
+
+def kinds_of(figures: Figures, tones: Tones, image_size: int) -> Iterator[str]:
+    """Yield what is odd about a single image."""
+    bounds = [mean + 2 * deviation for mean, deviation in zip(tones.means, tones.deviations, strict=True)]
+    if max(bounds) < _DARK_LEVEL:
+        yield _DARK
+    if is_flat(tones):
+        yield _FLAT
+    shorter, longer = sorted((figures.width, figures.height))
+    if longer * _MAX_ENLARGEMENT < image_size:
+        yield _TINY
+    if longer > _MAX_ASPECT * shorter:
+        yield _ODD_SHAPE
+
+
+def is_flat(tones: Tones) -> bool:
+    """Return whether an image has nearly one colour."""
+    return max(tones.deviations) < _FLAT_DEVIATION

@@ -1,0 +1,115 @@
+"""Everything that may be wrong with the images of a dataset: counted, and the first ones named."""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from trainer.data.preparing.quality.kinds import (
+    FEW_IMAGES,
+    IMBALANCE,
+    LABEL_CONFLICTS,
+    LEAKS,
+    MAX_IMBALANCE,
+    MIN_IMAGES,
+    NEAR_DUPLICATES,
+    TEXTS,
+    kinds_of,
+)
+from trainer.data.preparing.quality.near_duplicates import Finder, NearDuplicates
+from trainer.data.preparing.quality.tones import tones_of
+from trainer.data.preparing.rows import Row, Rows
+from trainer.data.sources.remarks import first_names
+from vertex_gpu_training.userinput.errors import UserError
+
+_MAX_NAMES = 10
+"""Number of names that are kept of each kind."""
+
+
+class Quality:
+    """Takes all rows, in the order of their names, and then finds what is wrong with them."""
+
+    def __init__(self, rows: Rows, class_names: list[str], image_size: int) -> None:
+        self._rows = rows
+        self._class_names = class_names
+        self._image_size = image_size
+        self._finder = Finder(rows, class_names)
+        self._counts: dict[str, int] = {}
+        self._names: dict[str, list[str]] = {}
+        self._near: NearDuplicates | None = None
+
+    def add(self, row: Row) -> None:
+        """Look at the figures of one image; a rejected one has none."""
+        if row.figures is None:
+            return
+        tones = tones_of(row.figures, self._image_size)
+        for kind in kinds_of(row.figures, tones, self._image_size):
+            self._add(kind, 1, [row.name])
+        self._finder.add(row, tones)
+
+    def report(self, strict: frozenset[str]) -> None:
+        """Find the rest, once the splits are set, and print one line per kind.
+
+        Args:
+            strict: Names of the warnings that are errors.
+
+        Raises:
+            UserError: There are some of these.
+        """
+        self._near = self._finder.find()
+        self._add_pairs(self._near)
+        self._add_conflicts()
+        self._add_classes()
+        for kind in self._found():
+            if kind not in strict:
+                print(f"warning: {kind}: {self._describe(kind)}", file=sys.stderr)
+        if refused := [f"{kind}: {self._describe(kind)}" for kind in self._found() if kind in strict]:
+            raise UserError(f"{'; '.join(refused)}; remove or repair them, or take the names out of strict")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was found, ready for JSON."""
+        return {
+            "warnings": [[kind, TEXTS[kind], self._counts[kind], self._names[kind]] for kind in self._found()],
+            "near_duplicates": vars(self._near),
+            "label_conflicts": [
+                {"content_hash": content_hash, "images": [[name, self._class_names[label]] for name, label in images]}
+                for content_hash, images in self._rows.conflicts(_MAX_NAMES)
+            ],
+        }
+
+    def shown(self) -> Iterator[Row]:
+        """Yield the images of the pairs that are on the page."""
+        images = [image for pair in self._near.pairs for image in pair["images"]] if self._near else []
+        for split, content_hash, name in sorted({(i["split"], i["content_hash"], i["name"]) for i in images}):
+            yield from (row for row in self._rows.used(split, content_hash, content_hash) if row.name == name)
+
+    def _add(self, kind: str, count: int, names: list[str]) -> None:
+        self._counts[kind] = self._counts.get(kind, 0) + count
+        kept = self._names.setdefault(kind, [])
+        kept += names[: _MAX_NAMES - len(kept)]
+
+    def _found(self) -> list[str]:
+        return [kind for kind in TEXTS if self._counts.get(kind)]
+
+    def _describe(self, kind: str) -> str:
+        # A pair names two images, so the number of further ones is not known.
+        number = 0 if kind in (LEAKS, NEAR_DUPLICATES) else self._counts[kind]
+        return f"{TEXTS[kind]}: {self._counts[kind]:,} ({first_names(self._names[kind], number)})"
+
+    def _add_pairs(self, near: NearDuplicates) -> None:
+        for kind, number, is_across in ((LEAKS, near.num_across, True), (NEAR_DUPLICATES, near.num_within, False)):
+            pairs = [pair["images"] for pair in near.pairs]
+            chosen = [pair for pair in pairs if (pair[0]["split"] != pair[1]["split"]) == is_across]
+            self._add(kind, number, [" ~ ".join(image["name"] for image in pair) for pair in chosen])
+
+    def _add_conflicts(self) -> None:
+        names = [" = ".join(name for name, _ in images[:2]) for _, images in self._rows.conflicts(_MAX_NAMES)]
+        self._add(LABEL_CONFLICTS, self._rows.num_contents()[1], names)
+
+    def _add_classes(self) -> None:
+        counts = {self._class_names[label]: count for label, count in self._rows.label_counts().items()}
+        smallest = min(counts.values())
+        for name, count in sorted(counts.items(), key=lambda pair: (pair[1], pair[0])):
+            if count < MIN_IMAGES:
+                self._add(FEW_IMAGES, 1, [f"{name}: {count:,}"])
+            if count > MAX_IMBALANCE * smallest:
+                self._add(IMBALANCE, 1, [f"{name}: {count:,}"])

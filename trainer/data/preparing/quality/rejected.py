@@ -1,0 +1,34 @@
+"""`rejected.csv`: every image that is not used, with the reason. Spreadsheets open it, and no name is a formula."""
+
+import contextlib
+import csv
+import os
+from collections.abc import Callable, Iterator
+
+from trainer.data.preparing.rows import Row
+
+FILE = "rejected.csv"
+_FORMULA = ("=", "+", "-", "@")
+"""What a formula begins with. Full-width forms count, too: some spreadsheets convert them."""
+_FULL_WIDTH = str.maketrans("\uff1d\uff0b\uff0d\uff20", "=+-@")
+
+
+@contextlib.contextmanager
+def written(directory: str | os.PathLike[str], class_names: list[str]) -> Iterator[Callable[[Row], None]]:
+    """Yield a function that appends a row if it is rejected; the same rows give the same bytes at any time."""
+    with open(os.path.join(directory, FILE), "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["name", "class", "reason"])
+
+        def add(row: Row) -> None:
+            if row.figures is None:
+                label = "" if row.label is None else class_names[row.label]
+                writer.writerow([_cell(text) for text in (row.name, label, row.reason)])
+
+        yield add
+
+
+def _cell(text: str) -> str:
+    """Return a text on one line that a spreadsheet shows as it is: with an apostrophe where it could be a formula."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return f"'{shown}" if shown.lstrip().translate(_FULL_WIDTH).startswith(_FORMULA) else shown

@@ -1,0 +1,83 @@
+"""What is wrong with the images of a dataset, as blocks of its page: warnings, look-alikes, rejected files."""
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trainer.data.dataset import Dataset
+from trainer.data.preparing.quality import rejected
+from trainer.data.stored.records import Record
+from trainer.files import storage
+from trainer.results.report import page
+
+_MAX_NAMES = 3
+_MAX_DOWNLOAD_BYTES = 2**18
+"""A larger list is not embedded in the page."""
+
+
+def warnings(dataset: Dataset) -> Iterator[page.Block]:
+    """Yield a table of the warnings, if there are some."""
+    if found := dataset.statistics["quality"]["warnings"]:
+        yield page.Table(
+            title="Warnings",
+            note="These images are used. The parameter strict makes errors of the warnings that it names.",
+            columns=["warning", "number", "first names"],
+            rows=[[f"{kind}: {text}", number, ", ".join(names[:_MAX_NAMES])] for kind, text, number, names in found],
+            states=["warn"] * len(found),
+        )
+
+
+def blocks(dataset: Dataset, pictures: Mapping[str, Record]) -> Iterator[page.Block]:
+    """Yield a block for each kind of finding that there is; the number of images and names in them is limited."""
+    statistics = dataset.statistics
+    found = statistics["quality"]
+    if found["near_duplicates"]["pairs"]:
+        yield _pairs(found["near_duplicates"], pictures)
+    if conflicts := found["label_conflicts"]:
+        yield page.Table(
+            title="Images in several classes",
+            note=_shown(len(conflicts), statistics["num_images_under_several_classes"]),
+            columns=["file", "class"],
+            rows=[[name, label] for conflict in conflicts for name, label in conflict["images"]],
+        )
+    if statistics["bad_files"]:
+        yield _rejected(dataset)
+
+
+def _pairs(near: dict[str, Any], pictures: Mapping[str, Record]) -> page.Pairs:
+    note = (
+        f"Pairs of different files, those in two splits first. {_shown(len(near['pairs']), near['num_pairs'])}"
+        f" {near['num_across']:,} images of validation and test look like an image of another split, and"
+        f" {near['num_within']:,} images look like another one of their split."
+    )
+    if not near["is_complete"]:
+        note += " There may be more, because not all images with the same coarse look were compared with each other."
+    shown = [[_thumbnail(image, pictures) for image in pair["images"]] for pair in near["pairs"]]
+    return page.Pairs(title="Images that look alike", note=note, pairs=[(one, other) for one, other in shown])
+
+
+def _thumbnail(image: dict[str, str], pictures: Mapping[str, Record]) -> page.Thumbnail:
+    caption = f"{image['class']} ({image['split']})"
+    return page.Thumbnail(image_bytes=pictures[image["name"]].image_bytes, caption=caption, detail=image["name"])
+
+
+def _rejected(dataset: Dataset) -> page.Table:
+    statistics = dataset.statistics
+    number, listed = statistics["num_bad_files"], statistics["bad_files"]
+    path = os.path.join(dataset.directory, rejected.FILE)
+    embedded = None
+    if storage.size(path) <= _MAX_DOWNLOAD_BYTES:
+        with open(path, "rb") as file:
+            text = f"Download all {number:,} as CSV"
+            embedded = page.Download(text=text, file_name=rejected.FILE, content=file.read())
+    return page.Table(
+        title="Bad files",
+        note=f"Skipped. {_shown(len(listed), number)} The whole list is {rejected.FILE} in the folder of the dataset.",
+        columns=["file", "reason"],
+        rows=listed,
+        download=embedded,
+    )
+
+
+def _shown(number: int, total: int) -> str:
+    return f"{number:,} of {total:,} are shown."
