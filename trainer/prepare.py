@@ -4,11 +4,13 @@ import dataclasses
 import hashlib
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
+from typing import Any
 
 from trainer import command_line
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.data import dataset, splits
+from trainer.data.changes import last_time
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import dataset_files, image_list
 from trainer.data.preparing.read import read_all
@@ -35,6 +37,9 @@ def prepare(
     image_size: int,
     max_examples: int = 0,
     max_bad_fraction: float = _MAX_BAD_FRACTION,
+    previous_directory: str = "",
+    changes_path: str = "",
+    change_metrics: MutableMapping[str, Any] | None = None,
 ) -> dict[str, str | int | float]:
     """Make the prepared dataset; it appears complete or not at all.
 
@@ -46,6 +51,9 @@ def prepare(
         image_size: Height and width of the prepared images in pixels.
         max_examples: Use at most this many images, evenly over the classes; 0: all.
         max_bad_fraction: Fraction of images that may be unreadable; they are skipped, counted and named.
+        previous_directory: Dataset of the last run, for the page on what changed; empty if there is none.
+        changes_path: File for that page; empty for none.
+        change_metrics: Gets its figures.
 
     Returns:
         The metadata fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size and
@@ -56,6 +64,8 @@ def prepare(
     """
     _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
     storage.check_output("report", report_path)
+    if changes_path:
+        storage.check_output("page of changes", changes_path)
     with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
         opened = open_source(source, scratch)
         limit = _BadLimit(source, max_bad_fraction)
@@ -89,6 +99,9 @@ def prepare(
             # Before the dataset appears, because one without its report would have to be removed by hand.
             made = dataset.load(str(directory))
             storage.write_output(report_path, report.render(made, source=source))
+            if changes_path:
+                found = last_time.write_page(previous_directory, str(directory), changes_path)
+                (change_metrics if change_metrics is not None else {}).update(found)
     return _metadata(made)
 
 

@@ -85,13 +85,13 @@ class _List:
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 raise self._damaged(error) from None
             if self._line["name"] < self._name:
-                raise self._damaged(f"{self._line['name']!r} follows {self._name!r}")
+                raise self._damaged(ValueError(f"{self._line['name']!r} follows {self._name!r}"))
             self._name = self._line["name"]
         return self._line
 
-    def _damaged(self, reason: object) -> UserError:
+    def _damaged(self, error: Exception) -> UserError:
         path = f"{image_list.FILE} of {self._directory!r}"
-        return UserError(f"{path} is damaged ({type(reason).__name__}: {reason}); prepare the dataset again")
+        return UserError(f"{path} is damaged ({type(error).__name__}: {error}); prepare the dataset again")
 
 
 def _parsed(encoded: bytes) -> Line:

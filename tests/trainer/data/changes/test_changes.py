@@ -158,7 +158,7 @@ def grey(levels: Iterable[int], first: int = 0) -> list[Row]:
 
 def test_added_images_that_are_darker_are_a_shift_even_if_few(tmp_path: Path) -> None:
     draw = random.Random(1)
-    earlier = grey([draw.randrange(80, 180) for _ in range(3000)])
+    earlier = grey([draw.randrange(80, 180) for _ in range(1000)])
     later = grey([draw.randrange(40, 100) for _ in range(40)], first=5000)
     before = dataset(tmp_path / "before", earlier, ["a", "b"])
     now = dataset(tmp_path / "now", [*earlier, *later], ["a", "b"])
@@ -194,20 +194,18 @@ def test_a_damaged_list_is_one_line_that_names_it(tmp_path: Path, damage: Any) -
         assert "\n" not in str(caught.value)
 
 
-def test_the_command_prints_the_figures_and_writes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_figures_and_writes_a_page_with_hostile_names_as_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hostile = "<img src=x onerror=alert(1)>$x$"
     before = dataset(tmp_path / "before", grey([100, 120, 140]), ["a", "b"])
-    now = dataset(tmp_path / "now", grey([100, 120, 140, 160]), ["a", "b"])
+    now = dataset(tmp_path / "now", [*grey([100, 120]), row(hostile, 1, "9", 160)], ["a", hostile])
     page = tmp_path / "page.html"
     assert command.main([before, now, "--report", str(page)]) == 0
     printed = capsys.readouterr().out
     assert "images_added: 1\n" in printed
-    assert "None in 0 tests. Two-sample Kolmogorov-Smirnov" in page.read_text()
-
-
-def test_the_page_shows_hostile_names_as_text(tmp_path: Path) -> None:
-    hostile = "<img src=x onerror=alert(1)>$x$"
-    images = [(f"{hostile}{number}", hostile, str(number)) for number in range(3)]
-    html = report.render(compared(tmp_path, BASE, [*BASE[1:], *images]), previous=hostile)
+    html = page.read_text()
+    assert "None in 0 tests. Two-sample Kolmogorov-Smirnov" in html
     assert "<img" not in html
-    assert html.count("&lt;img src=x onerror=alert(1)&gt;$x$") >= 5
+    assert html.count("&lt;img src=x onerror=alert(1)&gt;$x$") >= 4
     assert "<img" not in report.render_without(hostile)
