@@ -19,7 +19,7 @@ from trainer.data.preparing.statistics import Statistics
 from trainer.data.sources.factory import open_source
 from trainer.data.sources.source import Source, SourceImage
 from trainer.data.splits import SPLITS, Splits
-from trainer.files import storage
+from trainer.files import progress, storage
 from trainer.results.report import dataset as report
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
@@ -67,7 +67,9 @@ def prepare(
     if changes_path:
         storage.check_output("page of changes", changes_path)
     with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
-        opened = open_source(source, scratch)
+        with progress.shown("listing", "entries") as found:
+            opened = open_source(source, scratch, found.advance)
+        total = min(opened.num_images, max_examples or opened.num_images)
         limit = _BadLimit(source, max_bad_fraction)
         if opened.unreadable:
             # Refused before any image is read.
@@ -81,12 +83,17 @@ def prepare(
             rows.add(
                 Row(name=name, label=None, split="", identity={}, reason=reason) for name, reason in opened.unreadable
             )
-            read_all(_sample(opened, max_examples), image_size, spill, rows)
+            with progress.shown("reading", "images", total) as read:
+                read_all(_sample(opened, max_examples), image_size, spill, rows, read)
             statistics = Statistics(opened.class_names, opened.remarks)
-            with image_list.written(directory, opened.class_names) as add_line:
+            with (
+                image_list.written(directory, opened.class_names) as add_line,
+                progress.shown("summing up", "images", total) as summed,
+            ):
                 for row in rows.by_name():
                     statistics.add(row)
                     add_line(row)
+                    summed.advance()
             # A sample is taken from the readable images.
             num_bad = statistics.num_bad_files - (len(opened.unreadable) if max_examples else 0)
             limit.check(statistics.bad_files, num_bad, statistics.num_images)
@@ -95,13 +102,16 @@ def prepare(
                 print(f"note: source {source!r}: {'; '.join(remarks)}", file=sys.stderr)
             rows.set_splits(Splits(rows.contents))
             _refuse_empty_train(source, rows)
-            dataset_files.write(directory, rows, spill, statistics=statistics, image_size=image_size, source=source)
+            with progress.shown("writing", "images", statistics.num_images) as written:
+                dataset_files.write(
+                    directory, rows, spill, written, statistics=statistics, image_size=image_size, source=source
+                )
             # Before the dataset appears, because one without its report would have to be removed by hand.
             made = dataset.load(str(directory))
             storage.write_output(report_path, report.render(made, source=source))
             if changes_path:
-                found = last_time.write_page(previous_directory, str(directory), changes_path)
-                (change_metrics if change_metrics is not None else {}).update(found)
+                changed = last_time.write_page(previous_directory, str(directory), changes_path)
+                (change_metrics if change_metrics is not None else {}).update(changed)
     return _metadata(made)
 
 

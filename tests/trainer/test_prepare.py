@@ -18,6 +18,8 @@ from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list, prefixes
 from trainer.data.sources.layout import ListedSource
 from trainer.data.splits import SPLITS
+from trainer.files import progress
+from trainer.files.progress import Progress
 from trainer.prepare import prepare
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -138,6 +140,28 @@ def test_one_more_image_changes_only_the_shard_whose_prefix_begins_its_hash(
     # If the shard is split, its other half is new, too.
     assert all(bits.startswith(prefix) for key in before.keys() & changed for prefix in [key[1]])
     assert all(bits.startswith(prefix[:-1]) for _, prefix in changed)
+
+
+@pytest.mark.parametrize(("max_examples", "num_used"), [(0, 24), (10, 10)])
+def test_each_phase_counts_up_to_what_was_announced_and_a_short_run_prints_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    max_examples: int,
+    num_used: int,
+) -> None:
+    made: list[Progress] = []
+
+    class Kept(Progress):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr(progress, "Progress", Kept)
+    run(folder(tmp_path / "source"), tmp_path / "out", max_examples=max_examples)
+    images = [f"{phase}: {num_used} of {num_used} images" for phase in ("reading", "summing up", "writing")]
+    assert [each.text.split(", ")[0] for each in made] == ["listing: 26 entries", *images]
+    assert capsys.readouterr() == ("", "")
 
 
 def test_every_image_is_listed_with_its_figures_or_the_reason_against_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import errno
 import io
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any
 
 from trainer.files import bucket_errors
@@ -109,11 +109,20 @@ def names(directory: str) -> list[str]:
     return sorted(found - {""})
 
 
-def tree(directory: str) -> list[str]:
-    """Return the paths of all objects below a folder, relative to it; those of placeholders end with a slash."""
+def tree(directory: str, count: Callable[[int], None] = lambda num_found: None) -> list[str]:
+    """Return the paths of all objects below a folder, relative to it; those of placeholders end with a slash.
+
+    Args:
+        directory: Address of the folder.
+        count: Is called with the number of objects of each page of the listing.
+    """
     prefix = _prefix(directory)
+    found: list[str] = []
     with errors_of(directory):
-        found = [blob.name[len(prefix) :] for page in _pages(directory) for blob in page]
+        for page in _pages(directory):
+            names_of_page = [blob.name[len(prefix) :] for blob in page]
+            count(len(names_of_page))
+            found += names_of_page
     return sorted(name for name in found if name)
 
 

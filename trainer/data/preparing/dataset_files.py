@@ -14,11 +14,19 @@ from trainer.data.splits import SPLITS
 from trainer.data.stored import records
 from trainer.data.stored.metadata import NAME, StoredShard
 from trainer.files import storage
+from trainer.files.progress import Progress
 from vertex_gpu_training.userinput.errors import UserError
 
 
 def write(
-    directory: os.PathLike[str], rows: Rows, spill: Spill, *, statistics: Statistics, image_size: int, source: str
+    directory: os.PathLike[str],
+    rows: Rows,
+    spill: Spill,
+    progress: Progress,
+    *,
+    statistics: Statistics,
+    image_size: int,
+    source: str,
 ) -> None:
     """Write all files except the list of images into a folder that the caller publishes afterwards.
 
@@ -26,6 +34,7 @@ def write(
         directory: A folder.
         rows: All images, with their splits.
         spill: The file with the bytes of the images.
+        progress: Advances with the images.
         statistics: Of all rows.
         image_size: Height and width in pixels.
         source: As the user wrote it; recorded for information, not part of the fingerprint.
@@ -35,7 +44,7 @@ def write(
     """
     class_names = statistics.class_names
     digest = hashlib.sha256(json.dumps([dataset.FORMAT_VERSION, image_size, class_names]).encode())
-    written = {split: shards.write(directory, split, rows, spill, digest) for split in SPLITS}
+    written = {split: shards.write(directory, split, rows, spill, digest, progress) for split in SPLITS}
     _write_tfds_metadata(directory, class_names, image_size, written)
     storage.write_json(
         os.path.join(directory, dataset.METADATA_FILE),

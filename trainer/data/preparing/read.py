@@ -9,6 +9,7 @@ from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Spill
 from trainer.data.sources.source import Identity, SourceImage
 from trainer.files.overlap import in_order
+from trainer.files.progress import Progress
 
 _IN_FLIGHT = 512
 """Number of images that are read ahead, which bounds the memory."""
@@ -17,7 +18,9 @@ _GROUP = 8
 _Outcome = tuple[Identity, Examined | str]
 
 
-def read_all(source_images: Iterable[SourceImage], image_size: int, spill: Spill, rows: Rows) -> None:
+def read_all(
+    source_images: Iterable[SourceImage], image_size: int, spill: Spill, rows: Rows, progress: Progress
+) -> None:
     """Add a row for each image, and its prepared bytes to the spill file, in the source's order.
 
     Args:
@@ -25,6 +28,7 @@ def read_all(source_images: Iterable[SourceImage], image_size: int, spill: Spill
         image_size: Height and width of the prepared images in pixels.
         spill: Grows by the prepared images.
         rows: Grow by one per image.
+        progress: Advances with the images.
     """
     found, offset = _outcomes(source_images, image_size), 0
     while chunk := list(islice(found, _IN_FLIGHT)):
@@ -35,6 +39,7 @@ def read_all(source_images: Iterable[SourceImage], image_size: int, spill: Spill
         # Few calls, because each gives the interpreter's lock to the threads and waits for its return.
         spill.write(b"".join(outcome.stored for _, (_, outcome) in chunk if isinstance(outcome, Examined)))
         rows.add(added)
+        progress.advance(len(added))
 
 
 def _outcomes(source_images: Iterable[SourceImage], image_size: int) -> Iterator[tuple[SourceImage, _Outcome]]:

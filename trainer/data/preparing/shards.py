@@ -9,6 +9,7 @@ from trainer.data.preparing import prefixes
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.stored.metadata import NAME, StoredShard
 from trainer.data.stored.records import Record, serialize
+from trainer.files.progress import Progress
 
 Spill = BinaryIO
 """Temporary file with the prepared images in the source's order; the rows have their offsets."""
@@ -21,7 +22,9 @@ class Digest(Protocol):
         """Add bytes."""
 
 
-def write(directory: str | os.PathLike[str], split: str, rows: Rows, spill: Spill, digest: Digest) -> list[StoredShard]:
+def write(
+    directory: str | os.PathLike[str], split: str, rows: Rows, spill: Spill, digest: Digest, progress: Progress
+) -> list[StoredShard]:
     """Write the shards of a split.
 
     Args:
@@ -30,6 +33,7 @@ def write(directory: str | os.PathLike[str], split: str, rows: Rows, spill: Spil
         rows: With the split of each image.
         spill: The file with the bytes of the images.
         digest: Updated with all that makes the images of a split another dataset; names do not.
+        progress: Advances with each shard.
 
     Returns:
         The shards, in the order of the hashes.
@@ -47,6 +51,7 @@ def write(directory: str | os.PathLike[str], split: str, rows: Rows, spill: Spil
             digest.update(split.encode() + b":" + data)
 
         num_records = _write_records(path, rows.used(split, *prefixes.bounds(prefix)), spill, add)
+        progress.advance(num_records)
         with open(path, "rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         shards.append(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from trainer.data.sources import layout
 from trainer.data.sources.layout import ListedSource, Listing
 from trainer.data.sources.remarks import SYSTEM
-from trainer.data.sources.source import MAX_FILE_BYTES
+from trainer.data.sources.source import MAX_FILE_BYTES, Count, uncounted
 from trainer.files import bucket
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -14,15 +14,19 @@ from vertex_gpu_training.userinput.errors import UserError
 class BucketSource(ListedSource):
     """Images below a prefix; objects of the system are skipped. A folder without an object does not exist."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, count: Count = uncounted) -> None:
         """List the folder.
+
+        Args:
+            directory: Address of the folder.
+            count: Follows the listing.
 
         Raises:
             UserError: The folder is empty, contains no images, or only one class.
             OSError: The bucket does not exist or is not readable.
         """
         path = directory.rstrip("/")
-        if not (names := bucket.tree(path)):
+        if not (names := bucket.tree(path, count)):
             raise UserError(f"source {directory!r} not found: no object name starts with {path}/; check the path")
         super().__init__(path, listed(path, names), functools.partial(bucket.read, max_bytes=MAX_FILE_BYTES))
 

@@ -30,6 +30,14 @@ class SourceImage:
     """Called before `read`, so that a change between the two is seen the next time; may raise OSError."""
 
 
+def uncounted(num_found: int) -> None:
+    """Ignore how many entries a listing has found so far."""
+
+
+Count = Callable[[int], None]
+"""Is called with the number of entries that a listing has found since the last call."""
+
+
 class Source(Protocol):
     """A collection of labelled images."""
 
@@ -46,6 +54,11 @@ class Source(Protocol):
     @property
     def unreadable(self) -> Sequence[tuple[str, str]]:
         """Name of each image that cannot be read whatever it contains, and the reason; `images` leaves them out."""
+        ...
+
+    @property
+    def num_images(self) -> int:
+        """Number of images that `images` yields."""
         ...
 
     def images(self) -> Iterator[SourceImage]:

@@ -11,7 +11,7 @@ from trainer.data.sources.manifests import addresses, lines
 from trainer.data.sources.manifests.entry import BadLine, Entry, OtherTask
 from trainer.data.sources.manifests.files import ManifestFile
 from trainer.data.sources.remarks import Remarks, first_names
-from trainer.data.sources.source import SourceImage
+from trainer.data.sources.source import Count, SourceImage, uncounted
 from trainer.data.splits import strictness
 from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
@@ -45,12 +45,13 @@ class _Line:
 class ManifestSource:
     """Images with their labels and splits as manifests give them; bad lines count as unreadable images."""
 
-    def __init__(self, source: str, files: Sequence[ManifestFile]) -> None:
+    def __init__(self, source: str, files: Sequence[ManifestFile], count: Count = uncounted) -> None:
         """Read all lines.
 
         Args:
             source: For messages, as the user wrote it.
             files: The manifests, in the order in which they are read.
+            count: Is called for each line.
 
         Raises:
             UserError: A manifest is for another task or cannot be read, no line can be used, there are fewer than two
@@ -64,11 +65,12 @@ class ManifestSource:
         """Location of an image -> its line."""
         self._names: set[str] = set()
         for file in files:
-            self._read(file)
+            self._read(file, count)
         self._refuse_untrainable()
         counts = Counter(line.label for line in self._lines.values())
         self.class_names = sorted(counts)
         self._advise(counts)
+        self.num_images = len(self._lines)
 
     def images(self) -> Iterator[SourceImage]:
         """Yield all images, in the order of the manifests."""
@@ -78,10 +80,11 @@ class ManifestSource:
             identity = functools.partial(addresses.identity, location)
             yield SourceImage(name=line.name, label=labels[line.label], split=line.split, read=read, identity=identity)
 
-    def _read(self, file: ManifestFile) -> None:
+    def _read(self, file: ManifestFile, count: Count) -> None:
         parse = file.parse
         with file.open() as opened:
             for number, line in lines.numbered(opened):
+                count(1)
                 if line == b"":
                     self.remarks.add(BLANK, f"{file.name}:{number}")
                     continue
