@@ -1,6 +1,8 @@
 """The page that `prepare` writes about what changed since the previous dataset. No failure of it fails the dataset."""
 
 import sys
+from collections.abc import Callable, MutableMapping
+from typing import Any
 
 from trainer.data.changes import changes
 from trainer.files import storage
@@ -8,29 +10,35 @@ from trainer.results.report import changes as report
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import on_one_line
 
-_NONE = "There is no previous dataset of this source and image size that this one can be compared with."
+_NONE = "There is no previous dataset of this source and image size, or it can no longer be used."
 
 
-def write_page(previous_directory: str, new_directory: str, path: str) -> dict[str, float]:
-    """Write the page and return the metrics.
+def page(path: str, metrics: MutableMapping[str, Any]) -> Callable[[str, str, str], None]:
+    """Return a function that writes the page.
+
+    It takes a folder with metadata and list of the previous dataset, the address of that dataset, and the new dataset.
+    The first two are empty if there is none.
 
     Args:
-        previous_directory: Local or on gs://; empty if there is none. The page then has only this.
-        new_directory: On this machine.
-        path: Of the page.
-
-    Returns:
-        Name -> value; empty if there is no previous dataset, or it cannot be read.
+        path: Of the page; empty for none.
+        metrics: Gets the figures; nothing if there is no previous dataset, or it cannot be read.
     """
-    if not previous_directory:
-        storage.write_output(path, report.render_without(_NONE))
-        return {}
+
+    def write(folder: str, address: str, directory: str) -> None:
+        if path:
+            storage.write_output(path, _rendered(folder, address, directory, metrics))
+
+    return write
+
+
+def _rendered(folder: str, address: str, directory: str, metrics: MutableMapping[str, Any]) -> str:
+    if not folder:
+        return report.render_without(_NONE)
     try:
-        found = changes.between(previous_directory, new_directory)
+        found = changes.between(folder, directory)
     except (UserError, OSError) as error:
-        reason = f"not compared with the previous dataset {previous_directory}: {on_one_line(error)}"
+        reason = f"not compared with the previous dataset {address}: {on_one_line(error)}"
         print(f"note: {reason}", file=sys.stderr)
-        storage.write_output(path, report.render_without(f"{reason[0].upper()}{reason[1:]}."))
-        return {}
-    storage.write_output(path, report.render(found, previous=previous_directory))
-    return found.metrics()
+        return report.render_without(f"{reason[0].upper()}{reason[1:]}.")
+    metrics.update(found.metrics())
+    return report.render(found, previous=address)

@@ -1,5 +1,6 @@
 """The page of `prepare`: it compares with the previous dataset, changes no byte of this one, and never fails it."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from trainer.data.changes import changes
+from trainer.data.changes import changes, last_time
 from trainer.files import storage
 from trainer.prepare import prepare
 
@@ -48,7 +49,7 @@ def content(output: Path) -> dict[str, bytes]:
 def source(tmp_path: Path) -> Path:
     """A source of two classes, prepared as `one` before an image was added."""
     made = folder(tmp_path / "source")
-    assert run(made, tmp_path / "one") == {}
+    assert run(made, tmp_path / "one", pipeline_root=str(tmp_path / "root")) == {}
     assert "There is no previous dataset" in (tmp_path / "one.changes.html").read_text()
     shutil.copy(made / "a" / "1.png", made / "b" / "new.png")
     return made
@@ -58,21 +59,46 @@ def test_the_page_and_the_figures_compare_with_the_previous_dataset_and_change_n
     tmp_path: Path, source: Path
 ) -> None:
     run(source, tmp_path / "two")
-    metrics = run(source, tmp_path / "three", previous_directory=str(tmp_path / "one"))
+    metrics = run(source, tmp_path / "three", pipeline_root=str(tmp_path / "root"))
     assert (metrics["images_added"], metrics["images_before"], metrics["images_now"]) == (1, 16, 17)
     assert "b/new.png" in (tmp_path / "three.changes.html").read_text()
     assert content(tmp_path / "two") == content(tmp_path / "three")
 
 
-@pytest.mark.parametrize("lost", ["images.jsonl.gz", "dataset.json"])
-def test_a_damaged_previous_dataset_is_noted_and_the_dataset_is_made(
-    tmp_path: Path, source: Path, lost: str, capsys: pytest.CaptureFixture[str]
+def test_a_previous_dataset_that_was_damaged_is_no_previous_dataset(
+    tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "one" / "images.jsonl.gz").unlink()
+    assert run(source, tmp_path / "two", pipeline_root=str(tmp_path / "root")) == {}
+    assert "There is no previous dataset" in (tmp_path / "two.changes.html").read_text()
+    assert capsys.readouterr().err.count("note: the previous dataset cannot be used") == 1
+
+
+@pytest.mark.usefixtures("source")
+@pytest.mark.parametrize("lost", ["images.jsonl.gz", "dataset.json"])
+def test_a_comparison_that_fails_is_noted_on_the_page(
+    tmp_path: Path, lost: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = str(tmp_path / "one")
     (tmp_path / "one" / lost).unlink()
-    assert run(source, tmp_path / "two", previous_directory=str(tmp_path / "one")) == {}
-    assert (tmp_path / "two" / "dataset.json").exists()
-    assert "Not compared with the previous dataset" in (tmp_path / "two.changes.html").read_text()
-    assert capsys.readouterr().err.count("note: not compared with the previous dataset") == 1
+    metrics: dict[str, Any] = {}
+    last_time.page(str(tmp_path / "page.html"), metrics)(one, "gs://b/one", one)
+    assert metrics == {}
+    assert "Not compared with the previous dataset gs://b/one: " in (tmp_path / "page.html").read_text()
+    assert capsys.readouterr().err.count("note: not compared with the previous dataset gs://b/one") == 1
+
+
+def test_a_dataset_that_a_killed_attempt_published_is_compared_with_the_one_before(
+    tmp_path: Path, source: Path
+) -> None:
+    (pointer,) = (tmp_path / "root").rglob("latest.json")
+    before = json.loads(pointer.read_text())
+    metrics = run(source, tmp_path / "two", pipeline_root=str(tmp_path / "root"))
+    assert metrics["images_added"] == 1
+    # As it is while the dataset is published.
+    (entry,) = json.loads(pointer.read_text())
+    pointer.write_text(json.dumps([entry | {"is_published": False}, *before]))
+    assert run(source, tmp_path / "two", pipeline_root=str(tmp_path / "root")) == metrics
 
 
 @pytest.mark.usefixtures("source", "server")
