@@ -172,7 +172,7 @@ def test_memory_does_not_grow_with_the_length_of_lines(tmp_path: Path) -> None:
 def test_memory_does_not_grow_with_the_number_of_lines(tmp_path: Path) -> None:
     path = tmp_path / "m.csv"
     # Each image twice, in two buckets of equal names.
-    content = "".join(f"gs://{'xy'[i % 2]}/{i // 2 % 2500}.jpg,label {i % 2}\n" for i in range(10_000))
+    content = "".join(f"gs://images-{i % 2}/{i // 2 % 2500}.jpg,label {i % 2}\n" for i in range(10_000))
     path.write_text(content)
     tracemalloc.start()
     source = open_source(str(path), "")
