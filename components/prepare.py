@@ -15,6 +15,8 @@ def prepare(
     report: dsl.Output[dsl.HTML],
     changes: dsl.Output[dsl.HTML],
     change_metrics: dsl.Output[dsl.Metrics],
+    pipeline_root: str = "",
+    reread: bool = False,
     settings: dict[str, str] = {},  # noqa: B006 - kfp reads it once, as the default
 ) -> None:
     """Read the images of the source, resize them once and write them as ArrayRecord shards with their statistics.
@@ -29,6 +31,9 @@ def prepare(
         report: Page with the statistics, sample images and skipped files.
         changes: Page on what changed since the previous dataset.
         change_metrics: Its figures; none without a previous dataset.
+        pipeline_root: Folder or gs:// prefix; by its `prepared/`, the next run finds this dataset and reads only images
+            that are new.
+        reread: Read all images, also those that the previous dataset has.
         settings: Values of other steps by name; wrong ones end this step before it reads an image.
     """
     from training_job.prepare import prepare as prepare_dataset, reported
@@ -44,5 +49,7 @@ def prepare(
             max_bad_fraction=max_bad_fraction,
             changes_path=changes.path,
             change_metrics=change_metrics.metadata,
+            pipeline_root=pipeline_root,
+            reread=reread,
         )
     )

@@ -1,9 +1,7 @@
 """Prepare a dataset from source images: read, check, resize, split and write them, with a report."""
 
 import dataclasses
-import os
 import sys
-import tempfile
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -15,7 +13,6 @@ from trainer.data.preparing import parts
 from trainer.data.preparing.attempt import Made, Wanted, attempt
 from trainer.data.preparing.earlier import pointer as pointers
 from trainer.data.preparing.earlier.pointer import NoPointer, ReadOnly, Unusable
-from trainer.data.preparing.earlier.reuse import print_unusable
 from trainer.data.preparing.limits import BadLimit
 from trainer.files import storage
 from trainer.results.report import dataset as report
@@ -86,10 +83,11 @@ def prepare(
     pointer = pointers.of(pipeline_root, source=source, image_size=image_size, max_examples=max_examples)
     is_occupied = storage.is_occupied(output_directory, last=dataset.METADATA_FILE)
     made = _finished(wanted, pointer) if is_occupied else _made(wanted, pointer, reread=reread)
-    pointer.write(dataclasses.replace(made.entry, is_published=True))
     if not pipeline_root:
         return _metadata(made)
     parts.remove(pointer.parts)
+    # Last, because until then another attempt may finish this one.
+    pointer.write(dataclasses.replace(made.entry, is_published=True))
     print(
         f"note: {made.num_read:,} images read, {made.num_bytes_written:,} bytes written,"
         f" {made.num_bytes_reused:,} bytes of unchanged shards reused",
@@ -99,12 +97,15 @@ def prepare(
     return _metadata(made) | {name: getattr(made, name) for name in effort}
 
 
-def _made(wanted: Wanted, pointer: NoPointer, *, reread: bool) -> Made:
+def _made(wanted: Wanted, pointer: NoPointer, *, reread: bool = False) -> Made:
+    if reread:
+        # Without parts: those of a killed attempt would not be read again either.
+        return attempt(wanted, pointer, is_trusted=False, parts_folder="")
     try:
-        return attempt(wanted, pointer, reread=reread)
+        return attempt(wanted, pointer, is_trusted=True, parts_folder=pointer.parts)
     except Unusable as error:
-        print_unusable(error)
-        return attempt(wanted, pointer, reread=True)
+        print(f"note: the previous dataset cannot be used ({error}); all images are read again", file=sys.stderr)
+        return attempt(wanted, pointer, is_trusted=False, parts_folder=pointer.parts)
 
 
 def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
@@ -115,13 +116,13 @@ def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
     """
     if expected := pointer.unfinished(wanted.address):
         before = "".join(entry.dataset for entry in pointer.read()[1:2])
-        with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
+        with storage.scratch("prepare") as scratch:
             elsewhere = dataclasses.replace(
                 wanted,
-                output_directory=os.path.join(scratch, "again"),
+                output_directory=str(scratch / "again"),
                 write_changes=lambda folder, address, directory: wanted.write_changes(before, before, directory),
             )
-            again = _made(elsewhere, ReadOnly(pointer), reread=False)
+            again = _made(elsewhere, ReadOnly(pointer))
         if again.entry.is_equal(expected):
             return dataclasses.replace(again, entry=expected)
     raise UserError(
@@ -165,11 +166,13 @@ def main(arguments: list[str] | None = None) -> int:
     allowed = "fraction of images that may be unreadable [%(default)s]"
     parser.add_argument("--max-bad-fraction", type=float, default=_MAX_BAD_FRACTION, metavar="FRACTION", help=allowed)
     kept = "local or gs:// folder whose prepared/ is kept, so that the next run reads only images that are new"
-    parser.add_argument("--pipeline-root", default="", metavar="FOLDER", help=kept)
+    parser.add_argument("--pipeline-root", metavar="FOLDER", help=kept)
     parser.add_argument("--reread", action="store_true", help="read all images, also those that have not changed")
     options = parser.parse_args(arguments)
     beside = paths.check("OUTPUT_DIRECTORY", options.output_directory).rstrip("/") + ".html"
     report_path = beside if options.report is None else options.report
+    given = options.pipeline_root
+    pipeline_root = "" if given is None else paths.check("--pipeline-root", given)
     metadata = prepare(
         source=options.source,
         output_directory=options.output_directory,
@@ -177,7 +180,7 @@ def main(arguments: list[str] | None = None) -> int:
         image_size=options.image_size,
         max_examples=options.max_examples,
         max_bad_fraction=options.max_bad_fraction,
-        pipeline_root=options.pipeline_root,
+        pipeline_root=pipeline_root,
         reread=options.reread,
     )
     for name, value in metadata.items():

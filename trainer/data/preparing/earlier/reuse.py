@@ -8,7 +8,6 @@ import itertools
 import os
 import pathlib
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
@@ -62,7 +61,7 @@ class Nothing:
 class Previous(Nothing):
     """The previous dataset. Everything taken of it is checked; `Unusable` is raised where it was changed or removed."""
 
-    def __init__(self, entry: Entry, scratch: str, *, is_remote: bool) -> None:
+    def __init__(self, entry: Entry, scratch: pathlib.Path, *, is_remote: bool) -> None:
         """Check that all files are there, and the metadata and the list of images.
 
         Args:
@@ -76,7 +75,7 @@ class Previous(Nothing):
         """
         super().__init__()
         self.entry: Entry = entry
-        self.folder = scratch
+        self.folder = str(scratch)
         self._is_remote = is_remote
         self._dataset = self._checked(scratch)
         self._shards = {(split, shard.prefix): shard for split in SPLITS for shard in self._dataset.shards[split]}
@@ -141,14 +140,14 @@ class Previous(Nothing):
             self._take(address, path, old.sha256)
         return dataclasses.replace(old, name=shard.name)
 
-    def _checked(self, scratch: str) -> Dataset:
+    def _checked(self, scratch: pathlib.Path) -> Dataset:
         for name, sha256 in (
             (dataset.METADATA_FILE, self.entry.metadata_sha256),
             (image_list.FILE, self.entry.list_sha256),
         ):
-            self._take(storage.join(self.entry.dataset, name), pathlib.Path(scratch, name), sha256)
+            self._take(storage.join(self.entry.dataset, name), scratch / name, sha256)
         try:
-            found = dataclasses.replace(dataset.load(scratch), directory=self.entry.dataset)
+            found = dataclasses.replace(dataset.load(str(scratch)), directory=self.entry.dataset)
             sizes = {shard.name: shard.num_bytes for split in SPLITS for shard in found.shards[split]}
             if storage.is_remote(self.entry.dataset):
                 self._versions = bucket.versions(self.entry.dataset)
@@ -194,30 +193,25 @@ class Previous(Nothing):
         return shards
 
 
-def previous_of(pointer: NoPointer, scratch: str, *, is_remote: bool) -> Nothing:
-    """Open the previous dataset; if it cannot be used, print why.
+def previous_of(pointer: NoPointer, scratch: pathlib.Path, *, is_remote: bool) -> Nothing:
+    """Open the previous dataset, if there is one.
 
     Args:
         pointer: Names it.
         scratch: A folder on this machine for copies; the caller removes it.
         is_remote: Whether the next dataset will be on gs://.
+
+    Raises:
+        Unusable: It is missing or was changed.
     """
-    try:
-        for entry in pointer.read():
-            try:
-                return Previous(entry, scratch, is_remote=is_remote)
-            except Unusable:
-                # Its attempt was killed before it published it, and the next entry is the one before.
-                if entry.is_published:
-                    raise
-    except Unusable as error:
-        print_unusable(error)
+    for entry in pointer.read():
+        try:
+            return Previous(entry, scratch, is_remote=is_remote)
+        except Unusable:
+            # Its attempt was killed before it published it, and the next entry is the one before.
+            if entry.is_published:
+                raise
     return Nothing()
-
-
-def print_unusable(error: Unusable) -> None:
-    """Print in one line why all images are read."""
-    print(f"note: the previous dataset cannot be used ({error}); all images are read again", file=sys.stderr)
 
 
 def entry_of(directory: pathlib.Path, address: str, *, copied: dict[str, bucket.Version], began_ns: int) -> Entry:
