@@ -43,6 +43,9 @@ OTHER_DEFAULTS = {
 OF_PREPARE = {"pipeline_root", "reread"}
 """Inputs that `prepare` did not have before; the first was one of `plan`."""
 
+CHANGES = {"changes", "change_metrics"}
+"""Outputs that `prepare` did not have before."""
+
 SETTINGS = "settings"
 """An input of `prepare`, the values of later steps, which it refuses when they are wrong."""
 
@@ -113,12 +116,13 @@ class Statements(ast.NodeTransformer):
         with_default = dict(zip([each.arg for each in reversed(node.args)], reversed(node.defaults), strict=False))
         if {each.arg for each in node.args} >= {"source", "seed"}:
             node.args = [each for each in node.args if each.arg != "seed"]
-        node.args = [each for each in node.args if each.arg not in {*ADDED, *OF_PREPARE, SETTINGS}]
+        node.args = [each for each in node.args if each.arg not in {*ADDED, *OF_PREPARE, *CHANGES, SETTINGS}]
         node.defaults = [with_default[each.arg] for each in node.args if each.arg in with_default]
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        node.keywords = [each for each in node.keywords if each.arg not in {*ADDED, *OF_PREPARE, SETTINGS, "seed"}]
+        added = {*ADDED, *OF_PREPARE, *CHANGES, "changes_path", SETTINGS, "seed"}
+        node.keywords = [each for each in node.keywords if each.arg not in added]
         return self.generic_visit(node)
 
     def visit_List(self, node: ast.List) -> ast.AST:
@@ -151,8 +155,8 @@ def test_only_parameters_were_added(before: dict[str, Any], today: dict[str, Any
     of_settings = [each for each in found if "/prepare/inputs/parameters/pipelinechannel--" in each]
     names = {each.rpartition("/")[2] for each in found if each not in of_settings}
     names = {name.removeprefix("pipelinechannel--").removeprefix("plan-") for name in names}
-    assert names == ADDED | OF_PREPARE | {SETTINGS} | TARGETS
-    assert {each.split("/")[-2] for each in found} == {"parameters"}
+    assert names == ADDED | OF_PREPARE | CHANGES | {SETTINGS} | TARGETS
+    assert {each.split("/")[-2] for each in found if each.rpartition("/")[2] not in CHANGES} == {"parameters"}
 
 
 def test_commands_differ_only_in_imports_comments_and_docstrings(before: dict[str, Any], today: dict[str, Any]) -> None:

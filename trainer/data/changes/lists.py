@@ -41,7 +41,7 @@ def _order(before: Line | None, now: Line | None) -> int:
     """Return which line is next: negative for the first, 0 for both."""
     if before is None or now is None:
         return 1 if before is None else -1
-    return (before["name"] > now["name"]) - (before["name"] < now["name"])
+    return bool(before["name"] > now["name"]) - bool(before["name"] < now["name"])
 
 
 class _List:

@@ -71,7 +71,7 @@ def compare(before: Distributions, now: Distributions, new: Distributions) -> li
     for label in [_OVERALL, *sorted(before.labels() & now.labels())]:
         for sample, after in ((ALL, now), (NEW, new)):
             for measure, counts in enumerate(zip(*(_counts(each, label) for each in (before, after)), strict=True)):
-                if (found := _test(*counts, sample, label, measure)) is not None:
+                if (found := _test(counts[0], counts[1], sample, label, measure)) is not None:
                     tests.append(found)
     return _corrected(tests)
 
