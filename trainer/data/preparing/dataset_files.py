@@ -9,7 +9,8 @@ from typing import Protocol
 
 from trainer.data import dataset, images
 from trainer.data.preparing import shards
-from trainer.data.preparing.earlier.reuse import Prepared, Unusable
+from trainer.data.preparing.earlier.pointer import Unusable
+from trainer.data.preparing.earlier.reuse import Prepared
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Shard
 from trainer.data.preparing.statistics import Statistics
