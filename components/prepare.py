@@ -15,6 +15,8 @@ def prepare(
     report: dsl.Output[dsl.HTML],
     changes: dsl.Output[dsl.HTML],
     change_metrics: dsl.Output[dsl.Metrics],
+    prepare_engine: str = "local",
+    beam_runner: str = "",
     pipeline_root: str = "",
     reread: bool = False,
     settings: dict[str, str] = {},  # noqa: B006 - kfp reads it once, as the default
@@ -31,6 +33,8 @@ def prepare(
         report: Page with the statistics, sample images and skipped files.
         changes: Page on what changed since the previous dataset.
         change_metrics: Its figures; none without a previous dataset.
+        prepare_engine: `local` reads the images in this step, `dataflow` on the workers of a Dataflow job.
+        beam_runner: `FnApiRunner` uses two processes of this step instead of Dataflow, for tests.
         pipeline_root: Folder or gs:// prefix; by its `prepared/`, the next run finds this dataset and reads only images
             that are new.
         reread: Read all images, also those that the previous dataset has.
@@ -49,6 +53,8 @@ def prepare(
             max_bad_fraction=max_bad_fraction,
             changes_path=changes.path,
             change_metrics=change_metrics.metadata,
+            prepare_engine=prepare_engine,
+            beam_runner=beam_runner,
             pipeline_root=pipeline_root,
             reread=reread,
         )

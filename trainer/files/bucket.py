@@ -38,6 +38,17 @@ def read(path: str, *, max_bytes: int = sys.maxsize) -> bytes:
     return content.getvalue()
 
 
+def read_range(path: str, start: int, num_bytes: int) -> bytes:
+    """Return some bytes of an object; fewer at its end.
+
+    Raises:
+        FileNotFoundError: The object does not exist.
+    """
+    with _object(path) as blob:
+        last = start + num_bytes - 1
+        return bytes(blob.download_as_bytes(start=start, end=last, retry=Patience(), timeout=TIMEOUT_SECONDS))
+
+
 def read_many(
     paths: Iterable[str], *, max_bytes: int = sys.maxsize, num_connections: int = _NUM_CONNECTIONS
 ) -> Iterator[bytes | OSError]:

@@ -45,11 +45,12 @@ class Row:
 FIGURES = [field.name for field in dataclasses.fields(Figures)]
 """Of these, the first is the content hash, and the last two are tuples."""
 _SCHEMA = """
-CREATE TABLE images (name, label, split, reason, content_hash, num_stored_bytes, origin, details, final DEFAULT '');
+CREATE TABLE images
+    (name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details, final DEFAULT '');
 CREATE TABLE previous (content_hash PRIMARY KEY, split) WITHOUT ROWID;
 """
-_COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, origin, details"
-_NUM_COLUMNS = 8
+_COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details"
+_NUM_COLUMNS = 9
 _NUM_TOGETHER = 512
 """Rows of one statement, far below SQLite's limit on its values."""
 _INDEX = "CREATE INDEX by_content ON images (final, content_hash, label, name, num_stored_bytes)"
@@ -158,15 +159,18 @@ def opened() -> Iterator[Rows]:
 def to_values(row: Row) -> tuple[str | int | None, ...]:
     """Return what a row contains, ready for JSON or SQLite."""
     figures = [getattr(row.figures, name) for name in FIGURES] if row.figures else None
-    details = json.dumps([row.identity, row.remarks, row.stored_hash, row.offset, figures])
+    details = json.dumps([row.identity, row.remarks, row.stored_hash, figures])
     content_hash = row.figures.content_hash if row.figures else None
-    return row.name, row.label, row.split, row.reason, content_hash, row.num_stored_bytes, row.origin, details
+    return (
+        *(row.name, row.label, row.split, row.reason, content_hash),
+        *(row.num_stored_bytes, row.origin, row.offset, details),
+    )
 
 
 def from_values(values: Sequence[Any]) -> Row:
     """Return the row that `to_values` took apart."""
-    name, label, split, reason, _, num_stored_bytes, origin, details, *final = values
-    identity, remarks, stored_hash, offset, figures = json.loads(details)
+    name, label, split, reason, _, num_stored_bytes, origin, offset, details, *final = values
+    identity, remarks, stored_hash, figures = json.loads(details)
     if figures:
         figures[-2:] = map(tuple, figures[-2:])
     return Row(

@@ -1,19 +1,17 @@
 """Collects the rows of all images: known ones from the previous dataset and from parts, the others are read."""
 
+import contextlib
 import dataclasses
 import functools
 import itertools
-import os
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from typing import BinaryIO
 
 from trainer.data.preparing import parts
 from trainer.data.preparing.earlier.known import Known
 from trainer.data.preparing.earlier.reuse import Nothing
+from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.parts import DamagedPart
-from trainer.data.preparing.read import examined
 from trainer.data.preparing.rows import Rows
 from trainer.data.sources.source import Identity, SourceImage
 from trainer.files.overlap import in_order
@@ -29,7 +27,7 @@ _TOGETHER = 512
 def gather(
     images: Iterable[SourceImage],
     image_size: int,
-    prepared: BinaryIO,
+    engine: Engine,
     rows: Rows,
     previous: Nothing,
     *,
@@ -42,11 +40,11 @@ def gather(
     Args:
         images: All of the source, not read yet.
         image_size: Height and width of the prepared images in pixels.
-        prepared: A file that grows by the prepared images that the previous dataset does not have.
+        engine: Reads the images that the previous dataset does not have.
         rows: Grow by one per image, and get the previous splits.
         previous: Images with the same name and identity are not read again.
         is_trusted: Whether that holds; otherwise nothing of the previous dataset is used except its splits.
-        parts_folder: Where parts are found and made; empty for none.
+        parts_folder: Where parts of an earlier attempt are found; empty for none.
         progress: Advances with the images.
     """
     with closing(Known()) as known:
@@ -54,32 +52,23 @@ def gather(
             known.add_previous(previous.rows(), began_ns=previous.entry.began_ns, is_trusted=is_trusted)
             rows.set_previous_splits(known.splits())
         if parts_folder:
-            _add_parts(known, parts_folder, prepared)
-            unknown = _unknown(images, known, rows, progress)
-            found = parts.make_all(unknown, image_size, prepared, parts_folder)
-        else:
-            found = examined(images, image_size, prepared)
+            _add_parts(known, parts_folder, engine)
+            images = _unknown(images, known, rows, progress)
         num_read = 0
-        for some in found:
+        for some in engine.read(images, image_size):
             rows.add(some)
             progress.advance(len(some))
             num_read += len(some)
     return num_read
 
 
-def _add_parts(known: Known, folder: str, prepared: BinaryIO) -> None:
-    """Add the rows of all parts, and their prepared images to the file."""
+def _add_parts(known: Known, folder: str, engine: Engine) -> None:
+    """Add the rows of all parts."""
     for name in parts.names(folder):
-        start = prepared.seek(0, os.SEEK_END)
-        try:
-            part = parts.describe(folder, name)
-            with parts.open_bytes(folder, name) as file:
-                shutil.copyfileobj(file, prepared)
-            own = [dataclasses.replace(row, offset=row.offset + start) for row in parts.read(folder, name)]
-        except DamagedPart:
-            # A killed attempt left it, or someone changed it: its images are read.
-            continue
-        known.add_part(own, began_ns=part.began_ns)
+        # A killed attempt left a damaged one, or someone changed it: its images are read.
+        with contextlib.suppress(DamagedPart):
+            own, began_ns = engine.take_part(name)
+            known.add_part(own, began_ns=began_ns)
 
 
 def _unknown(images: Iterable[SourceImage], known: Known, rows: Rows, progress: Progress) -> Iterator[SourceImage]:

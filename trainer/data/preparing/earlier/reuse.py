@@ -10,12 +10,12 @@ import pathlib
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO
 
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list, prefixes
 from trainer.data.preparing.earlier.pointer import Entry, NoPointer, Unusable
+from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Shard
 from trainer.data.splits import SPLITS
@@ -241,11 +241,11 @@ def _sha256(path: pathlib.Path) -> str:
 
 
 class Prepared:
-    """The prepared images of all rows: in the previous dataset, or in a file of this attempt."""
+    """The prepared images of all rows: in the previous dataset, or of this attempt."""
 
-    def __init__(self, file: BinaryIO, previous: Nothing) -> None:
-        """Keep both; the rows have their offsets into the file."""
-        self._file = file
+    def __init__(self, engine: Engine, previous: Nothing) -> None:
+        """Keep both."""
+        self.engine = engine
         self.previous = previous
 
     def images(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
@@ -253,12 +253,9 @@ class Prepared:
         remaining = iter(rows)
         while some := list(itertools.islice(remaining, _TOGETHER)):
             old = self.previous.images([row for row in some if row.origin])
+            new = self.engine.images(row for row in some if not row.origin)
             for row in some:
-                yield row, next(old) if row.origin else self._read(row)
-
-    def _read(self, row: Row) -> bytes:
-        self._file.seek(row.offset)
-        return self._file.read(row.num_stored_bytes)
+                yield (row, next(old)) if row.origin else next(new)
 
 
 def _link(path: str, target: pathlib.Path) -> None:
