@@ -49,6 +49,7 @@ CREATE TABLE images
     (name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details, final DEFAULT '');
 CREATE TABLE previous (content_hash PRIMARY KEY, split) WITHOUT ROWID;
 """
+"""Of the two, `previous` has the splits of the previous dataset, if there is one."""
 _COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details"
 _NUM_COLUMNS = 9
 _NUM_TOGETHER = 512
@@ -62,11 +63,12 @@ class Rows:
 
     def __init__(self) -> None:
         """Make the file."""
-        self._database = temporary_database.connect(_SCHEMA)
+        self.database = temporary_database.connect(_SCHEMA)
+        """Others add tables of their own, because moving rows within a database is fast."""
 
     def close(self) -> None:
         """Remove the file."""
-        self._database.close()
+        self.database.close()
 
     def add(self, rows: Iterable[Row]) -> None:
         """Append rows in any order."""
@@ -74,7 +76,7 @@ class Rows:
         while chunk := list(itertools.islice(remaining, _NUM_TOGETHER)):
             marks = ", ".join([f"({', '.join('?' * _NUM_COLUMNS)})"] * len(chunk))
             values = [value for row in chunk for value in to_values(row)]
-            self._database.execute(f"INSERT INTO images ({_COLUMNS}) VALUES {marks}", values)  # noqa: S608 - constants
+            self.database.execute(f"INSERT INTO images ({_COLUMNS}) VALUES {marks}", values)  # noqa: S608 - constants
 
     def by_name(self) -> Iterator[Row]:
         """Yield all rows, rejected ones too, in the order of their names: the same for every order of the source."""
@@ -96,18 +98,14 @@ class Rows:
                 content_hash=content_hash, labels=frozenset(labels), split=strictest(given), previous=previous
             )
 
-    def set_previous_splits(self, splits: Iterable[tuple[str, str]]) -> None:
-        """Store pairs of a content hash and its split in the previous dataset."""
-        self._database.executemany("INSERT OR IGNORE INTO previous VALUES (?, ?)", splits)
-
     def set_splits(self, splits: Splits) -> None:
         """Store the split of each image that is used."""
-        self._database.execute("CREATE TABLE finals (content_hash PRIMARY KEY, split) WITHOUT ROWID")
+        self.database.execute("CREATE TABLE finals (content_hash PRIMARY KEY, split) WITHOUT ROWID")
         found = ((content.content_hash, splits.of(content)) for content in self.contents())
-        self._database.executemany("INSERT INTO finals VALUES (?, ?)", found)
+        self.database.executemany("INSERT INTO finals VALUES (?, ?)", found)
         final = "SELECT split FROM finals WHERE finals.content_hash = images.content_hash"
-        self._database.execute(f"UPDATE images SET final = ({final}) WHERE reason = ''")  # noqa: S608 - a constant
-        self._database.execute(_INDEX)
+        self.database.execute(f"UPDATE images SET final = ({final}) WHERE reason = ''")  # noqa: S608 - a constant
+        self.database.execute(_INDEX)
 
     def extent(self, split: str, first: str, last: str) -> Extent:
         """Return the extent of a split's rows from one content hash to another."""
@@ -142,7 +140,7 @@ class Rows:
         return int(found[0]), int(found[1])
 
     def _query(self, query: str, *values: str) -> Iterator[tuple[Any, ...]]:
-        return self._database.execute(query, values)
+        return self.database.execute(query, values)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 
 from trainer.data.preparing import parts
 from trainer.data.preparing.earlier.known import Known
@@ -20,8 +19,6 @@ from trainer.files.progress import Progress
 _NUM_THREADS = 16
 _GROUP = 8
 """Number of images whose identities are looked up together."""
-_TOGETHER = 512
-"""Number of known rows that are stored together."""
 
 
 def gather(
@@ -47,18 +44,18 @@ def gather(
         parts_folder: Where parts of an earlier attempt are found; empty for none.
         progress: Advances with the images.
     """
-    with closing(Known()) as known:
-        if previous.entry:
-            known.add_previous(previous.rows(), began_ns=previous.entry.began_ns, is_trusted=is_trusted)
-            rows.set_previous_splits(known.splits())
-        if parts_folder:
-            _add_parts(known, parts_folder, engine)
-            images = _unknown(images, known, rows, progress)
-        num_read = 0
-        for some in engine.read(images, image_size):
-            rows.add(some)
-            progress.advance(len(some))
-            num_read += len(some)
+    known = Known(rows)
+    if previous.entry:
+        known.add_previous(previous.rows(), began_ns=previous.entry.began_ns, is_trusted=is_trusted)
+    if parts_folder:
+        _add_parts(known, parts_folder, engine)
+        known.sort()
+        images = _unknown(images, known, progress)
+    num_read = 0
+    for some in engine.read(images, image_size):
+        rows.add(some)
+        progress.advance(len(some))
+        num_read += len(some)
     return num_read
 
 
@@ -71,19 +68,13 @@ def _add_parts(known: Known, folder: str, engine: Engine) -> None:
             known.add_part(own, began_ns=began_ns)
 
 
-def _unknown(images: Iterable[SourceImage], known: Known, rows: Rows, progress: Progress) -> Iterator[SourceImage]:
-    """Yield the images that have to be read, and add rows for the others."""
-    found = []
+def _unknown(images: Iterable[SourceImage], known: Known, progress: Progress) -> Iterator[SourceImage]:
+    """Yield the images that have to be read, and add the rows of the others."""
     for image, identity in _identified(images):
-        if row := known.find(image, identity):
-            found.append(row)
+        if known.take(image, identity):
             progress.advance(num_known=1)
         else:
             yield dataclasses.replace(image, identity=functools.partial(dict, identity)) if identity else image
-        if len(found) == _TOGETHER:
-            rows.add(found)
-            found.clear()
-    rows.add(found)
 
 
 def _identified(images: Iterable[SourceImage]) -> Iterator[tuple[SourceImage, Identity]]:
