@@ -109,8 +109,17 @@ def _bar(progress: Progress) -> Iterator[Callable[[Progress], None]]:
     text: Any = TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis"), markup=False)
     bar = Bar(BarColumn(bar_width=20), text, console=Console(stderr=True), transient=True)
     task = bar.add_task(progress.text, total=progress.total)
-    with bar:
-        yield lambda progress: bar.update(task, completed=progress.num_done, description=progress.text)
+
+    def show(progress: Progress) -> None:
+        # Not before: TensorFlow Datasets, which counts nothing here, draws bars of its own while it downloads.
+        if progress.num_done:
+            bar.update(task, completed=progress.num_done, description=progress.text)
+            bar.start()
+
+    try:
+        yield show
+    finally:
+        bar.stop()
 
 
 def _duration(seconds: float) -> str:
