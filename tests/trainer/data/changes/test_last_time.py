@@ -45,6 +45,14 @@ def content(output: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(output.iterdir())} | {"report": report.read_bytes()}
 
 
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset of two classes."""
+    made = tmp_path_factory.mktemp("prepared")
+    assert run(folder(made / "source"), made / "one") == {}
+    return made / "one"
+
+
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """A source of two classes, prepared as `one` before an image was added."""
@@ -74,15 +82,14 @@ def test_a_previous_dataset_that_was_damaged_is_no_previous_dataset(
     assert capsys.readouterr().err.count("note: the previous dataset cannot be used") == 1
 
 
-@pytest.mark.usefixtures("source")
 @pytest.mark.parametrize("lost", ["images.jsonl.gz", "dataset.json"])
 def test_a_comparison_that_fails_is_noted_on_the_page(
-    tmp_path: Path, lost: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, prepared: Path, lost: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = str(tmp_path / "one")
-    (tmp_path / "one" / lost).unlink()
+    damaged = shutil.copytree(prepared, tmp_path / "one")
+    (damaged / lost).unlink()
     metrics: dict[str, Any] = {}
-    last_time.page(str(tmp_path / "page.html"), metrics)(one, "gs://b/one", one)
+    last_time.page(str(tmp_path / "page.html"), metrics)(str(damaged), "gs://b/one", str(prepared))
     assert metrics == {}
     assert "Not compared with the previous dataset gs://b/one: " in (tmp_path / "page.html").read_text()
     assert capsys.readouterr().err.count("note: not compared with the previous dataset gs://b/one") == 1
@@ -101,10 +108,10 @@ def test_a_dataset_that_a_killed_attempt_published_is_compared_with_the_one_befo
     assert run(source, tmp_path / "two", pipeline_root=str(tmp_path / "root")) == metrics
 
 
-@pytest.mark.usefixtures("source", "server")
-def test_datasets_in_a_bucket_are_compared(tmp_path: Path) -> None:
-    for path in (tmp_path / "one").iterdir():
+@pytest.mark.usefixtures("server")
+def test_datasets_in_a_bucket_are_compared(prepared: Path) -> None:
+    for path in prepared.iterdir():
         storage.write_bytes(f"gs://b/one/{path.name}", path.read_bytes())
-    found = changes.between("gs://b/one", str(tmp_path / "one"))
+    found = changes.between("gs://b/one", str(prepared))
     assert found.metrics()["images_now"] == found.metrics()["images_before"] == 16
     assert found.comparisons == []
