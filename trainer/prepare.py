@@ -17,6 +17,7 @@ from trainer.data.preparing.earlier.pointer import NoPointer, ReadOnly, Unusable
 from trainer.data.preparing.engines import beam, factory
 from trainer.data.preparing.limits import BadLimit
 from trainer.files import storage
+from trainer.files.bucket_errors import Replaced
 from trainer.results.report import dataset as report
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
@@ -113,7 +114,7 @@ def _made(wanted: Wanted, pointer: NoPointer, *, reread: bool = False) -> Made:
         return attempt(wanted, pointer, is_trusted=False, parts_folder="")
     try:
         return attempt(wanted, pointer, is_trusted=True, parts_folder=pointer.parts)
-    except Unusable as error:
+    except (Unusable, Replaced) as error:
         print(f"note: the previous dataset cannot be used ({error}); all images are read again", file=sys.stderr)
         return attempt(wanted, pointer, is_trusted=False, parts_folder=pointer.parts)
 
@@ -127,9 +128,11 @@ def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
     if expected := pointer.unfinished(wanted.address):
         before = "".join(entry.dataset for entry in pointer.read()[1:2])
         with storage.scratch("prepare") as scratch:
+            # Without its report, which the killed attempt has written; the figures of the changes were lost with it.
             elsewhere = dataclasses.replace(
                 wanted,
                 output_directory=str(scratch / "again"),
+                write_report=lambda made, train: None,
                 write_changes=lambda folder, address, directory: wanted.write_changes(before, before, directory),
             )
             again = _made(elsewhere, ReadOnly(pointer))

@@ -17,6 +17,7 @@ from trainer.data.preparing import attempt, dataset_files, parts, prefixes
 from trainer.data.preparing.earlier import known, pointer
 from trainer.data.preparing.earlier.gather import gather
 from trainer.data.sources import folder, opening
+from vertex_gpu_training.userinput.errors import UserError
 
 NOTHING_READ = "note: 0 images read"
 
@@ -339,3 +340,53 @@ def test_objects_that_a_manifest_names_are_asked_for_but_not_read(in_bucket: InB
     assert len(asked) == 25
     run(in_bucket, "full", reread=True, **options)
     assert content(in_bucket, "two") == content(in_bucket, "full")
+
+
+@pytest.mark.slow
+def test_an_attempt_that_ended_after_publishing_is_finished_unless_the_source_changed(
+    local: Local, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any) -> None:
+        raise ZeroDivisionError
+
+    for name in ("one", "two"):
+        with monkeypatch.context() as patch:
+            patch.setattr(parts, "remove", fail)
+            with pytest.raises(ZeroDivisionError):
+                run(local, name)
+    before = content(local, "two")
+    assert run(local, "two")["num_read"] == 0
+    assert content(local, "two") == before
+    # It is finished, so that the folder belongs to the user.
+    with pytest.raises(UserError, match="exists and is not empty"):
+        run(local, "two")
+    with monkeypatch.context() as patch:
+        patch.setattr(parts, "remove", fail)
+        with pytest.raises(ZeroDivisionError):
+            run(local, "three")
+    local.write("source/a/new.png", png(9999))
+    with pytest.raises(UserError, match="exists and is not empty"):
+        run(local, "three")
+    assert content(local, "three") == before
+    assert run(local, "four")["num_read"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_shards_that_are_replaced_while_they_are_copied_are_written(
+    in_bucket: InBucket, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_removed: bool
+) -> None:
+    run(in_bucket, "one")
+    expected = content(in_bucket, "one")
+    write = dataset_files.write
+
+    def write_and_replace(*arguments: Any, **options: Any) -> None:
+        write(*arguments, **options)
+        for path in in_bucket.paths("one"):
+            in_bucket.remove(f"one/{path}") if is_removed else in_bucket.write(f"one/{path}", b"x")
+
+    monkeypatch.setattr(dataset_files, "write", write_and_replace)
+    capsys.readouterr()
+    assert run(in_bucket, "two")["num_read"] == 24
+    assert content(in_bucket, "two") == expected
+    assert capsys.readouterr().err.count("the previous dataset cannot be used") == 1

@@ -145,7 +145,8 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
             wanted.write_report(made, shards.to_records(prepared.images(rows.used("train", *prefixes.bounds("")))))
             wanted.write_changes(previous.folder, previous.entry.dataset if previous.entry else "", str(directory))
             entry = entry_of(directory, wanted.address, copied={**previous.copied, **engine.copied}, began_ns=began_ns)
-            pointer.write(entry, *filter(None, [previous.entry]))
+            earlier = [dataclasses.replace(previous.entry, is_published=True)] if previous.entry else []
+            pointer.write(entry, *earlier)
             sizes = {path.name: path.stat().st_size for path in directory.iterdir()}
             # A shard that is copied in the bucket is an empty file here.
             sizes |= {shard.name: shard.num_bytes for split in SPLITS for shard in made.shards[split]}

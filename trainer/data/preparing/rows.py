@@ -62,7 +62,7 @@ class Rows:
     """The rows of all images. Each method is one pass over them, sorted where it says so."""
 
     def __init__(self) -> None:
-        """Make the file."""
+        """Make a file without a name, which vanishes with the process, even a killed one."""
         self.database = temporary_database.connect(_SCHEMA)
         """Others add tables of their own, because moving rows within a database is fast."""
 

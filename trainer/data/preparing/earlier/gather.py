@@ -49,6 +49,7 @@ def gather(
         known.add_previous(previous.rows(), began_ns=previous.entry.began_ns, is_trusted=is_trusted)
     if parts_folder:
         _add_parts(known, parts_folder, engine)
+    if parts_folder or (previous.entry and is_trusted):
         known.sort()
         images = _unknown(images, known, progress)
     num_read = 0

@@ -178,18 +178,20 @@ class Previous(Nothing):
 
     def _open(self, split: str, shard: StoredShard) -> Shards:
         """Open a shard on this machine; one per split is kept, because rows ask for one after the other."""
-        name, stack, shards = self._opened.get(split, ("", contextlib.ExitStack(), None))
-        if shards is not None and name == shard.name:
-            return shards
-        stack.close()
-        stack = contextlib.ExitStack()
-        path = storage.join(self.entry.dataset, shard.name)
-        if storage.is_remote(path):
-            folder = stack.enter_context(tempfile.TemporaryDirectory(dir=self.folder))
-            path, remote = os.path.join(folder, shard.name), path
-            self._take(remote, pathlib.Path(path), shard.sha256)
-        shards = stack.enter_context(Shards([path], shard.num_records))
-        self._opened[split] = (shard.name, stack, shards)
+        if split in self._opened:
+            name, stack, shards = self._opened[split]
+            if name == shard.name:
+                return shards
+            del self._opened[split]
+            stack.close()
+        with contextlib.ExitStack() as opening:
+            path = storage.join(self.entry.dataset, shard.name)
+            if storage.is_remote(path):
+                folder = opening.enter_context(tempfile.TemporaryDirectory(dir=self.folder))
+                path, remote = os.path.join(folder, shard.name), path
+                self._take(remote, pathlib.Path(path), shard.sha256)
+            shards = opening.enter_context(Shards([path], shard.num_records))
+            self._opened[split] = (shard.name, opening.pop_all(), shards)
         return shards
 
 
