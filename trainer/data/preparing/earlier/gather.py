@@ -16,7 +16,7 @@ from trainer.data.sources.source import Identity, SourceImage
 from trainer.files.overlap import in_order
 
 _NUM_THREADS = 16
-_GROUP = 8
+_GROUP = 16
 """Number of images whose identities are looked up together."""
 
 
