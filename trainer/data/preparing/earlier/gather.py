@@ -17,7 +17,7 @@ from trainer.files.overlap import in_order
 from trainer.files.progress import Progress
 
 _NUM_THREADS = 16
-_GROUP = 8
+_GROUP = 16
 """Number of images whose identities are looked up together."""
 
 

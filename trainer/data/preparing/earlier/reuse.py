@@ -20,7 +20,7 @@ from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Shard
 from trainer.data.splits import SPLITS
 from trainer.data.stored.metadata import StoredShard
-from trainer.data.stored.records import parse
+from trainer.data.stored.records import image_of
 from trainer.data.stored.shards import DamagedShard, Shards
 from trainer.files import bucket, downloads, storage
 from vertex_gpu_training.userinput.errors import UserError
@@ -113,7 +113,7 @@ class Previous(Nothing):
                 read = self._open(split, shard).read([number - start for number in numbers])
             except (DamagedShard, *storage.MISSING) as error:
                 raise Unusable(str(error)) from error
-            found |= {(split, number): parse(data).image_bytes for number, data in zip(numbers, read, strict=True)}
+            found |= {(split, number): image_of(data) for number, data in zip(numbers, read, strict=True)}
         for row in rows:
             image = found[row.origin.partition(":")[0], row.offset]
             if hashlib.sha256(image).hexdigest() != row.stored_hash:
