@@ -13,6 +13,8 @@ def prepare(
     max_bad_fraction: float,
     dataset: dsl.Output[dsl.Dataset],
     report: dsl.Output[dsl.HTML],
+    changes: dsl.Output[dsl.HTML],
+    change_metrics: dsl.Output[dsl.Metrics],
     strict: str = "",
     prepare_engine: str = "local",
     beam_runner: str = "",
@@ -38,6 +40,8 @@ def prepare(
         max_bad_fraction: Share of unreadable images (0 to 1) above which the step fails.
         dataset: The dataset; its metadata has the fingerprint, the classes and the counts.
         report: Page with the statistics, sample images and skipped files.
+        changes: Page on what changed since the previous dataset.
+        change_metrics: Its figures; none without a previous dataset.
         strict: Comma-separated names of the warnings that are errors, such as `leaks,label-conflicts`.
         prepare_engine: `local` reads the images in this step, `dataflow` on the workers of a Dataflow job.
         beam_runner: `FnApiRunner` uses two processes of this step instead of Dataflow, for tests.
@@ -76,6 +80,8 @@ def prepare(
             image_size=image_size,
             max_examples=max_examples,
             max_bad_fraction=max_bad_fraction,
+            changes_path=changes.path,
+            change_metrics=change_metrics.metadata,
             strict=strict,
             prepare_engine=prepare_engine,
             beam_runner=beam_runner,

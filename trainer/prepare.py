@@ -3,18 +3,21 @@
 import dataclasses
 import functools
 import sys
+from collections.abc import MutableMapping
+from typing import Any
 
 from trainer import command_line
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
+from trainer.data.changes import last_time
 from trainer.data.preparing import parts
 from trainer.data.preparing.attempt import Made, Wanted, attempt
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.earlier import pointer as pointers
 from trainer.data.preparing.earlier.pointer import NoPointer, ReadOnly, Unusable
 from trainer.data.preparing.engines import beam, factory
-from trainer.data.preparing.limits import BadLimit
 from trainer.data.preparing.quality.kinds import TEXTS, parse_strict
+from trainer.data.preparing.quality.limits import BadLimit
 from trainer.files import storage
 from trainer.files.bucket_errors import Replaced
 from trainer.results.report import dataset as report
@@ -40,6 +43,8 @@ def prepare(
     beam_runner: str = "",
     dataflow: Settings | None = None,
     strict: str = "",
+    changes_path: str = "",
+    change_metrics: MutableMapping[str, Any] | None = None,
 ) -> dict[str, str | int | float]:
     """Make the prepared dataset; it appears complete or not at all.
 
@@ -58,6 +63,8 @@ def prepare(
         beam_runner: `FnApiRunner`: the workers are two processes of this machine, for tests.
         dataflow: What the Dataflow job is started with, for `dataflow` without a `beam_runner`.
         strict: Comma-separated names of the warnings that are errors, such as leaks,label-conflicts.
+        changes_path: File for the page on what changed since the previous dataset; empty for none.
+        change_metrics: Gets the figures of that page.
 
     Returns:
         The metadata fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size,
@@ -73,6 +80,8 @@ def prepare(
     _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
     factory.check(prepare_engine, beam_runner)
     storage.check_output("report", report_path)
+    if changes_path:
+        storage.check_output("page of changes", changes_path)
     if pipeline_root:
         storage.check_folder("pipeline root", pipeline_root)
     wanted = Wanted(
@@ -86,6 +95,7 @@ def prepare(
             report_path, report.render(made, source=source, train=train, pictures=pictures)
         ),
         strict=strict_names,
+        write_changes=last_time.page(changes_path, {} if change_metrics is None else change_metrics),
     )
     pointer = pointers.of(pipeline_root, source=source, image_size=image_size, max_examples=max_examples)
     is_occupied = storage.is_occupied(output_directory, last=dataset.METADATA_FILE)
@@ -124,10 +134,14 @@ def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
         UserError: It is another dataset, or something else.
     """
     if expected := pointer.unfinished(wanted.address):
+        before = "".join(entry.dataset for entry in pointer.read()[1:2])
         with storage.scratch("prepare") as scratch:
-            # Without its report, which the killed attempt has written.
+            # Without its report, which the killed attempt has written; the figures of the changes were lost with it.
             elsewhere = dataclasses.replace(
-                wanted, output_directory=str(scratch / "again"), write_report=lambda made, train: None
+                wanted,
+                output_directory=str(scratch / "again"),
+                write_report=lambda made, train, pictures: None,
+                write_changes=lambda folder, address, directory: wanted.write_changes(before, before, directory),
             )
             again = _made(elsewhere, ReadOnly(pointer))
         if again.entry.is_equal(expected):

@@ -124,7 +124,7 @@ class Attempt:
 
         Credentials are left out, also where the container sets them, unless the user passes them on.
         """
-        env = os.environ | {"PYTHONUNBUFFERED": "1"}
+        env = os.environ | {"PYTHONUNBUFFERED": "1"} | self.context.buckets.variables
         env |= {name: self.resolve(self.context.buckets.localised(value)) for name, value in self.container.env.items()}
         env = self.context.credentials.environment(env, declared=self.container.env.keys())
         return env | {"PATH": f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"}

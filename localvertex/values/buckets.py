@@ -80,6 +80,11 @@ class Buckets:
             )
         return str(self.root / name)
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables of steps, for addresses that are in files: those in parameters are replaced."""
+        return {"LOCALVERTEX_GCS_ROOT": str(self.root)} if self.root else {}
+
     def missing_bucket(self, address: str) -> Path | None:
         """Return the first missing bucket folder of the addresses in a value; None if all exist."""
         for match in _OBJECT.finditer(address):

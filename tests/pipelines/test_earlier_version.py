@@ -63,7 +63,7 @@ SETTINGS = "settings"
 TARGETS = {"webhook_secret", "topic"}
 """Inputs of `summary`, which sends the end of a run when asked; its body is another one."""
 
-OUTPUTS = {"predictions": "evaluate"}
+OUTPUTS = {"predictions": "evaluate", "changes": "prepare", "change_metrics": "prepare"}
 """Outputs that components did not have before, with the component."""
 
 
@@ -112,7 +112,7 @@ def is_source(text: str) -> bool:
     return text.startswith("\nimport kfp\n")
 
 
-_ADDED_ARGUMENTS = {*ADDED, *OF_PREPARE, *OUTPUTS, SETTINGS, "seed", "dataflow", "predictions_path"}
+_ADDED_ARGUMENTS = {*ADDED, *OF_PREPARE, *OUTPUTS, SETTINGS, "seed", "dataflow", "predictions_path", "changes_path"}
 """Of calls in the bodies of components."""
 
 

@@ -16,8 +16,11 @@ from PIL import Image
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list, prefixes
+from trainer.data.preparing.earlier import known
 from trainer.data.sources.layout import ListedSource
 from trainer.data.splits import SPLITS
+from trainer.files import progress
+from trainer.files.progress import Progress
 from trainer.prepare import prepare
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -138,6 +141,45 @@ def test_one_more_image_changes_only_the_shard_whose_prefix_begins_its_hash(
     # If the shard is split, its other half is new, too.
     assert all(bits.startswith(prefix) for key in before.keys() & changed for prefix in [key[1]])
     assert all(bits.startswith(prefix[:-1]) for _, prefix in changed)
+
+
+@pytest.fixture
+def progresses(monkeypatch: pytest.MonkeyPatch) -> list[Progress]:
+    """All that is made in a test, in order."""
+    made: list[Progress] = []
+
+    class Kept(Progress):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            made.append(self)
+
+    monkeypatch.setattr(progress, "Progress", Kept)
+    return made
+
+
+@pytest.mark.parametrize(("max_examples", "num_used"), [(0, 24), (10, 10)])
+def test_each_phase_counts_up_to_what_was_announced_and_a_short_run_prints_nothing(
+    tmp_path: Path, progresses: list[Progress], capsys: pytest.CaptureFixture[str], max_examples: int, num_used: int
+) -> None:
+    run(folder(tmp_path / "source"), tmp_path / "out", max_examples=max_examples)
+    num_images = f"{num_used} of {num_used} images"
+    expected = ["listing: 26 entries", f"reading: {num_images}", f"summing up: {num_used} images"]
+    assert [each.text.split(", ")[0] for each in progresses] == [*expected, f"writing: {num_images}"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_images_that_were_known_are_counted_apart(
+    tmp_path: Path, progresses: list[Progress], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if the files were old.
+    monkeypatch.setattr(known, "SETTLING_NS", -(10**15))
+    source = folder(tmp_path / "source")
+    run(source, tmp_path / "one", pipeline_root=str(tmp_path))
+    noise(source / "a" / "new.png", seed=99)
+    progresses.clear()
+    run(source, tmp_path / "two", pipeline_root=str(tmp_path))
+    assert progresses[1].text.startswith("reading: 25 of 25 images, 24 known from before, ")
+    assert 0 < progresses[3].num_known < progresses[3].num_done == 25
 
 
 def test_every_image_is_listed_with_its_figures_or_the_reason_against_it(tmp_path: Path) -> None:

@@ -16,10 +16,12 @@ from tests.support.server import Server, wait_until
 def read(folder: str, options: list, data: dsl.Input[dsl.Dataset], model: dsl.Output[dsl.Model]) -> str:
     """Return what the step sees; no text in this source is an address: gs://source/code."""
     import json
+    import os
     from pathlib import Path
 
     Path(model.path).write_text("trained on " + Path(data.path).read_text())
     seen = {"folder": folder, "options": options, "uri": data.uri, "path": data.path, "model": model.uri}
+    seen["root"] = os.environ["LOCALVERTEX_GCS_ROOT"]
     return json.dumps({**seen, "text": Path(folder, "a.txt").read_text()})
 
 
@@ -68,6 +70,7 @@ def test_parameters_importers_and_paths_are_those_of_the_folder(execute: Execute
     assert seen["folder"] == str(data / "folder")
     assert seen["options"] == [f"--in={data}/folder", "see gs://data", {"of": f"{data}/x,{data}/y"}]
     assert (seen["uri"], seen["path"]) == ("gs://data/folder/b.txt", str(data / "folder" / "b.txt"))
+    assert seen["root"] == str(root)
     assert (seen["text"], seen["model"]) == ("A", outputs["artifacts"]["model"][0]["uri"])
     assert Path(seen["model"]).read_text() == "trained on B"
     assert task(record, "importer")["outputs"]["artifacts"]["artifact"][0]["uri"] == "gs://data/folder/b.txt"

@@ -1,5 +1,6 @@
 """What a run computed, and a run that found nothing new."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from kfp import dsl
 
 from localvertex.show import results
 from tests.support.html import Page
+from tests.support.run_records import TASK, run_record
 from tests.support.runs import STEP, Command, Compile
 
 
@@ -83,6 +85,22 @@ def test_the_model_is_the_one_in_the_registry_and_the_run_the_one_that_made_it(r
     run("first", "registers=true")
     said = f"nothing new: same as run first, accuracy 0.875, model {tmp_path}/runs/models/m/1/model"
     assert run("second").count(said) == 1
+
+
+def test_a_run_that_failed_after_its_first_metrics_is_not_the_one_that_is_repeated(tmp_path: Path) -> None:
+    def record(run_id: str, hour: int, *metrics: str, is_done: bool = False) -> dict[str, Any]:
+        planned = {"parameters": {"run_id": "i", "has_nothing_new": is_done}, "artifacts": {}}
+        content = run_record(tmp_path, run_id, f"2026-01-01T0{hour}:00:00.000Z", tasks=[TASK | {"outputs": planned}])
+        content["metrics"] = [{"task": "t", "artifact": "m", "name": name, "value": 0.5} for name in metrics]
+        (tmp_path / run_id).mkdir()
+        (tmp_path / run_id / "run.json").write_text(json.dumps(content))
+        return content
+
+    record("evaluated", 1, "images_added", "accuracy")
+    record("failed", 2, "images_added")
+    found = results.nothing_new(record("third", 3, "images_added", is_done=True))
+    assert found is not None
+    assert found.sentence == "nothing new: same as run evaluated, accuracy 0.5, no model"
 
 
 def test_the_model_of_a_run_with_buckets_is_where_they_are(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from trainer.data.preparing.earlier.gather import gather
 from trainer.data.preparing.earlier.pointer import Entry, NoPointer, Unusable
 from trainer.data.preparing.earlier.reuse import Nothing, Prepared, entry_of, previous_of
 from trainer.data.preparing.engines.engine import Engine
-from trainer.data.preparing.limits import BadLimit, refuse_untrainable
 from trainer.data.preparing.quality import rejected
+from trainer.data.preparing.quality.limits import BadLimit, refuse_untrainable
 from trainer.data.preparing.quality.quality import Quality
 from trainer.data.preparing.rows import Row, Rows, opened as rows_on_disk
 from trainer.data.preparing.statistics import Statistics
@@ -27,7 +27,7 @@ from trainer.data.sources.factory import open_source
 from trainer.data.sources.source import Source, SourceImage
 from trainer.data.splits import SPLITS, Splits
 from trainer.data.stored.records import Record
-from trainer.files import storage
+from trainer.files import progress, storage
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,9 @@ class Wanted:
     write_report: Callable[[Dataset, Iterator[Record], Mapping[str, Record]], None]
     """Is called with the dataset, whose shards may not be on this machine, the records of train in their order, and
     those of look-alikes by name."""
+    write_changes: Callable[[str, str, str], None] = lambda folder, address, directory: None
+    """Is called with a folder that has metadata and list of the previous dataset, its address, and the new dataset; the
+    first two are empty if there is none."""
     strict: frozenset[str] = frozenset()
     """Names of the warnings that are errors."""
 
@@ -90,7 +93,8 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
         storage.scratch("prepare") as scratch,
         contextlib.closing(_previous(pointer, scratch, wanted, is_trusted=is_trusted)) as previous,
     ):
-        opened = open_source(wanted.source, str(scratch))
+        with progress.shown("listing", "entries") as found:
+            opened = open_source(wanted.source, str(scratch), found.advance)
         if opened.unreadable:
             # Refused before any image is read.
             wanted.limit.check(opened.unreadable, len(opened.unreadable), sum(1 for _ in opened.images()))
@@ -116,27 +120,39 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
                 Row(name=name, label=None, split="", identity={}, reason=reason) for name, reason in opened.unreadable
             )
             images = _sample(opened, wanted.max_examples)
-            num_read = gather(
-                images, wanted.image_size, engine, rows, previous, is_trusted=is_trusted, parts_folder=parts_folder
-            )
+            total = min(opened.num_images, wanted.max_examples or opened.num_images)
+            with progress.shown("reading", "images", total) as read:
+                num_read = gather(
+                    images,
+                    wanted.image_size,
+                    engine,
+                    rows,
+                    previous,
+                    is_trusted=is_trusted,
+                    parts_folder=parts_folder,
+                    progress=read,
+                )
             rows.set_splits(Splits(rows.contents))
             quality = Quality(rows, opened.class_names, wanted.image_size)
             statistics = _statistics(wanted, opened, rows, directory, quality)
             prepared = Prepared(engine, previous if is_trusted else Nothing())
-            dataset_files.write(
-                directory,
-                rows,
-                prepared,
-                statistics=statistics,
-                quality=quality.to_dict(),
-                image_size=wanted.image_size,
-                source=wanted.source,
-            )
+            with progress.shown("writing", "images", statistics.num_images) as done:
+                dataset_files.write(
+                    directory,
+                    rows,
+                    prepared,
+                    done,
+                    statistics=statistics,
+                    quality=quality.to_dict(),
+                    image_size=wanted.image_size,
+                    source=wanted.source,
+                )
             # Before the dataset appears, because one without its report would have to be removed by hand.
             made = dataset.load(str(directory))
             train = shards.to_records(prepared.images(rows.used("train", *prefixes.bounds(""))))
             shown = shards.to_records(prepared.images(quality.shown()))
             wanted.write_report(made, train, {record.file_name: record for record in shown})
+            wanted.write_changes(previous.folder, previous.entry.dataset if previous.entry else "", str(directory))
             entry = entry_of(directory, wanted.address, copied={**previous.copied, **engine.copied}, began_ns=began_ns)
             earlier = [dataclasses.replace(previous.entry, is_published=True)] if previous.entry else []
             pointer.write(entry, *earlier)
@@ -167,12 +183,14 @@ def _statistics(wanted: Wanted, opened: Source, rows: Rows, directory: pathlib.P
     with (
         image_list.written(directory, opened.class_names) as add_line,
         rejected.written(directory, opened.class_names) as add_rejected,
+        progress.shown("summing up", "images") as done,
     ):
         for row in rows.by_name():
             statistics.add(row)
             quality.add(row)
             add_line(row)
             add_rejected(row)
+            done.advance()
     # A sample is taken from the readable images.
     num_bad = statistics.num_bad_files - (len(opened.unreadable) if wanted.max_examples else 0)
     wanted.limit.check(statistics.bad_files, num_bad, statistics.num_images)

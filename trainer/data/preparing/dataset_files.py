@@ -19,6 +19,7 @@ from trainer.data.splits import SPLITS
 from trainer.data.stored import records
 from trainer.data.stored.metadata import NAME, StoredShard
 from trainer.files import storage
+from trainer.files.progress import Progress
 from vertex_gpu_training.userinput.errors import UserError
 
 
@@ -33,6 +34,7 @@ def write(
     directory: os.PathLike[str],
     rows: Rows,
     prepared: Prepared,
+    progress: Progress,
     *,
     statistics: Statistics,
     quality: dict[str, Any],
@@ -45,6 +47,7 @@ def write(
         directory: A folder.
         rows: All images, with their splits.
         prepared: The images.
+        progress: Advances with each shard.
         statistics: Of all rows.
         quality: What is wrong with the images, ready for JSON.
         image_size: Height and width in pixels.
@@ -58,9 +61,10 @@ def write(
     digest = hashlib.sha256(json.dumps([dataset.FORMAT_VERSION, image_size, class_names]).encode())
     planned = {split: shards.plan(split, rows) for split in SPLITS}
     found: dict[str, StoredShard] = {}
-    new = _new(directory, itertools.chain(*planned.values()), rows, prepared.previous, digest, found)
+    new = _new(directory, itertools.chain(*planned.values()), rows, prepared.previous, digest, found, progress)
     for stored in prepared.engine.write_shards(directory, new, prepared.images):
         found[stored.name] = stored
+        progress.advance(stored.num_records)
     written = {split: [found[shard.name] for shard in planned[split]] for split in SPLITS}
     _write_tfds_metadata(directory, class_names, image_size, written)
     storage.write_json(
@@ -86,6 +90,7 @@ def _new(
     previous: Nothing,
     digest: Digest,
     reused: dict[str, StoredShard],
+    progress: Progress,
 ) -> Iterator[tuple[Shard, Iterator[Row]]]:
     """Put shards that have not changed into the folder, and yield the others with their rows, used before the next.
 
@@ -96,6 +101,7 @@ def _new(
         previous: The previous dataset.
         digest: Grows by all rows, in their order.
         reused: Grows by name and content of each shard that has not changed.
+        progress: Advances with each of them.
     """
     for shard in planned:
         counted = _counted(shard, rows, digest)
@@ -108,6 +114,7 @@ def _new(
         if own.hexdigest() != old.digest:
             raise Unusable(f"{shard.name} has other records than the list of images")
         reused[shard.name] = old
+        progress.advance(old.num_records, num_known=old.num_records)
 
 
 def _counted(shard: Shard, rows: Rows, digest: Digest) -> Iterator[Row]:

@@ -4,11 +4,13 @@ import contextlib
 import gzip
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from trainer.data.preparing.rows import FIGURES, Row
 from trainer.data.stored.records import Figures
+from trainer.files import bucket, storage
 
 FILE = "images.jsonl.gz"
 _ENCODER = json.JSONEncoder(sort_keys=True)
@@ -32,9 +34,19 @@ def written(directory: str | os.PathLike[str], class_names: list[str]) -> Iterat
 
 
 def read(directory: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a dataset on this machine, by name."""
-    with gzip.open(os.path.join(directory, FILE), "rt", encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
+    """Yield the lines of a dataset, local or on gs://, by name."""
+    yield from map(json.loads, read_encoded(directory))
+
+
+def read_encoded(directory: str | os.PathLike[str]) -> Iterator[bytes]:
+    """Yield the lines of a dataset, local or on gs://, as they are in the file: equal images have equal lines."""
+    path = storage.join(directory, FILE)
+    with tempfile.TemporaryFile(prefix="images-") if storage.is_remote(path) else open(path, "rb") as file:
+        if storage.is_remote(path):
+            bucket.download(path, file)
+            file.seek(0)
+        with gzip.GzipFile(fileobj=file) as lines:
+            yield from lines
 
 
 def rows(directory: str | os.PathLike[str], class_names: Sequence[str]) -> Iterator[Row]:

@@ -2,10 +2,8 @@
 
 import contextlib
 import dataclasses
-import errno
 import itertools
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -13,6 +11,7 @@ from trainer.data.preparing.prefixes import FIELD_BYTES, Extent
 from trainer.data.sources.source import Identity
 from trainer.data.splits import Content, Splits, strictest
 from trainer.data.stored.records import Figures
+from trainer.files import temporary_database
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,11 +45,9 @@ class Row:
 FIGURES = [field.name for field in dataclasses.fields(Figures)]
 """Of these, the first is the content hash, and the last two are tuples."""
 _SCHEMA = """
-PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE; PRAGMA cache_size = -2000;
 CREATE TABLE images
     (name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details, final DEFAULT '');
 CREATE TABLE previous (content_hash PRIMARY KEY, split) WITHOUT ROWID;
-BEGIN;
 """
 """Of the two, `previous` has the splits of the previous dataset, if there is one."""
 _COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details"
@@ -66,9 +63,8 @@ class Rows:
 
     def __init__(self) -> None:
         """Make a file without a name, which vanishes with the process, even a killed one."""
-        self.database = sqlite3.connect("", isolation_level=None)
+        self.database = temporary_database.connect(_SCHEMA)
         """Others add tables of their own, because moving rows within a database is fast."""
-        self.database.executescript(_SCHEMA)
 
     def close(self) -> None:
         """Remove the file."""
@@ -163,14 +159,8 @@ def opened() -> Iterator[Rows]:
     Raises:
         OSError: The disk is full, or fails.
     """
-    rows = Rows()
-    try:
+    with temporary_database.errors_of("the rows"), contextlib.closing(Rows()) as rows:
         yield rows
-    except sqlite3.Error as error:
-        number = errno.ENOSPC if error.sqlite_errorcode == sqlite3.SQLITE_FULL else errno.EIO
-        raise OSError(number, f"the temporary file of the rows cannot be written ({error})") from error
-    finally:
-        rows.close()
 
 
 def to_values(row: Row) -> tuple[str | int | None, ...]:

@@ -1,12 +1,12 @@
 """A folder in a bucket (gs://...), laid out like a local one; each image is fetched when it is read."""
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from trainer.data.sources import layout, opening
 from trainer.data.sources.layout import ListedSource, Listing
 from trainer.data.sources.remarks import SYSTEM
-from trainer.data.sources.source import Identity
+from trainer.data.sources.source import Count, Identity, uncounted
 from trainer.files import bucket
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -14,8 +14,12 @@ from vertex_gpu_training.userinput.errors import UserError
 class BucketSource(ListedSource):
     """Images below a prefix; objects of the system are skipped. A folder without an object does not exist."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, count: Count = uncounted) -> None:
         """List the folder.
+
+        Args:
+            directory: Address of the folder.
+            count: Follows the listing.
 
         Raises:
             UserError: The folder is empty, contains no images, or only one class.
@@ -25,7 +29,15 @@ class BucketSource(ListedSource):
         objects = bucket.identities(path)
         if (first := next(objects, None)) is None:
             raise UserError(f"source {directory!r} not found: no object name starts with {path}/; check the path")
-        super().__init__(path, listed(path, itertools.chain([first], objects)), opening.read, opening.identity)
+        super().__init__(
+            path, listed(path, _counted(itertools.chain([first], objects), count)), opening.read, opening.identity
+        )
+
+
+def _counted(objects: Iterable[tuple[str, Identity]], count: Count) -> Iterator[tuple[str, Identity]]:
+    for each in objects:
+        count(1)
+        yield each
 
 
 def listed(directory: str, objects: Iterable[tuple[str, Identity]]) -> Listing:

@@ -7,19 +7,20 @@ from trainer.data.sources.bucket import BucketSource
 from trainer.data.sources.folder import FolderSource
 from trainer.data.sources.manifests import files
 from trainer.data.sources.manifests.source import ManifestSource
-from trainer.data.sources.source import Source
+from trainer.data.sources.source import Count, Source, uncounted
 from trainer.data.sources.tfds import TfdsSource
 from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
 
 
-def open_source(source: str, scratch_directory: str) -> Source:
+def open_source(source: str, scratch_directory: str, count: Count = uncounted) -> Source:
     """Open a source.
 
     Args:
         source: `digits`, `tfds:NAME`, a folder, a manifest, or a pattern of manifests, local or gs://. A folder called
             digits is written as `./digits`.
         scratch_directory: A folder for files that must be unpacked first; the caller removes it.
+        count: Follows the listing.
 
     Raises:
         UserError: The source does not exist, is empty, or has only one class.
@@ -34,7 +35,7 @@ def open_source(source: str, scratch_directory: str) -> Source:
         )
     paths.check("source", source, expected="digits, tfds:NAME, a folder, a manifest, or gs://BUCKET/PATH")
     if found := files.find(source):
-        return ManifestSource(source, found)
+        return ManifestSource(source, found, count)
     if source.startswith("gs://"):
-        return BucketSource(source)
-    return FolderSource(source)
+        return BucketSource(source, count)
+    return FolderSource(source, count)

@@ -8,7 +8,7 @@ from collections import Counter
 from trainer.data.sources import layout
 from trainer.data.sources.layout import ListedSource, Listing
 from trainer.data.sources.remarks import KERNEL, LOOPS, SYSTEM
-from trainer.data.sources.source import MAX_FILE_BYTES, Identity
+from trainer.data.sources.source import MAX_FILE_BYTES, Count, Identity, uncounted
 from vertex_gpu_training.userinput.errors import UserError
 
 _KERNEL_FOLDERS = ("/proc", "/sys", "/dev")
@@ -17,8 +17,12 @@ _KERNEL_FOLDERS = ("/proc", "/sys", "/dev")
 class FolderSource(ListedSource):
     """Images in a local folder; files of the system are skipped."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, count: Count = uncounted) -> None:
         """List the folder.
+
+        Args:
+            directory: Its path.
+            count: Follows the listing.
 
         Raises:
             UserError: It does not exist, belongs to the operating system, contains no images, or only one class.
@@ -31,14 +35,14 @@ class FolderSource(ListedSource):
             )
         if is_of_kernel(os.path.realpath(path)) or os.path.realpath(path) == "/":
             raise UserError(f"source {directory!r} belongs to the operating system; give a folder of your images")
-        super().__init__(path, _Walk(path).listing, read, identity)
+        super().__init__(path, _Walk(path, count).listing, read, identity)
 
 
 class _Walk:
     """Lists a folder depth first. Links are followed, but in a class each real folder is entered once."""
 
-    def __init__(self, directory: str) -> None:
-        self.listing = Listing()
+    def __init__(self, directory: str, count: Count) -> None:
+        self.listing, self._count = Listing(), count
         self._above = _with_parents(os.path.realpath(directory))
         self._entered: dict[str, set[str]] = {}
         top = self._sort(directory, "")
@@ -66,7 +70,8 @@ class _Walk:
     def _sort(self, path: str, prefix: str) -> list[tuple[str, str]]:
         """Add the files of a folder to the listing, and return path and name of each sub-folder."""
         folders: list[tuple[str, str]] = []
-        for entry in _entries(path):
+        self._count(len(entries := _entries(path)))
+        for entry in entries:
             name = prefix + printable(entry.name)
             if layout.is_system_name(entry.name):
                 self.listing.remarks.add(SYSTEM, name)

@@ -91,10 +91,11 @@ class ListedSource:
         self._listed = listing.images
         self._splits = _splits(directory, listing)
         self._depth = depth = 2 if self._splits else 1
-        present = set()
+        present, self.num_images = set(), 0
         for name, _, _ in self._listed:
             if found := self._split_and_class(name):
                 present.add(found)
+                self.num_images += 1
             else:
                 self.remarks.add(OUTSIDE, name)
         self.unreadable = [pair for pair in listing.unreadable if pair[0].count("/") >= depth]

@@ -32,6 +32,14 @@ class SourceImage:
     """What `trainer.data.sources.opening` takes, on any machine: a path or gs://; empty: only this process reads it."""
 
 
+def uncounted(num_found: int) -> None:
+    """Ignore how many entries a listing has found so far."""
+
+
+Count = Callable[[int], None]
+"""Is called with the number of entries that a listing has found since the last call."""
+
+
 class Source(Protocol):
     """A collection of labelled images."""
 
@@ -48,6 +56,11 @@ class Source(Protocol):
     @property
     def unreadable(self) -> Sequence[tuple[str, str]]:
         """Name of each image that cannot be read whatever it contains, and the reason; `images` leaves them out."""
+        ...
+
+    @property
+    def num_images(self) -> int:
+        """Number of images that `images` yields."""
         ...
 
     def images(self) -> Iterator[SourceImage]:

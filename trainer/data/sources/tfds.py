@@ -42,6 +42,11 @@ class TfdsSource:
         if len(self.class_names) < 2:
             raise UserError(f"tfds:{name} has only one class, {self.class_names[0]!r}; expected two or more")
 
+    @property
+    def num_images(self) -> int:
+        """Number of images of all splits."""
+        return sum(int(self._builder.info.splits[split].num_examples) for split in self._splits)
+
     def images(self) -> Iterator[SourceImage]:
         """Yield all images, split by split, in the stored order."""
         # The splits are kept only if one of them is test; otherwise all images are divided by content.

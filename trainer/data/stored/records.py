@@ -73,11 +73,14 @@ def serialize(record: Record) -> bytes:
     return bytes(example.SerializeToString(deterministic=True))
 
 
+def image_of(data: bytes) -> bytes:
+    """Return the image of a record, which is faster than `parse`."""
+    return bytes(_features(data)["image"].bytes_list.value[0])
+
+
 def parse(data: bytes) -> Record:
     """Return the record that `serialize` wrote."""
-    from tensorflow_datasets.proto import tf_example_pb2
-
-    feature = tf_example_pb2.Example.FromString(data).features.feature
+    feature = _features(data)
 
     def text(name: str) -> str:
         return str(feature[name].bytes_list.value[0].decode())
@@ -99,6 +102,12 @@ def parse(data: bytes) -> Record:
             pixel_sums_of_squares=numbers("pixel_sums_of_squares"),
         ),
     )
+
+
+def _features(data: bytes) -> Any:
+    from tensorflow_datasets.proto import tf_example_pb2
+
+    return tf_example_pb2.Example.FromString(data).features.feature
 
 
 def features(class_names: list[str], image_size: int, encoding_format: str) -> Any:

@@ -14,9 +14,10 @@ from trainer.data.preparing.parts import DamagedPart
 from trainer.data.preparing.rows import Rows
 from trainer.data.sources.source import Identity, SourceImage
 from trainer.files.overlap import in_order
+from trainer.files.progress import Progress
 
 _NUM_THREADS = 16
-_GROUP = 8
+_GROUP = 16
 """Number of images whose identities are looked up together."""
 
 
@@ -29,6 +30,7 @@ def gather(
     *,
     is_trusted: bool,
     parts_folder: str,
+    progress: Progress,
 ) -> int:
     """Add a row for each image, and return how many images were read.
 
@@ -40,6 +42,7 @@ def gather(
         previous: Images with the same name and identity are not read again.
         is_trusted: Whether that holds; otherwise nothing of the previous dataset is used except its splits.
         parts_folder: Where parts of an earlier attempt are found; empty for none.
+        progress: Advances with the images.
     """
     known = Known(rows)
     if previous.entry:
@@ -48,10 +51,11 @@ def gather(
         _add_parts(known, parts_folder, engine)
     if parts_folder or (previous.entry and is_trusted):
         known.sort()
-        images = _unknown(images, known)
+        images = _unknown(images, known, progress)
     num_read = 0
     for some in engine.read(images, image_size):
         rows.add(some)
+        progress.advance(len(some))
         num_read += len(some)
     return num_read
 
@@ -65,10 +69,12 @@ def _add_parts(known: Known, folder: str, engine: Engine) -> None:
             known.add_part(own, began_ns=began_ns)
 
 
-def _unknown(images: Iterable[SourceImage], known: Known) -> Iterator[SourceImage]:
+def _unknown(images: Iterable[SourceImage], known: Known, progress: Progress) -> Iterator[SourceImage]:
     """Yield the images that have to be read, and add the rows of the others."""
     for image, identity in _identified(images):
-        if not known.take(image, identity):
+        if known.take(image, identity):
+            progress.advance(num_known=1)
+        else:
             yield dataclasses.replace(image, identity=functools.partial(dict, identity)) if identity else image
 
 

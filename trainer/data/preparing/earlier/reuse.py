@@ -20,7 +20,7 @@ from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Shard
 from trainer.data.splits import SPLITS
 from trainer.data.stored.metadata import StoredShard
-from trainer.data.stored.records import parse
+from trainer.data.stored.records import image_of
 from trainer.data.stored.shards import DamagedShard, Shards
 from trainer.files import bucket, downloads, storage
 from vertex_gpu_training.userinput.errors import UserError
@@ -33,6 +33,8 @@ class Nothing:
     """There is no previous dataset."""
 
     entry: Entry | None = None
+    folder = ""
+    """On this machine, with its metadata and its list of images."""
 
     def __init__(self) -> None:
         self.copied: dict[str, bucket.Version] = {}
@@ -73,7 +75,7 @@ class Previous(Nothing):
         """
         super().__init__()
         self.entry: Entry = entry
-        self._scratch = scratch
+        self.folder = str(scratch)
         self._is_remote = is_remote
         self._dataset = self._checked(scratch)
         self._shards = {(split, shard.prefix): shard for split in SPLITS for shard in self._dataset.shards[split]}
@@ -85,7 +87,7 @@ class Previous(Nothing):
 
     def rows(self) -> Iterator[Row]:
         """Yield all rows, by name."""
-        return image_list.rows(self._scratch, self._dataset.class_names)
+        return image_list.rows(self.folder, self._dataset.class_names)
 
     def close(self) -> None:
         """Close the shards."""
@@ -111,7 +113,7 @@ class Previous(Nothing):
                 read = self._open(split, shard).read([number - start for number in numbers])
             except (DamagedShard, *storage.MISSING) as error:
                 raise Unusable(str(error)) from error
-            found |= {(split, number): parse(data).image_bytes for number, data in zip(numbers, read, strict=True)}
+            found |= {(split, number): image_of(data) for number, data in zip(numbers, read, strict=True)}
         for row in rows:
             image = found[row.origin.partition(":")[0], row.offset]
             if hashlib.sha256(image).hexdigest() != row.stored_hash:
@@ -185,7 +187,7 @@ class Previous(Nothing):
         with contextlib.ExitStack() as opening:
             path = storage.join(self.entry.dataset, shard.name)
             if storage.is_remote(path):
-                folder = opening.enter_context(tempfile.TemporaryDirectory(dir=self._scratch))
+                folder = opening.enter_context(tempfile.TemporaryDirectory(dir=self.folder))
                 path, remote = os.path.join(folder, shard.name), path
                 self._take(remote, pathlib.Path(path), shard.sha256)
             shards = opening.enter_context(Shards([path], shard.num_records))

@@ -18,6 +18,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,20}):/|(gs|file|data):", re.IGN
 _MAX_OBJECT_BYTES = 1024
 _MAX_PATH_BYTES = 4095
 _GS = "gs://"
+_BUCKETS_VARIABLE = "LOCALVERTEX_GCS_ROOT"
+"""Names the folder that `localvertex run --gcs-root` uses in place of buckets."""
 
 
 def resolve(address: str, base: str) -> tuple[str, str]:
@@ -66,7 +68,13 @@ def _object(address: str, base: str) -> tuple[str, str]:
         raise BadLine(f"{quoted(address)} has . or .. as a folder")
     if len(name.encode()) > _MAX_OBJECT_BYTES:
         raise BadLine(f"a name of more than {_MAX_OBJECT_BYTES:,} bytes")
-    return address, name.lstrip("/") or name
+    return _in_folder(address), name.lstrip("/") or name
+
+
+def _in_folder(address: str) -> str:
+    """Return where an object is: on gs://, or in a local run in the folder that replaces all buckets."""
+    root = os.environ.get(_BUCKETS_VARIABLE)
+    return f"{root.rstrip('/')}/{address.removeprefix(_GS)}" if root else address
 
 
 def _local_file(address: str, base: str) -> tuple[str, str]:

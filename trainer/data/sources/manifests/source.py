@@ -1,19 +1,16 @@
 """The images that manifests name, as a source."""
 
 import functools
-import hashlib
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from trainer.data.sources import opening
 from trainer.data.sources.manifests import addresses, lines
-from trainer.data.sources.manifests.entry import BadLine, Entry, OtherTask
+from trainer.data.sources.manifests.entry import BadLine, OtherTask
 from trainer.data.sources.manifests.files import ManifestFile
+from trainer.data.sources.manifests.table import Line, Table
 from trainer.data.sources.remarks import Remarks, first_names
-from trainer.data.sources.source import SourceImage
-from trainer.data.splits import strictness
+from trainer.data.sources.source import Count, SourceImage, uncounted
 from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import quoted
@@ -25,30 +22,16 @@ _MAX_BAD_LINES = 200_000
 """More are refused at once, because each is kept with its reason."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Line:
-    """The line that names an image first."""
-
-    name: str
-    label: str
-    split: str
-    file: ManifestFile
-    number: int
-
-    @property
-    def where(self) -> str:
-        return f"{self.file.name}:{self.number}"
-
-
 class ManifestSource:
     """Images with their labels and splits as manifests give them; bad lines count as unreadable images."""
 
-    def __init__(self, source: str, files: Sequence[ManifestFile]) -> None:
+    def __init__(self, source: str, files: Sequence[ManifestFile], count: Count = uncounted) -> None:
         """Read all lines.
 
         Args:
             source: For messages, as the user wrote it.
             files: The manifests, in the order in which they are read.
+            count: Is called for each line.
 
         Raises:
             UserError: A manifest is for another task or cannot be read, no line can be used, there are fewer than two
@@ -58,63 +41,70 @@ class ManifestSource:
         self.remarks = Remarks()
         self.unreadable: list[tuple[str, str]] = []
         self._source = paths.shown(source)
-        self._lines: dict[str, _Line] = {}
-        """Location of an image -> its line."""
-        self._names: set[str] = set()
-        for file in files:
-            self._read(file)
-        self._refuse_untrainable()
-        self.class_names = sorted({line.label for line in self._lines.values()})
+        self._files = files
+        self._table = Table()
+        for position in range(len(files)):
+            self._table.add(self._read(position, count))
+        self._unite()
+        counts = self._table.counts()
+        self._refuse_untrainable(counts)
+        self.class_names = sorted({label for label, _ in counts})
+        self.num_images = sum(counts.values())
 
     def images(self) -> Iterator[SourceImage]:
         """Yield all images, in the order of the manifests."""
         labels = {name: label for label, name in enumerate(self.class_names)}
-        for location, line in self._lines.items():
+        for line in self._table:
+            where = self._where(line)
             yield SourceImage(
                 name=line.name,
                 label=labels[line.label],
                 split=line.split,
-                read=functools.partial(_of_line, line, opening.read, location),
-                identity=functools.partial(_of_line, line, opening.identity, location),
-                location=location,
+                read=functools.partial(_of_line, where, opening.read, line.location),
+                identity=functools.partial(_of_line, where, opening.identity, line.location),
+                location=line.location,
             )
 
-    def _read(self, file: ManifestFile) -> None:
+    def _read(self, position: int, count: Count) -> Iterator[Line]:
+        """Yield the lines of a manifest that name an image."""
+        file = self._files[position]
         parse = file.parse
         with file.open() as opened:
-            for number, line in lines.numbered(opened):
-                if line == b"":
-                    self.remarks.add(BLANK, f"{file.name}:{number}")
+            for number, text in lines.numbered(opened):
+                count(1)
+                where = f"{file.name}:{number}"
+                if text == b"":
+                    self.remarks.add(BLANK, where)
                     continue
                 try:
-                    self._add(parse(lines.text(line)), file, number)
+                    entry = parse(lines.text(text))
+                    location, name = addresses.resolve(entry.address, file.base)
                 except BadLine as error:
-                    self._add_bad(f"{file.name}:{number}", str(error))
+                    self._add_bad(where, str(error))
                 except OtherTask as error:
                     raise UserError(
-                        f"{file.name}:{number} is of a manifest for {error}, which is not supported; expected one label"
-                        " per image"
+                        f"{where} is of a manifest for {error}, which is not supported; expected one label per image"
                     ) from None
+                else:
+                    split = file.split if entry.split is None else entry.split
+                    yield Line(
+                        location=location, name=name, label=entry.label, split=split, file=position, number=number
+                    )
 
-    def _add(self, entry: Entry, file: ManifestFile, number: int) -> None:
-        location, name = addresses.resolve(entry.address, file.base)
-        split = file.split if entry.split is None else entry.split
-        label = sys.intern(entry.label)
-        if (first := self._lines.get(location)) is None:
-            if name in self._names:
-                # The same path in another bucket or below another folder.
-                name = f"{hashlib.sha256(location.encode()).hexdigest()[:16]}/{name}"
-            self._names.add(name)
-            self._lines[location] = _Line(name=name, label=label, split=split, file=file, number=number)
-            return
-        if first.label != label:
+    def _unite(self) -> None:
+        """Keep one line per image; refuse an image with two labels."""
+        if found := self._table.conflict():
+            later, first = found
             raise UserError(
-                f"{file.name}:{number} gives {quoted(name)} the label {quoted(label)} after {quoted(first.label)} in"
-                f" {first.where}; multi-label classification is not supported: keep one label per image"
+                f"{self._where(later)} gives {quoted(later.name)} the label {quoted(later.label)} after"
+                f" {quoted(first.label)} in {self._where(first)}; multi-label classification is not supported: keep one"
+                " label per image"
             )
-        self.remarks.add(REPEATED, f"{file.name}:{number}")
-        if strictness(split) > strictness(first.split):
-            self._lines[location] = replace(first, split=split)
+        for line in self._table.unite():
+            self.remarks.add(REPEATED, self._where(line))
+
+    def _where(self, line: Line) -> str:
+        return f"{self._files[line.file].name}:{line.number}"
 
     def _add_bad(self, where: str, reason: str) -> None:
         self.unreadable.append((where, reason))
@@ -124,21 +114,21 @@ class ManifestSource:
     def _first_bad(self) -> str:
         return first_names([f"{where}: {reason}" for where, reason in self.unreadable[:3]], len(self.unreadable))
 
-    def _refuse_untrainable(self) -> None:
-        if not self._lines:
+    def _refuse_untrainable(self, counts: Mapping[tuple[str, str], int]) -> None:
+        if not counts:
             raise UserError(
                 f"no line of {self._source} can be used ({self._first_bad() or 'it is empty'}); expected"
                 " gs://BUCKET/NAME,LABEL in .csv, or imageGcsUri and classificationAnnotation in .jsonl"
             )
-        labels = {line.label for line in self._lines.values()}
+        labels = {label for label, _ in counts}
         if len(labels) < 2:
             raise UserError(f"only one label in {self._source}: {min(labels)!r}; expected two or more")
-        splits = {line.split for line in self._lines.values()}
+        splits = {split for _, split in counts}
         if splits != {""} and (missing := [name for name in ("train", "test") if name not in _completed(splits)]):
             raise UserError(
                 f"{self._source} gives splits, but none of its lines is in {missing[0]}; add some, or remove ml_use"
             )
-        in_train = {line.label for line in self._lines.values() if line.split in ("", "train")}
+        in_train = {label for label, split in counts if split in ("", "train")}
         if unseen := sorted(labels - in_train):
             raise UserError(
                 f"label {quoted(unseen[0])} of {self._source} has no images in train; add some or remove the label"
@@ -150,8 +140,8 @@ def _completed(splits: set[str]) -> set[str]:
     return splits | {"train"} if "" in splits else splits
 
 
-def _of_line(line: _Line, look: Callable[[str], T], location: str) -> T:
+def _of_line(where: str, look: Callable[[str], T], location: str) -> T:
     try:
         return look(location)
     except OSError as error:
-        raise OSError(f"{error.strerror or error} ({line.where})") from None
+        raise OSError(f"{error.strerror or error} ({where})") from None

@@ -37,6 +37,19 @@ def test_an_address(address: str, base: str, location: str, name: str) -> None:
     assert posixpath.normpath(posixpath.join("/out", name)).startswith("/out/")
 
 
+def test_a_folder_replaces_all_buckets_in_a_local_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCALVERTEX_GCS_ROOT", f"{tmp_path}/")
+    (tmp_path / "images" / "a").mkdir(parents=True)
+    (tmp_path / "images" / "a" / "1.jpg").write_bytes(b"x")
+    # The names in the records are those of the bucket.
+    assert addresses.resolve("gs://images/a/1.jpg", "/data") == (f"{tmp_path}/images/a/1.jpg", "a/1.jpg")
+    assert opening.read(addresses.resolve("gs://images/a/1.jpg", "/data")[0]) == b"x"
+    assert addresses.resolve("a/1.jpg", "/data") == ("/data/a/1.jpg", "a/1.jpg")
+    for address in ("gs://images/../secret.jpg", "gs://../secret.jpg", "gs://UPPER/1.jpg"):
+        with pytest.raises(BadLine):
+            addresses.resolve(address, "/data")
+
+
 @pytest.mark.parametrize(
     ("address", "base", "expected"),
     [

@@ -1,6 +1,7 @@
 """The images of manifests: labels, splits and names; bad lines are counted and named; wrong manifests are one line."""
 
 import json
+import os
 import random
 import tracemalloc
 from collections.abc import Callable
@@ -158,3 +159,30 @@ def test_memory_does_not_grow_with_the_length_of_lines(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert len(source.unreadable) == 60
     assert peak < 2**20
+
+
+def test_memory_does_not_grow_with_the_number_of_lines(tmp_path: Path) -> None:
+    path = tmp_path / "m.csv"
+    # Each image twice, in two buckets of equal names.
+    content = "".join(f"gs://images-{i % 2}/{i // 2 % 2500}.jpg,label {i % 2}\n" for i in range(10_000))
+    path.write_text(content)
+    tracemalloc.start()
+    source = open_source(str(path), "")
+    num_images = sum(1 for _ in source.images())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert num_images == source.num_images == 5000
+    assert peak < 2**20
+
+
+def test_images_of_a_folder_whose_name_is_not_utf_8_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")
+    os.mkdir(folder)
+    for name in ("1.jpg", "2.jpg"):
+        Path(folder, name).write_bytes(name.encode())
+    Path(folder, "m.csv").write_text("1.jpg,a\n2.jpg,b\n1.jpg,a\n")
+    # Only a relative source can be in such a folder.
+    monkeypatch.chdir(folder)
+    images = list(open_source("m.csv", "").images())
+    assert [(image.name, image.read()) for image in images] == [("1.jpg", b"1.jpg"), ("2.jpg", b"2.jpg")]
+    assert os.fsencode(images[0].location) == os.fsencode(folder) + b"/1.jpg"

@@ -1,0 +1,1 @@
+"""What changed from one prepared dataset to the next: images, classes, and how images look."""

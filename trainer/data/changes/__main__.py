@@ -1,0 +1,33 @@
+"""Compare two prepared datasets: images, classes, and how the images look."""
+
+import sys
+
+from trainer import command_line
+from trainer.data.changes import changes
+from trainer.files import storage
+from trainer.results.report import changes as report
+from vertex_gpu_training.userinput import cli, paths
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    parser = cli.Parser("python -m trainer.data.changes", description=__doc__)
+    parser.add_argument("old", help="the earlier dataset, local or gs://")
+    parser.add_argument("new", help="the later dataset, local or gs://")
+    parser.add_argument("--report", metavar="FILE", help="also write an HTML page")
+    options = parser.parse_args(arguments)
+    if options.report is not None:
+        storage.check_output("--report", options.report)
+    found = changes.between(paths.check("OLD", options.old), paths.check("NEW", options.new))
+    for name, value in found.metrics().items():
+        print(f"{name}: {value}")
+    for shift in found.shifts:
+        print(f"shift: {shift.describe()}")
+    if options.report is not None:
+        storage.write_output(options.report, report.render(found, previous=options.old))
+        print(f"report: {options.report}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(command_line.run(main))

@@ -1,0 +1,115 @@
+"""Which images of two lists are the same, whatever their names and classes. Memory does not grow with the lists."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainer.files import temporary_database
+
+ADDED, REMOVED, REPLACED, RELABELLED, RENAMED = KINDS = ("added", "removed", "replaced", "relabelled", "renamed")
+_SCHEMA = """
+CREATE TABLE images (is_now, name, label, content, brightness, contrast, size);
+CREATE TABLE changes (kind, name, label, new_name, new_label, brightness, contrast, size);
+CREATE TABLE pairs (before INTEGER PRIMARY KEY, now INTEGER);
+"""
+_STAGES = ((RENAMED, "content, label"), (RELABELLED, "content"), (REPLACED, "name, label"))
+"""What two images have in common that are one: those of an earlier stage are not in a later one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One image that is not as it was."""
+
+    name: str
+    """Empty if it is added."""
+    label: str
+    new_name: str
+    """Empty if it is removed."""
+    new_label: str
+
+
+class Leftovers:
+    """The images of either list that are not in the other one with the same name, class and content."""
+
+    def __init__(self) -> None:
+        """Make a file without a name, which vanishes with the process."""
+        self._database = temporary_database.connect(_SCHEMA)
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._database.close()
+
+    def add(self, name: str, label: str, content: str, bins: tuple[int, ...], *, is_now: bool) -> None:
+        """Add an image of the earlier or of the present list."""
+        self._database.execute("INSERT INTO images VALUES (?, ?, ?, ?, ?, ?, ?)", (is_now, name, label, content, *bins))
+
+    def pair(self) -> None:
+        """Find for each image what became of it; call this once, after the last one is added."""
+        for kind, columns in _STAGES:
+            self._pair(kind, columns)
+        # A list may have a name twice.
+        self._database.execute("DELETE FROM changes WHERE kind = ? AND name = new_name", (RENAMED,))
+        for kind, is_now, columns in ((REMOVED, 0, "name, label, '', ''"), (ADDED, 1, "'', '', name, label")):
+            rest = f"SELECT ?, {columns}, brightness, contrast, size FROM images WHERE is_now = ?"  # noqa: S608
+            self._database.execute(f"INSERT INTO changes {rest}", (kind, is_now))
+
+    def _pair(self, kind: str, columns: str) -> None:
+        # Of several equal images, the first by name becomes the first one, and so on.
+        ranked = (
+            f"(SELECT rowid AS id, {columns}, ROW_NUMBER() OVER (PARTITION BY {columns} ORDER BY name) AS number"  # noqa: S608
+            " FROM images WHERE is_now = {})"
+        )
+        self._database.execute(
+            f"INSERT INTO pairs SELECT before.id, now.id FROM {ranked.format(0)} AS before"  # noqa: S608
+            f" JOIN {ranked.format(1)} AS now USING ({columns}, number)"
+        )
+        self._database.execute(
+            "INSERT INTO changes"
+            " SELECT ?, a.name, a.label, b.name, b.label, b.brightness, b.contrast, b.size FROM pairs"
+            " JOIN images AS a ON a.rowid = pairs.before JOIN images AS b ON b.rowid = pairs.now",
+            (kind,),
+        )
+        self._database.execute(
+            "DELETE FROM images WHERE rowid IN (SELECT before FROM pairs UNION ALL SELECT now FROM pairs)"
+        )
+        self._database.execute("DELETE FROM pairs")
+
+    def counts(self, *, by_new_class: bool) -> dict[tuple[str, str], int]:
+        """Return (kind, class) -> number of images, by the class that they are in now or that they were in."""
+        column = "new_label" if by_new_class else "label"
+        found = self._database.execute(f"SELECT kind, {column}, COUNT(*) FROM changes GROUP BY 1, 2")  # noqa: S608
+        return {(kind, label): count for kind, label, count in found}
+
+    def first(self, kind: str, number: int) -> list[Change]:
+        """Return the first changes of a kind, by name."""
+        columns = "name, label, new_name, new_label"
+        found = self._database.execute(
+            f"SELECT {columns} FROM changes WHERE kind = ? ORDER BY {columns} LIMIT ?",  # noqa: S608
+            (kind, number),
+        )
+        return [
+            Change(name=name, label=label, new_name=new_name, new_label=new_label)
+            for name, label, new_name, new_label in found
+        ]
+
+    def moves(self, number: int) -> list[tuple[str, str, int]]:
+        """Return the classes between which most images were relabelled, and how many."""
+        query = "SELECT label, new_label, COUNT(*) FROM changes WHERE kind = ? GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
+        return list(self._database.execute(f"{query} LIMIT ?", (RELABELLED, number)))
+
+    def new_contents(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Yield class and bins of each image whose content is new."""
+        query = "SELECT new_label, brightness, contrast, size FROM changes WHERE kind IN (?, ?)"
+        for label, *bins in self._database.execute(query, (ADDED, REPLACED)):
+            yield label, tuple(bins)
+
+
+@contextlib.contextmanager
+def leftovers() -> Iterator[Leftovers]:
+    """Make an empty collection and remove it at the end.
+
+    Raises:
+        OSError: The disk is full, or fails.
+    """
+    with temporary_database.errors_of("the changes"), contextlib.closing(Leftovers()) as made:
+        yield made

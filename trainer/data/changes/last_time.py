@@ -1,0 +1,44 @@
+"""The page that `prepare` writes about what changed since the previous dataset. No failure of it fails the dataset."""
+
+import sys
+from collections.abc import Callable, MutableMapping
+from typing import Any
+
+from trainer.data.changes import changes
+from trainer.files import storage
+from trainer.results.report import changes as report
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import on_one_line
+
+_NONE = "There is no previous dataset of this source and image size, or it can no longer be used."
+
+
+def page(path: str, metrics: MutableMapping[str, Any]) -> Callable[[str, str, str], None]:
+    """Return a function that writes the page.
+
+    It takes a folder with metadata and list of the previous dataset, the address of that dataset, and the new dataset.
+    The first two are empty if there is none.
+
+    Args:
+        path: Of the page; empty for none.
+        metrics: Gets the figures; nothing if there is no previous dataset, or it cannot be read.
+    """
+
+    def write(folder: str, address: str, directory: str) -> None:
+        if path:
+            storage.write_output(path, _rendered(folder, address, directory, metrics))
+
+    return write
+
+
+def _rendered(folder: str, address: str, directory: str, metrics: MutableMapping[str, Any]) -> str:
+    if not folder:
+        return report.render_without(_NONE)
+    try:
+        found = changes.between(folder, directory)
+    except (UserError, OSError) as error:
+        reason = f"not compared with the previous dataset {address}: {on_one_line(error)}"
+        print(f"note: {reason}", file=sys.stderr)
+        return report.render_without(f"{reason[0].upper()}{reason[1:]}.")
+    metrics.update(found.metrics())
+    return report.render(found, previous=address)

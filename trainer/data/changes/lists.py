@@ -1,0 +1,111 @@
+"""Two lists of images side by side: both are sorted by name, so no more than a line of each is in memory."""
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from trainer.data.preparing import image_list
+from vertex_gpu_training.userinput.errors import UserError
+
+Line = dict[str, Any]
+_NUM_NUMBERS = 8
+"""Width, height, and two figures for each of red, green and blue."""
+
+
+def pairs(previous_directory: str, new_directory: str) -> Iterator[tuple[Line | None, Line | None]]:
+    """Yield the lines with the same name of both lists, or a line that only one has; equal lines are one object.
+
+    Raises:
+        UserError: A list is missing or damaged.
+    """
+    before, now = _List(previous_directory), _List(new_directory)
+    while before.encoded or now.encoded:
+        if before.encoded == now.encoded:
+            line = before.line()
+            yield line, line
+            before.advance()
+            now.advance()
+            continue
+        earlier, present = before.line(), now.line()
+        order = _order(earlier, present)
+        yield earlier if order <= 0 else None, present if order >= 0 else None
+        if order <= 0:
+            before.advance()
+        if order >= 0:
+            now.advance()
+
+
+def _order(before: Line | None, now: Line | None) -> int:
+    """Return which line is next: negative for the first, 0 for both."""
+    if before is None or now is None:
+        return 1 if before is None else -1
+    return bool(before["name"] > now["name"]) - bool(before["name"] < now["name"])
+
+
+class _List:
+    """One list, at one of its lines."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._remaining = image_list.read_encoded(directory)
+        self._line: Line | None = None
+        self._name = ""
+        self.encoded = b""
+        """The line as in the file; empty at the end of the list."""
+        self.advance()
+        if not self.encoded:
+            raise self._damaged(EOFError("it is empty"))
+
+    def advance(self) -> None:
+        """Go to the next line.
+
+        Raises:
+            UserError: The list is missing or damaged.
+        """
+        self._line = None
+        try:
+            self.encoded = next(self._remaining, b"")
+        except FileNotFoundError:
+            path = f"{image_list.FILE} of {self._directory!r}"
+            raise UserError(f"{path} is missing; prepare the dataset again") from None
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise self._damaged(error) from None
+
+    def line(self) -> Line | None:
+        """Return the content of the line; None at the end of the list.
+
+        Raises:
+            UserError: It is damaged.
+        """
+        if self._line is None and self.encoded:
+            try:
+                self._line = _parsed(self.encoded)
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                raise self._damaged(error) from None
+            if self._line["name"] < self._name:
+                raise self._damaged(ValueError(f"{self._line['name']!r} follows {self._name!r}"))
+            self._name = self._line["name"]
+        return self._line
+
+    def _damaged(self, error: Exception) -> UserError:
+        path = f"{image_list.FILE} of {self._directory!r}"
+        return UserError(f"{path} is damaged ({type(error).__name__}: {error}); prepare the dataset again")
+
+
+def _parsed(encoded: bytes) -> Line:
+    """Return a line that has all that is read of it.
+
+    Raises:
+        ValueError: It has not.
+    """
+    line: Line = json.loads(encoded)
+    is_usable = "content_hash" in line
+    texts = ("name", "label", "content_hash") if is_usable else ("name", "reason")
+    numbers = [line["width"], line["height"], *line["pixel_sums"], *line["pixel_sums_of_squares"]] if is_usable else []
+    if not all(type(line[key]) is str for key in texts) or not all(type(number) is int for number in numbers):
+        raise ValueError("a value of another type")
+    if is_usable and len(numbers) != _NUM_NUMBERS:
+        raise ValueError(f"{len(numbers)} figures in place of {_NUM_NUMBERS}")
+    return line

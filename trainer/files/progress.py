@@ -1,0 +1,130 @@
+"""Progress of long work on standard error: a bar on a terminal, elsewhere a line every 10 s, the first after 10 s."""
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_SECONDS_BETWEEN_LINES = 10.0
+_SECONDS_BETWEEN_TEXTS = 0.2
+"""Shortest time between two texts beside the bar."""
+
+
+class Progress:
+    """How much of some work is done; rate and time left follow from what was not known from before."""
+
+    def __init__(
+        self, activity: str, unit: str, total: int | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Start the clock.
+
+        Args:
+            activity: Begins each line, such as `reading`.
+            unit: What is counted, in the plural.
+            total: How many there are; None if that is not known.
+            clock: Returns seconds.
+        """
+        self.total, self.num_done, self.num_known = total, 0, 0
+        self._activity, self._unit, self._clock = activity, unit, clock
+        self._start = clock()
+
+    def advance(self, count: int = 1, *, num_known: int = 0) -> None:
+        """Count finished items.
+
+        Args:
+            count: All of them.
+            num_known: Those that cost nothing, because they were known from before.
+        """
+        self.num_done += count
+        self.num_known += num_known
+
+    @property
+    def text(self) -> str:
+        """All figures on one line."""
+        is_sure = self.total is not None and self.num_done <= self.total
+        count = f"{self.num_done:,}" + (f" of {self.total:,}" if is_sure else "")
+        parts = [f"{self._activity}: {count} {self._unit}"]
+        if self.num_known:
+            parts.append(f"{self.num_known:,} known from before")
+        # The clock of a machine that was suspended, or of another one, may go back.
+        seconds = self._clock() - self._start
+        if seconds > 0 and (num_new := self.num_done - self.num_known) > 0:
+            rate = num_new / seconds
+            parts.append(f"{rate:,.0f} per second" if rate >= 10 else f"{rate:.2g} per second")
+            if is_sure and self.total is not None:
+                parts.append(f"{_duration((self.total - self.num_done) / rate)} left")
+        return ", ".join(parts)
+
+
+@contextlib.contextmanager
+def shown(activity: str, unit: str, total: int | None = None) -> Iterator[Progress]:
+    """Yield progress that is shown until the block ends.
+
+    Args:
+        activity: What is done, such as `reading`.
+        unit: What is counted, in the plural.
+        total: How many there are; None if that is not known.
+    """
+    progress = Progress(activity, unit, total)
+    ended = threading.Event()
+    with _bar(progress) if _is_terminal() else contextlib.nullcontext(_print) as show:
+        seconds = _SECONDS_BETWEEN_TEXTS if _is_terminal() else _SECONDS_BETWEEN_LINES
+        # A thread, because the work may wait for a bucket. It is a daemon, so a process that stops does not wait.
+        thread = threading.Thread(target=_repeat, args=(show, progress, ended, seconds), name="progress", daemon=True)
+        thread.start()
+        try:
+            yield progress
+        finally:
+            ended.set()
+            thread.join()
+
+
+def _repeat(show: Callable[[Progress], None], progress: Progress, ended: threading.Event, seconds: float) -> None:
+    while not ended.wait(seconds):
+        # The reader of the log may be gone, which is no reason to fail.
+        with contextlib.suppress(OSError, ValueError):
+            show(progress)
+
+
+def _is_terminal() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _print(progress: Progress) -> None:
+    # One call, so that lines of other threads do not come in between.
+    sys.stderr.write(f"{progress.text}\n")
+    sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def _bar(progress: Progress) -> Iterator[Callable[[Progress], None]]:
+    """Yield a function that draws the progress; the bar vanishes at the end."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress as Bar, TextColumn
+    from rich.table import Column
+
+    text: Any = TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis"), markup=False)
+    bar = Bar(BarColumn(bar_width=20), text, console=Console(stderr=True), transient=True)
+    task = bar.add_task(progress.text, total=progress.total)
+
+    def show(progress: Progress) -> None:
+        # Not before: TensorFlow Datasets, which counts nothing here, draws bars of its own while it downloads.
+        if progress.num_done:
+            bar.update(task, completed=progress.num_done, description=progress.text)
+            bar.start()
+
+    try:
+        yield show
+    finally:
+        bar.stop()
+
+
+def _duration(seconds: float) -> str:
+    """Return seconds in a readable form: `45 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = int(min(seconds, 10**9) + 0.5)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
