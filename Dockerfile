@@ -1,19 +1,18 @@
-# The container image of all steps: pinned packages with TensorFlow for GPUs, and this project.
-# For reproducible builds give the base image by digest: --build-arg BASE_IMAGE=python@sha256:...
+# The container images: pinned packages with this project. `docker build .` makes that of the GPU steps, the last one;
+# `docker build --target cpu .` that of the other steps and of Dataflow's workers.
+# For reproducible builds give the images by digest: --build-arg BASE_IMAGE=python@sha256:..., and BEAM_IMAGE alike.
 ARG BASE_IMAGE=python:3.12-slim-bookworm
-FROM ${BASE_IMAGE}
+ARG BEAM_IMAGE=apache/beam_python3.12_sdk:2.77.0
 
+FROM ${BEAM_IMAGE} AS beam
+
+FROM ${BASE_IMAGE} AS base
 ENV PYTHONUNBUFFERED=1 \
     PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1
-
 RUN useradd --create-home --uid 1000 trainer
 
-# Packages come first: their layer is large, and they change less often than the code.
-COPY requirements/gpu.txt /tmp/gpu.txt
-RUN python -m pip install --require-hashes -r /tmp/gpu.txt && rm /tmp/gpu.txt
-
-WORKDIR /opt/image-training
+FROM scratch AS project
 COPY pyproject.toml README.md LICENSE ./
 COPY accelerators accelerators
 COPY components components
@@ -22,9 +21,28 @@ COPY pipelines pipelines
 COPY trainer trainer
 COPY training_job training_job
 COPY vertex_gpu_training vertex_gpu_training
-# In place: a wheel has only the tools for anybody's pipelines.
-RUN python -m pip install --no-deps --no-build-isolation -e .
 
+# For CPUs, without CUDA, with Apache Beam.
+FROM base AS cpu
+# Packages come first: their layer is large, and they change less often than the code.
+COPY requirements/cpu-image.txt /tmp/cpu-image.txt
+RUN python -m pip install --require-hashes -r /tmp/cpu-image.txt && rm /tmp/cpu-image.txt
+COPY --from=project / /opt/image-training/
+# In place: a wheel has only the tools for anybody's pipelines.
+RUN python -m pip install --no-deps --no-build-isolation -e /opt/image-training
+# Dataflow starts a worker by Beam's boot program, as root, because it mounts folders that only root can write. The
+# variable makes it use the packages of this image. Steps of the pipeline have commands of their own.
+COPY --from=beam /opt/apache/beam /opt/apache/beam
+ENV RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1
+WORKDIR /home/trainer
+ENTRYPOINT ["/opt/apache/beam/boot"]
+
+# For training and evaluation on GPUs. The last stage is what is built without --target.
+FROM base AS gpu
+COPY requirements/gpu.txt /tmp/gpu.txt
+RUN python -m pip install --require-hashes -r /tmp/gpu.txt && rm /tmp/gpu.txt
+COPY --from=project / /opt/image-training/
+RUN python -m pip install --no-deps --no-build-isolation -e /opt/image-training
 USER trainer
 WORKDIR /home/trainer
 # Vertex AI runs each step with its own command. Without a command, the image prints the trainer's help.

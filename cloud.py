@@ -27,9 +27,10 @@ def _parser() -> cli.Parser:
         epilog=cli.EXIT_CODES,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    text = "create what is missing, build the container image, compile the pipeline"
+    text = "create what is missing, build the container images, compile the pipeline"
     makes = commands.add_parser("up", help=text, description=f"{text.capitalize()}.", epilog=cli.EXIT_CODES)
     _add_names(makes)
+    makes.add_argument("--dataflow", action="store_true", help="also enable Dataflow, for prepare on many machines")
     makes.add_argument("--dry-run", action="store_true", help="print the commands for an empty project, run nothing")
     add_machines(makes)
     text = "remove what up made; list it and ask first"
@@ -76,7 +77,7 @@ def _run(options: argparse.Namespace) -> int:
     names = _names(options)
     if options.command == "up":
         gcloud = EmptyProject() if options.dry_run else Gcloud(dry_run=False)
-        up(gcloud, names, machines_from(options), steps_from(options))
+        up(gcloud, names, machines_from(options), steps_from(options), with_dataflow=options.dataflow)
         return cli.DONE
     if not (options.yes or options.dry_run or (sys.stdin and sys.stdin.isatty())):
         raise UserError("standard input is not a terminal; add --yes to remove without a question, or --dry-run")

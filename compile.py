@@ -32,6 +32,11 @@ def _parser() -> cli.Parser:
         "--image", default=default.image, help="container image of all steps, ideally by digest: NAME@sha256:..."
     )
     images.add_argument(
+        "--cpu-image",
+        default=default.cpu_image,
+        help="container image of prepare, plan, record and summary, and of Dataflow's workers (that of --image)",
+    )
+    images.add_argument(
         "--serving-image", default=default.serving_image, help="prediction container image (%(default)s)"
     )
     add_machines(parser)
@@ -64,6 +69,7 @@ def _parser() -> cli.Parser:
 def _settings(options: argparse.Namespace) -> Settings:
     return Settings(
         image=options.image,
+        cpu_image=options.cpu_image,
         serving_image=options.serving_image,
         region=options.region,
         machines=machines_from(options),

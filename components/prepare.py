@@ -15,6 +15,14 @@ def prepare(
     report: dsl.Output[dsl.HTML],
     prepare_engine: str = "local",
     beam_runner: str = "",
+    project: str = "",
+    region: str = "",
+    image: str = "",
+    dataflow_machine_type: str = "e2-standard-4",
+    dataflow_max_workers: int = 10,
+    dataflow_disk_size_gb: int = 50,
+    dataflow_subnetwork: str = "",
+    dataflow_service_account: str = "",
     pipeline_root: str = "",
     reread: bool = False,
     settings: dict[str, str] = {},  # noqa: B006 - kfp reads it once, as the default
@@ -31,6 +39,14 @@ def prepare(
         report: Page with the statistics, sample images and skipped files.
         prepare_engine: `local` reads the images in this step, `dataflow` on the workers of a Dataflow job.
         beam_runner: `FnApiRunner` uses two processes of this step instead of Dataflow, for tests.
+        project: Project of the Dataflow job.
+        region: Region of the Dataflow job.
+        image: Container image of this step, and of the Dataflow workers.
+        dataflow_machine_type: Machine type of the Dataflow workers.
+        dataflow_max_workers: Maximum number of Dataflow workers.
+        dataflow_disk_size_gb: Disk of each worker.
+        dataflow_subnetwork: Subnetwork of the workers; empty for the default network.
+        dataflow_service_account: Service account of the workers; empty for the default one.
         pipeline_root: Folder or gs:// prefix; by its `prepared/`, the next run finds this dataset and reads only images
             that are new.
         reread: Read all images, also those that the previous dataset has.
@@ -41,6 +57,17 @@ def prepare(
     dataset.metadata.update(
         reported(prepare_dataset)(
             settings=settings,
+            dataflow={
+                "project": project,
+                "region": region,
+                "image": image,
+                "folder": pipeline_root.rstrip("/"),
+                "machine_type": dataflow_machine_type,
+                "max_workers": dataflow_max_workers,
+                "disk_size_gb": dataflow_disk_size_gb,
+                "subnetwork": dataflow_subnetwork,
+                "service_account": dataflow_service_account,
+            },
             source=source,
             output_directory=dataset.path,
             report_path=report.path,

@@ -51,6 +51,11 @@ def image_training(settings: Settings) -> Any:
         max_bad_fraction: float = 0.1,
         prepare_engine: str = "local",
         beam_runner: str = "",
+        dataflow_machine_type: str = "e2-standard-4",
+        dataflow_max_workers: int = 10,
+        dataflow_disk_size_gb: int = 50,
+        dataflow_subnetwork: str = "",
+        dataflow_service_account: str = "",
         reread: bool = False,
         global_batch_size: int = 64,
         learning_rate: float = 0.002,
@@ -101,6 +106,11 @@ def image_training(settings: Settings) -> Any:
             max_bad_fraction: Fraction of unreadable images (0 to 1) above which the run fails.
             prepare_engine: `local` reads the images in the `prepare` step, `dataflow` on many machines.
             beam_runner: `FnApiRunner` for a trial of `dataflow` without Dataflow; empty otherwise.
+            dataflow_machine_type: Machine type of each Dataflow worker.
+            dataflow_max_workers: Maximum number of Dataflow workers, 1 to 4000.
+            dataflow_disk_size_gb: Disk of each Dataflow worker, 30 to 65536.
+            dataflow_subnetwork: Subnetwork of the workers, which have no public address: regions/R/subnetworks/NAME.
+            dataflow_service_account: Service account of the workers; empty for the project's default one.
             reread: Read all images again, also those that have not changed since the previous run.
             global_batch_size: Examples per step over all devices of all machines.
             learning_rate: Peak learning rate.
@@ -138,7 +148,7 @@ def image_training(settings: Settings) -> Any:
         # What `plan` needs of the pipeline's parameters has the same name there.
         of_plan = {name: value for name, value in parameters.items() if name in plan.component_spec.inputs}
         at_the_end = (
-            _step(summary(webhook_secret=settings.targets.secret, topic=settings.targets.topic), settings)
+            _step(summary(webhook_secret=settings.targets.secret, topic=settings.targets.topic), settings.step_image)
             if settings.recipients is None
             else VertexNotificationEmailOp(recipients=recipients).set_caching_options(False)
         )
@@ -150,11 +160,19 @@ def image_training(settings: Settings) -> Any:
                 max_bad_fraction=max_bad_fraction,
                 prepare_engine=prepare_engine,
                 beam_runner=beam_runner,
+                project=training.PROJECT,
+                region=training.LOCATION,
+                image=settings.step_image,
+                dataflow_machine_type=dataflow_machine_type,
+                dataflow_max_workers=dataflow_max_workers,
+                dataflow_disk_size_gb=dataflow_disk_size_gb,
+                dataflow_subnetwork=dataflow_subnetwork,
+                dataflow_service_account=dataflow_service_account,
                 settings=of_plan,
                 pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
                 reread=reread,
             )
-            dataset = _sized(_step(prepared, settings), settings.steps).outputs["dataset"]
+            dataset = _sized(_step(prepared, settings.step_image), settings.steps).outputs["dataset"]
             planned = plan(
                 dataset=dataset,
                 image=settings.image,
@@ -163,7 +181,7 @@ def image_training(settings: Settings) -> Any:
                 default_persistent_resource_id=training.PERSISTENT_RESOURCE,
                 **of_plan,
             )
-            plan_outputs = _step(planned, settings).outputs
+            plan_outputs = _step(planned, settings.step_image).outputs
             with dsl.If(plan_outputs["has_nothing_new"] == False, name="something-new"):  # noqa: E712
                 trained = training.train_unless_finished(
                     **{name: plan_outputs[name] for name in _JOB_FIELDS},
@@ -174,7 +192,9 @@ def image_training(settings: Settings) -> Any:
                     kms_key=kms_key,
                 )
                 checkpoints = plan_outputs["checkpoint_directory"]
-                evaluated = _step(evaluate(checkpoint_directory=checkpoints, dataset=dataset).after(trained), settings)
+                evaluated = _step(
+                    evaluate(checkpoint_directory=checkpoints, dataset=dataset).after(trained), settings.image
+                )
                 _with_gpus(evaluated, settings.steps)
                 with dsl.If(evaluated.outputs["Output"] >= minimum_accuracy, name="good-enough"):
                     _register(
@@ -196,7 +216,7 @@ def image_training(settings: Settings) -> Any:
 def _register(
     checkpoint_directory: Any, dataset: Any, settings: Settings, *, model_name: str, serving_image: str, kms_key: str
 ) -> None:
-    exported = _step(export(checkpoint_directory=checkpoint_directory, dataset=dataset), settings)
+    exported = _step(export(checkpoint_directory=checkpoint_directory, dataset=dataset), settings.image)
     servable = dsl.importer(
         artifact_uri=exported.outputs["Output"],
         artifact_class=UnmanagedContainerModel,
@@ -215,7 +235,7 @@ def _register(
         serving_image=serving_image,
         registered_model=registered.outputs["model"],
     )
-    _step(recorded, settings)
+    _step(recorded, settings.step_image)
 
 
 def _drop_parameter(graph: Callable[..., Any], name: str) -> None:
@@ -232,9 +252,9 @@ def _require_parameter(graph: Callable[..., Any], name: str) -> None:
     graph.__signature__ = signature.replace(parameters=changed)  # type: ignore[attr-defined]
 
 
-def _step(task: Any, settings: Settings) -> Any:
+def _step(task: Any, image: str) -> Any:
     # The service's cache compares the path of a folder, not its content: a cached step could miss changed data.
-    return task.set_container_image(settings.image).set_caching_options(False)
+    return task.set_container_image(image).set_caching_options(False)
 
 
 def _sized(task: Any, machines: StepMachines) -> Any:

@@ -27,7 +27,9 @@ class Settings:
     """Container images, and defaults of parameters."""
 
     image: str = PLACEHOLDER_IMAGE
-    """Container image of the project's steps and of the training job."""
+    """Container image of the training job, and of the steps that use the model."""
+    cpu_image: str = ""
+    """Container image of the steps that need neither model nor GPU, and of Dataflow's workers; empty for `image`."""
     serving_image: str = _SERVING_IMAGE
     """Prediction container image of the registered model."""
     region: str = "us-central1"
@@ -47,6 +49,7 @@ class Settings:
         """
         check_image("image", self.image)
         check_image("serving_image", self.serving_image)
+        check_image("cpu_image", self.step_image)
         for recipient in self.recipients or ():
             if not re.fullmatch(r"[^@\s]+@[^@\s]+", recipient):
                 raise UserError(f"--notify {recipient!r} is not an e-mail address; expected e.g. team@example.com")
@@ -57,6 +60,11 @@ class Settings:
                 "--notify and --notify-webhook or --notify-topic exclude each other: a pipeline has one exit task, "
                 "which is either Google's e-mail operation or `summary`"
             )
+
+    @property
+    def step_image(self) -> str:
+        """The container image of the steps that need neither model nor GPU."""
+        return self.cpu_image or self.image
 
 
 def add_machines(parser: argparse.ArgumentParser) -> None:

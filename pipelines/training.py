@@ -5,6 +5,8 @@ from kfp import dsl
 
 LOCATION = "{{$.pipeline_google_cloud_location}}"
 """Resolved at run time to the region of the pipeline job; some components would default to us-central1."""
+PROJECT = "{{$.pipeline_google_cloud_project_id}}"
+"""Resolved at run time to the project of the pipeline job."""
 PERSISTENT_RESOURCE = "{{$.pipeline_persistent_resource_id}}"
 """Resolved at run time to the persistent resource of the pipeline job; empty if it has none."""
 

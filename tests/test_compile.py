@@ -51,6 +51,29 @@ def test_json_and_yaml_hold_the_same_spec(compile_pipeline: Compile, tmp_path: p
     assert as_json == as_yaml
 
 
+def test_the_steps_without_a_model_use_the_image_for_cpus(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
+    other = IMAGE.replace("image-training-python", "image-training-cpu")
+    done = compile_pipeline(f"--image={IMAGE}", f"--cpu-image={other}")
+    assert done.returncode == 0, done.stderr
+    spec = json.loads((tmp_path / "build/image_training.json").read_text())
+    used = {
+        name.removeprefix("exec-"): found["container"]["image"]
+        for name, found in spec["deploymentSpec"]["executors"].items()
+        if "image-training" in found.get("container", {}).get("image", "")
+    }
+    of_cpu = {"prepare", "plan", "record", "summary"}
+    assert used == dict.fromkeys(of_cpu, other) | dict.fromkeys(("evaluate", "export"), IMAGE)
+    tasks = spec["components"]["comp-exit-handler-1"]["dag"]["tasks"]
+    images = {
+        step: tasks[step]["inputs"]["parameters"]["image"]["runtimeValue"]["constant"] for step in ("prepare", "plan")
+    }
+    # Dataflow's workers have the packages of `prepare`; the training job has a GPU.
+    assert images == {"prepare": other, "plan": IMAGE}
+    wrong = compile_pipeline(f"--image={IMAGE}", "--cpu-image=Mine")
+    assert wrong.returncode == 2
+    assert "cpu_image is 'Mine', which is not an image name" in wrong.stderr
+
+
 def test_flags_override_the_defaults_of_the_parameters(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
     done = compile_pipeline(
         "--machine-type=g2-standard-24",

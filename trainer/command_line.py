@@ -74,8 +74,8 @@ def set_environment() -> None:
 def reported(function: Callable[P, R]) -> Callable[P, R]:
     """Return `function` with a user's mistake reported as a single line on stderr and exit code 2.
 
-    An unusable bucket is a single line, too, with exit code 1 if a retry may help. Other exceptions are defects or lost
-    machines: they keep their traceback and may be retried.
+    An unusable bucket is a single line, too, with exit code 1 if a retry may help, and so is a run that failed. Other
+    exceptions are defects or lost machines: they keep their traceback and may be retried.
     """
 
     @functools.wraps(function)
@@ -85,6 +85,9 @@ def reported(function: Callable[P, R]) -> Callable[P, R]:
         except UserError as mistake:
             print(f"error: {cli.one_line(str(mistake))}", file=sys.stderr)
             raise SystemExit(2) from None
+        except TrainingError as error:
+            print(cli.one_line(f"failed: {error}"), file=sys.stderr)
+            raise SystemExit(cli.FAILED) from None
         except OSError as error:
             # A step's local paths are chosen by the service, not by the user.
             if "://" not in str(error.filename) or (outcome := describe_path_error(error, ())) is None:

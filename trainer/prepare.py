@@ -9,6 +9,7 @@ from trainer.command_line import reported as reported  # a component imports `re
 from trainer.data import dataset
 from trainer.data.preparing import parts
 from trainer.data.preparing.attempt import Made, Wanted, attempt
+from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.earlier import pointer as pointers
 from trainer.data.preparing.earlier.pointer import NoPointer, ReadOnly, Unusable
 from trainer.data.preparing.engines import beam, factory
@@ -36,6 +37,7 @@ def prepare(
     reread: bool = False,
     prepare_engine: str = factory.LOCAL,
     beam_runner: str = "",
+    dataflow: Settings | None = None,
 ) -> dict[str, str | int | float]:
     """Make the prepared dataset; it appears complete or not at all.
 
@@ -52,6 +54,7 @@ def prepare(
         reread: Read all images, although the previous dataset has them.
         prepare_engine: `local`: this machine reads the images; `dataflow`: workers of Apache Beam do.
         beam_runner: `FnApiRunner`: the workers are two processes of this machine, for tests.
+        dataflow: What the Dataflow job is started with, for `dataflow` without a `beam_runner`.
 
     Returns:
         The metadata fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size,
@@ -74,7 +77,7 @@ def prepare(
         image_size=image_size,
         max_examples=max_examples,
         limit=BadLimit(source=source, max_fraction=max_bad_fraction),
-        make_engine=functools.partial(factory.make, prepare_engine, beam_runner),
+        make_engine=functools.partial(factory.make, prepare_engine, beam_runner, dataflow),
         write_report=lambda made, train: storage.write_output(
             report_path, report.render(made, source=source, train=train)
         ),

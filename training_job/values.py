@@ -6,6 +6,8 @@ from typing import Any
 
 from trainer.checkpoints.identity import check_run_label
 from trainer.config import TrainConfig
+from trainer.data.preparing.dataflow import settings as dataflow
+from trainer.data.preparing.engines import factory
 from trainer.loop.board import profile
 from training_job.container_image import check_image
 from training_job.machines import Machines
@@ -38,6 +40,7 @@ def check_values(given: Mapping[str, Any]) -> None:
     profile.parse(str(values.get("profile_steps", "")))
     check_names({name: str(values[name]) for name in _NAMES if name in values})
     check_run_label(str(values.get("run_label", "")))
+    _check_engine(values)
 
 
 def machines_in(values: Mapping[str, Any]) -> Machines | None:
@@ -85,6 +88,14 @@ def check_names(names: Mapping[str, str]) -> None:
             raise UserError(f"{field} is {value!r}; quotes, backslashes and line breaks are not allowed")
     if names.get("tensorboard") and "service_account" in names and not names["service_account"]:
         raise UserError("tensorboard is set without service_account; TensorBoard needs one, which writes its logs")
+
+
+def _check_engine(values: Mapping[str, Any]) -> None:
+    factory.check_names(str(values.get("prepare_engine", factory.LOCAL)), str(values.get("beam_runner", "")))
+    for given, value in values.items():
+        name = given.removeprefix("dataflow_")
+        if name != given:
+            dataflow.check(name, _number(given, value, int) if name in dataflow.LIMITS else value)
 
 
 def _fields(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,31 +1,46 @@
-"""The container image of the steps: its files, its tag, and its build with Cloud Build."""
+"""The container images of the steps: their files, their tag, and their build with Cloud Build."""
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 from pipelines.project.gcloud import CloudError, Gcloud
 from pipelines.project.resources import Names
 
 _ROOT = Path(__file__).resolve().parents[2]
-_IMAGE_NAME = "image-training-python"
+_IMAGE_NAMES = {"_IMAGE": "image-training-python", "_CPU_IMAGE": "image-training-cpu"}
+"""Substitution of cloudbuild.yaml -> name of the image."""
 _UNKNOWN_DIGEST = "sha256:" + "0" * 64
 """The digest that a dry run prints, because only a build has a real one."""
 
 
-def build(gcloud: Gcloud, names: Names) -> str:
-    """Build, test and push the container image if it is missing; return its name with the digest.
+def build(gcloud: Gcloud, names: Names) -> tuple[str, str]:
+    """Build, test and push the container images if one is missing.
+
+    Returns:
+        The names with the digests: for GPUs, and for the other steps.
 
     Raises:
         CloudError: The build failed.
     """
-    image = f"{names.repository}/{_IMAGE_NAME}"
-    tagged = f"{image}:{_fingerprint()}"
-    describe = ("gcloud", "artifacts", "docker", "images", "describe", tagged)
-    found = gcloud.read(*describe)
-    if found is None:
-        flags = ("--config=cloudbuild.yaml", f"--substitutions=_IMAGE={tagged}", names.in_project)
+    tag = _fingerprint()
+    tagged = {name: f"{names.repository}/{image}:{tag}" for name, image in _IMAGE_NAMES.items()}
+    found = [_describe(gcloud, each) for each in tagged.values()]
+    if None in found:
+        images = ",".join(f"{name}={each}" for name, each in tagged.items())
+        flags = ("--config=cloudbuild.yaml", f"--substitutions={images}", names.in_project)
         gcloud.change("gcloud", "builds", "submit", ".", *flags)
-        found = gcloud.read(*describe)
+        found = [_describe(gcloud, each) for each in tagged.values()]
+    own, cpu = (_with_digest(gcloud, each, about) for each, about in zip(tagged.values(), found, strict=True))
+    return own, cpu
+
+
+def _describe(gcloud: Gcloud, tagged: str) -> dict[str, Any] | None:
+    return gcloud.read("gcloud", "artifacts", "docker", "images", "describe", tagged)
+
+
+def _with_digest(gcloud: Gcloud, tagged: str, found: dict[str, Any] | None) -> str:
+    image = tagged.rpartition(":")[0]
     if found is None and gcloud.dry_run:
         return f"{image}@{_UNKNOWN_DIGEST}"
     if found is None:
@@ -38,14 +53,14 @@ def build(gcloud: Gcloud, names: Names) -> str:
 
 
 def image_files() -> tuple[str, ...]:
-    """Return the files and folders of the container image, and the files that decide how it is built."""
+    """Return the files and folders of the container images, and the files that decide how they are built."""
     lines = (_ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     copied = (line.removeprefix("!") for line in lines if line.startswith("!"))
     return ("Dockerfile", ".dockerignore", "cloudbuild.yaml", *copied)
 
 
 def _fingerprint() -> str:
-    """Return 32 hexadecimal digits, the tag of the image, so that the same image is not built twice."""
+    """Return 32 hexadecimal digits, the tag of the images, so that the same ones are not built twice."""
     digest = hashlib.sha256()
     for path in sorted(each for name in image_files() for each in [_ROOT / name, *(_ROOT / name).rglob("*")]):
         if path.is_file() and "__pycache__" not in path.parts:

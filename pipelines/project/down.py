@@ -82,7 +82,7 @@ def _plan(gcloud: Gcloud, names: Names, *, with_bucket: bool) -> _Plan:
     its_bucket, reason = _bucket(gcloud, names)
     if is_marked(its_account):
         # A role disappears with its resource, so only roles on resources that stay are removed.
-        staying = [roles.on_project(names)]
+        staying = [roles.on_project(names), roles.on_project_for_dataflow(names)]
         if its_bucket is not None and not (with_bucket and is_marked(its_bucket)):
             staying.append(roles.on_bucket(names))
         if its_repository is not None and not is_marked(its_repository):

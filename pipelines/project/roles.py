@@ -63,3 +63,8 @@ def on_account(names: Names) -> Grant:
     """Return the roles on the account itself: the pipeline starts the training job as the same account."""
     roles, flags = ("roles/iam.serviceAccountUser",), (names.in_project,)
     return Grant(group=("iam", "service-accounts"), resource=names.account, roles=roles, flags=flags)
+
+
+def on_project_for_dataflow(names: Names) -> Grant:
+    """Return the roles on the project with Dataflow: starting and cancelling jobs, and being their worker."""
+    return Grant(group=("projects",), resource=names.project, roles=("roles/dataflow.admin", "roles/dataflow.worker"))

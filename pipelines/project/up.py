@@ -24,10 +24,18 @@ from training_job.machines import Machines, check
 from training_job.step_machines import StepMachines, check_steps
 
 _APIS = ("aiplatform", "artifactregistry", "cloudbuild", "iam", "storage")
+_APIS_OF_DATAFLOW = ("compute", "dataflow")
 
 
-def up(gcloud: Gcloud, names: Names, machines: Machines, steps: StepMachines) -> None:
-    """Create what is missing, build the container image, and compile the pipeline for it.
+def up(gcloud: Gcloud, names: Names, machines: Machines, steps: StepMachines, *, with_dataflow: bool = False) -> None:
+    """Create what is missing, build the container images, and compile the pipeline for them.
+
+    Args:
+        gcloud: Runs the commands.
+        names: The names of the resources.
+        machines: Those of the training job.
+        steps: Those of the other steps.
+        with_dataflow: Also enable Dataflow, and let the service account start and run its jobs.
 
     Raises:
         UserError: The region is unknown, or does not offer the machines.
@@ -37,14 +45,16 @@ def up(gcloud: Gcloud, names: Names, machines: Machines, steps: StepMachines) ->
     check(machines, image=PLACEHOLDER_IMAGE, region=names.region)
     check_steps(steps, image=PLACEHOLDER_IMAGE, region=names.region)
     found = _usable_bucket(gcloud, names)
-    _enable_apis(gcloud, names)
+    _enable_apis(gcloud, names, (*_APIS, *_APIS_OF_DATAFLOW) if with_dataflow else _APIS)
     _ensure(gcloud, bucket(names), found)
     for resource in (repository(names), account(names)):
         _ensure(gcloud, resource, resource.find(gcloud))
     for on in (roles.on_project, roles.on_bucket, roles.on_repository, roles.on_account):
         _give_roles(gcloud, names, on(names))
-    image = container_image.build(gcloud, names)
-    compile_flags = ("--image", image, "--region", names.region, *flags_of(machines, steps))
+    if with_dataflow:
+        _give_roles(gcloud, names, roles.on_project_for_dataflow(names))
+    image, cpu_image = container_image.build(gcloud, names)
+    compile_flags = ("--image", image, "--cpu-image", cpu_image, "--region", names.region, *flags_of(machines, steps))
     gcloud.change(sys.executable, "compile.py", *compile_flags)
     flags = f"--project={names.project} --region={names.region} --pipeline-root={names.bucket}/pipelines"
     print(f"Ready. Next:\n  python -m pipelines submit {flags} --service-account={names.account}")
@@ -62,10 +72,10 @@ def _usable_bucket(gcloud: Gcloud, names: Names) -> dict[str, Any] | None:
     return found
 
 
-def _enable_apis(gcloud: Gcloud, names: Names) -> None:
+def _enable_apis(gcloud: Gcloud, names: Names, apis: tuple[str, ...]) -> None:
     listed = gcloud.read_list("gcloud", "services", "list", "--enabled", names.in_project)
     enabled = {field(each.get("config"), "name", "an enabled API") for each in listed if isinstance(each, dict)}
-    missing = [name for api in _APIS if (name := f"{api}.googleapis.com") not in enabled]
+    missing = [name for api in apis if (name := f"{api}.googleapis.com") not in enabled]
     if missing:
         gcloud.change("gcloud", "services", "enable", *missing, names.in_project)
 

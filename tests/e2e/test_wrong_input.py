@@ -47,6 +47,17 @@ def test_a_source_that_cannot_be_used_fails_in_prepare_with_one_line(
 
 
 @pytest.mark.slow
+def test_dataflow_is_refused_before_any_step_works(run: Runner, tmp_path: pathlib.Path) -> None:
+    done = run(tmp_path / "runs", "dataflow", prepare_engine="dataflow")
+    assert done.exit_code == 1
+    assert done.task("prepare")["exit_code"] == 2
+    (line,) = [line for line in done.output.splitlines() if "prepare_engine is 'dataflow'" in line][:1]
+    assert "which starts machines in Google Cloud; a local run does not" in line
+    assert done.task("plan")["state"] not in ("SUCCEEDED", "RUNNING", "FAILED")
+    assert not list((tmp_path / "runs" / "dataflow").rglob("dataset*/*"))
+
+
+@pytest.mark.slow
 def test_a_corrupt_image_is_skipped_counted_and_named(run: Runner, tmp_path: pathlib.Path) -> None:
     source = tmp_path / "photos"
     write_images(source / "cats", 60, 0)

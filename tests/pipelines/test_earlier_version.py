@@ -40,8 +40,21 @@ OTHER_DEFAULTS = {
 }
 """The default machine is another one (docs/decisions/0075-machines.md)."""
 
-OF_PREPARE = {"beam_runner", "pipeline_root", "prepare_engine", "reread"}
-"""Inputs that `prepare` did not have before; pipeline_root was one of `plan`."""
+OF_PREPARE = {
+    "beam_runner",
+    "dataflow_disk_size_gb",
+    "dataflow_machine_type",
+    "dataflow_max_workers",
+    "dataflow_service_account",
+    "dataflow_subnetwork",
+    "image",
+    "pipeline_root",
+    "prepare_engine",
+    "project",
+    "region",
+    "reread",
+}
+"""Inputs that `prepare` did not have before; pipeline_root, image and region were inputs of `plan`."""
 
 SETTINGS = "settings"
 """An input of `prepare`, the values of later steps, which it refuses when they are wrong."""
@@ -118,7 +131,9 @@ class Statements(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        node.keywords = [each for each in node.keywords if each.arg not in {*ADDED, *OF_PREPARE, SETTINGS, "seed"}]
+        node.keywords = [
+            each for each in node.keywords if each.arg not in {*ADDED, *OF_PREPARE, SETTINGS, "seed", "dataflow"}
+        ]
         return self.generic_visit(node)
 
     def visit_List(self, node: ast.List) -> ast.AST:

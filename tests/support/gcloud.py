@@ -148,7 +148,8 @@ class _Gcloud:
         return {"image_summary": {"digest": self.state["images"][self.thing]}}
 
     def builds_submit(self) -> None:
-        self.state["images"][self.flags["substitutions"].removeprefix("_IMAGE=")] = DIGEST
+        for pair in self.flags["substitutions"].split(","):
+            self.state["images"][pair.partition("=")[2]] = DIGEST
 
     def secrets_create(self) -> None:
         if "secretmanager.googleapis.com" not in self.state["services"]:

@@ -43,6 +43,11 @@ WRONG = [
     ({"model_name": ""}, "model_name is ''"),
     ({"serving_image": "nonsense"}, "serving_image is 'nonsense'"),
     ({"profile_steps": "1-5"}, "begin with step 2 or later"),
+    ({"prepare_engine": "spark"}, "prepare_engine='spark' does not exist; use local or dataflow"),
+    ({"prepare_engine": "dataflow", "beam_runner": "DirectRunner"}, "beam_runner='DirectRunner' is not supported"),
+    ({"dataflow_max_workers": "0"}, "dataflow_max_workers is 0; expected 1 to 4000"),
+    ({"dataflow_disk_size_gb": 50.5}, "dataflow_disk_size_gb is 50.5; expected 30 to 65536"),
+    ({"dataflow_machine_type": "big"}, "dataflow_machine_type is 'big'; expected a machine type"),
     ({"tensorboard": "projects/1/locations/r/tensorboards/2"}, "TensorBoard needs one"),
 ]
 

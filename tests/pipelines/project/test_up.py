@@ -45,12 +45,36 @@ def test_up_creates_everything_with_its_mark_and_a_second_run_changes_nothing(
     assert f"--service-account={ACCOUNT}" in first.stdout
     compiled = (repository / "build" / "image_training.json").read_text()
     image = f"europe-west4-docker.pkg.dev/my-project/image-training/image-training-python@{DIGEST}"
-    assert image in compiled
+    cpu_image = image.replace("image-training-python", "image-training-cpu")
+    executors = json.loads(compiled)["deploymentSpec"]["executors"]
+    used = {name: found["container"]["image"] for name, found in executors.items() if "training" in str(found)}
+    assert used["exec-prepare"] == used["exec-plan"] == cpu_image
+    assert used["exec-evaluate"] == used["exec-export"] == image
+    assert not any("dataflow" in service for service in world.read()["services"])
     changes = world.changes
     second = cloud("up", "--region", "europe-west4")
     assert second.returncode == 0, second.stderr
     assert (world.things, world.changes) == (made, changes)
     assert "note:" not in second.stdout
+
+
+@pytest.mark.usefixtures("build_folder")
+def test_dataflow_is_enabled_only_when_asked_and_its_roles_go_with_the_account(
+    cloud: Script, world: World, state_after_up: str, repository: pathlib.Path
+) -> None:
+    world.file.write_text(state_after_up)
+    before = world.changes
+    done = cloud("up", "--dataflow")
+    assert done.returncode == 0, done.stderr
+    later = world.changes[len(before) :]
+    assert {"dataflow.googleapis.com", "compute.googleapis.com"} <= set(world.read()["services"])
+    granted = {role for change in later for role in shlex.split(change) if role.startswith("--role=")}
+    assert granted == {"--role=roles/dataflow.admin", "--role=roles/dataflow.worker"}
+    documented = (repository / "docs" / "cloud.md").read_text()
+    assert all(f"`{role.removeprefix('--role=')}`" in documented for role in granted)
+    assert cloud("down", "--yes").returncode == 0
+    removed = " ".join(change for change in world.changes if "remove-iam-policy-binding" in change)
+    assert all(role in removed for role in granted)
 
 
 @pytest.mark.usefixtures("build_folder")
@@ -220,9 +244,12 @@ def test_without_gcloud_the_error_has_a_link(repository: pathlib.Path) -> None:
 def test_the_test_steps_of_the_build_work(repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
     steps = yaml.safe_load((repository / "cloudbuild.yaml").read_text())["steps"]
     tests = [step["args"] for step in steps if step["id"].startswith("test-")]
-    assert [step["id"] for step in steps] == ["build", "test-prepare", "test-train"]
+    assert [step["id"] for step in steps] == ["build", "build-cpu", "test-prepare", "test-train"]
     for args in tests:
-        words = [word.replace("/workspace", str(tmp_path)) for word in args[args.index("$_IMAGE") + 1 :]]
+        place = next(number for number, word in enumerate(args) if word.endswith("_IMAGE"))
+        # A program is named before the image, where the image has one of its own.
+        program = args[args.index("--entrypoint") + 1 :][:1] if "--entrypoint" in args else []
+        words = [word.replace("/workspace", str(tmp_path)) for word in (*program, *args[place + 1 :])]
         variables = dict(
             args[i + 1].replace("/workspace", str(tmp_path)).split("=") for i, a in enumerate(args) if a == "--env"
         )

@@ -97,7 +97,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
                 wanted.make_engine(
                     file=file,
                     parts_folder=parts_folder,
-                    scratch=str(scratch),
+                    work_folder=pointer.parts or str(scratch),
                     is_remote=storage.is_remote(wanted.address),
                 )
             ) as engine,

@@ -89,8 +89,16 @@ def build(pipeline: Any, folder: str) -> None:
         | "Names" >> apache_beam.Create(exchange.missing(folder))
         # Without it, one worker would do all the work of the names that were created together.
         | "Distribute" >> apache_beam.Reshuffle()
-        | "Work" >> apache_beam.Map(functools.partial(exchange.work, folder))
+        | "Work" >> apache_beam.Map(functools.partial(_work, folder))
     )
+
+
+def _work(folder: str, name: str) -> None:
+    from apache_beam.metrics import Metrics
+
+    exchange.work(folder, name)
+    # Dataflow shows it while a job runs.
+    Metrics.counter("prepare", "work items done").inc()
 
 
 def _remove(folder: str) -> None:

@@ -2,11 +2,13 @@
 
 from typing import BinaryIO
 
-from trainer.data.preparing.engines import fn_api
+from trainer.data.preparing.dataflow.settings import Settings
+from trainer.data.preparing.engines import dataflow as on_dataflow, fn_api
 from trainer.data.preparing.engines.beam import Beam
 from trainer.data.preparing.engines.distributed import Distributed
 from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.engines.local import Local
+from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import quoted
 
@@ -15,14 +17,29 @@ FN_API_RUNNER = "FnApiRunner"
 
 
 def check(prepare_engine: str, beam_runner: str) -> None:
-    """Refuse what is not available, before anything is read.
+    """Refuse what is not available on this machine, before anything is read.
+
+    Args:
+        prepare_engine: As for `check_names`.
+        beam_runner: As for `check_names`.
+
+    Raises:
+        UserError: The names are wrong, or Apache Beam is not installed.
+    """
+    check_names(prepare_engine, beam_runner)
+    if prepare_engine != LOCAL:
+        Beam.check()
+
+
+def check_names(prepare_engine: str, beam_runner: str) -> None:
+    """Refuse what is available nowhere.
 
     Args:
         prepare_engine: One of ENGINES.
         beam_runner: Empty, or for tests FnApiRunner: it runs the work for Dataflow in two processes of this machine.
 
     Raises:
-        UserError: The names are wrong, do not fit together, or need what is not installed.
+        UserError: The names are wrong, or do not fit together.
     """
     if prepare_engine not in ENGINES:
         raise UserError(f"prepare_engine={quoted(prepare_engine)} does not exist; use local or dataflow")
@@ -36,31 +53,44 @@ def check(prepare_engine: str, beam_runner: str) -> None:
         raise UserError(
             f"beam_runner={beam_runner} has no effect with prepare_engine=local; use prepare_engine=dataflow"
         )
-    if prepare_engine != LOCAL:
-        Beam.check()
 
 
 def make(
-    prepare_engine: str, beam_runner: str, *, file: BinaryIO, parts_folder: str, scratch: str, is_remote: bool
+    prepare_engine: str,
+    beam_runner: str,
+    dataflow: Settings | None = None,
+    *,
+    file: BinaryIO,
+    parts_folder: str,
+    work_folder: str,
+    is_remote: bool,
 ) -> Engine:
     """Return an engine.
 
     Args:
         prepare_engine: As for `check`.
         beam_runner: As for `check`.
+        dataflow: The Dataflow job to start, if there is no local runner.
         file: For the prepared images, if they are kept on this machine.
         parts_folder: For parts that a later attempt can use, local or gs://; empty for none.
-        scratch: A folder on this machine; the caller removes it.
+        work_folder: For files of this attempt that workers read and write.
         is_remote: Whether the dataset will be on gs://.
 
     Raises:
         UserError: There is no Dataflow job to start.
+        TrainingError: The job of an earlier attempt failed while this one waited for it.
     """
     if prepare_engine == LOCAL:
         return Local(file, parts_folder)
-    if not beam_runner:
+    if beam_runner:
+        return Distributed(Beam(work_folder, fn_api.run), parts_folder, is_remote=is_remote)
+    if dataflow is None:
         raise UserError(
             "prepare_engine=dataflow starts machines in Google Cloud, which only a pipeline on Vertex AI does; use"
             f" local, or beam_runner={FN_API_RUNNER} on this machine"
         )
-    return Distributed(Beam(parts_folder or scratch, fn_api.run), parts_folder, is_remote=is_remote)
+    if not storage.is_remote(work_folder):
+        # A comparison with what a killed attempt published, which knows almost all images and leaves nothing.
+        return Local(file, parts_folder)
+    beam = Beam(work_folder, on_dataflow.runner(dataflow, work_folder))
+    return Distributed(beam, parts_folder, is_remote=is_remote)

@@ -64,7 +64,7 @@ def everything_twice(folder: str) -> None:
 
     def do_all() -> None:
         for name in names:
-            together.wait()
+            together.wait(timeout=300)
             exchange.work(folder, name)
 
     other = threading.Thread(target=do_all)
@@ -84,6 +84,10 @@ def test_bundles_that_run_twice_in_a_bucket_change_nothing(
     monkeypatch.setattr(Distributed, "_checked", lambda self, image: image)
     root, page = "gs://bucket/root", tmp_path / "page.html"
     for number in range(2):
+        if number:
+            # What a killed attempt leaves.
+            (folder,) = storage.names(f"{root}/prepared")
+            storage.write_bytes(f"{root}/prepared/{folder}/parts/work/0/1/000000.work", b"never read")
         here, output = tmp_path / f"local-{number}", storage.join(root, f"output-{number}")
         expected = run(source, here, page)
         local = files(here, page)
@@ -99,6 +103,28 @@ def test_bundles_that_run_twice_in_a_bucket_change_nothing(
     assert sorted(storage.names(storage.join(root, "prepared", *storage.names(storage.join(root, "prepared"))))) == [
         "latest.json"
     ]
+
+
+def test_a_failed_attempt_is_continued_with_its_parts(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages = []
+
+    def fail_at_shards(folder: str) -> None:
+        stages.append(folder)
+        if len(stages) == 2:
+            raise OSError("the disk fails")
+        everything_twice(folder)
+
+    monkeypatch.setattr(fn_api, "run", fail_at_shards)
+    page, root = tmp_path / "page.html", str(tmp_path / "root")
+    with pytest.raises(OSError, match="the disk fails"):
+        run(source, tmp_path / "output", page, pipeline_root=root, **BEAM)
+    run(source, tmp_path / "local", page)
+    local = files(tmp_path / "local", page)
+    assert run(source, tmp_path / "output", page, pipeline_root=root, **BEAM)["num_read"] == 0
+    assert files(tmp_path / "output", page) == local
+    assert len(list((tmp_path / "root").rglob("*.*"))) == 1
 
 
 def test_shards_that_grow_have_old_and_new_images(
@@ -145,7 +171,7 @@ def test_a_part_of_another_size_is_not_used(tmp_path: Path) -> None:
 
 def test_the_engine_is_local_by_default(tmp_path: Path) -> None:
     with (tmp_path / "file").open("w+b") as file:
-        engine = factory.make("local", "", file=file, parts_folder="", scratch=str(tmp_path), is_remote=False)
+        engine = factory.make("local", "", file=file, parts_folder="", work_folder=str(tmp_path), is_remote=False)
         assert type(engine).__name__ == "Local"
 
 

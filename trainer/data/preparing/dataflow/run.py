@@ -1,0 +1,187 @@
+"""One job per dataset: find the one that runs or start one, wait for its end, and end it when this step ends."""
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+from trainer.command_line import TrainingError
+from trainer.data.preparing.dataflow.service import Job, Service, failed
+from trainer.data.preparing.dataflow.settings import Settings
+from trainer.data.preparing.dataflow.submit import submit
+
+_NUM_ERRORS = 3
+_LOOKS_FOR_ERRORS = 6
+"""The messages of a failed job may come half a minute after its state."""
+
+
+def run(settings: Settings, build: Callable[[Any], None], is_done: Callable[[], bool]) -> None:
+    """Have the dataset's work done by one Dataflow job.
+
+    The job of an earlier attempt, or of another run, is waited for. What a finished job has committed is all that
+    counts, so `is_done` decides whether there is anything to start.
+
+    Args:
+        settings: Those of the job; its name follows from the dataset's folder.
+        build: Adds the transforms to a pipeline of Beam; called for a new job only.
+        is_done: Whether the bucket contains all that the job has to make.
+
+    Raises:
+        TrainingError: The job failed or was cancelled, or the service refused a call.
+    """
+    if is_done():
+        return
+    with _running(settings) as steps:
+        steps.until(is_done, build)
+
+
+def wait_for_earlier(settings: Settings) -> None:
+    """Wait for the dataset's job if one is active, and cancel it if this step is stopped.
+
+    Raises:
+        TrainingError: The job failed or was cancelled, or the service refused a call.
+    """
+    with _running(settings) as steps:
+        steps.wait_for_earlier()
+
+
+@contextlib.contextmanager
+def _running(settings: Settings) -> Iterator["_Run"]:
+    from google.api_core.exceptions import GoogleAPICallError, RetryError
+    from google.auth.exceptions import GoogleAuthError
+
+    try:
+        with _stopping() as stop:
+            yield _Run(settings, stop)
+    except (GoogleAPICallError, GoogleAuthError, RetryError) as error:
+        raise failed(error, settings, "a call to Dataflow") from None
+
+
+class _Stop:
+    """Ends the process on SIGTERM and SIGINT, but not while a job may exist that nothing would cancel yet."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._is_held = False
+
+    def receive(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal; a second one changes nothing."""
+        del frame
+        if self._number:
+            return
+        self._number = number
+        if not self._is_held:
+            sys.exit(128 + number)
+
+    def hold(self) -> None:
+        """Only remember a signal from now on."""
+        self._is_held = True
+
+    def release(self) -> None:
+        """End the process if a signal came, and from now on when one comes."""
+        self._is_held = False
+        if self._number:
+            sys.exit(128 + self._number)
+
+
+class _Run:
+    def __init__(self, settings: Settings, stop: _Stop) -> None:
+        self._settings = settings
+        self._stop = stop
+        self._service = Service(settings)
+
+    def wait_for_earlier(self) -> bool:
+        """Wait for the active job of this name; return whether there was one."""
+        self._stop.hold()
+        if job := self._service.active(self._settings.job_name):
+            self._wait(job)
+        self._stop.release()
+        return job is not None
+
+    def until(self, is_done: Callable[[], bool], build: Callable[[Any], None]) -> None:
+        """Work through jobs until everything is done; at most one of them is of this step."""
+        created = ""
+        while not is_done():
+            if created:
+                raise TrainingError(f"the Dataflow job {created} is done, but parts of the dataset are missing")
+            if self.wait_for_earlier():
+                continue
+            self._stop.hold()
+            if created := self._create(build):
+                job = Job(id=created, state="PENDING")
+                if is_done():
+                    # Another step's job ended while this one was being created.
+                    self._cancel(job)
+                else:
+                    self._wait(job)
+            self._stop.release()
+
+    def _create(self, build: Callable[[Any], None]) -> str:
+        """Return the id of the new job; empty if one of this name is active by now."""
+        print(f"starting the Dataflow job {self._settings.job_name}", flush=True)
+        try:
+            return submit(self._settings, build)
+        except Exception as error:
+            # The request may have arrived, and only its answer was lost.
+            if self._service.active(self._settings.job_name) is None:
+                raise failed(error, self._settings, "the submission to Dataflow") from None
+            return ""
+
+    def _wait(self, job: Job) -> None:
+        """Return when the job is done, or when one that was ending already has ended."""
+        was_ending, start = job.is_ending, time.monotonic()
+        try:
+            self._stop.release()
+            while not job.is_over:
+                print(self._line(job, time.monotonic() - start), flush=True)
+                time.sleep(self._settings.pause_seconds)
+                job = self._service.get(job.id)
+        finally:
+            if not job.is_over:
+                self._cancel(job)
+        if job.state != "DONE" and not was_ending:
+            raise TrainingError(self._why(job))
+
+    def _line(self, job: Job, seconds: float) -> str:
+        counted = self._service.counters(job.id) if job.state == "RUNNING" else {}
+        progress = "".join(f"; {value:,} {name}" for name, value in sorted(counted.items()))
+        waited = f"{int(seconds) // 60} min {int(seconds) % 60} s"
+        return f"Dataflow job {job.id}: {job.state.lower()}, waited {waited}{progress}"
+
+    def _cancel(self, job: Job) -> None:
+        place = f"--region={self._settings.region} --project={self._settings.project}"
+        try:
+            self._service.cancel(job.id)
+            print(f"cancelled the Dataflow job {job.id}", file=sys.stderr, flush=True)
+        except Exception as error:
+            line = f"cannot cancel the Dataflow job {job.id}: run `gcloud dataflow jobs cancel {job.id} {place}`"
+            print(f"{line} ({error})", file=sys.stderr, flush=True)
+
+    def _why(self, job: Job) -> str:
+        if job.state != "FAILED":
+            return f"the Dataflow job {job.id} was {job.state.lower()}; run the pipeline again to start a new one"
+        for _ in range(_LOOKS_FOR_ERRORS):
+            if found := self._service.errors(job.id):
+                break
+            time.sleep(self._settings.pause_seconds)
+        # The same exception comes once per attempt.
+        last = list(dict.fromkeys(found))[-_NUM_ERRORS:] or ["it left no message"]
+        return f"the Dataflow job {job.id} failed: {'; '.join(last)}"
+
+
+@contextlib.contextmanager
+def _stopping() -> Iterator[_Stop]:
+    stop = _Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.signal(number, stop.receive) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

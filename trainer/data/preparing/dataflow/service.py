@@ -1,0 +1,140 @@
+"""Calls to the Dataflow service about jobs that exist: find, look, cancel. All of them may be repeated."""
+
+import dataclasses
+import os
+import re
+from typing import Any
+
+from trainer.command_line import TrainingError
+from trainer.data.preparing.dataflow.settings import Settings
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import on_one_line
+
+_EMULATOR = "DATAFLOW__EMULATOR_HOST"
+"""Environment variable of the tests: localhost:PORT of a server that answers for Dataflow, without credentials."""
+_TERMINAL = {"DONE", "FAILED", "CANCELLED", "UPDATED", "DRAINED"}
+_ENDING = {"CANCELLING", "DRAINING"}
+_PREFIX = "JOB_STATE_"
+_RETRY_SECONDS = 600.0
+"""A service that does not answer for longer fails the step."""
+_CALL_SECONDS = 60.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Job:
+    """A job as the service describes it."""
+
+    id: str
+    state: str
+    """Without its prefix, e.g. RUNNING."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it runs any more."""
+        return self.state in _TERMINAL
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it was told to stop."""
+        return self.state in _ENDING
+
+
+class Service:
+    """The jobs of one project and region."""
+
+    def __init__(self, settings: Settings) -> None:
+        from google.cloud import dataflow
+
+        self.settings = settings
+        self._place = {"project_id": settings.project, "location": settings.region}
+        client: dict[str, Any] = {"transport": "rest"}
+        if address := emulator():
+            from google.auth.credentials import AnonymousCredentials
+
+            anonymous = AnonymousCredentials()  # type: ignore[no-untyped-call]
+            client |= {"credentials": anonymous, "client_options": {"api_endpoint": address}}
+        self._jobs = dataflow.JobsV1Beta3Client(**client)
+        self._messages = dataflow.MessagesV1Beta3Client(**client)
+        self._metrics = dataflow.MetricsV1Beta3Client(**client)
+
+    def active(self, name: str) -> Job | None:
+        """Return the job of this name that is not over; the service allows only one."""
+        jobs = self._call(self._jobs.list_jobs, {"name": name})
+        found = (_job(each) for each in jobs if each.name == name)
+        return next((job for job in found if not job.is_over), None)
+
+    def get(self, job_id: str) -> Job:
+        """Return the job as it is now."""
+        return _job(self._call(self._jobs.get_job, {"job_id": job_id}))
+
+    def cancel(self, job_id: str) -> None:
+        """Request its end; a job that is over stays as it is."""
+        from google.api_core import exceptions
+        from google.cloud import dataflow
+
+        wanted = dataflow.Job(requested_state=dataflow.JobState.JOB_STATE_CANCELLED)
+        try:
+            self._call(self._jobs.update_job, {"job_id": job_id, "job": wanted})
+        except exceptions.ClientError:
+            if not self.get(job_id).is_over:
+                raise
+
+    def errors(self, job_id: str) -> list[str]:
+        """Return the error messages of a job, the oldest first."""
+        from google.cloud import dataflow
+
+        wanted = {"job_id": job_id, "minimum_importance": dataflow.JobMessageImportance.JOB_MESSAGE_ERROR}
+        found = self._call(self._messages.list_job_messages, wanted)
+        return [on_one_line(each.message_text, 500) for each in found]
+
+    def counters(self, job_id: str) -> dict[str, int]:
+        """Return the pipeline's own counters by name; empty if the service has none now, because nothing needs them."""
+        from google.api_core.exceptions import GoogleAPICallError
+        from requests import RequestException
+
+        try:
+            found = self._metrics.get_job_metrics(request=self._place | {"job_id": job_id}, timeout=_CALL_SECONDS)
+        except (GoogleAPICallError, RequestException):
+            return {}
+        own = [each for each in found.metrics if each.name.origin == "user" and "tentative" not in each.name.context]
+        return {each.name.name: int(each.scalar) for each in own if isinstance(each.scalar, int | float)}
+
+    def _call(self, method: Any, fields: dict[str, Any]) -> Any:
+        from google.api_core import retry
+
+        again = retry.Retry(predicate=_may_pass, timeout=_RETRY_SECONDS)
+        return method(request=self._place | fields, retry=again, timeout=_CALL_SECONDS)
+
+
+def emulator() -> str:
+    """Return the address of the tests' server; empty: there is none.
+
+    Raises:
+        UserError: It is not on this machine, so that it could be one that is paid for.
+    """
+    host = os.environ.get(_EMULATOR, "")
+    if host and not re.fullmatch(r"localhost:\d+", host):
+        raise UserError(f"{_EMULATOR} is {host!r}; expected localhost:PORT, the server of a test")
+    return f"http://{host}" if host else ""
+
+
+def failed(error: BaseException, settings: Settings, doing: str) -> TrainingError:
+    """Return the error of a call in one line, with what to do."""
+    hint = ""
+    if getattr(error, "code", None) in (401, 403):
+        hint = f"; docs/cloud.md lists the roles and the API that Dataflow needs in {settings.project}"
+    return TrainingError(f"{doing} failed: {on_one_line(error)}{hint}")
+
+
+def _job(found: Any) -> Job:
+    return Job(id=found.id, state=found.current_state.name.removeprefix(_PREFIX))
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Return whether a call may succeed later. Dataflow does not find a new job for a moment."""
+    import requests
+    from google.api_core import exceptions
+    from google.auth.exceptions import TransportError
+
+    passing = (exceptions.ServerError, exceptions.TooManyRequests, exceptions.NotFound)
+    return isinstance(error, (*passing, requests.RequestException, TransportError))

@@ -1,0 +1,114 @@
+"""What a Dataflow job is started with, checked before anything is read, and handed to Beam as its options."""
+
+import dataclasses
+import hashlib
+import re
+from typing import Any
+
+from vertex_gpu_training.userinput.errors import UserError
+
+_PATTERNS = {
+    "project": (r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]", "the id of the pipeline's project"),
+    "region": (r"[a-z]+-[a-z]+[0-9]+", "the pipeline's region, such as us-central1"),
+    "folder": (r"gs://[^/]+(?:/.*[^/])?", "a folder in a bucket; submit the pipeline with --pipeline-root=gs://..."),
+    "machine_type": (r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+", "a machine type of Compute Engine, such as e2-standard-4"),
+    "subnetwork": (
+        r"|(?:https://www\.googleapis\.com/compute/v1/projects/[a-z0-9.:-]+/)?regions/[a-z0-9-]+/subnetworks/[a-z0-9-]+",
+        "regions/REGION/subnetworks/NAME, for a shared VPC after https://www.googleapis.com/compute/v1/projects/P/",
+    ),
+    "service_account": (r"|[a-zA-Z0-9._-]+@[a-zA-Z0-9.-]+", "the e-mail address of a service account"),
+}
+LIMITS = {"max_workers": (1, 4000), "disk_size_gb": (30, 65536)}
+"""Lowest and highest value of each number."""
+_OF_THE_RUN = ("project", "region", "folder", "image")
+"""Fields that are not parameters of the pipeline with the prefix dataflow_."""
+_LONGEST_SECONDS = 24 * 3600
+"""After this time Dataflow itself ends a job whose step was lost for good."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The machines of a job, and where it runs."""
+
+    project: str
+    region: str
+    folder: str
+    """Of the dataset, gs://; the job's name follows from it.
+
+    Before it is known, the pipeline root, in which it will be.
+    """
+    image: str
+    """Container image of the workers: that of the step, so that both have the same packages."""
+    machine_type: str = "e2-standard-4"
+    max_workers: int = 10
+    disk_size_gb: int = 50
+    subnetwork: str = ""
+    service_account: str = ""
+    pause_seconds: float = 10.0
+    """Between two looks at the job, each of which prints a line."""
+
+    def __post_init__(self) -> None:
+        """Refuse values that Dataflow would refuse after the images were listed.
+
+        Raises:
+            UserError: A value is wrong.
+        """
+        for name in (*_PATTERNS, *LIMITS):
+            check(name, getattr(self, name))
+        place = re.search(r"regions/([^/]+)", self.subnetwork)
+        if place and place[1] != self.region:
+            raise UserError(f"{_shown('subnetwork')} is in {place[1]}; expected one in the pipeline's {self.region}")
+
+    @property
+    def job_name(self) -> str:
+        """The name of the dataset's job. Dataflow allows one active job of a name per project and region."""
+        return f"prepare-{hashlib.sha256(self.folder.encode()).hexdigest()[:32]}"
+
+    @property
+    def staging(self) -> str:
+        """Folder of the files that Beam stages for the service; beside the work items, and removed with them."""
+        return f"{self.folder}/parts/work/staged"
+
+    def arguments(self) -> list[str]:
+        """Return the options of Beam's pipeline."""
+        given = {
+            "subnetwork": self.subnetwork,
+            "service_account_email": self.service_account,
+        }
+        return [
+            f"--project={self.project}",
+            f"--region={self.region}",
+            f"--job_name={self.job_name}",
+            f"--temp_location={self.staging}",
+            f"--staging_location={self.staging}",
+            f"--sdk_container_image={self.image}",
+            # The image contains Beam and this project, so nothing is installed on a worker.
+            "--sdk_location=container",
+            f"--worker_machine_type={self.machine_type}",
+            f"--max_num_workers={self.max_workers}",
+            f"--disk_size_gb={self.disk_size_gb}",
+            "--no_use_public_ips",
+            "--labels=created-by=image-training",
+            f"--dataflow_service_options=max_workflow_runtime_walltime_seconds={_LONGEST_SECONDS}",
+            *(f"--{name}={value}" for name, value in given.items() if value),
+        ]
+
+
+def check(name: str, value: Any) -> None:
+    """Refuse a wrong value of one of the settings.
+
+    Raises:
+        UserError: It is wrong.
+    """
+    if name in _PATTERNS:
+        pattern, expected = _PATTERNS[name]
+        if not re.fullmatch(pattern, str(value)):
+            raise UserError(f"{_shown(name)} is {value!r}; expected {expected}")
+    elif name in LIMITS:
+        lowest, highest = LIMITS[name]
+        if not isinstance(value, int) or not lowest <= value <= highest:
+            raise UserError(f"{_shown(name)} is {value!r}; expected {lowest} to {highest}")
+
+
+def _shown(name: str) -> str:
+    return {"folder": "pipeline_root"}.get(name, name) if name in _OF_THE_RUN else f"dataflow_{name}"
