@@ -158,13 +158,12 @@ def copy(source: Version, path: str) -> None:
     """Copy an object to another one on the server's side.
 
     Raises:
-        FileNotFoundError: The object does not exist any more.
-        OSError: It has another content by now (ESTALE).
+        Replaced: It has another content by now, or does not exist any more.
     """
-    from google.api_core.exceptions import PreconditionFailed
+    from google.api_core.exceptions import NotFound, PreconditionFailed
 
     token = None
-    with _object(source.path) as old, _new_object(path) as blob:
+    with _new_object(source.path) as old, _new_object(path) as blob:
         try:
             while True:
                 token, _, _ = blob.rewrite(
@@ -176,8 +175,8 @@ def copy(source: Version, path: str) -> None:
                 )
                 if token is None:
                     return
-        except PreconditionFailed:
-            raise bucket_errors.replaced(source.path) from None
+        except (NotFound, PreconditionFailed):
+            raise bucket_errors.Replaced(source.path) from None
 
 
 def names(directory: str) -> list[str]:

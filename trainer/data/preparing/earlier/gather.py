@@ -5,7 +5,6 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 
 from trainer.data.preparing import parts
 from trainer.data.preparing.earlier.known import Known
@@ -19,8 +18,6 @@ from trainer.files.overlap import in_order
 _NUM_THREADS = 16
 _GROUP = 8
 """Number of images whose identities are looked up together."""
-_TOGETHER = 512
-"""Number of known rows that are stored together."""
 
 
 def gather(
@@ -30,8 +27,8 @@ def gather(
     rows: Rows,
     previous: Nothing,
     *,
+    is_trusted: bool,
     parts_folder: str,
-    reread: bool,
 ) -> int:
     """Add a row for each image, and return how many images were read.
 
@@ -41,20 +38,21 @@ def gather(
         engine: Reads the images that the previous dataset does not have.
         rows: Grow by one per image, and get the previous splits.
         previous: Images with the same name and identity are not read again.
-        parts_folder: Where parts of a killed attempt are found; empty for none.
-        reread: Read all images, and use nothing of the previous dataset except its splits.
+        is_trusted: Whether that holds; otherwise nothing of the previous dataset is used except its splits.
+        parts_folder: Where parts of an earlier attempt are found; empty for none.
     """
-    with closing(Known()) as known:
-        if previous.entry:
-            known.add_previous(previous.rows(), began_ns=previous.entry.began_ns)
-            rows.set_previous_splits(known.splits())
-        if parts_folder and not reread:
-            _add_parts(known, parts_folder, engine)
-            images = _unknown(images, known, rows)
-        num_read = 0
-        for some in engine.read(images, image_size):
-            rows.add(some)
-            num_read += len(some)
+    known = Known(rows)
+    if previous.entry:
+        known.add_previous(previous.rows(), began_ns=previous.entry.began_ns, is_trusted=is_trusted)
+    if parts_folder:
+        _add_parts(known, parts_folder, engine)
+    if parts_folder or (previous.entry and is_trusted):
+        known.sort()
+        images = _unknown(images, known)
+    num_read = 0
+    for some in engine.read(images, image_size):
+        rows.add(some)
+        num_read += len(some)
     return num_read
 
 
@@ -67,18 +65,11 @@ def _add_parts(known: Known, folder: str, engine: Engine) -> None:
             known.add_part(own, began_ns=began_ns)
 
 
-def _unknown(images: Iterable[SourceImage], known: Known, rows: Rows) -> Iterator[SourceImage]:
-    """Yield the images that have to be read, and add rows for the others."""
-    found = []
+def _unknown(images: Iterable[SourceImage], known: Known) -> Iterator[SourceImage]:
+    """Yield the images that have to be read, and add the rows of the others."""
     for image, identity in _identified(images):
-        if row := known.find(image, identity):
-            found.append(row)
-        else:
+        if not known.take(image, identity):
             yield dataclasses.replace(image, identity=functools.partial(dict, identity)) if identity else image
-        if len(found) == _TOGETHER:
-            rows.add(found)
-            found.clear()
-    rows.add(found)
 
 
 def _identified(images: Iterable[SourceImage]) -> Iterator[tuple[SourceImage, Identity]]:

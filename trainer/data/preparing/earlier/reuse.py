@@ -8,7 +8,6 @@ import itertools
 import os
 import pathlib
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -177,45 +176,42 @@ class Previous(Nothing):
 
     def _open(self, split: str, shard: StoredShard) -> Shards:
         """Open a shard on this machine; one per split is kept, because rows ask for one after the other."""
-        name, stack, shards = self._opened.get(split, ("", contextlib.ExitStack(), None))
-        if shards is not None and name == shard.name:
-            return shards
-        stack.close()
-        stack = contextlib.ExitStack()
-        path = storage.join(self.entry.dataset, shard.name)
-        if storage.is_remote(path):
-            folder = stack.enter_context(tempfile.TemporaryDirectory(dir=self._scratch))
-            path, remote = os.path.join(folder, shard.name), path
-            self._take(remote, pathlib.Path(path), shard.sha256)
-        shards = stack.enter_context(Shards([path], shard.num_records))
-        self._opened[split] = (shard.name, stack, shards)
+        if split in self._opened:
+            name, stack, shards = self._opened[split]
+            if name == shard.name:
+                return shards
+            del self._opened[split]
+            stack.close()
+        with contextlib.ExitStack() as opening:
+            path = storage.join(self.entry.dataset, shard.name)
+            if storage.is_remote(path):
+                folder = opening.enter_context(tempfile.TemporaryDirectory(dir=self._scratch))
+                path, remote = os.path.join(folder, shard.name), path
+                self._take(remote, pathlib.Path(path), shard.sha256)
+            shards = opening.enter_context(Shards([path], shard.num_records))
+            self._opened[split] = (shard.name, opening.pop_all(), shards)
         return shards
 
 
 def previous_of(pointer: NoPointer, scratch: pathlib.Path, *, is_remote: bool) -> Nothing:
-    """Open the previous dataset; if it cannot be used, print why.
+    """Open the previous dataset, if there is one.
 
     Args:
         pointer: Names it.
         scratch: A folder on this machine for copies; the caller removes it.
         is_remote: Whether the next dataset will be on gs://.
+
+    Raises:
+        Unusable: It is missing or was changed.
     """
-    try:
-        for entry in pointer.read():
-            try:
-                return Previous(entry, scratch, is_remote=is_remote)
-            except Unusable:
-                # Its attempt was killed before it published it, and the next entry is the one before.
-                if entry.is_published:
-                    raise
-    except Unusable as error:
-        print_unusable(error)
+    for entry in pointer.read():
+        try:
+            return Previous(entry, scratch, is_remote=is_remote)
+        except Unusable:
+            # Its attempt was killed before it published it, and the next entry is the one before.
+            if entry.is_published:
+                raise
     return Nothing()
-
-
-def print_unusable(error: Unusable) -> None:
-    """Print in one line why all images are read."""
-    print(f"note: the previous dataset cannot be used ({error}); all images are read again", file=sys.stderr)
 
 
 def entry_of(directory: pathlib.Path, address: str, *, copied: dict[str, bucket.Version], began_ns: int) -> Entry:

@@ -20,22 +20,22 @@ R = TypeVar("R")
 Run = Callable[[str], None]
 """Does the work of all items in a folder that have no result; returns when all have one, or raises."""
 WORK = "work"
-"""Folder beside the parts, with a folder per attempt."""
+"""Name of a folder with a folder per attempt."""
 
 
 class Beam:
     """Applies functions on workers."""
 
-    def __init__(self, parts_folder: str, run: Run) -> None:
+    def __init__(self, folder: str, run: Run) -> None:
         """Keep what is needed.
 
         Args:
-            parts_folder: Local or gs://; all workers can read and write it.
+            folder: Local or gs://; all workers can read and write it.
             run: Does the work.
         """
-        self.folder = storage.join(parts_folder, WORK, uuid.uuid4().hex[:8])
+        self.folder = storage.join(folder, WORK, uuid.uuid4().hex[:8])
         """For files of this attempt."""
-        self.is_remote = storage.is_remote(parts_folder)
+        self.is_remote = storage.is_remote(folder)
         """Whether the workers may be other machines."""
         self._run = run
         self._num_calls = 0

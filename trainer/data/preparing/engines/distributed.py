@@ -23,7 +23,7 @@ from trainer.data.preparing.rows import Row
 from trainer.data.preparing.shards import Shard
 from trainer.data.sources.source import SourceImage
 from trainer.data.stored.metadata import StoredShard
-from trainer.files import bucket, storage
+from trainer.files import bucket, downloads, storage
 from trainer.files.overlap import in_order
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -53,16 +53,18 @@ class _Located:
 class Distributed:
     """Keeps the parts; an offset of a row is that in all of them, one after the other."""
 
-    def __init__(self, beam: Beam, parts_folder: str) -> None:
+    def __init__(self, beam: Beam, parts_folder: str, *, is_remote: bool) -> None:
         """Keep where the work is done.
 
         Args:
             beam: Does it.
-            parts_folder: Local or gs://; all workers can read and write it.
+            parts_folder: Local or gs://; all workers can read and write it. Empty: parts are removed at the end.
+            is_remote: Whether the dataset will be on gs://.
         """
         self.copied: dict[str, bucket.Version] = {}
         self._beam = beam
-        self._parts_folder = parts_folder
+        self._parts_folder = parts_folder or storage.join(beam.folder, "parts")
+        self._is_copied = is_remote and beam.is_remote
         self._names: list[str] = []
         self._starts: list[int] = []
         self._end = 0
@@ -109,7 +111,7 @@ class Distributed:
         yield from (*here, *written)
 
     def close(self) -> None:
-        """Remove the shards that were copied into the dataset."""
+        """Remove the files of this attempt, after shards among them were copied into the dataset."""
         self._beam.close()
 
     def _checked(self, image: SourceImage) -> SourceImage:
@@ -137,15 +139,18 @@ class Distributed:
             yield _Located(row=row, path=path, offset=row.offset - self._starts[index])
 
     def _place(self, directory: str | os.PathLike[str], written: Sequence[StoredShard]) -> None:
-        """Move shards that workers wrote into the dataset; from a bucket they are copied when it is published."""
-        versions = bucket.versions(self._beam.folder) if self._beam.is_remote and written else {}
+        """Move shards that workers wrote into the dataset; within a bucket they are copied when it is published."""
+        versions = bucket.versions(self._beam.folder) if self._is_copied and written else {}
         for shard in written:
-            target = pathlib.Path(directory, shard.name)
-            if self._beam.is_remote:
+            path, target = storage.join(self._beam.folder, shard.name), pathlib.Path(directory, shard.name)
+            if self._is_copied:
                 self.copied[shard.name] = versions[shard.name]
                 target.touch()
+            elif self._beam.is_remote:
+                with target.open("wb") as file:
+                    downloads.download(path, file)
             else:
-                shutil.move(storage.join(self._beam.folder, shard.name), target)
+                shutil.move(path, target)
 
 
 def _make(image_size: int, folder: str, images: Sequence[SourceImage]) -> Part:

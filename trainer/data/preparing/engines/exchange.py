@@ -24,11 +24,11 @@ _NUM_THREADS = 8
 def put(folder: str, function: Callable[[Any], Any], items: Iterable[Any]) -> int:
     """Write the work items and return their number."""
 
-    def put_one(numbered: tuple[int, Any]) -> None:
-        number, item = numbered
-        storage.write_bytes(storage.join(folder, f"{number:06d}{_WORK}"), pickle.dumps((function, item)))
+    def put_one(numbered: tuple[int, bytes]) -> None:
+        number, pickled = numbered
+        storage.write_bytes(storage.join(folder, f"{number:06d}{_WORK}"), pickled)
 
-    remaining, num_items = enumerate(items), 0
+    num_items, remaining = 0, enumerate(pickle.dumps((function, item)) for item in items)
     # Few at a time, because a work item may have megabytes.
     while some := list(itertools.islice(remaining, _NUM_THREADS)):
         num_items += len([*in_order(put_one, some, num_threads=_NUM_THREADS)])

@@ -1,6 +1,5 @@
 """Returns an engine by its name."""
 
-import os
 from typing import BinaryIO
 
 from trainer.data.preparing.dataflow.settings import Settings
@@ -9,6 +8,7 @@ from trainer.data.preparing.engines.beam import Beam
 from trainer.data.preparing.engines.distributed import Distributed
 from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.engines.local import Local
+from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import quoted
 
@@ -62,8 +62,8 @@ def make(
     *,
     file: BinaryIO,
     parts_folder: str,
-    scratch: str,
-    reread: bool,
+    work_folder: str,
+    is_remote: bool,
 ) -> Engine:
     """Return an engine.
 
@@ -73,24 +73,24 @@ def make(
         dataflow: The Dataflow job to start, if there is no local runner.
         file: For the prepared images, if they are kept on this machine.
         parts_folder: For parts that a later attempt can use, local or gs://; empty for none.
-        scratch: A folder on this machine; the caller removes it.
-        reread: Parts are of no use for a later attempt, because it reads all images, too.
+        work_folder: For files of this attempt that workers read and write.
+        is_remote: Whether the dataset will be on gs://.
 
     Raises:
         UserError: There is no Dataflow job to start.
         TrainingError: The job of an earlier attempt failed while this one waited for it.
     """
     if prepare_engine == LOCAL:
-        return Local(file, "" if reread else parts_folder)
-    folder = parts_folder or os.path.join(scratch, "parts")
+        return Local(file, parts_folder)
     if beam_runner:
-        return Distributed(Beam(folder, fn_api.run), folder)
+        return Distributed(Beam(work_folder, fn_api.run), parts_folder, is_remote=is_remote)
     if dataflow is None:
         raise UserError(
             "prepare_engine=dataflow starts machines in Google Cloud, which only a pipeline on Vertex AI does; use"
             f" local, or beam_runner={FN_API_RUNNER} on this machine"
         )
-    if not parts_folder:
+    if not storage.is_remote(work_folder):
         # A comparison with what a killed attempt published, which knows almost all images and leaves nothing.
-        return Local(file, "")
-    return Distributed(Beam(folder, on_dataflow.runner(dataflow, folder)), folder)
+        return Local(file, parts_folder)
+    beam = Beam(work_folder, on_dataflow.runner(dataflow, work_folder))
+    return Distributed(beam, parts_folder, is_remote=is_remote)

@@ -64,7 +64,7 @@ def everything_twice(folder: str) -> None:
 
     def do_all() -> None:
         for name in names:
-            together.wait()
+            together.wait(timeout=300)
             exchange.work(folder, name)
 
     other = threading.Thread(target=do_all)
@@ -74,18 +74,20 @@ def everything_twice(folder: str) -> None:
     exchange.work(folder, names[-1])
 
 
-@pytest.mark.parametrize("place", ["folder", "bucket"])
-def test_bundles_that_run_twice_change_nothing(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, server: CloudStorage
+def test_bundles_that_run_twice_in_a_bucket_change_nothing(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: CloudStorage
 ) -> None:
     """The second dataset has old and new images, whole shards of the first, and shards that workers write."""
     server.buckets.create("bucket")
     monkeypatch.setattr(fn_api, "run", everything_twice)
     # Workers on other machines could not read the source, which is a folder; the threads of this test can.
     monkeypatch.setattr(Distributed, "_checked", lambda self, image: image)
-    root = str(tmp_path / "root") if place == "folder" else "gs://bucket/root"
-    page = tmp_path / "page.html"
+    root, page = "gs://bucket/root", tmp_path / "page.html"
     for number in range(2):
+        if number:
+            # What a killed attempt leaves.
+            (folder,) = storage.names(f"{root}/prepared")
+            storage.write_bytes(f"{root}/prepared/{folder}/parts/work/0/1/000000.work", b"never read")
         here, output = tmp_path / f"local-{number}", storage.join(root, f"output-{number}")
         expected = run(source, here, page)
         local = files(here, page)
@@ -101,6 +103,28 @@ def test_bundles_that_run_twice_change_nothing(
     assert sorted(storage.names(storage.join(root, "prepared", *storage.names(storage.join(root, "prepared"))))) == [
         "latest.json"
     ]
+
+
+def test_a_failed_attempt_is_continued_with_its_parts(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stages = []
+
+    def fail_at_shards(folder: str) -> None:
+        stages.append(folder)
+        if len(stages) == 2:
+            raise OSError("the disk fails")
+        everything_twice(folder)
+
+    monkeypatch.setattr(fn_api, "run", fail_at_shards)
+    page, root = tmp_path / "page.html", str(tmp_path / "root")
+    with pytest.raises(OSError, match="the disk fails"):
+        run(source, tmp_path / "output", page, pipeline_root=root, **BEAM)
+    run(source, tmp_path / "local", page)
+    local = files(tmp_path / "local", page)
+    assert run(source, tmp_path / "output", page, pipeline_root=root, **BEAM)["num_read"] == 0
+    assert files(tmp_path / "output", page) == local
+    assert len(list((tmp_path / "root").rglob("*.*"))) == 1
 
 
 def test_shards_that_grow_have_old_and_new_images(
@@ -125,7 +149,7 @@ def test_images_that_other_machines_cannot_read_are_refused() -> None:
 
     line = "image 'a.png' cannot be read by other machines: it is not a file{}; use prepare_engine=local"
     for folder, location, wrong in (("/parts", "", ""), ("gs://b/parts", "/source/a.png", " in a bucket")):
-        engine = Distributed(Beam(folder, everything_twice), folder)
+        engine = Distributed(Beam(folder, everything_twice), folder, is_remote=False)
         with pytest.raises(UserError) as caught:
             list(engine.read([image(location)], 16))
         assert str(caught.value) == line.format(wrong)
@@ -138,7 +162,7 @@ def test_a_part_of_another_size_is_not_used(tmp_path: Path) -> None:
     ]
     folder = str(tmp_path / "parts")
     part = parts.make(images, 16, folder)
-    engine = Distributed(Beam(folder, everything_twice), folder)
+    engine = Distributed(Beam(folder, everything_twice), folder, is_remote=False)
     assert len(engine.take_part(part.name)[0]) == 3
     Path(parts.path_of_bytes(folder, part.name)).write_bytes(b"short")
     with pytest.raises(parts.DamagedPart):
@@ -147,7 +171,7 @@ def test_a_part_of_another_size_is_not_used(tmp_path: Path) -> None:
 
 def test_the_engine_is_local_by_default(tmp_path: Path) -> None:
     with (tmp_path / "file").open("w+b") as file:
-        engine = factory.make("local", "", file=file, parts_folder="", scratch=str(tmp_path), reread=False)
+        engine = factory.make("local", "", file=file, parts_folder="", work_folder=str(tmp_path), is_remote=False)
         assert type(engine).__name__ == "Local"
 
 

@@ -96,11 +96,12 @@ def test_an_error_of_a_bucket_is_the_one_of_this_machine(
 def test_no_worker_outlives_a_killed_caller(tmp_path: Path, repository: Path) -> None:
     caller = subprocess.Popen([sys.executable, "-c", CALLER, tmp_path], cwd=repository)
     notes = [tmp_path / f"{number}.waits" for number in range(2)]
-    while not any(note.exists() and note.read_text() for note in notes):
+    job: list[psutil.Process] = []
+    # The job and its two workers, of which one is at work.
+    while len(job) < 3 or not any(note.exists() and note.read_text() for note in notes):
         assert caller.poll() is None
         time.sleep(0.01)
-    job = psutil.Process(caller.pid).children(recursive=True)
-    assert len(job) >= 3
+        job = psutil.Process(caller.pid).children(recursive=True)
     caller.send_signal(signal.SIGKILL)
     caller.wait()
     assert psutil.wait_procs(job, timeout=60)[1] == []
