@@ -10,7 +10,7 @@ from trainer.data.preparing.dataflow.settings import Settings
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import on_one_line
 
-_EMULATOR = "DATAFLOW__EMULATOR_HOST"
+_EMULATOR = "DATAFLOW_EMULATOR_HOST"
 """Environment variable of the tests: localhost:PORT of a server that answers for Dataflow, without credentials."""
 _TERMINAL = {"DONE", "FAILED", "CANCELLED", "UPDATED", "DRAINED"}
 _ENDING = {"CANCELLING", "DRAINING"}

@@ -10,7 +10,11 @@ from vertex_gpu_training.userinput.errors import UserError
 _PATTERNS = {
     "project": (r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]", "the id of the pipeline's project"),
     "region": (r"[a-z]+-[a-z]+[0-9]+", "the pipeline's region, such as us-central1"),
-    "folder": (r"gs://[^/]+(?:/.*[^/])?", "a folder in a bucket; submit the pipeline with --pipeline-root=gs://..."),
+    # For a bucket's name that it does not accept, Beam would create another bucket.
+    "folder": (
+        r"gs://[a-z0-9][-_a-z0-9.]+[a-z0-9](?:/.*[^/])?",
+        "a folder in a bucket; submit the pipeline with --pipeline-root=gs://...",
+    ),
     "machine_type": (r"[a-z][a-z0-9]*(?:-[a-z0-9]+)+", "a machine type of Compute Engine, such as e2-standard-4"),
     "subnetwork": (
         r"|(?:https://www\.googleapis\.com/compute/v1/projects/[a-z0-9.:-]+/)?regions/[a-z0-9-]+/subnetworks/[a-z0-9-]+",

@@ -15,10 +15,11 @@ import pytest
 from tests.support.cloud_storage.server import CloudStorage
 from tests.support.dataflow import Dataflow
 from tests.trainer.data.preparing.dataflow.test_settings import GIVEN, IMAGE
+from trainer.data.preparing.dataflow.settings import Settings
 
 pytestmark = pytest.mark.slow
 
-FOLDER = "gs://b/root/prepared/0123456789abcdef0123456789abcdef"
+FOLDER = "gs://birds/root/prepared/0123456789abcdef0123456789abcdef"
 
 
 class Steps:
@@ -129,6 +130,9 @@ def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Steps]:
 def steps(forked: Steps, server: CloudStorage, service: Dataflow, key_file: Path) -> Iterator[Steps]:
     """Steps for this server; afterwards, no request had credentials."""
     forked.variables = server.environment | service.environment | {"GOOGLE_APPLICATION_CREDENTIALS": str(key_file)}
+    server.buckets.create("birds")
+    for name in server.buckets.names("birds"):
+        server.buckets.delete("birds", name)
     yield forked
     forked.clear()
     assert service.headers
@@ -138,7 +142,7 @@ def steps(forked: Steps, server: CloudStorage, service: Dataflow, key_file: Path
 
 def finish(server: CloudStorage, service: Dataflow) -> None:
     """Let the job do its work."""
-    server.buckets.put("b", f"{FOLDER.removeprefix('gs://b/')}/done", b"")
+    server.buckets.put("birds", f"{FOLDER.removeprefix('gs://birds/')}/done", b"")
     service.end("DONE")
 
 
@@ -154,7 +158,7 @@ def test_the_job_is_what_the_parameters_name_field_by_field(
     }
     step = steps.start(**machines)
     service.wait_for(lambda: service.jobs)
-    staged = {name.rpartition("/")[2] for name in server.buckets.names("b")}
+    staged = {name.rpartition("/")[2] for name in server.buckets.names("birds")}
     finish(server, service)
     assert steps.end(step) == 0, steps.lines(step)
     (job,) = service.jobs
@@ -165,7 +169,7 @@ def test_the_job_is_what_the_parameters_name_field_by_field(
     (harness,) = pool.pop("sdkHarnessContainerImages")
     temporary = environment.pop("tempStoragePrefix")
     assert temporary.startswith(
-        f"storage.googleapis.com/b/root/prepared/{FOLDER[-32:]}/parts/work/staged/{job['name']}."
+        f"storage.googleapis.com/birds/root/prepared/{FOLDER[-32:]}/parts/work/staged/{job['name']}."
     )
     assert environment == {
         "clusterManagerApiService": "compute.googleapis.com",
@@ -337,7 +341,7 @@ def test_a_service_that_fails_for_a_while_is_asked_again_and_one_that_refuses_is
     service.wait_for(lambda: service.jobs)
     finish(server, service)
     assert steps.end(step) == 0, steps.lines(step)
-    server.buckets.delete("b", f"{FOLDER.removeprefix('gs://b/')}/done", {})
+    server.buckets.delete("birds", f"{FOLDER.removeprefix('gs://birds/')}/done", {})
     service.failures = [403]
     step = steps.start()
     assert steps.end(step) == 1
@@ -345,3 +349,29 @@ def test_a_service_that_fails_for_a_while_is_asked_again_and_one_that_refuses_is
     assert line.startswith("failed: a call to Dataflow failed: 403 ")
     assert line.endswith("docs/cloud.md lists the roles and the API that Dataflow needs in my-project")
     assert len(service.jobs) == 1
+
+
+def test_beam_accepts_the_options_of_a_job_on_the_real_service(
+    server: CloudStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its checks of an address of Google, which nothing is sent to; a wrong folder would make Beam create a bucket."""
+    from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
+    from apache_beam.options.pipeline_options_validator import PipelineOptionsValidator
+    from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
+    from apache_beam.utils import retry
+
+    # Neither credentials nor the pauses until Beam goes on without them.
+    for name, value in {"HOME": str(tmp_path), "CLOUDSDK_CONFIG": str(tmp_path), "NO_GCE_CHECK": "true"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    monkeypatch.setattr(retry.Clock, "sleep", lambda self, seconds: None)
+    server.buckets.create("birds")
+    settings = Settings(**GIVEN | {"folder": FOLDER})
+    options = PipelineOptions(settings.arguments())
+    checked = PipelineOptionsValidator(options, DataflowRunner())
+    assert checked.is_service_runner()
+    assert checked.validate() == []
+    given = options.view_as(GoogleCloudOptions)
+    assert {given.staging_location, given.temp_location} == {settings.staging}
+    assert given.dataflow_endpoint == "https://dataflow.googleapis.com"
+    assert not any(request.method == "POST" for request in server.faults.requests)

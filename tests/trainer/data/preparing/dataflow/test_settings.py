@@ -30,6 +30,7 @@ GIVEN: dict[str, Any] = {
         ),
         ("region", "us-central1-a", "region is 'us-central1-a'; expected the pipeline's region, such as us-central1"),
         ("folder", "/home/me/runs/prepared/0123", "pipeline_root is '/home/me/runs/prepared/0123'; expected a folder"),
+        ("folder", "gs://B/root", "pipeline_root is 'gs://B/root'; expected a folder in a bucket"),
         ("machine_type", "n1 --x", "dataflow_machine_type is 'n1 --x'; expected a machine type"),
         ("machine_type", "", "dataflow_machine_type is ''; expected a machine type"),
         ("max_workers", 0, "dataflow_max_workers is 0; expected 1 to 4000"),
