@@ -1,9 +1,9 @@
 """Images per second and core of the trainer's input, compared with the pipeline of Google's multi-worker codelab.
 
-Run it as `python -m benchmarks.input`. It makes its own images, those of `photographs.py`. In every epoch, the codelab's pipeline decodes each image, resizes it to 300x300, casts to float32,
-shuffles and batches. The trainer reads the dataset that `trainer.prepare` made from the same images, at the same size.
-All run on one core and take turns; the figures are medians. NumPy gathering as many bytes from 1 GiB shows the speed of
-the memory.
+Run it as `python -m benchmarks.input`. It makes its own images (`photographs.py`). In every epoch, the codelab's
+pipeline decodes each image, resizes it to 300x300, casts to float32, shuffles and batches. The trainer reads the
+dataset that `trainer.prepare` made from the same images, at the same size. All run on one core and take turns; the
+figures are medians. NumPy gathering as many bytes from 1 GiB shows the speed of the memory.
 """
 
 import argparse
