@@ -49,7 +49,7 @@ def test_a_split_of_a_bucket_is_copied_and_read(remote: Dataset, digits: Dataset
 
 
 def test_a_finished_copy_is_reused_and_an_interrupted_one_continued(
-    remote: Dataset, digits: Dataset, tmp_path: pathlib.Path
+    remote: Dataset, digits: Dataset, cloud_storage: CloudStorage
 ) -> None:
     folder = staging.directory(digits.fingerprint)
     (name,) = (shard.name for shard in digits.shards["train"])
@@ -57,13 +57,13 @@ def test_a_finished_copy_is_reused_and_an_interrupted_one_continued(
     folder.mkdir(parents=True)
     # The first half as an interrupted copy left it; that of the bucket has changed, which shows that it is not read.
     (folder / f".{name}.partial").write_bytes(whole[: len(whole) // 2])
-    (tmp_path / "bucket" / name).write_bytes(b"!" + whole[1:])
+    cloud_storage.buckets.put("staging", f"digits/{name}", b"!" + whole[1:])
     staging.stage(remote, "train")
     assert (folder / name).read_bytes() == whole
     staging.stage(remote, "train")
     assert (folder / name).read_bytes() == whole
     # A file of another size is not a copy.
-    (tmp_path / "bucket" / name).write_bytes(whole)
+    cloud_storage.buckets.put("staging", f"digits/{name}", whole)
     (folder / name).write_bytes(b"short")
     staging.stage(remote, "train")
     assert (folder / name).read_bytes() == whole
@@ -71,18 +71,18 @@ def test_a_finished_copy_is_reused_and_an_interrupted_one_continued(
 
 @pytest.mark.parametrize("damaged_at", [0, 20_000])
 def test_a_copy_with_another_sha_256_never_appears(
-    remote: Dataset, digits: Dataset, tmp_path: pathlib.Path, damaged_at: int
+    remote: Dataset, digits: Dataset, cloud_storage: CloudStorage, damaged_at: int
 ) -> None:
     folder = staging.directory(digits.fingerprint)
     (name,) = (shard.name for shard in digits.shards["train"])
-    whole = (tmp_path / "bucket" / name).read_bytes()
+    whole = pathlib.Path(digits.directory, name).read_bytes()
     torn = whole[:damaged_at] + bytes([whole[damaged_at] ^ 1]) + whole[damaged_at + 1 :]
-    (tmp_path / "bucket" / name).write_bytes(torn)
-    with pytest.raises(DamagedShard, match=f"^shard file://.*{name} is damaged .its SHA-256 is .*run prepare again$"):
+    cloud_storage.buckets.put("staging", f"digits/{name}", torn)
+    with pytest.raises(DamagedShard, match=f"^shard gs://.*{name} is damaged .its SHA-256 is .*run prepare again$"):
         staging.stage(remote, "train")
     assert names(folder) == [".lock"]
     # Damage in what was copied earlier is repaired from the bucket.
-    (tmp_path / "bucket" / name).write_bytes(whole)
+    cloud_storage.buckets.put("staging", f"digits/{name}", whole)
     (folder / f".{name}.partial").write_bytes(torn[: damaged_at + 1])
     staging.stage(remote, "train")
     assert (folder / name).read_bytes() == whole

@@ -4,8 +4,9 @@ import functools
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from trainer.data.sources.manifests import addresses, lines
 from trainer.data.sources.manifests.entry import BadLine, Entry, OtherTask
@@ -17,6 +18,7 @@ from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import quoted
 
+T = TypeVar("T")
 BLANK = "blank lines, ignored"
 REPEATED = "lines with an image of an earlier line, counted once"
 FEW = "labels with fewer than 10 images; Google advises 10 or more"
@@ -74,8 +76,8 @@ class ManifestSource:
         """Yield all images, in the order of the manifests."""
         labels = {name: label for label, name in enumerate(self.class_names)}
         for location, line in self._lines.items():
-            read = functools.partial(_read, location, line)
-            identity = functools.partial(addresses.identity, location)
+            read = functools.partial(_of_line, line, addresses.read, location)
+            identity = functools.partial(_of_line, line, addresses.identity, location)
             yield SourceImage(name=line.name, label=labels[line.label], split=line.split, read=read, identity=identity)
 
     def _read(self, file: ManifestFile) -> None:
@@ -158,8 +160,8 @@ def _completed(splits: set[str]) -> set[str]:
     return splits | {"train"} if "" in splits else splits
 
 
-def _read(location: str, line: _Line) -> bytes:
+def _of_line(line: _Line, look: Callable[[str], T], location: str) -> T:
     try:
-        return addresses.read(location)
+        return look(location)
     except OSError as error:
         raise OSError(f"{error.strerror or error} ({line.where})") from None
