@@ -10,6 +10,7 @@ import os
 import pathlib
 import shutil
 from collections.abc import Iterator
+from typing import Any
 
 from trainer.command_line import TrainingError
 from trainer.data.dataset import Dataset
@@ -106,10 +107,12 @@ class _Hashed(io.BufferedWriter):
     def __init__(self, path: pathlib.Path) -> None:
         """Open it at its end."""
         super().__init__(io.FileIO(path, "ab"))
-        with path.open("rb") as present:
-            self._digest = hashlib.file_digest(present, "sha256")
+        self._digest = hashlib.sha256()
+        if _length(path):
+            with path.open("rb") as present:
+                self._digest = hashlib.file_digest(present, "sha256")
 
-    def write(self, data: Buffer) -> int:
+    def write(self, data: Any) -> int:
         """Append bytes."""
         self._digest.update(data)
         return super().write(data)
