@@ -1,5 +1,7 @@
 """Writes the shards of a split: one for each prefix of its content hashes."""
 
+import contextlib
+import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterator
@@ -62,6 +64,23 @@ def write(directory: str | os.PathLike[str], split: str, rows: Rows, spill: Spil
     return shards
 
 
+@contextlib.contextmanager
+def _disk_errors() -> Iterator[None]:
+    """Turn errors that ArrayRecord's writer raises for a full or failing disk into those of Python.
+
+    Raises:
+        OSError: Without a path, because the folder has a temporary name.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        found = (number for number in (errno.ENOSPC, errno.EDQUOT, errno.EIO) if os.strerror(number) in str(error))
+        if (number := next(found, None)) is None:
+            raise
+        raise OSError(number, os.strerror(number)) from error
+
+
+@_disk_errors()
 def _write_records(path: str, rows: Iterator[Row], spill: Spill, add: Callable[[bytes], None]) -> int:
     from array_record.python.array_record_module import ArrayRecordWriter
 
