@@ -13,6 +13,8 @@ def prepare(
     max_bad_fraction: float,
     dataset: dsl.Output[dsl.Dataset],
     report: dsl.Output[dsl.HTML],
+    pipeline_root: str = "",
+    reread: bool = False,
     settings: dict[str, str] = {},  # noqa: B006 - kfp reads it once, as the default
 ) -> None:
     """Read the images of the source, resize them once and write them as ArrayRecord shards with their statistics.
@@ -25,6 +27,9 @@ def prepare(
         max_bad_fraction: Share of unreadable images (0 to 1) above which the step fails.
         dataset: The dataset; its metadata has the fingerprint, the classes and the counts.
         report: Page with the statistics, sample images and skipped files.
+        pipeline_root: Folder or gs:// prefix; by its `prepared/`, the next run finds this dataset and reads only images
+            that are new.
+        reread: Read all images, also those that the previous dataset has.
         settings: Values of other steps by name; wrong ones end this step before it reads an image.
     """
     from training_job.prepare import prepare as prepare_dataset, reported
@@ -38,5 +43,7 @@ def prepare(
             image_size=image_size,
             max_examples=max_examples,
             max_bad_fraction=max_bad_fraction,
+            pipeline_root=pipeline_root,
+            reread=reread,
         )
     )

@@ -49,6 +49,7 @@ def image_training(settings: Settings) -> Any:
         minimum_accuracy_gain: float = 0.0,
         max_examples: int = 0,
         max_bad_fraction: float = 0.1,
+        reread: bool = False,
         global_batch_size: int = 64,
         learning_rate: float = 0.002,
         learning_rate_schedule: str = "cosine",
@@ -96,6 +97,7 @@ def image_training(settings: Settings) -> Any:
             minimum_accuracy_gain: Gain of validation accuracy (0 to 1) that counts as an improvement; 0 for any.
             max_examples: Maximum number of images, for a trial; 0 uses all.
             max_bad_fraction: Fraction of unreadable images (0 to 1) above which the run fails.
+            reread: Read all images again, also those that have not changed since the previous run.
             global_batch_size: Examples per step over all devices of all machines.
             learning_rate: Peak learning rate.
             learning_rate_schedule: Learning rate after the warm-up: `cosine` (decays to zero) or `constant`.
@@ -143,6 +145,8 @@ def image_training(settings: Settings) -> Any:
                 max_examples=max_examples,
                 max_bad_fraction=max_bad_fraction,
                 settings=of_plan,
+                pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
+                reread=reread,
             )
             dataset = _sized(_step(prepared, settings), settings.steps).outputs["dataset"]
             planned = plan(

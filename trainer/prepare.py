@@ -1,22 +1,19 @@
 """Prepare a dataset from source images: read, check, resize, split and write them, with a report."""
 
 import dataclasses
-import hashlib
+import os
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
 
 from trainer import command_line
 from trainer.command_line import reported as reported  # a component imports `reported` from here
-from trainer.data import dataset, splits
-from trainer.data.dataset import Dataset
-from trainer.data.preparing import dataset_files, image_list
-from trainer.data.preparing.read import read_all
-from trainer.data.preparing.rows import Row, Rows, opened as rows_on_disk
-from trainer.data.preparing.statistics import Statistics
-from trainer.data.sources.factory import open_source
-from trainer.data.sources.source import Source, SourceImage
-from trainer.data.splits import SPLITS, Splits
+from trainer.data import dataset
+from trainer.data.preparing import parts
+from trainer.data.preparing.attempt import Made, Wanted, attempt
+from trainer.data.preparing.earlier import pointer as pointers
+from trainer.data.preparing.earlier.pointer import NoPointer, ReadOnly, Unusable
+from trainer.data.preparing.earlier.reuse import print_unusable
+from trainer.data.preparing.limits import BadLimit
 from trainer.files import storage
 from trainer.results.report import dataset as report
 from vertex_gpu_training.userinput import cli, paths
@@ -35,6 +32,8 @@ def prepare(
     image_size: int,
     max_examples: int = 0,
     max_bad_fraction: float = _MAX_BAD_FRACTION,
+    pipeline_root: str = "",
+    reread: bool = False,
 ) -> dict[str, str | int | float]:
     """Make the prepared dataset; it appears complete or not at all.
 
@@ -46,60 +45,83 @@ def prepare(
         image_size: Height and width of the prepared images in pixels.
         max_examples: Use at most this many images, evenly over the classes; 0: all.
         max_bad_fraction: Fraction of images that may be unreadable; they are skipped, counted and named.
+        pipeline_root: Folder, local or gs://, whose `prepared/` outlives this run: images that have not changed since
+            the previous dataset, or since a killed attempt, are not read again. Empty: all are read.
+        reread: Read all images, although the previous dataset has them.
 
     Returns:
-        The metadata fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size and
-            num_bad_files.
+        The metadata fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size,
+            num_bad_files; with a pipeline root, num_read (images), num_bytes_written and num_bytes_reused, too.
 
     Raises:
         UserError: The source cannot be used, or too many of its images are bad.
     """
+    if pipeline_root.startswith("gs://") and output_directory.startswith("/gcs/"):
+        # The mount cannot copy objects on the server's side.
+        output_directory = output_directory.replace("/gcs/", "gs://", 1)
     _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
     storage.check_output("report", report_path)
-    with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
-        opened = open_source(source, scratch)
-        limit = _BadLimit(source, max_bad_fraction)
-        if opened.unreadable:
-            # Refused before any image is read.
-            limit.check(opened.unreadable, len(opened.unreadable), sum(1 for _ in opened.images()))
-        with (
-            # Without names, because they are as large as the dataset: they vanish with the process, even a killed one.
-            tempfile.TemporaryFile(prefix="prepare-") as spill,
-            rows_on_disk() as rows,
-            storage.committed_directory(output_directory, last=dataset.METADATA_FILE) as directory,
-        ):
-            rows.add(
-                Row(name=name, label=None, split="", identity={}, reason=reason) for name, reason in opened.unreadable
-            )
-            read_all(_sample(opened, max_examples), image_size, spill, rows)
-            statistics = Statistics(opened.class_names, opened.remarks)
-            with image_list.written(directory, opened.class_names) as add_line:
-                for row in rows.by_name():
-                    statistics.add(row)
-                    add_line(row)
-            # A sample is taken from the readable images.
-            num_bad = statistics.num_bad_files - (len(opened.unreadable) if max_examples else 0)
-            limit.check(statistics.bad_files, num_bad, statistics.num_images)
-            _refuse_missing_class(source, opened.class_names, rows)
-            if remarks := statistics.describe():
-                print(f"note: source {source!r}: {'; '.join(remarks)}", file=sys.stderr)
-            rows.set_splits(Splits(rows.contents))
-            _refuse_empty_train(source, rows)
-            dataset_files.write(directory, rows, spill, statistics=statistics, image_size=image_size, source=source)
-            # Before the dataset appears, because one without its report would have to be removed by hand.
-            made = dataset.load(str(directory))
-            storage.write_output(report_path, report.render(made, source=source))
-    return _metadata(made)
+    if pipeline_root:
+        storage.check_folder("pipeline root", pipeline_root)
+    wanted = Wanted(
+        source=source,
+        output_directory=output_directory,
+        image_size=image_size,
+        max_examples=max_examples,
+        limit=BadLimit(source=source, max_fraction=max_bad_fraction),
+        write_report=lambda made, train: storage.write_output(
+            report_path, report.render(made, source=source, train=train)
+        ),
+    )
+    pointer = pointers.of(pipeline_root, source=source, image_size=image_size, max_examples=max_examples)
+    is_occupied = storage.is_occupied(output_directory, last=dataset.METADATA_FILE)
+    made = _finished(wanted, pointer) if is_occupied else _made(wanted, pointer, reread=reread)
+    pointer.write(dataclasses.replace(made.entry, is_published=True))
+    if not pipeline_root:
+        return _metadata(made)
+    parts.remove(pointer.parts)
+    print(
+        f"note: {made.num_read:,} images read, {made.num_bytes_written:,} bytes written,"
+        f" {made.num_bytes_reused:,} bytes of unchanged shards reused",
+        file=sys.stderr,
+    )
+    effort = ("num_read", "num_bytes_written", "num_bytes_reused")
+    return _metadata(made) | {name: getattr(made, name) for name in effort}
 
 
-def _metadata(made: Dataset) -> dict[str, str | int | float]:
+def _made(wanted: Wanted, pointer: NoPointer, *, reread: bool) -> Made:
+    try:
+        return attempt(wanted, pointer, reread=reread)
+    except Unusable as error:
+        print_unusable(error)
+        return attempt(wanted, pointer, reread=True)
+
+
+def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
+    """Return the dataset in the output folder if a killed attempt published it and nothing has changed since.
+
+    Raises:
+        UserError: It is another dataset, or something else.
+    """
+    if expected := pointer.unfinished(wanted.address):
+        with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
+            elsewhere = dataclasses.replace(wanted, output_directory=os.path.join(scratch, "again"))
+            again = _made(elsewhere, ReadOnly(pointer), reread=False)
+        if again.entry.is_equal(expected):
+            return dataclasses.replace(again, entry=expected)
+    raise UserError(
+        f"output directory {wanted.output_directory!r} exists and is not empty; give a new one or remove it"
+    )
+
+
+def _metadata(made: Made) -> dict[str, str | int | float]:
     return {
-        "fingerprint": made.fingerprint,
-        "num_examples": sum(made.num_examples.values()),
-        **{f"num_{split}": count for split, count in made.num_examples.items()},
-        "num_classes": made.num_classes,
-        "image_size": made.image_size,
-        "num_bad_files": made.statistics["num_bad_files"],
+        "fingerprint": made.dataset.fingerprint,
+        "num_examples": sum(made.dataset.num_examples.values()),
+        **{f"num_{split}": count for split, count in made.dataset.num_examples.items()},
+        "num_classes": made.dataset.num_classes,
+        "image_size": made.dataset.image_size,
+        "num_bad_files": made.dataset.statistics["num_bad_files"],
     }
 
 
@@ -111,61 +133,6 @@ def _check_arguments(output_directory: str, image_size: int, max_examples: int, 
     if not 0 <= max_bad_fraction < 1:
         raise UserError(f"max_bad_fraction={max_bad_fraction} is out of range; use 0 or more, below 1, such as 0.1")
     storage.check_folder("output directory", output_directory)
-    if storage.is_occupied(output_directory, last=dataset.METADATA_FILE):
-        raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")
-
-
-def _sample(source: Source, max_examples: int) -> Iterable[SourceImage]:
-    """Return all images, or a sample over the classes in turn that does not depend on what else the folder contains."""
-    if not max_examples:
-        return source.images()
-    by_class: dict[int, list[tuple[str, str]]] = {}
-    for image in source.images():
-        key = hashlib.sha256(f"{splits.SALT}:{image.name}".encode()).hexdigest()
-        by_class.setdefault(image.label, []).append((key, image.name))
-    ranked = sorted((rank, key, name) for pairs in by_class.values() for rank, (key, name) in enumerate(sorted(pairs)))
-    chosen = {name for _, _, name in ranked[:max_examples]}
-    return (image for image in source.images() if image.name in chosen)
-
-
-@dataclasses.dataclass(frozen=True)
-class _BadLimit:
-    """How many images may be bad."""
-
-    source: str
-    max_fraction: float
-
-    def check(self, first: Sequence[tuple[str, str]], num_bad: int, num_good: int) -> None:
-        """Refuse too many of them.
-
-        Raises:
-            UserError: They are.
-        """
-        num_all = num_bad + num_good
-        if num_bad > self.max_fraction * num_all:
-            named = "; ".join(f"{name}: {reason}" for name, reason in first[:3])
-            raise UserError(
-                f"{num_bad} of {num_all} images of {self.source!r} are bad, more than max_bad_fraction="
-                f"{self.max_fraction:g} allows ({named}); repair or remove them, or raise max_bad_fraction"
-            )
-
-
-def _refuse_missing_class(source: str, class_names: list[str], rows: Rows) -> None:
-    counts = rows.label_counts()
-    if missing := [name for label, name in enumerate(class_names) if label not in counts]:
-        raise UserError(
-            f"class {missing[0]!r} of {source!r} has no usable image; add images, remove the class, or raise"
-            " max_examples"
-        )
-
-
-def _refuse_empty_train(source: str, rows: Rows) -> None:
-    present = {split for split, _ in rows.split_counts()}
-    if missing := [split for split in SPLITS if split not in present]:
-        raise UserError(
-            f"{source!r} has {rows.num_contents()[0]} distinct images, too few for a {missing[0]} split; give"
-            " 3 or more per class"
-        )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -182,9 +149,14 @@ def main(arguments: list[str] | None = None) -> int:
     )
     allowed = "fraction of images that may be unreadable [%(default)s]"
     parser.add_argument("--max-bad-fraction", type=float, default=_MAX_BAD_FRACTION, metavar="FRACTION", help=allowed)
+    kept = "local or gs:// folder whose prepared/ is kept, so that the next run reads only images that are new"
+    parser.add_argument("--pipeline-root", metavar="FOLDER", help=kept)
+    parser.add_argument("--reread", action="store_true", help="read all images, also those that have not changed")
     options = parser.parse_args(arguments)
     beside = paths.check("OUTPUT_DIRECTORY", options.output_directory).rstrip("/") + ".html"
     report_path = beside if options.report is None else options.report
+    given = options.pipeline_root
+    pipeline_root = "" if given is None else paths.check("--pipeline-root", given)
     metadata = prepare(
         source=options.source,
         output_directory=options.output_directory,
@@ -192,6 +164,8 @@ def main(arguments: list[str] | None = None) -> int:
         image_size=options.image_size,
         max_examples=options.max_examples,
         max_bad_fraction=options.max_bad_fraction,
+        pipeline_root=pipeline_root,
+        reread=options.reread,
     )
     for name, value in metadata.items():
         print(f"{name}: {value}")

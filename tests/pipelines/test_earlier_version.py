@@ -40,6 +40,9 @@ OTHER_DEFAULTS = {
 }
 """The default machine is another one (docs/decisions/0075-machines.md)."""
 
+OF_PREPARE = {"pipeline_root", "reread"}
+"""Inputs that `prepare` did not have before; the first was one of `plan`."""
+
 SETTINGS = "settings"
 """An input of `prepare`, the values of later steps, which it refuses when they are wrong."""
 
@@ -107,15 +110,15 @@ class Statements(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_arguments(self, node: ast.arguments) -> ast.AST:
-        if node.args and node.args[-1].arg == SETTINGS:
-            del node.args[-1], node.defaults[-1]
+        with_default = dict(zip([each.arg for each in reversed(node.args)], reversed(node.defaults), strict=False))
         if {each.arg for each in node.args} >= {"source", "seed"}:
             node.args = [each for each in node.args if each.arg != "seed"]
-        node.args = [each for each in node.args if each.arg not in ADDED]
+        node.args = [each for each in node.args if each.arg not in {*ADDED, *OF_PREPARE, SETTINGS}]
+        node.defaults = [with_default[each.arg] for each in node.args if each.arg in with_default]
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        node.keywords = [each for each in node.keywords if each.arg not in {*ADDED, SETTINGS, "seed"}]
+        node.keywords = [each for each in node.keywords if each.arg not in {*ADDED, *OF_PREPARE, SETTINGS, "seed"}]
         return self.generic_visit(node)
 
     def visit_List(self, node: ast.List) -> ast.AST:
@@ -148,7 +151,7 @@ def test_only_parameters_were_added(before: dict[str, Any], today: dict[str, Any
     of_settings = [each for each in found if "/prepare/inputs/parameters/pipelinechannel--" in each]
     names = {each.rpartition("/")[2] for each in found if each not in of_settings}
     names = {name.removeprefix("pipelinechannel--").removeprefix("plan-") for name in names}
-    assert names == ADDED | {SETTINGS} | TARGETS
+    assert names == ADDED | OF_PREPARE | {SETTINGS} | TARGETS
     assert {each.split("/")[-2] for each in found} == {"parameters"}
 
 

@@ -162,8 +162,12 @@ def test_every_image_is_listed_with_its_figures_or_the_reason_against_it(tmp_pat
             assert line == {
                 "name": record.file_name,
                 "label": data.class_names[record.label],
-                "split": "",
-                "identity": {"size": len(original), "mtime_ns": status.st_mtime_ns} | {"ctime_ns": status.st_ctime_ns},
+                "split": split,
+                "num_stored_bytes": len(record.image_bytes),
+                "identity": {
+                    **{"inode": status.st_ino, "size": len(original)},
+                    **{"mtime_ns": status.st_mtime_ns, "ctime_ns": status.st_ctime_ns},
+                },
                 "content_hash": hashlib.sha256(original).hexdigest(),
                 "stored_hash": hashlib.sha256(record.image_bytes).hexdigest(),
                 "perceptual_hash": record.figures.perceptual_hash,

@@ -2,7 +2,7 @@
 
 import bisect
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from vertex_gpu_training.userinput.errors import UserError
@@ -36,6 +36,8 @@ class Content:
     labels: frozenset[int]
     split: str
     """The split that the source assigned, or empty; of several, `strictest`."""
+    previous: str = ""
+    """The split in the previous dataset, or empty."""
 
 
 class Splits:
@@ -45,46 +47,44 @@ class Splits:
     equal images are never in two splits. A class that lacks a split although it has enough different images gets its
     nearest one moved there, so a class of a handful of images may see a move when it grows. Splits of the source are
     kept; validation is taken from train where the source has none. Equal images in train and test of a source count
-    as test.
+    as test. The split that a content has in the previous dataset stands, unless the source gives it another one.
     """
 
-    def __init__(self, contents: Callable[[], Iterable[Content]], previous: Mapping[str, str] | None = None) -> None:
+    def __init__(self, contents: Callable[[], Iterable[Content]]) -> None:
         """Read all contents twice, and keep only what is moved.
 
         Args:
             contents: Returns an iterator over all contents, each once.
-            previous: Content hash -> split in the previous dataset, which stands unless the source has another one.
         """
         given = {content.split for content in contents()}
         self._has_own, self._own_validation = given != {""}, "validation" in given
-        self._previous = previous or {}
+        self._movable = () if self._own_validation else ("validation",) if self._has_own else ("validation", "test")
+        """The splits besides train that are decided here."""
         self._moved: dict[str, str] = {}
-        if not (self._has_own and self._own_validation):
-            self._fill_gaps(contents(), ("validation",) if self._has_own else ("validation", "test"))
+        if self._movable:
+            self._fill_gaps(contents())
 
-    def of(self, content_hash: str, given: str) -> str:
-        """Return train, validation or test.
+    def of(self, content: Content) -> str:
+        """Return train, validation or test."""
+        if content.split in ("validation", "test"):
+            return content.split
+        if content.content_hash in self._moved:
+            return self._moved[content.content_hash]
+        if content.previous in ("train", *self._movable):
+            return content.previous
+        return _by_hash(content.content_hash, self._has_own, self._own_validation)
 
-        Args:
-            content_hash: SHA-256 of the encoded original.
-            given: The split that the source assigned, or empty; of several, `strictest`.
-        """
-        if given in ("validation", "test"):
-            return given
-        default = self._previous.get(content_hash) or _by_hash(content_hash, self._has_own, self._own_validation)
-        return self._moved.get(content_hash, default)
-
-    def _fill_gaps(self, contents: Iterable[Content], movable: tuple[str, ...]) -> None:
+    def _fill_gaps(self, contents: Iterable[Content]) -> None:
         """Move images so that each class with enough different images is in each split that is decided here."""
         classes: dict[int, dict[str, _Nearest]] = {}
         for content in contents:
             # Contents under two classes are not moved: that would change both classes.
             if len(content.labels) == 1:
                 by_split = classes.setdefault(min(content.labels), {split: _Nearest() for split in SPLITS})
-                by_split[self.of(content.content_hash, content.split)].add(content.content_hash)
+                by_split[self.of(content)].add(content.content_hash)
         for by_split in classes.values():
-            for wanted in ("train", *movable):
-                donors = [by_split[split] for split in (*movable, "train") if split != wanted]
+            for wanted in ("train", *self._movable):
+                donors = [by_split[split] for split in (*self._movable, "train") if split != wanted]
                 largest = max(donors, key=lambda nearest: nearest.count)
                 if by_split[wanted].count == 0 and largest.count > 1:
                     moved = largest.take()

@@ -5,6 +5,7 @@ An object that is not found costs a second request, which shows whether its buck
 """
 
 import contextlib
+import dataclasses
 import errno
 import io
 import re
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
-from trainer.files import bucket_errors
+from trainer.files import bucket_errors, bucket_upload
 from trainer.files.bucket_client import TIMEOUT_SECONDS, Patience, client
 from trainer.files.bucket_errors import errors_of
 from trainer.files.bucket_upload import send
@@ -21,6 +22,7 @@ from trainer.files.overlap import in_order
 _ADDRESS = re.compile(r"gs://([^/]+)(?:/(.*))?", re.DOTALL)
 _NUM_CONNECTIONS = 16
 _NAMES = "items/name,prefixes,nextPageToken"
+_IDENTITIES = "items(name,generation,crc32c),nextPageToken"
 
 
 def read(path: str, *, max_bytes: int = sys.maxsize) -> bytes:
@@ -73,7 +75,13 @@ def write(path: str, data: bytes) -> None:
 
 def upload(local_path: str, path: str) -> None:
     """Copy a local file to an object."""
-    with open(local_path, "rb") as file, _new_object(path) as blob:
+    with open(local_path, "rb") as file:
+        write_file(path, file)
+
+
+def write_file(path: str, file: IO[bytes]) -> None:
+    """Write all bytes of an open file as an object."""
+    with _new_object(path) as blob:
         send(blob, file, file.seek(0, io.SEEK_END))
 
 
@@ -97,6 +105,70 @@ def size(path: str) -> int:
     return int(blob.size)
 
 
+def identity(path: str) -> dict[str, int | str]:
+    """Return generation and checksum of an object, which are others when it is replaced.
+
+    Raises:
+        FileNotFoundError: The object does not exist.
+    """
+    with _object(path) as blob:
+        blob.reload(retry=Patience(), timeout=TIMEOUT_SECONDS)
+        return _identity(blob)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Version:
+    """One content of an object, which another one of the same name does not match."""
+
+    path: str
+    generation: int
+    crc32c: str
+
+
+def versions(directory: str) -> dict[str, Version]:
+    """Return the path of each object below a folder, relative to it -> its present content."""
+    return {
+        name: Version(
+            path=f"{directory.rstrip('/')}/{name}",
+            generation=int(identity["generation"]),
+            crc32c=str(identity["crc32c"]),
+        )
+        for name, identity in identities(directory)
+    }
+
+
+def crc32c(local_path: str) -> str:
+    """Return the checksum that an object with the content of a local file has."""
+    with open(local_path, "rb") as file:
+        return bucket_upload.crc32c(file)
+
+
+def copy(source: Version, path: str) -> None:
+    """Copy an object to another one on the server's side.
+
+    Raises:
+        FileNotFoundError: The object does not exist any more.
+        OSError: It has another content by now (ESTALE).
+    """
+    from google.api_core.exceptions import PreconditionFailed
+
+    token = None
+    with _object(source.path) as old, _new_object(path) as blob:
+        try:
+            while True:
+                token, _, _ = blob.rewrite(
+                    old,
+                    token=token,
+                    if_source_generation_match=source.generation,
+                    retry=Patience(),
+                    timeout=TIMEOUT_SECONDS,
+                )
+                if token is None:
+                    return
+        except PreconditionFailed:
+            raise bucket_errors.replaced(source.path) from None
+
+
 def names(directory: str) -> list[str]:
     """Return the names of what is in a folder, objects and folders alike, sorted."""
     prefix = _prefix(directory)
@@ -111,10 +183,21 @@ def names(directory: str) -> list[str]:
 
 def tree(directory: str) -> list[str]:
     """Return the paths of all objects below a folder, relative to it; those of placeholders end with a slash."""
+    return [name for name, _ in identities(directory)]
+
+
+def identities(directory: str) -> Iterator[tuple[str, dict[str, int | str]]]:
+    """Yield the paths of `tree` in their order, with the `identity` of each object: one request per 1,000 of them."""
     prefix = _prefix(directory)
     with errors_of(directory):
-        found = [blob.name[len(prefix) :] for page in _pages(directory) for blob in page]
-    return sorted(name for name in found if name)
+        for page in _pages(directory, fields=_IDENTITIES):
+            for blob in page:
+                if name := blob.name[len(prefix) :]:
+                    yield name, _identity(blob)
+
+
+def _identity(blob: Any) -> dict[str, int | str]:
+    return {"generation": int(blob.generation), "crc32c": str(blob.crc32c)}
 
 
 def remove(path: str) -> None:
@@ -194,7 +277,7 @@ def _pages(directory: str, **options: Any) -> Iterator[Any]:
     """Yield the pages of a listing."""
     bucket, _ = _parts(directory)
     policy = {"retry": Patience(), "timeout": TIMEOUT_SECONDS, "fields": _NAMES}
-    found = client().list_blobs(bucket, prefix=_prefix(directory), **policy, **options)
+    found = client().list_blobs(bucket, prefix=_prefix(directory), **{**policy, **options})
     return iter(found.pages)
 
 

@@ -63,6 +63,11 @@ def missing_object(path: str) -> FileNotFoundError:
     return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
+def replaced(path: str) -> OSError:
+    """Return the error for an object that is no longer the one that was looked at."""
+    return OSError(errno.ESTALE, "the object was replaced", path)
+
+
 def invalid(path: str) -> OSError:
     """Return the error for an address that names no object."""
     return OSError(errno.EINVAL, "expected a bucket and a name, gs://BUCKET/NAME", path)

@@ -40,7 +40,7 @@ class _Upload:
     def __init__(self, url: str, file: IO[bytes], num_bytes: int) -> None:
         self._url, self._file, self._num_bytes = url, file, num_bytes
         self._num_arrived, self._is_known = 0, True
-        self._checksum = _crc32c(file)
+        self._checksum = crc32c(file)
 
     def run(self) -> None:
         """Send the content until all of it has arrived."""
@@ -76,7 +76,8 @@ class _Upload:
         return self._num_bytes
 
 
-def _crc32c(file: IO[bytes]) -> str:
+def crc32c(file: IO[bytes]) -> str:
+    """Return the checksum of a file as Cloud Storage writes it."""
     import google_crc32c
 
     checksum: Any = google_crc32c.Checksum()  # type: ignore[no-untyped-call]

@@ -9,8 +9,8 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO, TypeVar
 
 from trainer.files import bucket
 from trainer.files.overlap import in_order
@@ -59,7 +59,9 @@ def is_occupied(final: Path, *, last: str) -> bool:
 
 
 @contextlib.contextmanager
-def committed_directory(final: Path, *, last: str) -> Iterator[pathlib.Path]:
+def committed_directory(
+    final: Path, *, last: str, copied: Mapping[str, bucket.Version] | None = None
+) -> Iterator[pathlib.Path]:
     """Yield a local folder to write into; its content appears at `final` when the block succeeds, and not before.
 
     Locally it is renamed at the end. To a bucket the files are copied, `last` after all others, because readers ignore
@@ -68,6 +70,8 @@ def committed_directory(final: Path, *, last: str) -> Iterator[pathlib.Path]:
     Args:
         final: Local, gs:// or /gcs/; need not exist.
         last: Path of a file below the folder.
+        copied: Path of a file below a folder on gs:// -> the object that is copied there instead of the file; it may
+            be filled within the block.
 
     Raises:
         FileExistsError: The path is occupied.
@@ -78,7 +82,7 @@ def committed_directory(final: Path, *, last: str) -> Iterator[pathlib.Path]:
         with tempfile.TemporaryDirectory(prefix="upload-") as scratch:
             yield pathlib.Path(scratch)
             remove_tree(final)
-            _upload(pathlib.Path(scratch), final, last)
+            _upload(pathlib.Path(scratch), final, last, copied or {})
         return
     target = pathlib.Path(final)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -152,6 +156,13 @@ def remove(path: Path) -> None:
     bucket.remove(os.fspath(path)) if is_remote(path) else os.unlink(path)
 
 
+def remove_empty(directory: Path) -> None:
+    """Remove a folder unless it contains something; it need not exist, and a bucket has none."""
+    if not is_remote(directory):
+        with contextlib.suppress(OSError):
+            os.rmdir(directory)
+
+
 def remove_tree(directory: Path) -> None:
     """Remove a folder and its content; it need not exist, and another process may be removing it, too."""
     if is_remote(directory):
@@ -190,6 +201,25 @@ def write_bytes(path: Path, data: bytes) -> None:
         target.write_bytes(data)
         return
     write_all({target: data})
+
+
+def write_file(path: Path, file: BinaryIO) -> None:
+    """Write all bytes of an open file as another file, atomically, however many they are."""
+    file.seek(0)
+    if is_remote(path):
+        bucket.write_file(os.fspath(path), file)
+        return
+    target = pathlib.Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if is_object_store(path):
+        with target.open("wb") as copy:
+            shutil.copyfileobj(file, copy)
+        return
+    with asides.file(target, 0o666) as (aside, descriptor), open(descriptor, "wb", closefd=False) as copy:
+        shutil.copyfileobj(file, copy)
+        copy.flush()
+        os.fsync(descriptor)
+        os.replace(aside, target)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -252,10 +282,17 @@ def _flush_to_disk(directory: pathlib.Path) -> None:
                 os.fsync(file.fileno())
 
 
-def _upload(source: pathlib.Path, target: Path, last: str) -> None:
+def _upload(source: pathlib.Path, target: Path, last: str, copied: Mapping[str, bucket.Version]) -> None:
     files = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file())
-    others = (name for name in files if name != last)
-    for _ in in_order(lambda name: _upload_file(source / name, join(target, name)), others, num_threads=_NUM_TRANSFERS):
+    others = [name for name in files if name != last]
+
+    def write(name: str) -> None:
+        if name in copied:
+            bucket.copy(copied[name], join(target, name))
+        else:
+            _upload_file(source / name, join(target, name))
+
+    for _ in in_order(write, others, num_threads=_NUM_TRANSFERS):
         pass
     _upload_file(source / last, join(target, last))
 

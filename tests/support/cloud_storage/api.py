@@ -147,7 +147,20 @@ class Api:
         return _json(self._buckets.compose(bucket, name, sources, call.query).resource(bucket, name))
 
     def _copy(self, call: Call, bucket: str, name: str, to_bucket: str, to_name: str) -> Answer:
-        data = self._buckets.get(bucket, name).data
+        wanted = {
+            f"if{rest}": value for key, value in call.query.items() if (rest := key.removeprefix("ifSource")) != key
+        }
+        found = self._buckets.get(bucket, name, wanted)
+        data, token = found.data, call.query.get("rewriteToken", "")
+        if "/rewriteTo/" in call.path:
+            # A token belongs to one content of one object.
+            number, _, of = token.partition(":") if token else ("0", "", f"{name}#{found.generation}")
+            if of != f"{name}#{found.generation}":
+                raise ApiError(400, "invalid", "The rewrite token is not valid for this request")
+            if int(number) + 1 < self._faults.num_rewrite_calls:
+                done, size = str(len(data) * (int(number) + 1) // self._faults.num_rewrite_calls), str(len(data))
+                answer = {"done": False, "objectSize": size, "totalBytesRewritten": done}
+                return _json(answer | {"rewriteToken": f"{int(number) + 1}:{of}"})
         self._refuse_beyond_quota(data)
         resource = self._buckets.put(to_bucket, to_name, data, call.query).resource(to_bucket, to_name)
         if "/copyTo/" in call.path:

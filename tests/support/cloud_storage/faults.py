@@ -44,6 +44,8 @@ class Faults:
         """Delay of every request."""
         self.num_writable_bytes: int | None = None
         """Uploads beyond this many bytes in total are refused with 403 quotaExceeded; None: no limit."""
+        self.num_rewrite_calls = 1
+        """Calls until an object is copied; the service copies large ones piece by piece."""
         self.requests: list[Request] = []
         """All requests, in order."""
 
@@ -83,6 +85,7 @@ class Faults:
                 self._held[2].set()
             self._failures, self._drops, self._cuts, self._damages, self._held = [], [], [], [], None
             self.latency_seconds, self.num_writable_bytes, self.at_once = 0.0, None, None
+            self.num_rewrite_calls = 1
             self.requests.clear()
 
     def drop_length(self, line: str) -> int | None:

@@ -1,6 +1,7 @@
 """Which split an image is in: decided by its content, stable when others are added."""
 
 import hashlib
+from dataclasses import replace
 from random import Random
 
 from hypothesis import given, settings, strategies as st
@@ -16,8 +17,9 @@ def candidate(number: int, label: int = 0, split: str = "") -> Content:
 
 def assign(everything: list[Content], previous: dict[str, str] | None = None) -> dict[str, str]:
     """Content hash -> split."""
-    splits = Splits(lambda: everything, previous)
-    return {content.content_hash: splits.of(content.content_hash, content.split) for content in everything}
+    known = [replace(content, previous=(previous or {}).get(content.content_hash, "")) for content in everything]
+    splits = Splits(lambda: known)
+    return {content.content_hash: splits.of(content) for content in known}
 
 
 def test_about_a_tenth_is_for_validation_and_a_tenth_for_test() -> None:
@@ -79,3 +81,19 @@ def test_the_split_of_the_previous_dataset_stands(size: int, data: st.DataObject
     before = assign(everything[: data.draw(st.integers(0, size))])
     after = assign(everything, before)
     assert {content: after[content] for content in before} == before
+
+
+def test_the_split_of_the_previous_dataset_yields_to_that_of_the_source() -> None:
+    contents = [candidate(number, number % 2, SPLITS[number % 3]) for number in range(30)]
+    before = {content.content_hash: SPLITS[number % 2 + 1] for number, content in enumerate(contents)}
+    assert assign(contents, before) == {content.content_hash: content.split for content in contents}
+    # Moved from test to train by the user; validation is not in the source, so that it is decided here.
+    moved = [candidate(number, number % 2, "train" if number % 3 else "test") for number in range(30)]
+    after = assign(moved, dict.fromkeys(before, "test"))
+    assert [after[content.content_hash] == "test" for content in moved] == [not number % 3 for number in range(30)]
+
+
+def test_a_gap_is_filled_although_the_previous_dataset_had_one() -> None:
+    everything = [candidate(number, 0) for number in range(3)]
+    after = assign(everything, {content.content_hash: "train" for content in everything})
+    assert sorted(after.values()) == sorted(SPLITS)

@@ -4,11 +4,14 @@ import dataclasses
 import hashlib
 import json
 import os
+from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from trainer.data import dataset, images
 from trainer.data.preparing import shards
-from trainer.data.preparing.rows import Rows
-from trainer.data.preparing.shards import Spill
+from trainer.data.preparing.earlier.reuse import Prepared, Unusable
+from trainer.data.preparing.rows import Row, Rows
+from trainer.data.preparing.shards import Shard
 from trainer.data.preparing.statistics import Statistics
 from trainer.data.splits import SPLITS
 from trainer.data.stored import records
@@ -17,25 +20,36 @@ from trainer.files import storage
 from vertex_gpu_training.userinput.errors import UserError
 
 
+class Digest(Protocol):
+    """What hashlib returns."""
+
+    def update(self, data: bytes, /) -> None:
+        """Add bytes."""
+
+
 def write(
-    directory: os.PathLike[str], rows: Rows, spill: Spill, *, statistics: Statistics, image_size: int, source: str
+    directory: os.PathLike[str], rows: Rows, prepared: Prepared, *, statistics: Statistics, image_size: int, source: str
 ) -> None:
     """Write all files except the list of images into a folder that the caller publishes afterwards.
 
     Args:
         directory: A folder.
         rows: All images, with their splits.
-        spill: The file with the bytes of the images.
+        prepared: The images.
         statistics: Of all rows.
         image_size: Height and width in pixels.
         source: As the user wrote it; recorded for information, not part of the fingerprint.
 
     Raises:
         UserError: TensorFlow Datasets' metadata cannot hold a class name.
+        Unusable: The previous dataset was changed.
     """
     class_names = statistics.class_names
     digest = hashlib.sha256(json.dumps([dataset.FORMAT_VERSION, image_size, class_names]).encode())
-    written = {split: shards.write(directory, split, rows, spill, digest) for split in SPLITS}
+    written = {
+        split: [_shard(directory, shard, rows, prepared, digest) for shard in shards.plan(split, rows)]
+        for split in SPLITS
+    }
     _write_tfds_metadata(directory, class_names, image_size, written)
     storage.write_json(
         os.path.join(directory, dataset.METADATA_FILE),
@@ -50,6 +64,25 @@ def write(
             "statistics": statistics.to_dict(rows.split_counts(), *rows.num_contents(), image_size),
         },
     )
+
+
+def _shard(directory: os.PathLike[str], shard: Shard, rows: Rows, prepared: Prepared, digest: Digest) -> StoredShard:
+    counted = _counted(shard.split, shard.rows(rows), digest)
+    if not (reused := prepared.previous.shard(shard, rows, directory)):
+        return shards.write(directory, shard, prepared.images(counted))
+    own = hashlib.sha256()
+    for row in counted:
+        own.update(shards.distinct(row))
+    if own.hexdigest() != reused.digest:
+        raise Unusable(f"{shard.name} has other records than the list of images")
+    return reused
+
+
+def _counted(split: str, rows: Iterable[Row], digest: Digest) -> Iterator[Row]:
+    """Yield the rows, and add them to the digest of the dataset."""
+    for row in rows:
+        digest.update(split.encode() + b":" + shards.distinct(row))
+        yield row
 
 
 def _write_tfds_metadata(

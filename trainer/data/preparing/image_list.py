@@ -4,10 +4,11 @@ import contextlib
 import gzip
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from trainer.data.preparing.rows import Row
+from trainer.data.preparing.rows import FIGURES, Row
+from trainer.data.stored.records import Figures
 
 FILE = "images.jsonl.gz"
 _ENCODER = json.JSONEncoder(sort_keys=True)
@@ -36,15 +37,35 @@ def read(directory: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, lines)
 
 
+def rows(directory: str | os.PathLike[str], class_names: Sequence[str]) -> Iterator[Row]:
+    """Yield the rows of a dataset on this machine, by name; an image that is used has its split as `final`."""
+    labels = {name: label for label, name in enumerate(class_names)} | {None: None}
+    for line in read(directory):
+        is_used = "reason" not in line
+        yield Row(
+            name=line["name"],
+            label=labels[line["label"]],
+            split="" if is_used else line["split"],
+            final=line["split"] if is_used else "",
+            identity=line["identity"],
+            reason=line.get("reason", ""),
+            remarks=tuple(line.get("remarks", ())),
+            figures=Figures(**{name: line[name] for name in FIGURES}) if is_used else None,
+            stored_hash=line.get("stored_hash", ""),
+            num_stored_bytes=line.get("num_stored_bytes", 0),
+        )
+
+
 def _line(row: Row, class_names: list[str]) -> bytes:
     content: dict[str, Any] = {
         "name": row.name,
         "label": None if row.label is None else class_names[row.label],
-        "split": row.split,
+        "split": row.final or row.split,
         "identity": row.identity,
     }
     if row.figures is None:
         content["reason"] = row.reason
     else:
         content |= vars(row.figures) | {"stored_hash": row.stored_hash, "remarks": row.remarks}
+        content["num_stored_bytes"] = row.num_stored_bytes
     return (_ENCODER.encode(content) + "\n").encode()

@@ -1,12 +1,12 @@
-"""Reads and examines all images of a source on all cores of this machine."""
+"""Reads and examines images on all cores of this machine."""
 
 import os
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import BinaryIO
 
 from trainer.data.preparing.examine import Examined, examine
-from trainer.data.preparing.rows import Row, Rows
-from trainer.data.preparing.shards import Spill
+from trainer.data.preparing.rows import Row
 from trainer.data.sources.source import Identity, SourceImage
 from trainer.files.overlap import in_order
 
@@ -17,24 +17,23 @@ _GROUP = 8
 _Outcome = tuple[Identity, Examined | str]
 
 
-def read_all(source_images: Iterable[SourceImage], image_size: int, spill: Spill, rows: Rows) -> None:
-    """Add a row for each image, and its prepared bytes to the spill file, in the source's order.
+def examined(source_images: Iterable[SourceImage], image_size: int, prepared: BinaryIO) -> Iterator[list[Row]]:
+    """Yield a row for each image, several at a time, in the order of the images.
 
     Args:
         source_images: Not read yet.
         image_size: Height and width of the prepared images in pixels.
-        spill: Grows by the prepared images.
-        rows: Grow by one per image.
+        prepared: A file that grows by the prepared images; a list of rows is yielded after its images are written.
     """
-    found, offset = _outcomes(source_images, image_size), 0
+    found, offset = _outcomes(source_images, image_size), prepared.seek(0, os.SEEK_END)
     while chunk := list(islice(found, _IN_FLIGHT)):
         added = []
         for image, (identity, outcome) in chunk:
             added.append(_row(image, identity, outcome, offset))
             offset += added[-1].num_stored_bytes
         # Few calls, because each gives the interpreter's lock to the threads and waits for its return.
-        spill.write(b"".join(outcome.stored for _, (_, outcome) in chunk if isinstance(outcome, Examined)))
-        rows.add(added)
+        prepared.write(b"".join(outcome.stored for _, (_, outcome) in chunk if isinstance(outcome, Examined)))
+        yield added
 
 
 def _outcomes(source_images: Iterable[SourceImage], image_size: int) -> Iterator[tuple[SourceImage, _Outcome]]:
@@ -53,12 +52,12 @@ def _read_group(group: list[SourceImage], image_size: int) -> list[_Outcome]:
 
 
 def _read_one(image: SourceImage, image_size: int) -> _Outcome:
-    identity: Identity = {}
     try:
         identity = image.identity()
         data = image.read()
     except OSError as error:
-        return identity, " ".join(str(error).split())
+        # Without an identity, because the next attempt may be able to read it.
+        return {}, " ".join(str(error).split())
     return identity, examine(data, image_size)
 
 

@@ -6,7 +6,7 @@ import errno
 import itertools
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from trainer.data.preparing.prefixes import FIELD_BYTES, Extent
@@ -34,33 +34,45 @@ class Row:
     stored_hash: str = ""
     """SHA-256 of the prepared image as stored."""
     offset: int = 0
-    """Position of the prepared image in the spill file, in bytes."""
+    """Position of the prepared image in the file of prepared images, in bytes; with an `origin`, its number there."""
+    origin: str = ""
+    """Split and label in the previous dataset, as SPLIT:LABEL, if it has the prepared image; otherwise empty."""
+    final: str = ""
+    """Split in which the image is used; empty before `Rows.set_splits`, and if it is rejected."""
     num_stored_bytes: int = 0
     """Size of the prepared image."""
 
 
-_FIGURES = [field.name for field in dataclasses.fields(Figures)]
+FIGURES = [field.name for field in dataclasses.fields(Figures)]
 """Of these, the first is the content hash, and the last two are tuples."""
-_SCHEMA = """
+_FOR_NO_ONE_ELSE = """
 PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE; PRAGMA cache_size = -2000;
-CREATE TABLE images (name, label, split, reason, content_hash, num_stored_bytes, details, final DEFAULT '');
-BEGIN;
 """
-_COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, details"
-_NUM_COLUMNS = 7
+_SCHEMA = """
+CREATE TABLE images (name, label, split, reason, content_hash, num_stored_bytes, origin, details, final DEFAULT '');
+CREATE TABLE previous (content_hash PRIMARY KEY, split) WITHOUT ROWID;
+"""
+_COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, origin, details"
+_NUM_COLUMNS = 8
 _NUM_TOGETHER = 512
 """Rows of one statement, far below SQLite's limit on its values."""
 _INDEX = "CREATE INDEX by_content ON images (final, content_hash, label, name, num_stored_bytes)"
-_SELECT = f"SELECT {_COLUMNS} FROM images"  # noqa: S608 - constants
+_SELECT = f"SELECT {_COLUMNS}, final FROM images"  # noqa: S608 - constants
+
+
+def temporary_database(schema: str) -> sqlite3.Connection:
+    """Return a database in a file without a name, which vanishes with the process, even a killed one."""
+    database = sqlite3.connect("", isolation_level=None)
+    database.executescript(f"{_FOR_NO_ONE_ELSE} {schema} BEGIN;")
+    return database
 
 
 class Rows:
     """The rows of all images. Each method is one pass over them, sorted where it says so."""
 
     def __init__(self) -> None:
-        """Make a file without a name, which vanishes with the process, even a killed one."""
-        self._database = sqlite3.connect("", isolation_level=None)
-        self._database.executescript(_SCHEMA)
+        """Make the file."""
+        self._database = temporary_database(_SCHEMA)
 
     def close(self) -> None:
         """Remove the file."""
@@ -71,29 +83,37 @@ class Rows:
         remaining = iter(rows)
         while chunk := list(itertools.islice(remaining, _NUM_TOGETHER)):
             marks = ", ".join([f"({', '.join('?' * _NUM_COLUMNS)})"] * len(chunk))
-            values = [value for row in chunk for value in _values(row)]
+            values = [value for row in chunk for value in to_values(row)]
             self._database.execute(f"INSERT INTO images ({_COLUMNS}) VALUES {marks}", values)  # noqa: S608 - constants
 
     def by_name(self) -> Iterator[Row]:
         """Yield all rows, rejected ones too, in the order of their names: the same for every order of the source."""
-        return map(_row, self._query(f"{_SELECT} ORDER BY name, label, content_hash"))
+        return map(from_values, self._query(f"{_SELECT} ORDER BY name, label, content_hash"))
 
     def used(self, split: str, first: str, last: str) -> Iterator[Row]:
         """Yield the rows of a split from one content hash to another, by content hash, label and name."""
         where = "WHERE final = ? AND content_hash BETWEEN ? AND ? ORDER BY content_hash, label, name"
-        return map(_row, self._query(f"{_SELECT} {where}", split, first, last))
+        return map(from_values, self._query(f"{_SELECT} {where}", split, first, last))
 
     def contents(self) -> Iterator[Content]:
-        """Yield each content with its labels and the strictest of the splits that the source assigned."""
-        query = "SELECT content_hash, label, split FROM images WHERE reason = '' ORDER BY content_hash"
+        """Yield each content with its labels, the strictest of the splits of the source, and the previous split."""
+        query = """
+            SELECT content_hash, label, images.split, COALESCE(previous.split, '')
+            FROM images LEFT JOIN previous USING (content_hash) WHERE reason = '' ORDER BY content_hash"""
         for content_hash, group in itertools.groupby(self._query(query), key=lambda found: str(found[0])):
-            _, labels, given = zip(*group, strict=True)
-            yield Content(content_hash=content_hash, labels=frozenset(labels), split=strictest(given))
+            _, labels, given, (previous, *_) = zip(*group, strict=True)
+            yield Content(
+                content_hash=content_hash, labels=frozenset(labels), split=strictest(given), previous=previous
+            )
+
+    def set_previous_splits(self, splits: Iterable[tuple[str, str]]) -> None:
+        """Store pairs of a content hash and its split in the previous dataset."""
+        self._database.executemany("INSERT OR IGNORE INTO previous VALUES (?, ?)", splits)
 
     def set_splits(self, splits: Splits) -> None:
         """Store the split of each image that is used."""
         self._database.execute("CREATE TABLE finals (content_hash PRIMARY KEY, split) WITHOUT ROWID")
-        found = ((content.content_hash, splits.of(content.content_hash, content.split)) for content in self.contents())
+        found = ((content.content_hash, splits.of(content)) for content in self.contents())
         self._database.executemany("INSERT INTO finals VALUES (?, ?)", found)
         final = "SELECT split FROM finals WHERE finals.content_hash = images.content_hash"
         self._database.execute(f"UPDATE images SET final = ({final}) WHERE reason = ''")  # noqa: S608 - a constant
@@ -107,6 +127,14 @@ class Rows:
             FROM images WHERE final = ? AND content_hash BETWEEN ? AND ?"""  # noqa: S608 - a constant
         ((num_bytes, num_hashes),) = self._query(query, split, first, last)
         return Extent(num_bytes=num_bytes, num_hashes=num_hashes)
+
+    def num_unchanged(self, split: str, first: str, last: str) -> tuple[int, int]:
+        """Return the number of a split's rows from one content hash to another, and of those that it always had."""
+        query = """
+            SELECT COUNT(*), COALESCE(SUM(origin = final || ':' || label), 0)
+            FROM images WHERE final = ? AND content_hash BETWEEN ? AND ?"""
+        (found,) = self._query(query, split, first, last)
+        return int(found[0]), int(found[1])
 
     def label_counts(self) -> dict[int, int]:
         """Return label -> number of images that are used."""
@@ -144,15 +172,17 @@ def opened() -> Iterator[Rows]:
         rows.close()
 
 
-def _values(row: Row) -> tuple[str | int | None, ...]:
-    figures = [getattr(row.figures, name) for name in _FIGURES] if row.figures else None
+def to_values(row: Row) -> tuple[str | int | None, ...]:
+    """Return what a row contains, ready for JSON or SQLite."""
+    figures = [getattr(row.figures, name) for name in FIGURES] if row.figures else None
     details = json.dumps([row.identity, row.remarks, row.stored_hash, row.offset, figures])
     content_hash = row.figures.content_hash if row.figures else None
-    return row.name, row.label, row.split, row.reason, content_hash, row.num_stored_bytes, details
+    return row.name, row.label, row.split, row.reason, content_hash, row.num_stored_bytes, row.origin, details
 
 
-def _row(values: tuple[Any, ...]) -> Row:
-    name, label, split, reason, _, num_stored_bytes, details = values
+def from_values(values: Sequence[Any]) -> Row:
+    """Return the row that `to_values` took apart."""
+    name, label, split, reason, _, num_stored_bytes, origin, details, *final = values
     identity, remarks, stored_hash, offset, figures = json.loads(details)
     if figures:
         figures[-2:] = map(tuple, figures[-2:])
@@ -163,8 +193,10 @@ def _row(values: tuple[Any, ...]) -> Row:
         identity=identity,
         reason=reason,
         remarks=tuple(remarks),
-        figures=Figures(**dict(zip(_FIGURES, figures, strict=True))) if figures else None,
+        figures=Figures(**dict(zip(FIGURES, figures, strict=True))) if figures else None,
         stored_hash=stored_hash,
         offset=offset,
         num_stored_bytes=num_stored_bytes,
+        origin=origin,
+        final=final[0] if final else "",
     )

@@ -1,67 +1,78 @@
-"""Writes the shards of a split: one for each prefix of its content hashes."""
+"""Plans and writes shards: one for each prefix of a split's content hashes, each from its own rows alone."""
 
 import contextlib
+import dataclasses
 import errno
 import hashlib
 import os
-from collections.abc import Callable, Iterator
-from typing import BinaryIO, Protocol
+from collections.abc import Callable, Iterable, Iterator
 
 from trainer.data.preparing import prefixes
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.stored.metadata import NAME, StoredShard
 from trainer.data.stored.records import Record, serialize
 
-Spill = BinaryIO
-"""Temporary file with the prepared images in the source's order; the rows have their offsets."""
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Shard:
+    """A shard that is not written yet."""
+
+    split: str
+    prefix: str
+    """Bits that the content hashes of its records begin with."""
+    name: str
+    """File name in the dataset's folder."""
+
+    def rows(self, rows: Rows) -> Iterator[Row]:
+        """Yield its rows in the order of its records."""
+        return rows.used(self.split, *prefixes.bounds(self.prefix))
 
 
-class Digest(Protocol):
-    """What hashlib returns."""
-
-    def update(self, data: bytes, /) -> None:
-        """Add bytes."""
-
-
-def write(directory: str | os.PathLike[str], split: str, rows: Rows, spill: Spill, digest: Digest) -> list[StoredShard]:
-    """Write the shards of a split.
-
-    Args:
-        directory: Where.
-        split: Its name.
-        rows: With the split of each image.
-        spill: The file with the bytes of the images.
-        digest: Updated with all that makes the images of a split another dataset; names do not.
-
-    Returns:
-        The shards, in the order of the hashes.
-    """
+def plan(split: str, rows: Rows) -> list[Shard]:
+    """Return the shards of a split, in the order of the hashes: a function of the rows."""
     found = list(
         prefixes.layout(lambda first, last: rows.extent(split, first, last), target_bytes=prefixes.TARGET_BYTES)
     )
-    shards = []
-    for number, prefix in enumerate(found):
-        path = os.path.join(directory, f"{NAME}-{split}.array_record-{number:05d}-of-{len(found):05d}")
-        own = hashlib.sha256()
+    return [
+        Shard(split=split, prefix=prefix, name=f"{NAME}-{split}.array_record-{number:05d}-of-{len(found):05d}")
+        for number, prefix in enumerate(found)
+    ]
 
-        def add(data: bytes, own: Digest = own) -> None:
-            own.update(data)
-            digest.update(split.encode() + b":" + data)
 
-        num_records = _write_records(path, rows.used(split, *prefixes.bounds(prefix)), spill, add)
-        with open(path, "rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        shards.append(
-            StoredShard(
-                name=os.path.basename(path),
-                prefix=prefix,
-                num_records=num_records,
-                num_bytes=os.path.getsize(path),
-                digest=own.hexdigest(),
-                sha256=sha256,
-            )
-        )
-    return shards
+def distinct(row: Row) -> bytes:
+    """Return all that makes the image of a row another one in a split; its name does not."""
+    content_hash = row.figures.content_hash if row.figures else ""
+    return f"{row.label}:{content_hash}:{row.stored_hash};".encode()
+
+
+def write(directory: str | os.PathLike[str], shard: Shard, images: Iterable[tuple[Row, bytes]]) -> StoredShard:
+    """Write a shard; the same images give the same bytes on every machine.
+
+    Args:
+        directory: Where, on this machine.
+        shard: Which.
+        images: Its rows in their order, each with the bytes of the prepared image.
+    """
+    path = os.path.join(directory, shard.name)
+    digest = hashlib.sha256()
+    num_records = _write_records(path, images, digest.update)
+    with open(path, "rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return StoredShard(
+        name=shard.name,
+        prefix=shard.prefix,
+        num_records=num_records,
+        num_bytes=os.path.getsize(path),
+        digest=digest.hexdigest(),
+        sha256=sha256,
+    )
+
+
+def to_records(images: Iterable[tuple[Row, bytes]]) -> Iterator[Record]:
+    """Yield the record of each row with its prepared image; images that are not used have none."""
+    for row, image_bytes in images:
+        if row.figures is not None and row.label is not None:
+            yield Record(image_bytes=image_bytes, label=row.label, file_name=row.name, figures=row.figures)
 
 
 @contextlib.contextmanager
@@ -81,21 +92,19 @@ def _disk_errors() -> Iterator[None]:
 
 
 @_disk_errors()
-def _write_records(path: str, rows: Iterator[Row], spill: Spill, add: Callable[[bytes], None]) -> int:
+def _write_records(path: str, images: Iterable[tuple[Row, bytes]], add: Callable[[bytes], None]) -> int:
     from array_record.python.array_record_module import ArrayRecordWriter
 
     num_records = 0
     # One record per group, because records are read one by one in random order. Images are compressed already.
     writer = ArrayRecordWriter(path, "group_size:1,uncompressed")
-    for row in rows:
+    for row, image_bytes in images:
         if row.figures is None or row.label is None:
             continue
-        spill.seek(row.offset)
-        image_bytes = spill.read(row.num_stored_bytes)
         writer.write(
             serialize(Record(image_bytes=image_bytes, label=row.label, file_name=row.name, figures=row.figures))
         )
-        add(f"{row.label}:{row.figures.content_hash}:{row.stored_hash};".encode())
+        add(distinct(row))
         num_records += 1
     writer.close()
     return num_records

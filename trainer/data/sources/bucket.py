@@ -1,12 +1,12 @@
 """A folder in a bucket (gs://...), laid out like a local one; each image is fetched when it is read."""
 
-import functools
+import itertools
 from collections.abc import Iterable
 
-from trainer.data.sources import layout
+from trainer.data.sources import layout, opening
 from trainer.data.sources.layout import ListedSource, Listing
 from trainer.data.sources.remarks import SYSTEM
-from trainer.data.sources.source import MAX_FILE_BYTES
+from trainer.data.sources.source import Identity
 from trainer.files import bucket
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -22,21 +22,22 @@ class BucketSource(ListedSource):
             OSError: The bucket does not exist or is not readable.
         """
         path = directory.rstrip("/")
-        if not (names := bucket.tree(path)):
+        objects = bucket.identities(path)
+        if (first := next(objects, None)) is None:
             raise UserError(f"source {directory!r} not found: no object name starts with {path}/; check the path")
-        super().__init__(path, listed(path, names), functools.partial(bucket.read, max_bytes=MAX_FILE_BYTES))
+        super().__init__(path, listed(path, itertools.chain([first], objects)), opening.read, opening.identity)
 
 
-def listed(directory: str, names: Iterable[str]) -> Listing:
+def listed(directory: str, objects: Iterable[tuple[str, Identity]]) -> Listing:
     """Return the listing of objects.
 
     Args:
         directory: Address of the folder.
-        names: Of all objects, relative to it.
+        objects: Name, relative to it, and identity of each object.
     """
     listing = Listing()
     of_system: set[str] = set()
-    for name in names:
+    for name, identity in objects:
         parts = name.rstrip("/").split("/")
         hidden = next((number for number, part in enumerate(parts) if layout.is_system_name(part)), len(parts))
         folders = ["/".join(parts[:number]) for number in range(1, min(hidden + 1, len(parts)))]
@@ -46,5 +47,5 @@ def listed(directory: str, names: Iterable[str]) -> Listing:
                 listing.remarks.add(SYSTEM, prefix)
             of_system.add(prefix)
         elif not name.endswith("/"):
-            listing.add_file(name, f"{directory}/{name}")
+            listing.add_file(name, f"{directory}/{name}", identity)
     return listing

@@ -144,7 +144,13 @@ def read(path: str) -> bytes:
 def identity(path: str) -> Identity:
     """Return what shows that a file has not changed."""
     status = os.stat(path)
-    return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "ctime_ns": status.st_ctime_ns}
+    return {
+        # Renaming a folder changes no time of the files in it, and an archive may give many files the same ones.
+        "inode": status.st_ino,
+        "size": status.st_size,
+        "mtime_ns": status.st_mtime_ns,
+        "ctime_ns": status.st_ctime_ns,
+    }
 
 
 def open_at_once(path: str, flags: int) -> int:

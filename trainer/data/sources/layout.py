@@ -36,7 +36,7 @@ class Listing:
 
     def __init__(self) -> None:
         self.images = Spool()
-        """Path below the source, and where to read it."""
+        """Path below the source, where to read it, and its identity if the listing has it."""
         self.unreadable: list[tuple[str, str]] = []
         """Path below the source, and why it cannot be read."""
         self.folders: set[str] = set()
@@ -45,11 +45,11 @@ class Listing:
         """Names of files beside the folders that may be manifests, which are sources of their own."""
         self.remarks = Remarks()
 
-    def add_file(self, name: str, location: str) -> None:
-        """Add a file by its name's ending."""
+    def add_file(self, name: str, location: str, identity: Identity | None = None) -> None:
+        """Add a file by its name's ending; the identity is None if it is asked for when the file is read."""
         extension = os.path.splitext(name)[1].lower()
         if extension in images.EXTENSIONS:
-            self.images.append(name, location)
+            self.images.append(name, location, identity)
         elif extension in images.NOT_READ:
             self.unreadable.append((name, images.not_read(images.NOT_READ[extension])))
         elif "/" in name:
@@ -73,7 +73,7 @@ class ListedSource:
         directory: str,
         listing: Listing,
         read: Callable[[str], bytes],
-        identity: Callable[[str], Identity] = lambda location: {},
+        identity: Callable[[str], Identity],
     ) -> None:
         """Sort the files into splits and classes.
 
@@ -92,7 +92,7 @@ class ListedSource:
         self._splits = _splits(directory, listing)
         self._depth = depth = 2 if self._splits else 1
         present = set()
-        for name, _ in self._listed:
+        for name, _, _ in self._listed:
             if found := self._split_and_class(name):
                 present.add(found)
             else:
@@ -108,20 +108,20 @@ class ListedSource:
     def images(self) -> Iterator[SourceImage]:
         """Yield all images, in the order of the listing."""
         labels = {name: label for label, name in enumerate(self.class_names)}
-        for split, class_name, name, location in self._files():
+        for name, location, identity in self._listed:
+            if not (found := self._split_and_class(name)):
+                continue
+            split, class_name = found
             yield SourceImage(
                 name=name,
                 label=labels[class_name],
                 split=split,
                 read=functools.partial(self._read, location),
-                identity=functools.partial(self._identity, location),
+                identity=functools.partial(self._identity, location)
+                if identity is None
+                else functools.partial(dict, identity),
+                location=location,
             )
-
-    def _files(self) -> Iterator[tuple[str, str, str, str]]:
-        """Yield split, class, path and location of each image of a class."""
-        for name, location in self._listed:
-            if found := self._split_and_class(name):
-                yield *found, name, location
 
     def _split_and_class(self, name: str) -> tuple[str, str] | None:
         parts = name.split("/")
@@ -183,7 +183,7 @@ def _splits(directory: str, listing: Listing) -> dict[str, str]:
     if not splits or has_splits(top):
         return splits
     depths: dict[str, int] = {}
-    for name, _ in listing.images:
+    for name, _, _ in listing.images:
         folder, depth = name.split("/")[0], name.count("/")
         depths[folder] = max(depths.get(folder, 0), depth)
     nested = [name for name in splits if depths.get(name) != 1]

@@ -28,6 +28,8 @@ class SourceImage:
     """Returns the encoded image; may raise OSError."""
     identity: Callable[[], Identity] = dict
     """Called before `read`, so that a change between the two is seen the next time; may raise OSError."""
+    location: str = ""
+    """What `trainer.data.sources.opening` takes, on any machine: a path or gs://; empty: only this process reads it."""
 
 
 class Source(Protocol):

@@ -1,9 +1,11 @@
 """The report on a dataset: counts, balance, samples of each class, bad files."""
 
 import itertools
+from collections.abc import Iterable
 
 from trainer.data.dataset import Dataset
 from trainer.data.splits import SPLITS
+from trainer.data.stored.records import Record
 from trainer.results.report import charts, page
 
 _MAX_CLASSES = 40
@@ -12,12 +14,13 @@ _NUM_SAMPLES = 40
 """Number of images in the report, spread over the classes."""
 
 
-def render(dataset: Dataset, *, source: str) -> str:
+def render(dataset: Dataset, *, source: str, train: Iterable[Record]) -> str:
     """Return the HTML of the report.
 
     Args:
-        dataset: The dataset; its shards must be on this machine.
+        dataset: The dataset, whose shards are not read.
         source: As the user wrote it, for the subtitle.
+        train: The records of the training split in their order, of which few are read.
     """
     statistics = dataset.statistics
     blocks: list[page.Block] = [
@@ -33,7 +36,7 @@ def render(dataset: Dataset, *, source: str) -> str:
         page.Chart(title="Balance", svgs=_charts(dataset)),
         _classes_table(dataset),
         page.Gallery(
-            title="Samples", note="From the training split, as the network sees them.", images=_samples(dataset)
+            title="Samples", note="From the training split, as the network sees them.", images=_samples(dataset, train)
         ),
         _figures_table(dataset),
     ]
@@ -84,11 +87,11 @@ def _classes_table(dataset: Dataset) -> page.Table:
     )
 
 
-def _samples(dataset: Dataset) -> list[page.Thumbnail]:
+def _samples(dataset: Dataset, train: Iterable[Record]) -> list[page.Thumbnail]:
     names = dataset.class_names[:_MAX_CLASSES]
     wanted = dict.fromkeys(range(len(names)), max(1, _NUM_SAMPLES // len(names)))
     found: list[tuple[int, page.Thumbnail]] = []
-    for record in dataset.records("train"):
+    for record in train:
         if wanted.get(record.label):
             wanted[record.label] -= 1
             caption = dataset.class_names[record.label]

@@ -29,7 +29,12 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
         return FolderSource(str(tmp_path))
 
     def in_bucket(names: list[str]) -> ListedSource:
-        return ListedSource("gs://b/data", bucket.listed("gs://b/data", sorted(names)), str.encode)
+        return ListedSource(
+            "gs://b/data",
+            bucket.listed("gs://b/data", ((name, {}) for name in sorted(names))),
+            str.encode,
+            lambda _: {},
+        )
 
     return in_folder if request.param == "folder" else in_bucket
 

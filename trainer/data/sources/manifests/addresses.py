@@ -9,10 +9,8 @@ import posixpath
 import re
 
 from trainer.data import images
-from trainer.data.sources.folder import identity as identity_of_file, is_of_kernel, printable, read as read_file
+from trainer.data.sources.folder import is_of_kernel, printable
 from trainer.data.sources.manifests.entry import CONTROL_CHARACTER, BadLine
-from trainer.data.sources.source import MAX_FILE_BYTES, Identity
-from trainer.files import bucket
 from vertex_gpu_training.userinput.paths import BUCKET_FOLDER
 from vertex_gpu_training.userinput.spelling import quoted
 
@@ -38,25 +36,6 @@ def resolve(address: str, base: str) -> tuple[str, str]:
     if kind := images.NOT_READ.get(os.path.splitext(name)[1].lower()):
         raise BadLine(images.not_read(kind))
     return location, name
-
-
-def read(location: str) -> bytes:
-    """Return the content of an image.
-
-    Raises:
-        OSError: It is missing, too large, not a regular file, or belongs to the operating system.
-    """
-    if location.startswith(_GS):
-        return bucket.read(location, max_bytes=MAX_FILE_BYTES)
-    # Only here, because a link may have been changed since the manifest was read.
-    if is_of_kernel(os.path.realpath(location)):
-        raise OSError("a file of the operating system")
-    return read_file(location)
-
-
-def identity(location: str) -> Identity:
-    """Return what shows that an image has not changed; empty on gs://."""
-    return {} if location.startswith(_GS) else identity_of_file(location)
 
 
 def _is_in_bucket(address: str, base: str) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from trainer.data.sources import opening
 from trainer.data.sources.manifests import addresses, lines
 from trainer.data.sources.manifests.entry import BadLine, Entry, OtherTask
 from trainer.data.sources.manifests.files import ManifestFile
@@ -76,9 +77,14 @@ class ManifestSource:
         """Yield all images, in the order of the manifests."""
         labels = {name: label for label, name in enumerate(self.class_names)}
         for location, line in self._lines.items():
-            read = functools.partial(_of_line, line, addresses.read, location)
-            identity = functools.partial(_of_line, line, addresses.identity, location)
-            yield SourceImage(name=line.name, label=labels[line.label], split=line.split, read=read, identity=identity)
+            yield SourceImage(
+                name=line.name,
+                label=labels[line.label],
+                split=line.split,
+                read=functools.partial(_of_line, line, opening.read, location),
+                identity=functools.partial(_of_line, line, opening.identity, location),
+                location=location,
+            )
 
     def _read(self, file: ManifestFile) -> None:
         parse = file.parse

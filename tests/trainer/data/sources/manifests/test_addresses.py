@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from trainer.data.sources import opening
 from trainer.data.sources.manifests import addresses
 from trainer.data.sources.manifests.entry import BadLine
 
@@ -85,5 +86,5 @@ def test_links_pipes_and_folders_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "linked.jpg").symlink_to("good.jpg")
     for name in ("system.jpg", "kernel/environ", "pipe.jpg", "folder.jpg", "missing.jpg"):
         with pytest.raises(OSError, match=r"."):
-            addresses.read(str(tmp_path / name))
-    assert addresses.read(str(tmp_path / "linked.jpg")) == b"x"
+            opening.read(str(tmp_path / name))
+    assert opening.read(str(tmp_path / "linked.jpg")) == b"x"

@@ -1,0 +1,147 @@
+"""One attempt to make a dataset: from the source to the published folder."""
+
+import contextlib
+import dataclasses
+import hashlib
+import os
+import pathlib
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from trainer.data import dataset, splits
+from trainer.data.dataset import Dataset
+from trainer.data.preparing import dataset_files, image_list, prefixes, shards
+from trainer.data.preparing.earlier.gather import gather
+from trainer.data.preparing.earlier.pointer import Entry, NoPointer
+from trainer.data.preparing.earlier.reuse import Nothing, Prepared, entry_of, previous_of
+from trainer.data.preparing.limits import BadLimit, refuse_untrainable
+from trainer.data.preparing.rows import Row, Rows, opened as rows_on_disk
+from trainer.data.preparing.statistics import Statistics
+from trainer.data.sources.factory import open_source
+from trainer.data.sources.source import Source, SourceImage
+from trainer.data.splits import Splits
+from trainer.data.stored.records import Record
+from trainer.files import storage
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is to be made."""
+
+    source: str
+    """As the user wrote it."""
+    output_directory: str
+    image_size: int
+    max_examples: int
+    limit: BadLimit
+    write_report: Callable[[Dataset, Iterator[Record]], None]
+    """Is called with the dataset, whose shards may not be on this machine, and the records of train in their order."""
+
+    @property
+    def address(self) -> str:
+        """Return the output folder as the pointer has it: absolute, or on gs://."""
+        return (
+            self.output_directory
+            if storage.is_remote(self.output_directory)
+            else os.path.abspath(self.output_directory)
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Made:
+    """A dataset that was made."""
+
+    dataset: Dataset
+    """Its folder is gone."""
+    entry: Entry
+    num_read: int
+    """Number of images that were read for it."""
+    num_bytes_written: int
+    num_bytes_reused: int
+    """Size of the shards of the previous dataset that are part of it."""
+
+
+def attempt(wanted: Wanted, pointer: NoPointer, *, reread: bool) -> Made:
+    """Make the dataset; it appears complete or not at all.
+
+    Args:
+        wanted: The dataset.
+        pointer: Names the previous one, and gets this one.
+        reread: Read all images, and use nothing of the previous dataset except its splits.
+
+    Raises:
+        UserError: The source cannot be used, or too many of its images are bad.
+        Unusable: The previous dataset was changed meanwhile; the caller may try again with `reread`.
+    """
+    began_ns = time.time_ns()
+    with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
+        opened = open_source(wanted.source, scratch)
+        if opened.unreadable:
+            # Refused before any image is read.
+            wanted.limit.check(opened.unreadable, len(opened.unreadable), sum(1 for _ in opened.images()))
+        with (
+            # Without names, because they are as large as the dataset: they vanish with the process, even a killed one.
+            tempfile.TemporaryFile(prefix="prepare-") as file,
+            rows_on_disk() as rows,
+            contextlib.closing(previous_of(pointer, scratch, is_remote=storage.is_remote(wanted.address))) as previous,
+            storage.committed_directory(
+                wanted.output_directory, last=dataset.METADATA_FILE, copied=previous.copied
+            ) as directory,
+        ):
+            rows.add(
+                Row(name=name, label=None, split="", identity={}, reason=reason) for name, reason in opened.unreadable
+            )
+            images = _sample(opened, wanted.max_examples)
+            num_read = gather(
+                images, wanted.image_size, file, rows, previous, parts_folder=pointer.parts, reread=reread
+            )
+            rows.set_splits(Splits(rows.contents))
+            statistics = _statistics(wanted, opened, rows, directory)
+            prepared = Prepared(file, Nothing() if reread else previous)
+            dataset_files.write(
+                directory, rows, prepared, statistics=statistics, image_size=wanted.image_size, source=wanted.source
+            )
+            # Before the dataset appears, because one without its report would have to be removed by hand.
+            made = dataset.load(str(directory))
+            wanted.write_report(made, shards.to_records(prepared.images(rows.used("train", *prefixes.bounds("")))))
+            entry = entry_of(directory, wanted.address, copied=previous.copied, began_ns=began_ns)
+            pointer.write(entry, *filter(None, [previous.entry]))
+            sizes = {path.name: path.stat().st_size for path in directory.iterdir()}
+    return Made(
+        dataset=made,
+        entry=entry,
+        num_read=num_read,
+        num_bytes_written=sum(size for name, size in sizes.items() if name not in previous.reused),
+        num_bytes_reused=sum(previous.reused.values()),
+    )
+
+
+def _statistics(wanted: Wanted, opened: Source, rows: Rows, directory: pathlib.Path) -> Statistics:
+    """Compute the statistics, write the list of images, and refuse what cannot be trained on."""
+    statistics = Statistics(opened.class_names, opened.remarks)
+    with image_list.written(directory, opened.class_names) as add_line:
+        for row in rows.by_name():
+            statistics.add(row)
+            add_line(row)
+    # A sample is taken from the readable images.
+    num_bad = statistics.num_bad_files - (len(opened.unreadable) if wanted.max_examples else 0)
+    wanted.limit.check(statistics.bad_files, num_bad, statistics.num_images)
+    refuse_untrainable(wanted.source, opened.class_names, rows)
+    if remarks := statistics.describe():
+        print(f"note: source {wanted.source!r}: {'; '.join(remarks)}", file=sys.stderr)
+    return statistics
+
+
+def _sample(source: Source, max_examples: int) -> Iterable[SourceImage]:
+    """Return all images, or a sample over the classes in turn that does not depend on what else the folder contains."""
+    if not max_examples:
+        return source.images()
+    by_class: dict[int, list[tuple[str, str]]] = {}
+    for image in source.images():
+        key = hashlib.sha256(f"{splits.SALT}:{image.name}".encode()).hexdigest()
+        by_class.setdefault(image.label, []).append((key, image.name))
+    ranked = sorted((rank, key, name) for pairs in by_class.values() for rank, (key, name) in enumerate(sorted(pairs)))
+    chosen = {name for _, _, name in ranked[:max_examples]}
+    return (image for image in source.images() if image.name in chosen)

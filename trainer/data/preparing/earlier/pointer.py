@@ -1,0 +1,149 @@
+"""The folder beside the pipeline root where a source's next run finds the previous dataset, and parts of killed runs.
+
+`latest.json` names the dataset. It is written before the dataset is published, and then names the one before as well,
+so that at every moment one of them is complete.
+"""
+
+import dataclasses
+import hashlib
+import importlib.metadata
+import json
+import os
+import pathlib
+from typing import Any
+
+from PIL import features
+
+from trainer.data import dataset, images
+from trainer.data.preparing import examine, prefixes, shards
+from trainer.data.stored import records
+from trainer.files import storage
+
+_FILE = "latest.json"
+_DECODERS = ("pil", "jpg", "libjpeg_turbo", "zlib", "zlib_ng", "jpg_2000", "libtiff", "webp", "avif", "littlecms2")
+_CODE = (images, examine, records, shards, prefixes)
+"""Modules that decide what is stored of an image, and how."""
+
+
+class Unusable(Exception):
+    """The previous dataset is missing or not as `prepare` made it."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A dataset as it was when `prepare` made it."""
+
+    dataset: str
+    """Its folder: absolute, or on gs://."""
+    metadata_sha256: str
+    """Of its dataset.json, which has the SHA-256 of each shard."""
+    list_sha256: str
+    """Of its list of images."""
+    crc32c: dict[str, str]
+    """Name of each shard -> checksum as Cloud Storage has it; empty for a local dataset."""
+    began_ns: int
+    """Time before its first image was read, in nanoseconds."""
+    is_published: bool
+    """Whether it is certain that the dataset was published."""
+
+    def is_equal(self, other: "Entry") -> bool:
+        """Return whether another dataset, anywhere, has the same bytes."""
+        return (self.metadata_sha256, self.list_sha256) == (other.metadata_sha256, other.list_sha256)
+
+
+class NoPointer:
+    """Without a pipeline root, nothing is kept."""
+
+    parts = ""
+
+    def read(self) -> list[Entry]:
+        """Return nothing."""
+        return []
+
+    def write(self, *entries: Entry) -> None:
+        """Do nothing."""
+
+    def unfinished(self, address: str) -> Entry | None:
+        """Return the entry of a dataset whose attempt was killed while, or after, it published it there."""
+        try:
+            entries = self.read()
+        except Unusable:
+            return None
+        return next((entry for entry in entries[:1] if entry.dataset == address and not entry.is_published), None)
+
+
+class ReadOnly(NoPointer):
+    """A pointer that stays as it is."""
+
+    def __init__(self, pointer: NoPointer) -> None:
+        self._pointer = pointer
+
+    def read(self) -> list[Entry]:
+        """Return what the pointer has."""
+        return self._pointer.read()
+
+
+class Pointer(NoPointer):
+    """The folder of one source, image size and so on."""
+
+    def __init__(self, folder: str) -> None:
+        self.parts = storage.join(folder, "parts")
+        """Folder of the parts."""
+        self._path = storage.join(folder, _FILE)
+
+    def read(self) -> list[Entry]:
+        """Return the newest datasets, the best one first; none before the first run.
+
+        Raises:
+            Unusable: The file is damaged.
+        """
+        found = storage.read_json(self._path)
+        if found is None and not storage.exists(self._path):
+            return []
+        try:
+            return [_entry(value) for value in found]
+        except (TypeError, ValueError):
+            raise Unusable(f"{self._path} is damaged") from None
+
+    def write(self, *entries: Entry) -> None:
+        """Replace the file."""
+        storage.write_json(self._path, [dataclasses.asdict(entry) for entry in entries])
+
+
+def of(pipeline_root: str, *, source: str, image_size: int, max_examples: int) -> NoPointer:
+    """Return the pointer for what would be prepared; any other version of the decoders or of the code has another.
+
+    Args:
+        pipeline_root: Local or gs://; empty for none.
+        source: As the user wrote it.
+        image_size: Height and width of the prepared images in pixels.
+        max_examples: Size of the sample, or 0.
+    """
+    if not pipeline_root:
+        return NoPointer()
+    key = {
+        "source": source,
+        # A relative one is another one in another folder.
+        "path": source if "://" in source else os.path.abspath(source),
+        "image_size": image_size,
+        "max_examples": max_examples,
+        "format": dataset.FORMAT_VERSION,
+        "decoders": {name: features.version(name) for name in _DECODERS},
+        "array_record": importlib.metadata.version("array_record"),
+        "code": [hashlib.sha256(pathlib.Path(str(module.__file__)).read_bytes()).hexdigest() for module in _CODE],
+    }
+    name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:32]
+    return Pointer(storage.join(pipeline_root, "prepared", name))
+
+
+def _entry(value: dict[str, Any]) -> Entry:
+    entry = Entry(**value)
+    is_valid = (
+        all(isinstance(text, str) for text in (entry.dataset, entry.metadata_sha256, entry.list_sha256))
+        and isinstance(entry.crc32c, dict)
+        and isinstance(entry.began_ns, int)
+        and isinstance(entry.is_published, bool)
+    )
+    if not is_valid:
+        raise ValueError
+    return entry

@@ -1,0 +1,278 @@
+"""What the next dataset takes of the previous one: rows, prepared images, and whole shards that have not changed."""
+
+import bisect
+import contextlib
+import dataclasses
+import hashlib
+import itertools
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO
+
+from trainer.data import dataset
+from trainer.data.dataset import Dataset
+from trainer.data.preparing import image_list, prefixes
+from trainer.data.preparing.earlier.pointer import Entry, NoPointer, Unusable
+from trainer.data.preparing.rows import Row, Rows
+from trainer.data.preparing.shards import Shard
+from trainer.data.splits import SPLITS
+from trainer.data.stored.metadata import StoredShard
+from trainer.data.stored.records import parse
+from trainer.data.stored.shards import DamagedShard, Shards
+from trainer.files import bucket, downloads, storage
+from vertex_gpu_training.userinput.errors import UserError
+
+_TOGETHER = 256
+"""Number of records that are read at a time."""
+
+
+class Nothing:
+    """There is no previous dataset."""
+
+    entry: Entry | None = None
+
+    def __init__(self) -> None:
+        self.copied: dict[str, bucket.Version] = {}
+        """Name of a shard of the next dataset -> the object that is copied for it on the server's side."""
+        self.reused: dict[str, int] = {}
+        """Name of a shard of the next dataset that is taken as it is -> its size."""
+
+    def rows(self) -> Iterator[Row]:
+        """Yield all rows, by name."""
+        return iter(())
+
+    def images(self, rows: Sequence[Row]) -> Iterator[bytes]:
+        """Yield the prepared image of each row, all of which it has."""
+        return iter(())
+
+    def shard(self, shard: Shard, rows: Rows, directory: str | os.PathLike[str]) -> StoredShard | None:
+        """Put a shard into a folder if it exists with the same records."""
+        return None
+
+    def close(self) -> None:
+        """Close the shards."""
+
+
+class Previous(Nothing):
+    """The previous dataset. Everything taken of it is checked; `Unusable` is raised where it was changed or removed."""
+
+    def __init__(self, entry: Entry, scratch: str, *, is_remote: bool) -> None:
+        """Check that all files are there, and the metadata and the list of images.
+
+        Args:
+            entry: What it was when it was made.
+            scratch: A folder on this machine for copies; the caller removes it.
+            is_remote: Whether the next dataset will be on gs://.
+
+        Raises:
+            Unusable: The dataset is missing or was changed.
+            OSError: The bucket cannot be read.
+        """
+        super().__init__()
+        self.entry: Entry = entry
+        self._scratch = scratch
+        self._is_remote = is_remote
+        self._dataset = self._checked(scratch)
+        self._shards = {(split, shard.prefix): shard for split in SPLITS for shard in self._dataset.shards[split]}
+        self._ends = {
+            split: list(itertools.accumulate(shard.num_records for shard in self._dataset.shards[split]))
+            for split in SPLITS
+        }
+        self._opened: dict[str, tuple[str, contextlib.ExitStack, Shards]] = {}
+
+    def rows(self) -> Iterator[Row]:
+        """Yield all rows, by name."""
+        return image_list.rows(self._scratch, self._dataset.class_names)
+
+    def close(self) -> None:
+        """Close the shards."""
+        for _, stack, _ in self._opened.values():
+            stack.close()
+        self._opened.clear()
+
+    def images(self, rows: Sequence[Row]) -> Iterator[bytes]:
+        """Yield the prepared image of each row of this dataset.
+
+        Raises:
+            Unusable: A shard is missing or damaged, or has another image.
+        """
+        wanted: dict[tuple[str, int], list[int]] = {}
+        for row in rows:
+            split = row.origin.partition(":")[0]
+            wanted.setdefault((split, bisect.bisect_right(self._ends[split], row.offset)), []).append(row.offset)
+        found: dict[tuple[str, int], bytes] = {}
+        for (split, index), numbers in wanted.items():
+            shard = self._dataset.shards[split][index]
+            start = self._ends[split][index] - shard.num_records
+            try:
+                read = self._open(split, shard).read([number - start for number in numbers])
+            except (DamagedShard, *storage.MISSING) as error:
+                raise Unusable(str(error)) from error
+            found |= {(split, number): parse(data).image_bytes for number, data in zip(numbers, read, strict=True)}
+        for row in rows:
+            image = found[row.origin.partition(":")[0], row.offset]
+            if hashlib.sha256(image).hexdigest() != row.stored_hash:
+                raise Unusable(f"{self.entry.dataset} has another image for {row.name}")
+            yield image
+
+    def shard(self, shard: Shard, rows: Rows, directory: str | os.PathLike[str]) -> StoredShard | None:
+        """Put a shard into a folder, or note it for a copy in the bucket, if all its records are unchanged.
+
+        Raises:
+            Unusable: It was changed.
+        """
+        old = self._shards.get((shard.split, shard.prefix))
+        num, num_unchanged = rows.num_unchanged(shard.split, *prefixes.bounds(shard.prefix))
+        if old is None or not num == num_unchanged == old.num_records:
+            return None
+        self.reused[shard.name] = old.num_bytes
+        address, path = storage.join(self.entry.dataset, old.name), pathlib.Path(directory, shard.name)
+        if self._is_remote and storage.is_remote(address):
+            self.copied[shard.name] = self._versions[old.name]
+            # In its place, because TensorFlow Datasets looks for the names.
+            path.touch()
+        else:
+            self._take(address, path, old.sha256)
+        return dataclasses.replace(old, name=shard.name)
+
+    def _checked(self, scratch: str) -> Dataset:
+        for name, sha256 in (
+            (dataset.METADATA_FILE, self.entry.metadata_sha256),
+            (image_list.FILE, self.entry.list_sha256),
+        ):
+            self._take(storage.join(self.entry.dataset, name), pathlib.Path(scratch, name), sha256)
+        try:
+            found = dataclasses.replace(dataset.load(scratch), directory=self.entry.dataset)
+            sizes = {shard.name: shard.num_bytes for split in SPLITS for shard in found.shards[split]}
+            if storage.is_remote(self.entry.dataset):
+                self._versions = bucket.versions(self.entry.dataset)
+                is_whole = all(
+                    name in self._versions and self._versions[name].crc32c == self.entry.crc32c.get(name)
+                    for name in sizes
+                )
+            else:
+                is_whole = all(storage.size(storage.join(found.directory, name)) == sizes[name] for name in sizes)
+        except (UserError, FileNotFoundError) as error:
+            raise Unusable(str(error)) from error
+        if not is_whole:
+            raise Unusable(f"a shard of {self.entry.dataset} is missing or was changed")
+        return found
+
+    def _take(self, path: str, target: pathlib.Path, sha256: str) -> None:
+        """Link a file, or copy it where that is not possible, and check it."""
+        try:
+            if storage.is_remote(path):
+                with target.open("wb") as copy:
+                    downloads.download(path, copy)
+            else:
+                _link(path, target)
+        except storage.MISSING:
+            raise Unusable(f"{path} is missing") from None
+        if _sha256(target) != sha256:
+            raise Unusable(f"{path} was changed")
+
+    def _open(self, split: str, shard: StoredShard) -> Shards:
+        """Open a shard on this machine; one per split is kept, because rows ask for one after the other."""
+        name, stack, shards = self._opened.get(split, ("", contextlib.ExitStack(), None))
+        if shards is not None and name == shard.name:
+            return shards
+        stack.close()
+        stack = contextlib.ExitStack()
+        path = storage.join(self.entry.dataset, shard.name)
+        if storage.is_remote(path):
+            folder = stack.enter_context(tempfile.TemporaryDirectory(dir=self._scratch))
+            path, remote = os.path.join(folder, shard.name), path
+            self._take(remote, pathlib.Path(path), shard.sha256)
+        shards = stack.enter_context(Shards([path], shard.num_records))
+        self._opened[split] = (shard.name, stack, shards)
+        return shards
+
+
+def previous_of(pointer: NoPointer, scratch: str, *, is_remote: bool) -> Nothing:
+    """Open the previous dataset; if it cannot be used, print why.
+
+    Args:
+        pointer: Names it.
+        scratch: A folder on this machine for copies; the caller removes it.
+        is_remote: Whether the next dataset will be on gs://.
+    """
+    try:
+        for entry in pointer.read():
+            try:
+                return Previous(entry, scratch, is_remote=is_remote)
+            except Unusable:
+                # Its attempt was killed before it published it, and the next entry is the one before.
+                if entry.is_published:
+                    raise
+    except Unusable as error:
+        print_unusable(error)
+    return Nothing()
+
+
+def print_unusable(error: Unusable) -> None:
+    """Print in one line why all images are read."""
+    print(f"note: the previous dataset cannot be used ({error}); all images are read again", file=sys.stderr)
+
+
+def entry_of(directory: pathlib.Path, address: str, *, copied: dict[str, bucket.Version], began_ns: int) -> Entry:
+    """Return the entry of a dataset that is not published yet.
+
+    Args:
+        directory: Its files on this machine.
+        address: Where it will be.
+        copied: The shards that are not on this machine.
+        began_ns: Time before the first image was read, in nanoseconds.
+    """
+    names = [path.name for path in directory.glob("*.array_record-*")] if storage.is_remote(address) else []
+    return Entry(
+        dataset=address,
+        metadata_sha256=_sha256(directory / dataset.METADATA_FILE),
+        list_sha256=_sha256(directory / image_list.FILE),
+        crc32c={name: bucket.crc32c(str(directory / name)) for name in names}
+        | {name: version.crc32c for name, version in copied.items()},
+        began_ns=began_ns,
+        is_published=False,
+    )
+
+
+def _sha256(path: pathlib.Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Prepared:
+    """The prepared images of all rows: in the previous dataset, or in a file of this attempt."""
+
+    def __init__(self, file: BinaryIO, previous: Nothing) -> None:
+        """Keep both; the rows have their offsets into the file."""
+        self._file = file
+        self.previous = previous
+
+    def images(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
+        """Yield each row with its prepared image."""
+        remaining = iter(rows)
+        while some := list(itertools.islice(remaining, _TOGETHER)):
+            old = self.previous.images([row for row in some if row.origin])
+            for row in some:
+                yield row, next(old) if row.origin else self._read(row)
+
+    def _read(self, row: Row) -> bytes:
+        self._file.seek(row.offset)
+        return self._file.read(row.num_stored_bytes)
+
+
+def _link(path: str, target: pathlib.Path) -> None:
+    # Shards are never written in place, so that two datasets may have the same file.
+    try:
+        if os.path.islink(path):
+            raise OSError("a link itself would be linked")
+        os.link(path, target)
+    except storage.MISSING:
+        raise
+    except OSError:
+        # Another file system, one without links, or a file of another user.
+        shutil.copyfile(path, target)

@@ -1,0 +1,49 @@
+"""Sources that cannot be used: too many bad images, a class or a split without images."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from trainer.data.preparing.rows import Rows
+from trainer.data.splits import SPLITS
+from vertex_gpu_training.userinput.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BadLimit:
+    """How many images may be bad."""
+
+    source: str
+    max_fraction: float
+
+    def check(self, first: Sequence[tuple[str, str]], num_bad: int, num_good: int) -> None:
+        """Refuse too many of them.
+
+        Raises:
+            UserError: They are.
+        """
+        num_all = num_bad + num_good
+        if num_bad > self.max_fraction * num_all:
+            named = "; ".join(f"{name}: {reason}" for name, reason in first[:3])
+            raise UserError(
+                f"{num_bad} of {num_all} images of {self.source!r} are bad, more than max_bad_fraction="
+                f"{self.max_fraction:g} allows ({named}); repair or remove them, or raise max_bad_fraction"
+            )
+
+
+def refuse_untrainable(source: str, class_names: list[str], rows: Rows) -> None:
+    """Refuse a class or a split without images.
+
+    Raises:
+        UserError: There is one.
+    """
+    counts = rows.label_counts()
+    if empty := [name for label, name in enumerate(class_names) if label not in counts]:
+        raise UserError(
+            f"class {empty[0]!r} of {source!r} has no usable image; add images, remove the class, or raise max_examples"
+        )
+    present = {split for split, _ in rows.split_counts()}
+    if missing := [split for split in SPLITS if split not in present]:
+        raise UserError(
+            f"{source!r} has {rows.num_contents()[0]} distinct images, too few for a {missing[0]} split; give"
+            " 3 or more per class"
+        )

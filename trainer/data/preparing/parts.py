@@ -1,0 +1,210 @@
+"""Parts: the finished work on some images of a source, in a folder where a later attempt or another machine finds it.
+
+A part is a pair of files. NAME.bytes has the prepared images one after the other. NAME.rows is written after it: a line
+with the checksums of the other lines and of NAME.bytes, then a row per image. Without it, the part does not exist.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import itertools
+import json
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, BinaryIO
+
+from trainer.data.preparing.read import examined
+from trainer.data.preparing.rows import Row, from_values, to_values
+from trainer.data.sources.source import SourceImage
+from trainer.files import downloads, storage
+from vertex_gpu_training.userinput import asides
+
+MAX_IMAGES = 2048
+"""In one part: some seconds to minutes of work, and few enough files with millions of images."""
+_ROWS, _BYTES = ".rows", ".bytes"
+_FILE = re.compile(r"[0-9a-f]{64}\.(?:rows|bytes)")
+_ASIDE = re.compile(rf"\.({_FILE.pattern})\.[0-9a-f]{{8}}\.partial")
+_PIECE_BYTES = 2**20
+
+
+class DamagedPart(Exception):
+    """A part is incomplete, or was changed; it is not used."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Part:
+    """A finished part."""
+
+    name: str
+    """SHA-256 of the names and identities of its images, and of the image size."""
+    num_rows: int
+    """Number of images, used or rejected."""
+    num_bytes: int
+    """Size of all prepared images."""
+    sha256: str
+    """Of the prepared images."""
+    began_ns: int
+    """Time before the first image was read, in nanoseconds."""
+
+
+def make(images: Sequence[SourceImage], image_size: int, folder: str) -> Part:
+    """Read and examine some images and commit them as a part.
+
+    Any worker may call it, several ones for the same images, too: all write the same.
+
+    Args:
+        images: At most MAX_IMAGES.
+        image_size: Height and width of the prepared images in pixels.
+        folder: Local or gs://.
+
+    Raises:
+        OSError: The folder cannot be written. An image that cannot be read is a row with the reason.
+    """
+    began_ns = time.time_ns()
+    with tempfile.TemporaryFile(prefix="part-") as prepared:
+        rows = [row for some in examined(images, image_size, prepared) for row in some]
+        return commit(rows, prepared, image_size=image_size, folder=folder, began_ns=began_ns)
+
+
+def make_all(
+    images: Iterable[SourceImage], image_size: int, prepared: BinaryIO, folder: str
+) -> Iterator[Sequence[Row]]:
+    """Yield the rows of all images, part by part; each part is committed before its rows are yielded.
+
+    Args:
+        images: Not read yet.
+        image_size: Height and width of the prepared images in pixels.
+        prepared: A file that grows by the prepared images.
+        folder: For the parts, local or gs://.
+    """
+    remaining = iter(images)
+    while True:
+        began_ns, start = time.time_ns(), prepared.seek(0, os.SEEK_END)
+        with tempfile.TemporaryFile(prefix="part-") as own:
+            some = examined(itertools.islice(remaining, MAX_IMAGES), image_size, own)
+            if not (rows := list(itertools.chain.from_iterable(some))):
+                return
+            # Without an identity, the next attempt could not find out whether an image is the same.
+            if any(row.identity for row in rows):
+                commit(rows, own, image_size=image_size, folder=folder, began_ns=began_ns)
+            own.seek(0)
+            shutil.copyfileobj(own, prepared)
+        yield [dataclasses.replace(row, offset=row.offset + start) for row in rows]
+
+
+def commit(rows: Sequence[Row], prepared: BinaryIO, *, image_size: int, folder: str, began_ns: int) -> Part:
+    """Write the rows and bytes of some images as a part.
+
+    Args:
+        rows: Of all images, with offsets into `prepared`.
+        prepared: A file with the prepared images.
+        image_size: Height and width of the prepared images in pixels.
+        folder: Local or gs://.
+        began_ns: Time before the first image was read, in nanoseconds.
+    """
+    identities = [[row.name, sorted(row.identity.items())] for row in rows]
+    part = Part(
+        name=hashlib.sha256(json.dumps([image_size, identities]).encode()).hexdigest(),
+        num_rows=len(rows),
+        num_bytes=prepared.seek(0, os.SEEK_END),
+        sha256=_sha256(prepared),
+        began_ns=began_ns,
+    )
+    body = "".join(json.dumps(to_values(row)) + "\n" for row in rows).encode()
+    header = dataclasses.asdict(part) | {"rows_sha256": hashlib.sha256(body).hexdigest()}
+    storage.write_file(_path(folder, part.name, _BYTES), prepared)
+    storage.write_bytes(_path(folder, part.name, _ROWS), json.dumps(header).encode() + b"\n" + body)
+    return part
+
+
+def names(folder: str) -> list[str]:
+    """Return the names of the parts in a folder, in a fixed order."""
+    return [name.removesuffix(_ROWS) for name in _files(folder) if name.endswith(_ROWS)]
+
+
+def describe(folder: str, name: str) -> Part:
+    """Return what a part contains.
+
+    Raises:
+        DamagedPart: Its rows are incomplete or were changed.
+    """
+    return _read(folder, name)[0]
+
+
+def read(folder: str, name: str) -> Iterator[Row]:
+    """Yield the rows of a part; their offsets are those in its bytes.
+
+    Raises:
+        DamagedPart: They are incomplete or were changed.
+    """
+    for line in _read(folder, name)[1].splitlines():
+        yield from_values(json.loads(line))
+
+
+@contextlib.contextmanager
+def open_bytes(folder: str, name: str) -> Iterator[IO[bytes]]:
+    """Open the prepared images of a part on this machine, after a check of their checksum.
+
+    Raises:
+        DamagedPart: They are incomplete or were changed.
+    """
+    part, path = describe(folder, name), _path(folder, name, _BYTES)
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(open(stack.enter_context(downloads.local_copy(path)), "rb"))
+        except storage.MISSING:
+            raise DamagedPart(f"{path} is missing") from None
+        if _sha256(file) != part.sha256:
+            raise DamagedPart(f"{path} has other bytes than {name}{_ROWS} names")
+        file.seek(0)
+        yield file
+
+
+def remove(folder: str) -> None:
+    """Remove all parts of a folder, and what killed processes left of some; nothing else."""
+    if not storage.is_object_store(folder):
+        for left in filter(None, map(_ASIDE.fullmatch, storage.names(folder))):
+            asides.remove_left(pathlib.Path(folder, left[1]))
+    for name in _files(folder):
+        # Another attempt may be removing them, too.
+        with contextlib.suppress(*storage.MISSING):
+            storage.remove(storage.join(folder, name))
+    storage.remove_empty(folder)
+
+
+def _files(folder: str) -> list[str]:
+    return [name for name in storage.names(folder) if _FILE.fullmatch(name)]
+
+
+def _path(folder: str, name: str, ending: str) -> str:
+    return storage.join(folder, name + ending)
+
+
+def _read(folder: str, name: str) -> tuple[Part, bytes]:
+    """Return the description and the lines of the rows."""
+    path = _path(folder, name, _ROWS)
+    try:
+        first, _, body = storage.read_bytes(path).partition(b"\n")
+        header = json.loads(first)
+        rows_sha256 = header.pop("rows_sha256")
+        part = Part(**header)
+    except storage.MISSING:
+        raise DamagedPart(f"{path} is missing") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise DamagedPart(f"{path} is not a part") from None
+    if part.name != name or hashlib.sha256(body).hexdigest() != rows_sha256:
+        raise DamagedPart(f"{path} is incomplete or was changed")
+    return part, body
+
+
+def _sha256(file: IO[bytes]) -> str:
+    file.seek(0)
+    digest = hashlib.sha256()
+    while piece := file.read(_PIECE_BYTES):
+        digest.update(piece)
+    return digest.hexdigest()

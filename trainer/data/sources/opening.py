@@ -1,0 +1,32 @@
+"""Reads an image by its location, on whichever machine the caller runs: a local path or an object on gs://."""
+
+import os
+
+from trainer.data.sources import folder
+from trainer.data.sources.source import MAX_FILE_BYTES, Identity
+from trainer.files import bucket
+
+_GS = "gs://"
+
+
+def read(location: str) -> bytes:
+    """Return the content of an image.
+
+    Raises:
+        OSError: It is missing, too large, not a regular file, or belongs to the operating system.
+    """
+    if location.startswith(_GS):
+        return bucket.read(location, max_bytes=MAX_FILE_BYTES)
+    # Only here, because a link may have been changed since the source was listed.
+    if folder.is_of_kernel(os.path.realpath(location)):
+        raise OSError("a file of the operating system")
+    return folder.read(location)
+
+
+def identity(location: str) -> Identity:
+    """Return what shows that an image has not changed; on gs://, this is a request.
+
+    Raises:
+        OSError: It is missing, or cannot be looked at.
+    """
+    return bucket.identity(location) if location.startswith(_GS) else folder.identity(location)
