@@ -1,9 +1,7 @@
 """Prepare a dataset from source images: read, check, resize, split and write them, with a report."""
 
 import dataclasses
-import os
 import sys
-import tempfile
 
 from trainer import command_line
 from trainer.command_line import reported as reported  # a component imports `reported` from here
@@ -76,10 +74,11 @@ def prepare(
     pointer = pointers.of(pipeline_root, source=source, image_size=image_size, max_examples=max_examples)
     is_occupied = storage.is_occupied(output_directory, last=dataset.METADATA_FILE)
     made = _finished(wanted, pointer) if is_occupied else _made(wanted, pointer, reread=reread)
-    pointer.write(dataclasses.replace(made.entry, is_published=True))
     if not pipeline_root:
         return _metadata(made)
     parts.remove(pointer.parts)
+    # Last, because until then another attempt may finish this one.
+    pointer.write(dataclasses.replace(made.entry, is_published=True))
     print(
         f"note: {made.num_read:,} images read, {made.num_bytes_written:,} bytes written,"
         f" {made.num_bytes_reused:,} bytes of unchanged shards reused",
@@ -104,8 +103,8 @@ def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
         UserError: It is another dataset, or something else.
     """
     if expected := pointer.unfinished(wanted.address):
-        with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
-            elsewhere = dataclasses.replace(wanted, output_directory=os.path.join(scratch, "again"))
+        with storage.scratch("prepare") as scratch:
+            elsewhere = dataclasses.replace(wanted, output_directory=str(scratch / "again"))
             again = _made(elsewhere, ReadOnly(pointer), reread=False)
         if again.entry.is_equal(expected):
             return dataclasses.replace(again, entry=expected)

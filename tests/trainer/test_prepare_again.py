@@ -54,7 +54,7 @@ def check_sequence(place: Place, seed: int, num_steps: int) -> None:
     rng = random.Random(seed)
     run(place, "0")
     for step in range(1, num_steps + 1):
-        kinds = [change(place, rng) for _ in range(rng.randrange(3))]
+        kinds = [change(place, rng) for _ in range(rng.randrange(5))]
         place.copy_tree("root", f"full-root{step}")
         run(place, str(step))
         full = {"pipeline_root": f"{place.address}/full-root{step}", "reread": True}
@@ -73,14 +73,14 @@ def test_changed_sources_in_a_bucket_give_the_bytes_of_a_full_run(in_bucket: InB
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 116))
 def test_random_changes(local: Local, seed: int) -> None:
-    check_sequence(local, seed, num_steps=4)
+    check_sequence(local, seed, num_steps=2)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200, 204))
 def test_random_changes_in_a_bucket(in_bucket: InBucket, server: CloudStorage, seed: int) -> None:
     server.faults.num_rewrite_calls = 3
-    check_sequence(in_bucket, seed, num_steps=4)
+    check_sequence(in_bucket, seed, num_steps=2)
 
 
 def test_only_new_images_are_read_and_untouched_shards_are_the_same_files(

@@ -79,10 +79,10 @@ def committed_directory(
     if is_occupied(final, last=last):
         raise FileExistsError(f"{os.fspath(final)} exists and is not empty")
     if is_object_store(final):
-        with tempfile.TemporaryDirectory(prefix="upload-") as scratch:
-            yield pathlib.Path(scratch)
+        with scratch("upload") as folder:
+            yield folder
             remove_tree(final)
-            _upload(pathlib.Path(scratch), final, last, copied or {})
+            _upload(folder, final, last, copied or {})
         return
     target = pathlib.Path(final)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -92,6 +92,16 @@ def committed_directory(
         _flush_to_disk(aside)
         # A rename to an existing empty folder replaces it atomically (POSIX rename).
         os.rename(aside, target)
+
+
+@contextlib.contextmanager
+def scratch(name: str) -> Iterator[pathlib.Path]:
+    """Yield a temporary folder on this machine; those of the same name that killed processes left are removed first."""
+    target = pathlib.Path(tempfile.gettempdir(), name)
+    asides.remove_left(target)
+    with asides.folder(target) as folder:
+        folder.chmod(0o700)
+        yield folder
 
 
 def remove_partial(directory: Path) -> None:

@@ -76,8 +76,8 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, reread: bool) -> Made:
         Unusable: The previous dataset was changed meanwhile; the caller may try again with `reread`.
     """
     began_ns = time.time_ns()
-    with tempfile.TemporaryDirectory(prefix="prepare-") as scratch:
-        opened = open_source(wanted.source, scratch)
+    with storage.scratch("prepare") as scratch:
+        opened = open_source(wanted.source, str(scratch))
         if opened.unreadable:
             # Refused before any image is read.
             wanted.limit.check(opened.unreadable, len(opened.unreadable), sum(1 for _ in opened.images()))

@@ -60,7 +60,7 @@ class Nothing:
 class Previous(Nothing):
     """The previous dataset. Everything taken of it is checked; `Unusable` is raised where it was changed or removed."""
 
-    def __init__(self, entry: Entry, scratch: str, *, is_remote: bool) -> None:
+    def __init__(self, entry: Entry, scratch: pathlib.Path, *, is_remote: bool) -> None:
         """Check that all files are there, and the metadata and the list of images.
 
         Args:
@@ -139,14 +139,14 @@ class Previous(Nothing):
             self._take(address, path, old.sha256)
         return dataclasses.replace(old, name=shard.name)
 
-    def _checked(self, scratch: str) -> Dataset:
+    def _checked(self, scratch: pathlib.Path) -> Dataset:
         for name, sha256 in (
             (dataset.METADATA_FILE, self.entry.metadata_sha256),
             (image_list.FILE, self.entry.list_sha256),
         ):
-            self._take(storage.join(self.entry.dataset, name), pathlib.Path(scratch, name), sha256)
+            self._take(storage.join(self.entry.dataset, name), scratch / name, sha256)
         try:
-            found = dataclasses.replace(dataset.load(scratch), directory=self.entry.dataset)
+            found = dataclasses.replace(dataset.load(str(scratch)), directory=self.entry.dataset)
             sizes = {shard.name: shard.num_bytes for split in SPLITS for shard in found.shards[split]}
             if storage.is_remote(self.entry.dataset):
                 self._versions = bucket.versions(self.entry.dataset)
@@ -192,7 +192,7 @@ class Previous(Nothing):
         return shards
 
 
-def previous_of(pointer: NoPointer, scratch: str, *, is_remote: bool) -> Nothing:
+def previous_of(pointer: NoPointer, scratch: pathlib.Path, *, is_remote: bool) -> Nothing:
     """Open the previous dataset; if it cannot be used, print why.
 
     Args:
