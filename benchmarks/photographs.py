@@ -18,3 +18,11 @@ def make(folder: Path, count: int, *, num_classes: int = 5) -> None:
         path = folder / str(number % num_classes) / f"{number}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(path, quality=90)
+
+
+def multiply(folder: Path, count: int) -> None:
+    """Add copies with another last byte after the image, until there are `count` images with different bytes."""
+    made = sorted(folder.rglob("*.jpg"))
+    for number in range(len(made), count):
+        path = made[number % len(made)]
+        (path.parent / f"copy {number}.jpg").write_bytes(path.read_bytes() + number.to_bytes(4, "big"))

@@ -2,18 +2,23 @@
 
 import struct
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 _NUM_CLASSES = 50
 
 
-def write(source: Path, num_images: int) -> None:
-    """Write grey PNGs of 2x2 pixels into a folder per class; a different file for each number."""
-    for number in range(num_images):
-        folder = source / str(number % _NUM_CLASSES)
-        if number < _NUM_CLASSES:
-            folder.mkdir(parents=True)
-        (folder / f"{number}.png").write_bytes(_png(number))
+def images(begin: int, end: int) -> Iterator[tuple[str, bytes]]:
+    """Yield paths with a folder per class, and grey PNGs of 2x2 pixels; a different one for each number."""
+    return ((f"{number % _NUM_CLASSES}/{number}.png", _png(number)) for number in range(begin, end))
+
+
+def write(source: Path, num_images: int, *, begin: int = 0) -> None:
+    """Write the images of these numbers into a folder."""
+    for label in range(_NUM_CLASSES):
+        (source / str(label)).mkdir(parents=True, exist_ok=True)
+    for path, content in images(begin, num_images):
+        (source / path).write_bytes(content)
 
 
 def _png(number: int) -> bytes:
