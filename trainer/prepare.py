@@ -10,7 +10,6 @@ from trainer.data.preparing import parts
 from trainer.data.preparing.attempt import Made, Wanted, attempt
 from trainer.data.preparing.earlier import pointer as pointers
 from trainer.data.preparing.earlier.pointer import NoPointer, ReadOnly, Unusable
-from trainer.data.preparing.earlier.reuse import print_unusable
 from trainer.data.preparing.limits import BadLimit
 from trainer.files import storage
 from trainer.results.report import dataset as report
@@ -88,12 +87,15 @@ def prepare(
     return _metadata(made) | {name: getattr(made, name) for name in effort}
 
 
-def _made(wanted: Wanted, pointer: NoPointer, *, reread: bool) -> Made:
+def _made(wanted: Wanted, pointer: NoPointer, *, reread: bool = False) -> Made:
+    if reread:
+        # Without parts: those of a killed attempt would not be read again either.
+        return attempt(wanted, pointer, is_trusted=False, parts_folder="")
     try:
-        return attempt(wanted, pointer, reread=reread)
+        return attempt(wanted, pointer, is_trusted=True, parts_folder=pointer.parts)
     except Unusable as error:
-        print_unusable(error)
-        return attempt(wanted, pointer, reread=True)
+        print(f"note: the previous dataset cannot be used ({error}); all images are read again", file=sys.stderr)
+        return attempt(wanted, pointer, is_trusted=False, parts_folder=pointer.parts)
 
 
 def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
@@ -105,7 +107,7 @@ def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
     if expected := pointer.unfinished(wanted.address):
         with storage.scratch("prepare") as scratch:
             elsewhere = dataclasses.replace(wanted, output_directory=str(scratch / "again"))
-            again = _made(elsewhere, ReadOnly(pointer), reread=False)
+            again = _made(elsewhere, ReadOnly(pointer))
         if again.entry.is_equal(expected):
             return dataclasses.replace(again, entry=expected)
     raise UserError(

@@ -24,7 +24,7 @@ from trainer.prepare import prepare
 
 
 def run(kill: list[Any] | float | None, options: dict[str, Any]) -> None:
-    prefixes.TARGET_BYTES, parts.MAX_IMAGES, known.SETTLING_NS = 5000, 4, 0
+    prefixes.TARGET_BYTES, parts.MAX_IMAGES, known.SETTLING_NS = 8000, 4, 0
     if isinstance(kill, list):
         _kill_at(*kill)
     prepare(**options)

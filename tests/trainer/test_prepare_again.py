@@ -1,15 +1,19 @@
 """A dataset that is made with the help of the previous one has the bytes of one that is made from the start."""
 
+import errno
+import os
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.cloud_storage.server import CloudStorage
 from tests.support.growing import InBucket, Local, Place, change, content, fill, png, run
-from trainer.data.preparing import prefixes
-from trainer.data.preparing.earlier import known
+from trainer.data.preparing import attempt, parts, prefixes
+from trainer.data.preparing.earlier import known, pointer
 from trainer.data.sources import folder, opening
 
 NOTHING_READ = "note: 0 images read"
@@ -63,9 +67,10 @@ def check_sequence(place: Place, seed: int, num_steps: int) -> None:
 
 
 def test_changed_sources_give_the_bytes_of_a_full_run(local: Local) -> None:
-    check_sequence(local, seed=1, num_steps=3)
+    check_sequence(local, seed=1, num_steps=1)
 
 
+@pytest.mark.slow
 def test_changed_sources_in_a_bucket_give_the_bytes_of_a_full_run(in_bucket: InBucket) -> None:
     check_sequence(in_bucket, seed=2, num_steps=2)
 
@@ -111,3 +116,221 @@ def test_only_new_images_are_read_and_untouched_shards_are_the_same_files(
 
 def inodes(directory: Path) -> dict[int, Path]:
     return {path.stat().st_ino: path for path in directory.glob("*.array_record*")}
+
+
+@pytest.mark.slow
+def test_a_run_that_reads_all_images_says_so_in_its_figures(local: Local, read: list[str]) -> None:
+    run(local, "one")
+    read.clear()
+    assert run(local, "two")["num_read"] == 0
+    assert read == []
+    metadata = run(local, "three", reread=True)
+    assert metadata["num_read"] == len(read) == 24
+    assert metadata["num_bytes_reused"] == 0
+    assert content(local, "one") == content(local, "two") == content(local, "three")
+
+
+@pytest.mark.slow
+def test_what_cannot_be_used_is_said_in_one_line_and_all_images_are_read(
+    local: Local, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(local, "one")
+    one = local.folder / "one"
+    shard = sorted(one.glob("*.array_record*"))[0]
+    (pointer_file,) = (local.folder / "root").rglob("latest.json")
+    damages: dict[Path, Callable[[bytes], bytes | None]] = {
+        shard: lambda data: data[:-1] + bytes([data[-1] ^ 1]),
+        one / "dataset.json": lambda data: data.replace(b'"format_version": 2', b'"format_version": 1'),
+        one / "images.jsonl.gz": lambda data: data[:-9],
+        sorted(one.glob("*.array_record*"))[1]: lambda data: None,
+        pointer_file: lambda data: data[:-20],
+    }
+    state = pointer_file.read_bytes()
+    for number, (path, damage) in enumerate(damages.items()):
+        data = path.read_bytes()
+        changed = damage(data)
+        path.unlink()
+        if changed is not None:
+            path.write_bytes(changed)
+        capsys.readouterr()
+        metadata = run(local, f"after{number}")
+        lines = [line for line in capsys.readouterr().err.splitlines() if "previous dataset" in line]
+        assert len(lines) == 1, (path, lines)
+        assert str(path) in lines[0] or "shard" in lines[0]
+        assert "all images are read again" in lines[0]
+        assert metadata["num_read"] == 24
+        path.write_bytes(data)
+        pointer_file.write_bytes(state)
+        assert content(local, f"after{number}") == content(local, "one")
+    shutil.rmtree(one)
+    assert run(local, "last")["num_read"] == 24
+    assert f"{one}/dataset.json is missing" in capsys.readouterr().err
+
+
+def test_a_previous_dataset_that_is_deleted_meanwhile_is_no_failure(
+    local: Local, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(local, "one")
+    expected = content(local, "one")
+    gather = attempt.gather
+
+    def gather_and_delete(*arguments: Any, **options: Any) -> int:
+        found = gather(*arguments, **options)
+        shutil.rmtree(local.folder / "one", ignore_errors=True)
+        return found
+
+    monkeypatch.setattr(attempt, "gather", gather_and_delete)
+    capsys.readouterr()
+    assert run(local, "two")["num_read"] == 24
+    assert capsys.readouterr().err.count("the previous dataset cannot be used") == 1
+    assert content(local, "two") == expected
+
+
+@pytest.mark.slow
+def test_images_that_may_have_changed_without_a_trace_are_read(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(local, "one")
+    monkeypatch.setattr(known, "SETTLING_NS", 10**18)
+    assert run(local, "two")["num_read"] == 24
+
+
+@pytest.mark.slow
+def test_other_decoders_and_code_read_all_images(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(local, "one")
+    assert run(local, "two", image_size=17)["num_read"] == 24
+    with monkeypatch.context() as patch:
+        version = pointer.features.version
+        patch.setattr(pointer.features, "version", lambda name: "13.0" if name == "pil" else version(name))
+        assert run(local, "three")["num_read"] == 24
+    monkeypatch.setattr(pointer, "_CODE", pointer._CODE[1:])
+    assert run(local, "four")["num_read"] == 24
+
+
+@pytest.mark.slow
+def test_folders_that_change_their_names_have_their_own_images(local: Local) -> None:
+    for name in "ab":
+        for number in range(12):
+            path = local.folder / "source" / name / f"{number}.png"
+            path.write_bytes(png(10 * number + (name == "a"))[:-12].ljust(600, b"\0"))
+            os.utime(path, (10**9, 10**9))
+    run(local, "one")
+    source = local.folder / "source"
+    for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
+        (source / old).rename(source / new)
+    assert run(local, "two")["num_read"] == 24
+    run(local, "full", reread=True)
+    assert content(local, "two") == content(local, "full")
+    assert content(local, "two") != content(local, "one")
+
+
+@pytest.mark.slow
+def test_an_image_that_could_not_be_read_is_tried_again(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(location: str) -> bytes:
+        if location.endswith("a/3.png"):
+            raise OSError("Input/output error")
+        return look(location)
+
+    look = folder.read
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "read", refuse)
+        assert run(local, "one")["num_bad_files"] == 1
+    metadata = run(local, "two")
+    assert (metadata["num_bad_files"], metadata["num_read"]) == (0, 1)
+
+
+@pytest.mark.slow
+def test_without_links_shards_are_copied(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*paths: Any) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    run(local, "one")
+    monkeypatch.setattr(os, "link", refuse)
+    assert run(local, "two")["num_bytes_reused"] > 0
+    assert content(local, "one") == content(local, "two")
+    assert not inodes(local.folder / "one").keys() & inodes(local.folder / "two").keys()
+
+
+def test_a_failed_attempt_is_continued_and_torn_parts_are_made_again(
+    local: Local, read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "MAX_IMAGES", 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(attempt.dataset_files, "write", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run(local, "one")
+    (state,) = (local.folder / "root" / "prepared").iterdir()
+    assert [path.name for path in state.iterdir()] == ["parts"]
+    assert len(list((state / "parts").iterdir())) == 10
+    (state / "parts" / "notes.rows").write_text("mine")
+    first, second = sorted((state / "parts").glob("*[0-9a-f].bytes"))[:2]
+    first.write_bytes(first.read_bytes()[:-1])
+    second.with_suffix(".rows").write_bytes(b"{}\n")
+    read.clear()
+    metadata = run(local, "one")
+    assert len(read) == len(set(read)) == metadata["num_read"]
+    assert 6 <= metadata["num_read"] <= 10
+    assert sorted(path.relative_to(state).as_posix() for path in state.rglob("*")) == [
+        "latest.json",
+        "parts",
+        "parts/notes.rows",
+    ]
+    run(local, "full", reread=True)
+    assert content(local, "one") == content(local, "full")
+
+
+def test_two_attempts_at_once_do_not_disturb_each_other(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(local, "one")
+    local.write("source/a/new.png", png(9999))
+    write = attempt.dataset_files.write
+
+    def another_first(*arguments: Any, **options: Any) -> None:
+        monkeypatch.setattr(attempt.dataset_files, "write", write)
+        # Starts with the same previous dataset, and ends with the removal of all parts.
+        run(local, "two")
+        write(*arguments, **options)
+
+    monkeypatch.setattr(attempt.dataset_files, "write", another_first)
+    run(local, "three")
+    assert content(local, "two") == content(local, "three")
+    assert run(local, "four")["num_read"] == 0
+    assert content(local, "four") == content(local, "three")
+
+
+def test_in_a_bucket_known_images_cost_a_listing_and_untouched_shards_are_copied_there(
+    in_bucket: InBucket, server: CloudStorage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(in_bucket, "one")
+    in_bucket.write("source/a/new.png", png(9999))
+    server.faults.requests.clear()
+    metadata = run(in_bucket, "two")
+    asked = [f"{request.method} {request.target}" for request in server.faults.requests]
+    assert [line for line in asked if "/source/" in line.replace("%2F", "/")] == [
+        line for line in asked if "new.png" in line
+    ]
+    assert metadata["num_read"] == sum("new.png" in line for line in asked) == 1
+    copies = [line for line in asked if "/rewriteTo/" in line]
+    uploads = [line for line in asked if "/upload/" in line and "two%2Fimages-" in line]
+    assert copies
+    assert uploads
+    assert len(copies) + len(uploads) == sum("array_record" in path for path in in_bucket.paths("two"))
+    # Another object under the name of a shard.
+    shard = next(path for path in in_bucket.paths("two") if "array_record" in path)
+    in_bucket.write(f"two/{shard}", b"x")
+    capsys.readouterr()
+    assert run(in_bucket, "three")["num_read"] == 25
+    assert "a shard of gs://growing/two is missing or was changed" in capsys.readouterr().err
+    assert {**content(in_bucket, "two"), shard: b"x"} == {**content(in_bucket, "three"), shard: b"x"}
+
+
+@pytest.mark.slow
+def test_objects_that_a_manifest_names_are_asked_for_but_not_read(in_bucket: InBucket, server: CloudStorage) -> None:
+    paths = in_bucket.paths("source")
+    in_bucket.write("all.csv", "".join(f"{in_bucket.address}/source/{path},{path[0]}\n" for path in paths).encode())
+    options = {"source": "gs://growing/all.csv"}
+    assert run(in_bucket, "one", **options)["num_read"] == 24
+    in_bucket.write("source/a/3.png", png(9999))
+    server.faults.requests.clear()
+    assert run(in_bucket, "two", **options)["num_read"] == 1
+    asked = [request.target for request in server.faults.requests if "source%2F" in request.target]
+    assert len(asked) == 25
+    run(in_bucket, "full", reread=True, **options)
+    assert content(in_bucket, "two") == content(in_bucket, "full")

@@ -14,7 +14,7 @@ from trainer.data import dataset, splits
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import dataset_files, image_list, prefixes, shards
 from trainer.data.preparing.earlier.gather import gather
-from trainer.data.preparing.earlier.pointer import Entry, NoPointer
+from trainer.data.preparing.earlier.pointer import Entry, NoPointer, Unusable
 from trainer.data.preparing.earlier.reuse import Nothing, Prepared, entry_of, previous_of
 from trainer.data.preparing.limits import BadLimit, refuse_untrainable
 from trainer.data.preparing.rows import Row, Rows, opened as rows_on_disk
@@ -63,20 +63,24 @@ class Made:
     """Size of the shards of the previous dataset that are part of it."""
 
 
-def attempt(wanted: Wanted, pointer: NoPointer, *, reread: bool) -> Made:
+def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folder: str) -> Made:
     """Make the dataset; it appears complete or not at all.
 
     Args:
         wanted: The dataset.
         pointer: Names the previous one, and gets this one.
-        reread: Read all images, and use nothing of the previous dataset except its splits.
+        is_trusted: Whether images of the previous dataset are used; otherwise only its splits are.
+        parts_folder: Where parts are found and made; empty for none, and all images are read.
 
     Raises:
         UserError: The source cannot be used, or too many of its images are bad.
-        Unusable: The previous dataset was changed meanwhile; the caller may try again with `reread`.
+        Unusable: The previous dataset was changed meanwhile; the caller may try again without trust.
     """
     began_ns = time.time_ns()
-    with storage.scratch("prepare") as scratch:
+    with (
+        storage.scratch("prepare") as scratch,
+        contextlib.closing(_previous(pointer, scratch, wanted, is_trusted=is_trusted)) as previous,
+    ):
         opened = open_source(wanted.source, str(scratch))
         if opened.unreadable:
             # Refused before any image is read.
@@ -85,7 +89,6 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, reread: bool) -> Made:
             # Without names, because they are as large as the dataset: they vanish with the process, even a killed one.
             tempfile.TemporaryFile(prefix="prepare-") as file,
             rows_on_disk() as rows,
-            contextlib.closing(previous_of(pointer, scratch, is_remote=storage.is_remote(wanted.address))) as previous,
             storage.committed_directory(
                 wanted.output_directory, last=dataset.METADATA_FILE, copied=previous.copied
             ) as directory,
@@ -95,11 +98,11 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, reread: bool) -> Made:
             )
             images = _sample(opened, wanted.max_examples)
             num_read = gather(
-                images, wanted.image_size, file, rows, previous, parts_folder=pointer.parts, reread=reread
+                images, wanted.image_size, file, rows, previous, is_trusted=is_trusted, parts_folder=parts_folder
             )
             rows.set_splits(Splits(rows.contents))
             statistics = _statistics(wanted, opened, rows, directory)
-            prepared = Prepared(file, Nothing() if reread else previous)
+            prepared = Prepared(file, previous if is_trusted else Nothing())
             dataset_files.write(
                 directory, rows, prepared, statistics=statistics, image_size=wanted.image_size, source=wanted.source
             )
@@ -116,6 +119,15 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, reread: bool) -> Made:
         num_bytes_written=sum(size for name, size in sizes.items() if name not in previous.reused),
         num_bytes_reused=sum(previous.reused.values()),
     )
+
+
+def _previous(pointer: NoPointer, scratch: pathlib.Path, wanted: Wanted, *, is_trusted: bool) -> Nothing:
+    try:
+        return previous_of(pointer, scratch, is_remote=storage.is_remote(wanted.address))
+    except Unusable:
+        if is_trusted:
+            raise
+        return Nothing()
 
 
 def _statistics(wanted: Wanted, opened: Source, rows: Rows, directory: pathlib.Path) -> Statistics:

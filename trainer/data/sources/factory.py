@@ -35,9 +35,6 @@ def open_source(source: str, scratch_directory: str) -> Source:
     paths.check("source", source, expected="digits, tfds:NAME, a folder, a manifest, or gs://BUCKET/PATH")
     if found := files.find(source):
         return ManifestSource(source, found)
-    # In pipeline steps and training jobs, Vertex AI mounts all buckets there; the mount is good at reading ahead.
-    if source.startswith("gs://") and os.path.isdir(mounted := f"/gcs/{source.removeprefix('gs://')}"):
-        source = mounted
     if source.startswith("gs://"):
         return BucketSource(source)
     return FolderSource(source)

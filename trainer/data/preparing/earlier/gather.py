@@ -32,8 +32,8 @@ def gather(
     rows: Rows,
     previous: Nothing,
     *,
+    is_trusted: bool,
     parts_folder: str,
-    reread: bool,
 ) -> int:
     """Add a row for each image, and return how many images were read.
 
@@ -43,19 +43,19 @@ def gather(
         prepared: A file that grows by the prepared images that the previous dataset does not have.
         rows: Grow by one per image, and get the previous splits.
         previous: Images with the same name and identity are not read again.
+        is_trusted: Whether that holds; otherwise nothing of the previous dataset is used except its splits.
         parts_folder: Where parts are found and made; empty for none.
-        reread: Read all images, and use nothing of the previous dataset except its splits.
     """
     with closing(Known()) as known:
         if previous.entry:
-            known.add_previous(previous.rows(), began_ns=previous.entry.began_ns)
+            known.add_previous(previous.rows(), began_ns=previous.entry.began_ns, is_trusted=is_trusted)
             rows.set_previous_splits(known.splits())
-        if reread or not parts_folder:
-            found = examined(images, image_size, prepared)
-        else:
+        if parts_folder:
             _add_parts(known, parts_folder, prepared)
             unknown = _unknown(images, known, rows)
             found = parts.make_all(unknown, image_size, prepared, parts_folder)
+        else:
+            found = examined(images, image_size, prepared)
         num_read = 0
         for some in found:
             rows.add(some)

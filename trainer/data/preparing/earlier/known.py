@@ -31,12 +31,13 @@ class Known:
         """Remove the file."""
         self._database.close()
 
-    def add_previous(self, rows: Iterable[Row], *, began_ns: int) -> None:
+    def add_previous(self, rows: Iterable[Row], *, began_ns: int, is_trusted: bool) -> None:
         """Add all rows of the previous dataset, once.
 
         Args:
             rows: With the split of each image that is used as `final`.
             began_ns: Time before the first image of that dataset was read.
+            is_trusted: Whether its rows are found; otherwise only its splits are known.
         """
         values = (
             (
@@ -50,6 +51,8 @@ class Known:
             for row in rows
         )
         self._database.executemany("INSERT INTO listed VALUES (?, ?, ?, ?, ?, ?)", values)
+        if not is_trusted:
+            return
         # Records lie in this order, so that the number finds one without a search.
         self._database.execute(_NUMBERED)
         self._database.execute("CREATE INDEX by_name ON known (name, identity)")

@@ -8,7 +8,6 @@ import itertools
 import os
 import pathlib
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
@@ -193,29 +192,24 @@ class Previous(Nothing):
 
 
 def previous_of(pointer: NoPointer, scratch: pathlib.Path, *, is_remote: bool) -> Nothing:
-    """Open the previous dataset; if it cannot be used, print why.
+    """Open the previous dataset, if there is one.
 
     Args:
         pointer: Names it.
         scratch: A folder on this machine for copies; the caller removes it.
         is_remote: Whether the next dataset will be on gs://.
+
+    Raises:
+        Unusable: It is missing or was changed.
     """
-    try:
-        for entry in pointer.read():
-            try:
-                return Previous(entry, scratch, is_remote=is_remote)
-            except Unusable:
-                # Its attempt was killed before it published it, and the next entry is the one before.
-                if entry.is_published:
-                    raise
-    except Unusable as error:
-        print_unusable(error)
+    for entry in pointer.read():
+        try:
+            return Previous(entry, scratch, is_remote=is_remote)
+        except Unusable:
+            # Its attempt was killed before it published it, and the next entry is the one before.
+            if entry.is_published:
+                raise
     return Nothing()
-
-
-def print_unusable(error: Unusable) -> None:
-    """Print in one line why all images are read."""
-    print(f"note: the previous dataset cannot be used ({error}); all images are read again", file=sys.stderr)
 
 
 def entry_of(directory: pathlib.Path, address: str, *, copied: dict[str, bucket.Version], began_ns: int) -> Entry:
