@@ -11,6 +11,7 @@ from trainer.data.preparing import prefixes
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.stored.metadata import NAME, StoredShard
 from trainer.data.stored.records import Record, serialize
+from trainer.files.bucket_upload import crc32c
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,7 +58,7 @@ def write(directory: str | os.PathLike[str], shard: Shard, images: Iterable[tupl
     digest = hashlib.sha256()
     num_records = _write_records(path, images, digest.update)
     with open(path, "rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        sha256, checksum = hashlib.file_digest(file, "sha256").hexdigest(), crc32c(file)
     return StoredShard(
         name=shard.name,
         prefix=shard.prefix,
@@ -65,6 +66,7 @@ def write(directory: str | os.PathLike[str], shard: Shard, images: Iterable[tupl
         num_bytes=os.path.getsize(path),
         digest=digest.hexdigest(),
         sha256=sha256,
+        crc32c=checksum,
     )
 
 
