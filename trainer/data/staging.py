@@ -82,14 +82,15 @@ def _copy(path: str, folder: pathlib.Path, size: int, expected: dict[str, str]) 
     if _length(partial) > size:
         partial.unlink()
     is_continued = _length(partial) > 0
-    with _Summed(partial) as target:
+    # The library writes 8 KiB at a time.
+    with _Summed(partial) as file, io.BufferedWriter(file, _PIECE_BYTES) as target:
         downloads.download(path, target)
         target.flush()
         os.fsync(target.fileno())
     if (length := _length(partial)) != size:
         partial.unlink()
         raise TrainingError(f"{path} has {size} bytes, but {length} were read; run again")
-    found = target.crc32c()
+    found = file.crc32c()
     if found == expected[name]:
         os.replace(partial, folder / name)
         return
@@ -102,17 +103,17 @@ def _copy(path: str, folder: pathlib.Path, size: int, expected: dict[str, str]) 
     _copy(path, folder, size, expected)
 
 
-class _Summed(io.BufferedWriter):
+class _Summed(io.FileIO):
     """A file whose checksum is computed while it grows, because reading it again takes as long as the copy.
 
-    SHA-256 alone would take longer than all of the copy; CRC32C takes a twentieth of it.
+    SHA-256 alone would take as long as the rest of the copy; CRC32C takes a twentieth of it.
     """
 
     def __init__(self, path: pathlib.Path) -> None:
         """Open it at its end."""
         import google_crc32c
 
-        super().__init__(io.FileIO(path, "ab"))
+        super().__init__(path, "ab")
         self._checksum: Any = google_crc32c.Checksum()  # type: ignore[no-untyped-call]
         if _length(path):
             with path.open("rb") as present:
@@ -120,9 +121,10 @@ class _Summed(io.BufferedWriter):
                     self._checksum.update(piece)
 
     def write(self, data: Any) -> int:
-        """Append bytes."""
-        self._checksum.update(bytes(data))
-        return super().write(data)
+        """Append bytes, perhaps not all of them."""
+        num_written = super().write(data)
+        self._checksum.update(bytes(data[:num_written]))
+        return num_written
 
     def crc32c(self) -> str:
         """Return that of the whole content, in base64."""
