@@ -13,6 +13,8 @@ def prepare(
     max_bad_fraction: float,
     dataset: dsl.Output[dsl.Dataset],
     report: dsl.Output[dsl.HTML],
+    prepare_engine: str = "local",
+    beam_runner: str = "",
     pipeline_root: str = "",
     reread: bool = False,
     settings: dict[str, str] = {},  # noqa: B006 - kfp reads it once, as the default
@@ -27,6 +29,8 @@ def prepare(
         max_bad_fraction: Share of unreadable images (0 to 1) above which the step fails.
         dataset: The dataset; its metadata has the fingerprint, the classes and the counts.
         report: Page with the statistics, sample images and skipped files.
+        prepare_engine: `local` reads the images in this step, `dataflow` on the workers of a Dataflow job.
+        beam_runner: `FnApiRunner` uses two processes of this step instead of Dataflow, for tests.
         pipeline_root: Folder or gs:// prefix; by its `prepared/`, the next run finds this dataset and reads only images
             that are new.
         reread: Read all images, also those that the previous dataset has.
@@ -43,6 +47,8 @@ def prepare(
             image_size=image_size,
             max_examples=max_examples,
             max_bad_fraction=max_bad_fraction,
+            prepare_engine=prepare_engine,
+            beam_runner=beam_runner,
             pipeline_root=pipeline_root,
             reread=reread,
         )

@@ -49,6 +49,8 @@ def image_training(settings: Settings) -> Any:
         minimum_accuracy_gain: float = 0.0,
         max_examples: int = 0,
         max_bad_fraction: float = 0.1,
+        prepare_engine: str = "local",
+        beam_runner: str = "",
         reread: bool = False,
         global_batch_size: int = 64,
         learning_rate: float = 0.002,
@@ -97,6 +99,8 @@ def image_training(settings: Settings) -> Any:
             minimum_accuracy_gain: Gain of validation accuracy (0 to 1) that counts as an improvement; 0 for any.
             max_examples: Maximum number of images, for a trial; 0 uses all.
             max_bad_fraction: Fraction of unreadable images (0 to 1) above which the run fails.
+            prepare_engine: `local` reads the images in the `prepare` step, `dataflow` on many machines.
+            beam_runner: `FnApiRunner` for a trial of `dataflow` without Dataflow; empty otherwise.
             reread: Read all images again, also those that have not changed since the previous run.
             global_batch_size: Examples per step over all devices of all machines.
             learning_rate: Peak learning rate.
@@ -144,6 +148,8 @@ def image_training(settings: Settings) -> Any:
                 image_size=image_size,
                 max_examples=max_examples,
                 max_bad_fraction=max_bad_fraction,
+                prepare_engine=prepare_engine,
+                beam_runner=beam_runner,
                 settings=of_plan,
                 pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
                 reread=reread,

@@ -30,6 +30,7 @@ LIST = "from localvertex.__main__ import main; main(['list', '--work-dir', 'no-s
 TENSORFLOW = {"tensorflow", "keras", "tensorflow_datasets", "array_record"}
 BUCKETS = {"bucket.py", "bucket_client.py", "bucket_errors.py", "bucket_upload.py"}
 """The files of `trainer/files` that know google-cloud-storage, and nothing else of the cloud."""
+BEAM = ("trainer/data/preparing/engines/", "trainer/data/preparing/dataflow/")
 PIPELINES_SDK = {"kfp", "google_cloud_pipeline_components"}
 
 
@@ -135,6 +136,19 @@ def test_the_cloud_sdk_is_imported_only_where_a_call_is_made(repository: pathlib
         for path in files(repository, package)
         for module, at_module_level in imports(path)
         if at_module_level and module.startswith("google.cloud")
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_apache_beam_is_imported_only_by_the_engines(repository: pathlib.Path, package: str) -> None:
+    """At module level by none: a step without Beam starts no slower."""
+    wrong = [
+        f"{path.relative_to(repository)}: {module}"
+        for path in files(repository, package)
+        for module, at_module_level in imports(path)
+        if module.split(".")[0] == "apache_beam"
+        if at_module_level or not path.relative_to(repository).as_posix().startswith(BEAM)
     ]
     assert wrong == []
 

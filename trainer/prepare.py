@@ -1,6 +1,7 @@
 """Prepare a dataset from source images: read, check, resize, split and write them, with a report."""
 
 import dataclasses
+import functools
 import sys
 
 from trainer import command_line
@@ -10,8 +11,10 @@ from trainer.data.preparing import parts
 from trainer.data.preparing.attempt import Made, Wanted, attempt
 from trainer.data.preparing.earlier import pointer as pointers
 from trainer.data.preparing.earlier.pointer import NoPointer, ReadOnly, Unusable
+from trainer.data.preparing.engines import beam, factory
 from trainer.data.preparing.limits import BadLimit
 from trainer.files import storage
+from trainer.files.bucket_errors import Replaced
 from trainer.results.report import dataset as report
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
@@ -31,6 +34,8 @@ def prepare(
     max_bad_fraction: float = _MAX_BAD_FRACTION,
     pipeline_root: str = "",
     reread: bool = False,
+    prepare_engine: str = factory.LOCAL,
+    beam_runner: str = "",
 ) -> dict[str, str | int | float]:
     """Make the prepared dataset; it appears complete or not at all.
 
@@ -45,6 +50,8 @@ def prepare(
         pipeline_root: Folder, local or gs://, whose `prepared/` outlives this run: images that have not changed since
             the previous dataset, or since a killed attempt, are not read again. Empty: all are read.
         reread: Read all images, although the previous dataset has them.
+        prepare_engine: `local`: this machine reads the images; `dataflow`: workers of Apache Beam do.
+        beam_runner: `FnApiRunner`: the workers are two processes of this machine, for tests.
 
     Returns:
         The metadata fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size,
@@ -57,6 +64,7 @@ def prepare(
         # The mount cannot copy objects on the server's side.
         output_directory = output_directory.replace("/gcs/", "gs://", 1)
     _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
+    factory.check(prepare_engine, beam_runner)
     storage.check_output("report", report_path)
     if pipeline_root:
         storage.check_folder("pipeline root", pipeline_root)
@@ -66,6 +74,7 @@ def prepare(
         image_size=image_size,
         max_examples=max_examples,
         limit=BadLimit(source=source, max_fraction=max_bad_fraction),
+        make_engine=functools.partial(factory.make, prepare_engine, beam_runner),
         write_report=lambda made, train: storage.write_output(
             report_path, report.render(made, source=source, train=train)
         ),
@@ -75,6 +84,8 @@ def prepare(
     made = _finished(wanted, pointer) if is_occupied else _made(wanted, pointer, reread=reread)
     if not pipeline_root:
         return _metadata(made)
+    # Killed attempts leave parts and work items.
+    storage.remove_tree(storage.join(pointer.parts, beam.WORK))
     parts.remove(pointer.parts)
     # Last, because until then another attempt may finish this one.
     pointer.write(dataclasses.replace(made.entry, is_published=True))
@@ -93,7 +104,7 @@ def _made(wanted: Wanted, pointer: NoPointer, *, reread: bool = False) -> Made:
         return attempt(wanted, pointer, is_trusted=False, parts_folder="")
     try:
         return attempt(wanted, pointer, is_trusted=True, parts_folder=pointer.parts)
-    except Unusable as error:
+    except (Unusable, Replaced) as error:
         print(f"note: the previous dataset cannot be used ({error}); all images are read again", file=sys.stderr)
         return attempt(wanted, pointer, is_trusted=False, parts_folder=pointer.parts)
 
@@ -106,7 +117,10 @@ def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
     """
     if expected := pointer.unfinished(wanted.address):
         with storage.scratch("prepare") as scratch:
-            elsewhere = dataclasses.replace(wanted, output_directory=str(scratch / "again"))
+            # Without its report, which the killed attempt has written.
+            elsewhere = dataclasses.replace(
+                wanted, output_directory=str(scratch / "again"), write_report=lambda made, train: None
+            )
             again = _made(elsewhere, ReadOnly(pointer))
         if again.entry.is_equal(expected):
             return dataclasses.replace(again, entry=expected)
@@ -153,6 +167,11 @@ def main(arguments: list[str] | None = None) -> int:
     kept = "local or gs:// folder whose prepared/ is kept, so that the next run reads only images that are new"
     parser.add_argument("--pipeline-root", metavar="FOLDER", help=kept)
     parser.add_argument("--reread", action="store_true", help="read all images, also those that have not changed")
+    parser.add_argument(
+        "--engine", choices=factory.ENGINES, default=factory.LOCAL, help="who reads the images [%(default)s]"
+    )
+    runner = "with --engine dataflow: FnApiRunner runs the workers on this machine, for tests"
+    parser.add_argument("--beam-runner", default="", metavar="NAME", help=runner)
     options = parser.parse_args(arguments)
     beside = paths.check("OUTPUT_DIRECTORY", options.output_directory).rstrip("/") + ".html"
     report_path = beside if options.report is None else options.report
@@ -167,6 +186,8 @@ def main(arguments: list[str] | None = None) -> int:
         max_bad_fraction=options.max_bad_fraction,
         pipeline_root=pipeline_root,
         reread=options.reread,
+        prepare_engine=options.engine,
+        beam_runner=options.beam_runner,
     )
     for name, value in metadata.items():
         print(f"{name}: {value}")

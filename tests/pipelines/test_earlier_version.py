@@ -40,8 +40,8 @@ OTHER_DEFAULTS = {
 }
 """The default machine is another one (docs/decisions/0075-machines.md)."""
 
-OF_PREPARE = {"pipeline_root", "reread"}
-"""Inputs that `prepare` did not have before; the first was one of `plan`."""
+OF_PREPARE = {"beam_runner", "pipeline_root", "prepare_engine", "reread"}
+"""Inputs that `prepare` did not have before; pipeline_root was one of `plan`."""
 
 SETTINGS = "settings"
 """An input of `prepare`, the values of later steps, which it refuses when they are wrong."""

@@ -14,7 +14,7 @@ import sys
 import time
 from typing import Any
 
-import google.cloud.storage  # noqa: F401
+import google.cloud.storage  # type: ignore[import-untyped]  # noqa: F401
 import tensorflow_datasets  # noqa: F401
 from array_record.python import array_record_module  # noqa: F401
 

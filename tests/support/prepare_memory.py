@@ -1,4 +1,4 @@
-"""Prepares a folder of images in a process of its own and prints its peak memory in KiB."""
+"""Prepares a folder of images twice in a process of its own and prints its peak memory in KiB."""
 
 import resource
 import sys
@@ -7,5 +7,12 @@ from trainer.prepare import prepare
 
 if __name__ == "__main__":
     source, output = sys.argv[1:]
-    prepare(source=source, output_directory=output, report_path=f"{output}.html", image_size=8)
+    for name in ("full", "again"):
+        prepare(
+            source=source,
+            output_directory=f"{output}-{name}",
+            report_path=f"{output}-{name}.html",
+            image_size=8,
+            pipeline_root=f"{output}-root",
+        )
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)

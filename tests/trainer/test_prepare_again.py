@@ -4,17 +4,20 @@ import errno
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import features
 
 from tests.support.cloud_storage.server import CloudStorage
 from tests.support.growing import InBucket, Local, Place, change, content, fill, png, run
-from trainer.data.preparing import attempt, parts, prefixes
+from trainer.data.preparing import attempt, dataset_files, parts, prefixes
 from trainer.data.preparing.earlier import known, pointer
+from trainer.data.preparing.earlier.gather import gather
 from trainer.data.sources import folder, opening
+from vertex_gpu_training.userinput.errors import UserError
 
 NOTHING_READ = "note: 0 images read"
 
@@ -41,12 +44,16 @@ def in_bucket(server: CloudStorage) -> InBucket:
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The locations that are read, in place of what the metadata has."""
     found: list[str] = []
 
     def counted(look: Callable[[str], bytes]) -> Callable[[str], bytes]:
-        return lambda location: (found.append(location), look(location))[1]
+        def look_and_count(location: str) -> bytes:
+            found.append(location)
+            return look(location)
+
+        return look_and_count
 
     monkeypatch.setattr(folder, "read", counted(folder.read))
     monkeypatch.setattr(opening, "read", counted(opening.read))
@@ -172,7 +179,6 @@ def test_a_previous_dataset_that_is_deleted_meanwhile_is_no_failure(
 ) -> None:
     run(local, "one")
     expected = content(local, "one")
-    gather = attempt.gather
 
     def gather_and_delete(*arguments: Any, **options: Any) -> int:
         found = gather(*arguments, **options)
@@ -198,8 +204,8 @@ def test_other_decoders_and_code_read_all_images(local: Local, monkeypatch: pyte
     run(local, "one")
     assert run(local, "two", image_size=17)["num_read"] == 24
     with monkeypatch.context() as patch:
-        version = pointer.features.version
-        patch.setattr(pointer.features, "version", lambda name: "13.0" if name == "pil" else version(name))
+        version = features.version
+        patch.setattr(features, "version", lambda name: "13.0" if name == "pil" else version(name))
         assert run(local, "three")["num_read"] == 24
     monkeypatch.setattr(pointer, "_CODE", pointer._CODE[1:])
     assert run(local, "four")["num_read"] == 24
@@ -254,7 +260,7 @@ def test_a_failed_attempt_is_continued_and_torn_parts_are_made_again(
 ) -> None:
     monkeypatch.setattr(parts, "MAX_IMAGES", 5)
     with monkeypatch.context() as patch:
-        patch.setattr(attempt.dataset_files, "write", lambda *_, **__: 1 / 0)
+        patch.setattr(dataset_files, "write", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run(local, "one")
     (state,) = (local.folder / "root" / "prepared").iterdir()
@@ -280,15 +286,15 @@ def test_a_failed_attempt_is_continued_and_torn_parts_are_made_again(
 def test_two_attempts_at_once_do_not_disturb_each_other(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     run(local, "one")
     local.write("source/a/new.png", png(9999))
-    write = attempt.dataset_files.write
+    write = dataset_files.write
 
     def another_first(*arguments: Any, **options: Any) -> None:
-        monkeypatch.setattr(attempt.dataset_files, "write", write)
+        monkeypatch.setattr(dataset_files, "write", write)
         # Starts with the same previous dataset, and ends with the removal of all parts.
         run(local, "two")
         write(*arguments, **options)
 
-    monkeypatch.setattr(attempt.dataset_files, "write", another_first)
+    monkeypatch.setattr(dataset_files, "write", another_first)
     run(local, "three")
     assert content(local, "two") == content(local, "three")
     assert run(local, "four")["num_read"] == 0
@@ -334,3 +340,53 @@ def test_objects_that_a_manifest_names_are_asked_for_but_not_read(in_bucket: InB
     assert len(asked) == 25
     run(in_bucket, "full", reread=True, **options)
     assert content(in_bucket, "two") == content(in_bucket, "full")
+
+
+@pytest.mark.slow
+def test_an_attempt_that_ended_after_publishing_is_finished_unless_the_source_changed(
+    local: Local, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any) -> None:
+        raise ZeroDivisionError
+
+    for name in ("one", "two"):
+        with monkeypatch.context() as patch:
+            patch.setattr(parts, "remove", fail)
+            with pytest.raises(ZeroDivisionError):
+                run(local, name)
+    before = content(local, "two")
+    assert run(local, "two")["num_read"] == 0
+    assert content(local, "two") == before
+    # It is finished, so that the folder belongs to the user.
+    with pytest.raises(UserError, match="exists and is not empty"):
+        run(local, "two")
+    with monkeypatch.context() as patch:
+        patch.setattr(parts, "remove", fail)
+        with pytest.raises(ZeroDivisionError):
+            run(local, "three")
+    local.write("source/a/new.png", png(9999))
+    with pytest.raises(UserError, match="exists and is not empty"):
+        run(local, "three")
+    assert content(local, "three") == before
+    assert run(local, "four")["num_read"] == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_shards_that_are_replaced_while_they_are_copied_are_written(
+    in_bucket: InBucket, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_removed: bool
+) -> None:
+    run(in_bucket, "one")
+    expected = content(in_bucket, "one")
+    write = dataset_files.write
+
+    def write_and_replace(*arguments: Any, **options: Any) -> None:
+        write(*arguments, **options)
+        for path in in_bucket.paths("one"):
+            in_bucket.remove(f"one/{path}") if is_removed else in_bucket.write(f"one/{path}", b"x")
+
+    monkeypatch.setattr(dataset_files, "write", write_and_replace)
+    capsys.readouterr()
+    assert run(in_bucket, "two")["num_read"] == 24
+    assert content(in_bucket, "two") == expected
+    assert capsys.readouterr().err.count("the previous dataset cannot be used") == 1

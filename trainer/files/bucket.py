@@ -38,6 +38,17 @@ def read(path: str, *, max_bytes: int = sys.maxsize) -> bytes:
     return content.getvalue()
 
 
+def read_range(path: str, start: int, num_bytes: int) -> bytes:
+    """Return some bytes of an object; fewer at its end.
+
+    Raises:
+        FileNotFoundError: The object does not exist.
+    """
+    with _object(path) as blob:
+        last = start + num_bytes - 1
+        return bytes(blob.download_as_bytes(start=start, end=last, retry=Patience(), timeout=TIMEOUT_SECONDS))
+
+
 def read_many(
     paths: Iterable[str], *, max_bytes: int = sys.maxsize, num_connections: int = _NUM_CONNECTIONS
 ) -> Iterator[bytes | OSError]:
@@ -147,13 +158,12 @@ def copy(source: Version, path: str) -> None:
     """Copy an object to another one on the server's side.
 
     Raises:
-        FileNotFoundError: The object does not exist any more.
-        OSError: It has another content by now (ESTALE).
+        Replaced: It has another content by now, or does not exist any more.
     """
-    from google.api_core.exceptions import PreconditionFailed
+    from google.api_core.exceptions import NotFound, PreconditionFailed
 
     token = None
-    with _object(source.path) as old, _new_object(path) as blob:
+    with _new_object(source.path) as old, _new_object(path) as blob:
         try:
             while True:
                 token, _, _ = blob.rewrite(
@@ -165,8 +175,8 @@ def copy(source: Version, path: str) -> None:
                 )
                 if token is None:
                     return
-        except PreconditionFailed:
-            raise bucket_errors.replaced(source.path) from None
+        except (NotFound, PreconditionFailed):
+            raise bucket_errors.Replaced(source.path) from None
 
 
 def names(directory: str) -> list[str]:

@@ -11,6 +11,13 @@ from vertex_gpu_training.userinput.spelling import on_one_line
 _TEMPORARY_STATUSES = (408, 429, 500, 502, 503, 504)
 
 
+class Replaced(OSError):
+    """An object is no longer the one that was looked at."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(errno.ESTALE, "the object was replaced or removed", path)
+
+
 @contextlib.contextmanager
 def errors_of(path: str) -> Iterator[None]:
     """Turn the failures of requests about a path into OSError; an unknown bucket is the only thing not found.
@@ -61,11 +68,6 @@ def missing_bucket(path: str) -> OSError:
 def missing_object(path: str) -> FileNotFoundError:
     """Return the error for an object that does not exist."""
     return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-
-
-def replaced(path: str) -> OSError:
-    """Return the error for an object that is no longer the one that was looked at."""
-    return OSError(errno.ESTALE, "the object was replaced", path)
 
 
 def invalid(path: str) -> OSError:

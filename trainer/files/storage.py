@@ -188,6 +188,15 @@ def read_bytes(path: Path) -> bytes:
     return bucket.read(os.fspath(path)) if is_remote(path) else _patiently(pathlib.Path(path).read_bytes)
 
 
+def read_range(path: Path, start: int, num_bytes: int) -> bytes:
+    """Return some bytes of a file; fewer at its end."""
+    if is_remote(path):
+        return bucket.read_range(os.fspath(path), start, num_bytes)
+    with open(path, "rb") as file:
+        file.seek(start)
+        return file.read(num_bytes)
+
+
 def _patiently(read: Callable[[], T]) -> T:
     """Return what `read` returns, after several attempts if the disk or the mount has passing errors."""
     for seconds in _PAUSES_SECONDS:

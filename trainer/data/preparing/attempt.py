@@ -8,6 +8,7 @@ import pathlib
 import sys
 import tempfile
 import time
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator
 
 from trainer.data import dataset, splits
@@ -16,12 +17,13 @@ from trainer.data.preparing import dataset_files, image_list, prefixes, shards
 from trainer.data.preparing.earlier.gather import gather
 from trainer.data.preparing.earlier.pointer import Entry, NoPointer, Unusable
 from trainer.data.preparing.earlier.reuse import Nothing, Prepared, entry_of, previous_of
+from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.limits import BadLimit, refuse_untrainable
 from trainer.data.preparing.rows import Row, Rows, opened as rows_on_disk
 from trainer.data.preparing.statistics import Statistics
 from trainer.data.sources.factory import open_source
 from trainer.data.sources.source import Source, SourceImage
-from trainer.data.splits import Splits
+from trainer.data.splits import SPLITS, Splits
 from trainer.data.stored.records import Record
 from trainer.files import storage
 
@@ -36,6 +38,8 @@ class Wanted:
     image_size: int
     max_examples: int
     limit: BadLimit
+    make_engine: Callable[..., Engine]
+    """Is called with all that `engines.factory.make` takes by name."""
     write_report: Callable[[Dataset, Iterator[Record]], None]
     """Is called with the dataset, whose shards may not be on this machine, and the records of train in their order."""
 
@@ -89,8 +93,18 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
             # Without names, because they are as large as the dataset: they vanish with the process, even a killed one.
             tempfile.TemporaryFile(prefix="prepare-") as file,
             rows_on_disk() as rows,
+            contextlib.closing(
+                wanted.make_engine(
+                    file=file,
+                    parts_folder=parts_folder,
+                    scratch=str(scratch),
+                    is_remote=storage.is_remote(wanted.address),
+                )
+            ) as engine,
             storage.committed_directory(
-                wanted.output_directory, last=dataset.METADATA_FILE, copied=previous.copied
+                wanted.output_directory,
+                last=dataset.METADATA_FILE,
+                copied=ChainMap(previous.copied, engine.copied),
             ) as directory,
         ):
             rows.add(
@@ -98,20 +112,23 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
             )
             images = _sample(opened, wanted.max_examples)
             num_read = gather(
-                images, wanted.image_size, file, rows, previous, is_trusted=is_trusted, parts_folder=parts_folder
+                images, wanted.image_size, engine, rows, previous, is_trusted=is_trusted, parts_folder=parts_folder
             )
             rows.set_splits(Splits(rows.contents))
             statistics = _statistics(wanted, opened, rows, directory)
-            prepared = Prepared(file, previous if is_trusted else Nothing())
+            prepared = Prepared(engine, previous if is_trusted else Nothing())
             dataset_files.write(
                 directory, rows, prepared, statistics=statistics, image_size=wanted.image_size, source=wanted.source
             )
             # Before the dataset appears, because one without its report would have to be removed by hand.
             made = dataset.load(str(directory))
             wanted.write_report(made, shards.to_records(prepared.images(rows.used("train", *prefixes.bounds("")))))
-            entry = entry_of(directory, wanted.address, copied=previous.copied, began_ns=began_ns)
-            pointer.write(entry, *filter(None, [previous.entry]))
+            entry = entry_of(directory, wanted.address, copied={**previous.copied, **engine.copied}, began_ns=began_ns)
+            earlier = [dataclasses.replace(previous.entry, is_published=True)] if previous.entry else []
+            pointer.write(entry, *earlier)
             sizes = {path.name: path.stat().st_size for path in directory.iterdir()}
+            # A shard that is copied in the bucket is an empty file here.
+            sizes |= {shard.name: shard.num_bytes for split in SPLITS for shard in made.shards[split]}
     return Made(
         dataset=made,
         entry=entry,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -9,7 +10,8 @@ from typing import Protocol
 
 from trainer.data import dataset, images
 from trainer.data.preparing import shards
-from trainer.data.preparing.earlier.reuse import Prepared, Unusable
+from trainer.data.preparing.earlier.pointer import Unusable
+from trainer.data.preparing.earlier.reuse import Nothing, Prepared
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Shard
 from trainer.data.preparing.statistics import Statistics
@@ -46,10 +48,12 @@ def write(
     """
     class_names = statistics.class_names
     digest = hashlib.sha256(json.dumps([dataset.FORMAT_VERSION, image_size, class_names]).encode())
-    written = {
-        split: [_shard(directory, shard, rows, prepared, digest) for shard in shards.plan(split, rows)]
-        for split in SPLITS
-    }
+    planned = {split: shards.plan(split, rows) for split in SPLITS}
+    found: dict[str, StoredShard] = {}
+    new = _new(directory, itertools.chain(*planned.values()), rows, prepared.previous, digest, found)
+    for stored in prepared.engine.write_shards(directory, new, prepared.images):
+        found[stored.name] = stored
+    written = {split: [found[shard.name] for shard in planned[split]] for split in SPLITS}
     _write_tfds_metadata(directory, class_names, image_size, written)
     storage.write_json(
         os.path.join(directory, dataset.METADATA_FILE),
@@ -66,22 +70,41 @@ def write(
     )
 
 
-def _shard(directory: os.PathLike[str], shard: Shard, rows: Rows, prepared: Prepared, digest: Digest) -> StoredShard:
-    counted = _counted(shard.split, shard.rows(rows), digest)
-    if not (reused := prepared.previous.shard(shard, rows, directory)):
-        return shards.write(directory, shard, prepared.images(counted))
-    own = hashlib.sha256()
-    for row in counted:
-        own.update(shards.distinct(row))
-    if own.hexdigest() != reused.digest:
-        raise Unusable(f"{shard.name} has other records than the list of images")
-    return reused
+def _new(
+    directory: os.PathLike[str],
+    planned: Iterable[Shard],
+    rows: Rows,
+    previous: Nothing,
+    digest: Digest,
+    reused: dict[str, StoredShard],
+) -> Iterator[tuple[Shard, Iterator[Row]]]:
+    """Put shards that have not changed into the folder, and yield the others with their rows, used before the next.
+
+    Args:
+        directory: The folder.
+        planned: All shards.
+        rows: All images.
+        previous: The previous dataset.
+        digest: Grows by all rows, in their order.
+        reused: Grows by name and content of each shard that has not changed.
+    """
+    for shard in planned:
+        counted = _counted(shard, rows, digest)
+        if not (old := previous.shard(shard, rows, directory)):
+            yield shard, counted
+            continue
+        own = hashlib.sha256()
+        for row in counted:
+            own.update(shards.distinct(row))
+        if own.hexdigest() != old.digest:
+            raise Unusable(f"{shard.name} has other records than the list of images")
+        reused[shard.name] = old
 
 
-def _counted(split: str, rows: Iterable[Row], digest: Digest) -> Iterator[Row]:
-    """Yield the rows, and add them to the digest of the dataset."""
-    for row in rows:
-        digest.update(split.encode() + b":" + shards.distinct(row))
+def _counted(shard: Shard, rows: Rows, digest: Digest) -> Iterator[Row]:
+    """Yield the rows of a shard, and add them to the digest of the dataset."""
+    for row in shard.rows(rows):
+        digest.update(shard.split.encode() + b":" + shards.distinct(row))
         yield row
 
 

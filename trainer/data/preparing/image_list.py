@@ -38,15 +38,14 @@ def read(directory: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
 
 
 def rows(directory: str | os.PathLike[str], class_names: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of a dataset on this machine, by name; an image that is used has its split as `final`."""
+    """Yield the rows of a dataset on this machine, by name."""
     labels = {name: label for label, name in enumerate(class_names)} | {None: None}
     for line in read(directory):
         is_used = "reason" not in line
         yield Row(
             name=line["name"],
             label=labels[line["label"]],
-            split="" if is_used else line["split"],
-            final=line["split"] if is_used else "",
+            split=line["split"],
             identity=line["identity"],
             reason=line.get("reason", ""),
             remarks=tuple(line.get("remarks", ())),

@@ -165,6 +165,11 @@ def open_bytes(folder: str, name: str) -> Iterator[IO[bytes]]:
         yield file
 
 
+def path_of_bytes(folder: str, name: str) -> str:
+    """Return the path of the prepared images of a part."""
+    return _path(folder, name, _BYTES)
+
+
 def remove(folder: str) -> None:
     """Remove all parts of a folder, and what killed processes left of some; nothing else."""
     if not storage.is_object_store(folder):

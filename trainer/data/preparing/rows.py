@@ -45,38 +45,34 @@ class Row:
 
 FIGURES = [field.name for field in dataclasses.fields(Figures)]
 """Of these, the first is the content hash, and the last two are tuples."""
-_FOR_NO_ONE_ELSE = """
-PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE; PRAGMA cache_size = -2000;
-"""
 _SCHEMA = """
-CREATE TABLE images (name, label, split, reason, content_hash, num_stored_bytes, origin, details, final DEFAULT '');
+PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE; PRAGMA cache_size = -2000;
+CREATE TABLE images
+    (name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details, final DEFAULT '');
 CREATE TABLE previous (content_hash PRIMARY KEY, split) WITHOUT ROWID;
+BEGIN;
 """
-_COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, origin, details"
-_NUM_COLUMNS = 8
+"""Of the two, `previous` has the splits of the previous dataset, if there is one."""
+_COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details"
+_NUM_COLUMNS = 9
 _NUM_TOGETHER = 512
 """Rows of one statement, far below SQLite's limit on its values."""
 _INDEX = "CREATE INDEX by_content ON images (final, content_hash, label, name, num_stored_bytes)"
 _SELECT = f"SELECT {_COLUMNS}, final FROM images"  # noqa: S608 - constants
 
 
-def temporary_database(schema: str) -> sqlite3.Connection:
-    """Return a database in a file without a name, which vanishes with the process, even a killed one."""
-    database = sqlite3.connect("", isolation_level=None)
-    database.executescript(f"{_FOR_NO_ONE_ELSE} {schema} BEGIN;")
-    return database
-
-
 class Rows:
     """The rows of all images. Each method is one pass over them, sorted where it says so."""
 
     def __init__(self) -> None:
-        """Make the file."""
-        self._database = temporary_database(_SCHEMA)
+        """Make a file without a name, which vanishes with the process, even a killed one."""
+        self.database = sqlite3.connect("", isolation_level=None)
+        """Others add tables of their own, because moving rows within a database is fast."""
+        self.database.executescript(_SCHEMA)
 
     def close(self) -> None:
         """Remove the file."""
-        self._database.close()
+        self.database.close()
 
     def add(self, rows: Iterable[Row]) -> None:
         """Append rows in any order."""
@@ -84,7 +80,7 @@ class Rows:
         while chunk := list(itertools.islice(remaining, _NUM_TOGETHER)):
             marks = ", ".join([f"({', '.join('?' * _NUM_COLUMNS)})"] * len(chunk))
             values = [value for row in chunk for value in to_values(row)]
-            self._database.execute(f"INSERT INTO images ({_COLUMNS}) VALUES {marks}", values)  # noqa: S608 - constants
+            self.database.execute(f"INSERT INTO images ({_COLUMNS}) VALUES {marks}", values)  # noqa: S608 - constants
 
     def by_name(self) -> Iterator[Row]:
         """Yield all rows, rejected ones too, in the order of their names: the same for every order of the source."""
@@ -106,18 +102,14 @@ class Rows:
                 content_hash=content_hash, labels=frozenset(labels), split=strictest(given), previous=previous
             )
 
-    def set_previous_splits(self, splits: Iterable[tuple[str, str]]) -> None:
-        """Store pairs of a content hash and its split in the previous dataset."""
-        self._database.executemany("INSERT OR IGNORE INTO previous VALUES (?, ?)", splits)
-
     def set_splits(self, splits: Splits) -> None:
         """Store the split of each image that is used."""
-        self._database.execute("CREATE TABLE finals (content_hash PRIMARY KEY, split) WITHOUT ROWID")
+        self.database.execute("CREATE TABLE finals (content_hash PRIMARY KEY, split) WITHOUT ROWID")
         found = ((content.content_hash, splits.of(content)) for content in self.contents())
-        self._database.executemany("INSERT INTO finals VALUES (?, ?)", found)
+        self.database.executemany("INSERT INTO finals VALUES (?, ?)", found)
         final = "SELECT split FROM finals WHERE finals.content_hash = images.content_hash"
-        self._database.execute(f"UPDATE images SET final = ({final}) WHERE reason = ''")  # noqa: S608 - a constant
-        self._database.execute(_INDEX)
+        self.database.execute(f"UPDATE images SET final = ({final}) WHERE reason = ''")  # noqa: S608 - a constant
+        self.database.execute(_INDEX)
 
     def extent(self, split: str, first: str, last: str) -> Extent:
         """Return the extent of a split's rows from one content hash to another."""
@@ -152,7 +144,7 @@ class Rows:
         return int(found[0]), int(found[1])
 
     def _query(self, query: str, *values: str) -> Iterator[tuple[Any, ...]]:
-        return self._database.execute(query, values)
+        return self.database.execute(query, values)
 
 
 @contextlib.contextmanager
@@ -175,15 +167,18 @@ def opened() -> Iterator[Rows]:
 def to_values(row: Row) -> tuple[str | int | None, ...]:
     """Return what a row contains, ready for JSON or SQLite."""
     figures = [getattr(row.figures, name) for name in FIGURES] if row.figures else None
-    details = json.dumps([row.identity, row.remarks, row.stored_hash, row.offset, figures])
+    details = json.dumps([row.identity, row.remarks, row.stored_hash, figures])
     content_hash = row.figures.content_hash if row.figures else None
-    return row.name, row.label, row.split, row.reason, content_hash, row.num_stored_bytes, row.origin, details
+    return (
+        *(row.name, row.label, row.split, row.reason, content_hash),
+        *(row.num_stored_bytes, row.origin, row.offset, details),
+    )
 
 
 def from_values(values: Sequence[Any]) -> Row:
     """Return the row that `to_values` took apart."""
-    name, label, split, reason, _, num_stored_bytes, origin, details, *final = values
-    identity, remarks, stored_hash, offset, figures = json.loads(details)
+    name, label, split, reason, _, num_stored_bytes, origin, offset, details, *final = values
+    identity, remarks, stored_hash, figures = json.loads(details)
     if figures:
         figures[-2:] = map(tuple, figures[-2:])
     return Row(

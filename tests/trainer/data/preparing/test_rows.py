@@ -50,7 +50,7 @@ def test_a_full_disk_is_an_error_of_the_disk() -> None:
     def fill() -> None:
         with rows.opened() as opened:
             # What a full disk does to SQLite, which has no file here that could be put on one.
-            opened._database.execute("PRAGMA max_page_count = 10")
+            opened.database.execute("PRAGMA max_page_count = 10")
             opened.add(row(str(number), 0, number) for number in range(10_000))
 
     with pytest.raises(OSError, match="temporary file of the rows cannot be written") as caught:

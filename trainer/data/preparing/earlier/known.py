@@ -1,85 +1,78 @@
 """What is known of images already, from the previous dataset and from parts of a killed attempt, on disk."""
 
-import dataclasses
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from trainer.data.preparing.rows import Row, from_values, temporary_database, to_values
+from trainer.data.preparing.rows import Row, Rows, to_values
 from trainer.data.sources.source import Identity, SourceImage
 
 SETTLING_NS = 100_000_000
 """A file may change twice while the clock of its file system stands still, at most some hundredths of a second."""
-_SCHEMA = """
-CREATE TABLE listed (name, identity, split, label, content_hash, details);
-CREATE TABLE known (name, identity, origin, offset, details);
-"""
-_NUMBERED = """
-INSERT INTO known
-SELECT name, identity, CASE WHEN content_hash IS NULL THEN '' ELSE split || ':' || label END,
-    ROW_NUMBER() OVER (PARTITION BY split ORDER BY content_hash, label, name) - 1, details FROM listed
-"""
+_COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details"
+"""Those of `Rows`, to which `identity` is added."""
+_SCHEMA = f"CREATE TABLE {{}} ({_COLUMNS}, identity)"
+_SPLITS = "INSERT OR IGNORE INTO previous SELECT content_hash, split FROM listed WHERE reason = ''"
+_NUMBERED = f"""
+INSERT INTO known ({_COLUMNS}, identity)
+SELECT name, label, split, reason, content_hash, num_stored_bytes,
+    CASE WHEN reason = '' THEN split || ':' || label ELSE '' END,
+    ROW_NUMBER() OVER (PARTITION BY reason = '', split ORDER BY content_hash, label, name) - 1, details, identity
+FROM listed
+"""  # noqa: S608 - constants
+_TAKE = f"""
+INSERT INTO images ({_COLUMNS})
+SELECT name, ?, ?, reason, content_hash, num_stored_bytes, origin, offset, details
+FROM known WHERE name = ? AND identity = ? LIMIT 1
+"""  # noqa: S608 - constants
 
 
 class Known:
     """Rows by the name and the identity of their image."""
 
-    def __init__(self) -> None:
-        """Make an empty file, which vanishes with the process, even a killed one."""
-        self._database = temporary_database(_SCHEMA)
-
-    def close(self) -> None:
-        """Remove the file."""
-        self._database.close()
+    def __init__(self, rows: Rows) -> None:
+        """Prepare to move known rows into `rows`, in whose file they are."""
+        self._database = rows.database
+        self._database.execute(_SCHEMA.format("listed"))
+        self._database.execute(_SCHEMA.format("known"))
 
     def add_previous(self, rows: Iterable[Row], *, began_ns: int, is_trusted: bool) -> None:
         """Add all rows of the previous dataset, once.
 
         Args:
-            rows: With the split of each image that is used as `final`.
+            rows: With the split of each image that is used.
             began_ns: Time before the first image of that dataset was read.
-            is_trusted: Whether its rows are found; otherwise only its splits are known.
+            is_trusted: Whether its rows can be taken; otherwise only its splits are known.
         """
-        values = (
-            (
-                row.name,
-                _key(row.identity, began_ns),
-                row.final,
-                row.label,
-                row.figures.content_hash if row.figures else None,
-                json.dumps(to_values(row)),
-            )
-            for row in rows
-        )
-        self._database.executemany("INSERT INTO listed VALUES (?, ?, ?, ?, ?, ?)", values)
-        if not is_trusted:
-            return
-        # Records lie in this order, so that the number finds one without a search.
-        self._database.execute(_NUMBERED)
-        self._database.execute("CREATE INDEX by_name ON known (name, identity)")
+        self._add("listed", rows, began_ns)
+        self._database.execute(_SPLITS)
+        if is_trusted:
+            # Records lie in this order, so that the number finds one without a search.
+            self._database.execute(_NUMBERED)
 
     def add_part(self, rows: Iterable[Row], *, began_ns: int) -> None:
-        """Add the rows of a part, whose offsets are in the file of prepared images.
+        """Add the rows of a part, whose offsets are those of the engine.
 
         Args:
             rows: In any order.
             began_ns: Time before the first image of the part was read.
         """
-        values = ((row.name, _key(row.identity, began_ns), "", row.offset, json.dumps(to_values(row))) for row in rows)
-        self._database.executemany("INSERT INTO known VALUES (?, ?, ?, ?, ?)", values)
+        self._add("known", rows, began_ns)
 
-    def splits(self) -> Iterator[tuple[str, str]]:
-        """Yield the content hash and the split of each image of the previous dataset."""
-        yield from self._database.execute("SELECT content_hash, split FROM listed WHERE content_hash IS NOT NULL")
+    def sort(self) -> None:
+        """Sort what was added, so that `take` finds it."""
+        self._database.execute("CREATE INDEX by_name ON known (name, identity)")
 
-    def find(self, image: SourceImage, identity: Identity) -> Row | None:
-        """Return the row of an image, with its label and split of today; None if it has to be read."""
-        query = "SELECT origin, offset, details FROM known WHERE name = ? AND identity = ?"
-        found = self._database.execute(query, (image.name, json.dumps(identity, sort_keys=True))).fetchone()
-        if found is None or not identity:
-            return None
-        origin, offset, details = found
-        row = from_values(json.loads(details))
-        return dataclasses.replace(row, label=image.label, split=image.split, origin=origin, offset=offset)
+    def take(self, image: SourceImage, identity: Identity) -> bool:
+        """Move the row of an image, with its label and split of today, and return whether there was one."""
+        if not identity:
+            return False
+        values = (image.label, image.split, image.name, json.dumps(identity, sort_keys=True))
+        return self._database.execute(_TAKE, values).rowcount == 1
+
+    def _add(self, table: str, rows: Iterable[Row], began_ns: int) -> None:
+        marks = ", ".join("?" * (_COLUMNS.count(",") + 2))
+        values = ((*to_values(row), _key(row.identity, began_ns)) for row in rows)
+        self._database.executemany(f"INSERT INTO {table} VALUES ({marks})", values)  # noqa: S608 - constants
 
 
 def _key(identity: Identity, began_ns: int) -> str | None:

@@ -10,12 +10,12 @@ import pathlib
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO
 
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list, prefixes
 from trainer.data.preparing.earlier.pointer import Entry, NoPointer, Unusable
+from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Shard
 from trainer.data.splits import SPLITS
@@ -176,18 +176,20 @@ class Previous(Nothing):
 
     def _open(self, split: str, shard: StoredShard) -> Shards:
         """Open a shard on this machine; one per split is kept, because rows ask for one after the other."""
-        name, stack, shards = self._opened.get(split, ("", contextlib.ExitStack(), None))
-        if shards is not None and name == shard.name:
-            return shards
-        stack.close()
-        stack = contextlib.ExitStack()
-        path = storage.join(self.entry.dataset, shard.name)
-        if storage.is_remote(path):
-            folder = stack.enter_context(tempfile.TemporaryDirectory(dir=self._scratch))
-            path, remote = os.path.join(folder, shard.name), path
-            self._take(remote, pathlib.Path(path), shard.sha256)
-        shards = stack.enter_context(Shards([path], shard.num_records))
-        self._opened[split] = (shard.name, stack, shards)
+        if split in self._opened:
+            name, stack, shards = self._opened[split]
+            if name == shard.name:
+                return shards
+            del self._opened[split]
+            stack.close()
+        with contextlib.ExitStack() as opening:
+            path = storage.join(self.entry.dataset, shard.name)
+            if storage.is_remote(path):
+                folder = opening.enter_context(tempfile.TemporaryDirectory(dir=self._scratch))
+                path, remote = os.path.join(folder, shard.name), path
+                self._take(remote, pathlib.Path(path), shard.sha256)
+            shards = opening.enter_context(Shards([path], shard.num_records))
+            self._opened[split] = (shard.name, opening.pop_all(), shards)
         return shards
 
 
@@ -239,11 +241,11 @@ def _sha256(path: pathlib.Path) -> str:
 
 
 class Prepared:
-    """The prepared images of all rows: in the previous dataset, or in a file of this attempt."""
+    """The prepared images of all rows: in the previous dataset, or of this attempt."""
 
-    def __init__(self, file: BinaryIO, previous: Nothing) -> None:
-        """Keep both; the rows have their offsets into the file."""
-        self._file = file
+    def __init__(self, engine: Engine, previous: Nothing) -> None:
+        """Keep both."""
+        self.engine = engine
         self.previous = previous
 
     def images(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
@@ -251,12 +253,9 @@ class Prepared:
         remaining = iter(rows)
         while some := list(itertools.islice(remaining, _TOGETHER)):
             old = self.previous.images([row for row in some if row.origin])
+            new = self.engine.images(row for row in some if not row.origin)
             for row in some:
-                yield row, next(old) if row.origin else self._read(row)
-
-    def _read(self, row: Row) -> bytes:
-        self._file.seek(row.offset)
-        return self._file.read(row.num_stored_bytes)
+                yield (row, next(old)) if row.origin else next(new)
 
 
 def _link(path: str, target: pathlib.Path) -> None:

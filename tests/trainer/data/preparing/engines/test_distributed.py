@@ -1,0 +1,155 @@
+"""Work by several workers: the same files as by one process, also when all runs twice, grows, or is in a bucket."""
+
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.support.cloud_storage.server import CloudStorage
+from trainer import prepare
+from trainer.data.preparing import parts
+from trainer.data.preparing.engines import exchange, factory, fn_api
+from trainer.data.preparing.engines.beam import Beam
+from trainer.data.preparing.engines.distributed import Distributed
+from trainer.data.sources.source import SourceImage
+from trainer.files import storage
+from vertex_gpu_training.userinput.errors import UserError
+
+BEAM = {"prepare_engine": "dataflow", "beam_runner": "FnApiRunner"}
+
+
+def add_images(folder: Path, numbers: range) -> Path:
+    """Write images of two classes."""
+    for number in numbers:
+        path = folder / f"class-{number % 2}" / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = np.random.default_rng(number).integers(0, 256, (12, 9, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(path)
+    return folder
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with some images, of which one is there twice and one is none; parts and shards are small."""
+    monkeypatch.setattr(parts, "MAX_IMAGES", 7)
+    monkeypatch.setattr("trainer.data.preparing.prefixes.TARGET_BYTES", 8000)
+    # The files were written just now, and could change again at the same time of the clock.
+    monkeypatch.setattr("trainer.data.preparing.earlier.known.SETTLING_NS", -(10**9))
+    folder = add_images(tmp_path / "source", range(40))
+    (folder / "class-0" / "again.png").write_bytes((folder / "class-0" / "0.png").read_bytes())
+    (folder / "class-0" / "none.png").write_bytes(b"none")
+    return folder
+
+
+def run(source: Path | str, output: Path | str, page: Path, **options: Any) -> dict[str, Any]:
+    return prepare.prepare(
+        source=str(source), output_directory=str(output), report_path=str(page), image_size=16, **options
+    )
+
+
+def files(folder: Path | str, page: Path) -> dict[str, bytes]:
+    """The content of each file of a dataset, and its report."""
+    found = {name: storage.read_bytes(storage.join(folder, name)) for name in storage.names(folder)}
+    return found | {"page": page.read_bytes()}
+
+
+def everything_twice(folder: str) -> None:
+    """Do each item of work in two threads at the same time, and one of them once more."""
+    names = exchange.missing(folder)
+    together = threading.Barrier(2)
+
+    def do_all() -> None:
+        for name in names:
+            together.wait()
+            exchange.work(folder, name)
+
+    other = threading.Thread(target=do_all)
+    other.start()
+    do_all()
+    other.join()
+    exchange.work(folder, names[-1])
+
+
+def test_bundles_that_run_twice_in_a_bucket_change_nothing(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: CloudStorage
+) -> None:
+    """The second dataset has old and new images, whole shards of the first, and shards that workers write."""
+    server.buckets.create("bucket")
+    monkeypatch.setattr(fn_api, "run", everything_twice)
+    # Workers on other machines could not read the source, which is a folder; the threads of this test can.
+    monkeypatch.setattr(Distributed, "_checked", lambda self, image: image)
+    root, page = "gs://bucket/root", tmp_path / "page.html"
+    for number in range(2):
+        here, output = tmp_path / f"local-{number}", storage.join(root, f"output-{number}")
+        expected = run(source, here, page)
+        local = files(here, page)
+        assert len(local) > 9
+        metadata = run(source, output, page, pipeline_root=root, **BEAM)
+        assert files(output, page) == local
+        assert metadata | expected == metadata
+        assert (metadata["num_bytes_reused"] > 0) == (number == 1)
+        assert metadata["num_bytes_written"] + metadata["num_bytes_reused"] == sum(map(len, local.values())) - len(
+            local["page"]
+        )
+        add_images(source, range(100, 102))
+    assert sorted(storage.names(storage.join(root, "prepared", *storage.names(storage.join(root, "prepared"))))) == [
+        "latest.json"
+    ]
+
+
+def test_shards_that_grow_have_old_and_new_images(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainer.data.preparing.prefixes.TARGET_BYTES", 2**20)
+    monkeypatch.setattr(fn_api, "run", everything_twice)
+    page, root = tmp_path / "page.html", str(tmp_path / "root")
+    run(source, tmp_path / "first", page, pipeline_root=root, **BEAM)
+    add_images(source, range(100, 120))
+    # Its splits stand.
+    shutil.copytree(root, tmp_path / "same")
+    run(source, tmp_path / "local", page, pipeline_root=str(tmp_path / "same"), reread=True)
+    local = files(tmp_path / "local", page)
+    assert run(source, tmp_path / "second", page, pipeline_root=root, **BEAM)["num_read"] == 20
+    assert files(tmp_path / "second", page) == local
+
+
+def test_images_that_other_machines_cannot_read_are_refused() -> None:
+    def image(location: str) -> SourceImage:
+        return SourceImage(name="a.png", label=0, split="", read=bytes, location=location)
+
+    line = "image 'a.png' cannot be read by other machines: it is not a file{}; use prepare_engine=local"
+    for folder, location, wrong in (("/parts", "", ""), ("gs://b/parts", "/source/a.png", " in a bucket")):
+        engine = Distributed(Beam(folder, everything_twice), folder, is_remote=False)
+        with pytest.raises(UserError) as caught:
+            list(engine.read([image(location)], 16))
+        assert str(caught.value) == line.format(wrong)
+
+
+def test_a_part_of_another_size_is_not_used(tmp_path: Path) -> None:
+    images = [
+        SourceImage(name=str(path), label=0, split="", read=path.read_bytes, location=str(path))
+        for path in sorted(add_images(tmp_path / "source", range(3)).rglob("*.png"))
+    ]
+    folder = str(tmp_path / "parts")
+    part = parts.make(images, 16, folder)
+    engine = Distributed(Beam(folder, everything_twice), folder, is_remote=False)
+    assert len(engine.take_part(part.name)[0]) == 3
+    Path(parts.path_of_bytes(folder, part.name)).write_bytes(b"short")
+    with pytest.raises(parts.DamagedPart):
+        engine.take_part(part.name)
+
+
+def test_the_engine_is_local_by_default(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("w+b") as file:
+        engine = factory.make("local", "", file=file, parts_folder="", scratch=str(tmp_path), is_remote=False)
+        assert type(engine).__name__ == "Local"
+
+
+def test_without_a_job_dataflow_is_refused(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^prepare_engine=dataflow starts machines in Google Cloud, which only a pipe"):
+        run(source, tmp_path / "output", tmp_path / "page.html", prepare_engine="dataflow")
+    assert sorted(tmp_path.iterdir()) == [source]

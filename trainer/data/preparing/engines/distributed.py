@@ -1,0 +1,167 @@
+"""The engine whose work is done by workers of Apache Beam.
+
+Only rows go through this machine. Workers leave the prepared images in parts, and other workers write the shards from
+ranges of these.
+"""
+
+import bisect
+import dataclasses
+import functools
+import hashlib
+import itertools
+import os
+import pathlib
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+
+from trainer.data.preparing import parts, shards
+from trainer.data.preparing.engines.beam import Beam
+from trainer.data.preparing.engines.engine import Images
+from trainer.data.preparing.parts import DamagedPart, Part
+from trainer.data.preparing.rows import Row
+from trainer.data.preparing.shards import Shard
+from trainer.data.sources.source import SourceImage
+from trainer.data.stored.metadata import StoredShard
+from trainer.files import bucket, downloads, storage
+from trainer.files.overlap import in_order
+from vertex_gpu_training.userinput.errors import UserError
+
+_NUM_CONNECTIONS = 16
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Located:
+    """A row, and where its prepared image is."""
+
+    row: Row
+    path: str
+    offset: int
+
+    def read(self) -> tuple[Row, bytes]:
+        """Return the row with its image.
+
+        Raises:
+            DamagedPart: It is another image.
+        """
+        image = storage.read_range(self.path, self.offset, self.row.num_stored_bytes)
+        if hashlib.sha256(image).hexdigest() != self.row.stored_hash:
+            raise DamagedPart(f"{self.path} was changed")
+        return self.row, image
+
+
+class Distributed:
+    """Keeps the parts; an offset of a row is that in all of them, one after the other."""
+
+    def __init__(self, beam: Beam, parts_folder: str, *, is_remote: bool) -> None:
+        """Keep where the work is done.
+
+        Args:
+            beam: Does it.
+            parts_folder: Local or gs://; all workers can read and write it. Empty: parts are removed at the end.
+            is_remote: Whether the dataset will be on gs://.
+        """
+        self.copied: dict[str, bucket.Version] = {}
+        self._beam = beam
+        self._parts_folder = parts_folder or storage.join(beam.folder, "parts")
+        self._is_copied = is_remote and beam.is_remote
+        self._names: list[str] = []
+        self._starts: list[int] = []
+        self._end = 0
+
+    def read(self, images: Iterable[SourceImage], image_size: int) -> Iterator[Sequence[Row]]:
+        """Yield the rows of images, after all are read.
+
+        Raises:
+            UserError: The workers cannot open the images.
+        """
+        remaining = map(self._checked, images)
+        items = iter(lambda: list(itertools.islice(remaining, parts.MAX_IMAGES)), [])
+        for part in self._beam.map(functools.partial(_make, image_size, self._parts_folder), items):
+            yield self._append(part)
+
+    def take_part(self, name: str) -> tuple[list[Row], int]:
+        """Take a part as it is; its images are checked when they are read."""
+        part = parts.describe(self._parts_folder, name)
+        path = parts.path_of_bytes(self._parts_folder, name)
+        if not storage.exists(path) or storage.size(path) != part.num_bytes:
+            raise DamagedPart(f"{path} is missing or has another size")
+        return self._append(part), part.began_ns
+
+    def images(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
+        """Yield each row with its prepared image."""
+        return in_order(_Located.read, self._locate(rows), num_threads=_NUM_CONNECTIONS)
+
+    def write_shards(
+        self, directory: str | os.PathLike[str], planned: Iterable[tuple[Shard, Iterable[Row]]], images: Images
+    ) -> Iterator[StoredShard]:
+        """Write shards on the workers, but here those that have images of the previous dataset."""
+        here = []
+
+        def items() -> Iterator[tuple[Shard, list[_Located]]]:
+            for shard, rows in planned:
+                some = list(rows)
+                if any(row.origin for row in some):
+                    here.append(shards.write(directory, shard, images(some)))
+                else:
+                    yield shard, list(self._locate(some))
+
+        written = list(self._beam.map(functools.partial(_write, self._beam.folder), items()))
+        self._place(directory, written)
+        yield from (*here, *written)
+
+    def close(self) -> None:
+        """Remove the files of this attempt, after shards among them were copied into the dataset."""
+        self._beam.close()
+
+    def _checked(self, image: SourceImage) -> SourceImage:
+        wanted = "gs://" if self._beam.is_remote else ""
+        if not (image.location and image.location.startswith(wanted)):
+            raise UserError(
+                f"image {image.name!r} cannot be read by other machines: it is not a file{wanted and ' in a bucket'};"
+                " use prepare_engine=local"
+            )
+        return image
+
+    def _append(self, part: Part) -> list[Row]:
+        rows = list(parts.read(self._parts_folder, part.name))
+        start = self._end
+        self._names.append(part.name)
+        self._starts.append(start)
+        self._end += part.num_bytes
+        return [dataclasses.replace(row, offset=start + row.offset) for row in rows]
+
+    def _locate(self, rows: Iterable[Row]) -> Iterator[_Located]:
+        for row in rows:
+            # A part without bytes starts where the next one does; of equal starts, the last has the image.
+            index = bisect.bisect_right(self._starts, row.offset) - 1
+            path = parts.path_of_bytes(self._parts_folder, self._names[index])
+            yield _Located(row=row, path=path, offset=row.offset - self._starts[index])
+
+    def _place(self, directory: str | os.PathLike[str], written: Sequence[StoredShard]) -> None:
+        """Move shards that workers wrote into the dataset; within a bucket they are copied when it is published."""
+        versions = bucket.versions(self._beam.folder) if self._is_copied and written else {}
+        for shard in written:
+            path, target = storage.join(self._beam.folder, shard.name), pathlib.Path(directory, shard.name)
+            if self._is_copied:
+                self.copied[shard.name] = versions[shard.name]
+                target.touch()
+            elif self._beam.is_remote:
+                with target.open("wb") as file:
+                    downloads.download(path, file)
+            else:
+                shutil.move(path, target)
+
+
+def _make(image_size: int, folder: str, images: Sequence[SourceImage]) -> Part:
+    return parts.make(images, image_size, folder)
+
+
+def _write(folder: str, item: tuple[Shard, Sequence[_Located]]) -> StoredShard:
+    shard, located = item
+    # Not in the folder, because another worker may write the same shard at the same time.
+    with tempfile.TemporaryDirectory(prefix="shard-") as scratch:
+        written = shards.write(scratch, shard, in_order(_Located.read, located, num_threads=_NUM_CONNECTIONS))
+        with open(os.path.join(scratch, shard.name), "rb") as file:
+            storage.write_file(storage.join(folder, shard.name), file)
+    return written

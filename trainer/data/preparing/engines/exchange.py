@@ -1,0 +1,90 @@
+"""Work items, results and errors as files in a folder that all workers read and write, local or gs://.
+
+NAME.work is a function with an item, NAME.result what it returns. NAME.error is the exception of the last call that
+failed. Like the pipelines that Beam stages, they are pickled: who can write the folder can run code in the workers.
+"""
+
+import contextlib
+import itertools
+import os
+import pickle
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from trainer.command_line import TrainingError
+from trainer.files import storage
+from trainer.files.overlap import in_order
+from vertex_gpu_training.userinput.errors import UserError
+
+_WORK, _RESULT, _ERROR = ".work", ".result", ".error"
+_NUM_THREADS = 8
+
+
+def put(folder: str, function: Callable[[Any], Any], items: Iterable[Any]) -> int:
+    """Write the work items and return their number."""
+
+    def put_one(numbered: tuple[int, bytes]) -> None:
+        number, pickled = numbered
+        storage.write_bytes(storage.join(folder, f"{number:06d}{_WORK}"), pickled)
+
+    num_items, remaining = 0, enumerate(pickle.dumps((function, item)) for item in items)
+    # Few at a time, because a work item may have megabytes.
+    while some := list(itertools.islice(remaining, _NUM_THREADS)):
+        num_items += len([*in_order(put_one, some, num_threads=_NUM_THREADS)])
+    return num_items
+
+
+def work(folder: str, name: str) -> None:
+    """Do the work of an item in any worker; doing it twice, also at the same time, changes nothing.
+
+    Raises:
+        Exception: What the function raises; it is written for the caller of `raise_error`, too.
+    """
+    function, item = _load(folder, name + _WORK)
+    try:
+        result = function(item)
+    except Exception as error:
+        # The error is more important than that it cannot be written.
+        with contextlib.suppress(OSError):
+            storage.write_bytes(storage.join(folder, name + _ERROR), pickle.dumps(_portable(error)))
+        raise
+    storage.write_bytes(storage.join(folder, name + _RESULT), pickle.dumps(result))
+
+
+def missing(folder: str) -> list[str]:
+    """Return the names of the items without a result."""
+    done = set(_names(folder, _RESULT))
+    return [name for name in _names(folder, _WORK) if name not in done]
+
+
+def results(folder: str) -> Iterator[Any]:
+    """Yield the results in the order of the items."""
+    yield from in_order(lambda name: _load(folder, name + _RESULT), _names(folder, _WORK), num_threads=_NUM_THREADS)
+
+
+def raise_error(folder: str) -> None:
+    """Raise the exception of the first item that has no result, if there is one."""
+    failed = set(_names(folder, _ERROR))
+    for name in missing(folder):
+        if name in failed:
+            raise _load(folder, name + _ERROR)
+
+
+def _names(folder: str, ending: str) -> list[str]:
+    return sorted(name.removesuffix(ending) for name in storage.names(folder) if name.endswith(ending))
+
+
+def _load(folder: str, file: str) -> Any:
+    return pickle.loads(storage.read_bytes(storage.join(folder, file)))  # noqa: S301 - see above
+
+
+def _portable(error: Exception) -> Exception:
+    """Return an exception that any process can load, for the same line as on one machine."""
+    if isinstance(error, UserError):
+        return UserError(str(error))
+    if isinstance(error, OSError):
+        return OSError(error.errno, error.strerror, error.filename) if error.errno else OSError(str(error))
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{os.path.basename(frame.filename)}, line {frame.lineno}"
+    return TrainingError(f"a worker failed: {type(error).__name__}: {error} ({place})")
