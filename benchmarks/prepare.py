@@ -103,7 +103,8 @@ def _measure(way: str, source: Path, image_size: int) -> _Figures:
         process.start()
         there.close()
         try:
-            return here.recv()
+            found: _Figures = here.recv()
+            return found
         finally:
             process.join()
 
@@ -142,7 +143,7 @@ def _compare(source: Path, image_size: int, options: argparse.Namespace) -> floa
             f" {rate / baseline:.2f} times the baseline's ({wall:.2f} s of wall time)",
             flush=True,
         )
-    return rates["prepare"] / baseline
+    return float(rates["prepare"] / baseline)
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ class _Summed(io.FileIO):
         if _length(path):
             with path.open("rb") as present:
                 while piece := present.read(_PIECE_BYTES):
-                    self._checksum.update(piece)
+                    self._checksum.update(piece)  # type: ignore[no-untyped-call]
 
     def write(self, data: Any) -> int:
         """Append bytes, perhaps not all of them."""
