@@ -14,7 +14,6 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.train import trainer_rate
-
 from trainer.prepare import prepare
 
 _ONE_DEVICE = "--distribution-strategy=one-device"
