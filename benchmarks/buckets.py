@@ -1,23 +1,16 @@
 """Reads many objects of a bucket that answers slowly, over several connections, and compares the time with the ideal.
 
-    python -m benchmarks.buckets --objects 2000 --milliseconds 50 --connections 16
-
-The bucket is the server of the tests, in a process of its own.
+python -m benchmarks.buckets --objects 2000 --milliseconds 50 --connections 16
 """
 
 import argparse
-import contextlib
-import multiprocessing
-import os
+import functools
 import resource
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from multiprocessing.connection import Connection
-from pathlib import Path
 
-from tests.support.cloud_storage.server import CloudStorage
+from benchmarks import slow_bucket
 from trainer.files import bucket
 
 
@@ -31,10 +24,10 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=1.3, help="times the ideal that are allowed")
     options = parser.parse_args()
     is_slow = False
-    with _server(options.objects, options.bytes, options.milliseconds / 1000) as environment:
-        os.environ.update(environment)
+    objects = functools.partial(_objects, options.objects, options.bytes)
+    with slow_bucket.serving(objects, latency_seconds=options.milliseconds / 1000):
         # Imports and the first connection are not part of the figure.
-        bucket.read("gs://b/0")
+        bucket.read(f"gs://{slow_bucket.BUCKET}/0")
         for num_connections in options.connections:
             ideal = options.objects * options.milliseconds / 1000 / num_connections
             seconds, cpu_seconds = _measure(options.objects, options.bytes, num_connections)
@@ -49,7 +42,7 @@ def main() -> int:
 
 def _measure(num_objects: int, num_bytes: int, num_connections: int) -> tuple[float, float]:
     """Return the seconds that all reads take together, and their CPU time."""
-    paths = (f"gs://b/{number}" for number in range(num_objects))
+    paths = (f"gs://{slow_bucket.BUCKET}/{number}" for number in range(num_objects))
     begin, cpu = time.monotonic(), _cpu_seconds()
     found = list(bucket.read_many(paths, num_connections=num_connections))
     seconds = time.monotonic() - begin
@@ -63,28 +56,8 @@ def _cpu_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-@contextlib.contextmanager
-def _server(num_objects: int, num_bytes: int, latency_seconds: float) -> Iterator[dict[str, str]]:
-    """Run the server, so that it does not share the interpreter's lock; yield the variables for its clients."""
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(there, num_objects, num_bytes, latency_seconds))
-    process.start()
-    try:
-        yield here.recv()
-    finally:
-        here.send(None)
-        process.join()
-
-
-def _serve(pipe: Connection, num_objects: int, num_bytes: int, latency_seconds: float) -> None:
-    with tempfile.TemporaryDirectory() as folder, CloudStorage(Path(folder)) as server:
-        server.buckets.create("b")
-        for number in range(num_objects):
-            server.buckets.put("b", str(number), bytes(num_bytes))
-        server.faults.latency_seconds = latency_seconds
-        pipe.send(server.environment)
-        pipe.recv()
+def _objects(num_objects: int, num_bytes: int) -> Iterator[tuple[str, bytes]]:
+    return ((str(number), bytes(num_bytes)) for number in range(num_objects))
 
 
 if __name__ == "__main__":

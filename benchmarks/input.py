@@ -1,10 +1,9 @@
 """Images per second and core of the trainer's input, compared with the pipeline of Google's multi-worker codelab.
 
-Run it as `python benchmarks/input.py`. It makes its own images: JPEGs of 800x600 pixels, the usual size in cassava, the
-codelab's dataset. In every epoch, the codelab's pipeline decodes each image, resizes it to 300x300, casts to float32,
-shuffles and batches. The trainer reads the dataset that `trainer.prepare` made from the same images, at the same size.
-All run on one core and take turns; the figures are medians. NumPy gathering as many bytes from 1 GiB shows the speed of
-the memory.
+Run it as `python -m benchmarks.input`. It makes its own images (`photographs.py`). In every epoch, the codelab's
+pipeline decodes each image, resizes it to 300x300, casts to float32, shuffles and batches. The trainer reads the
+dataset that `trainer.prepare` made from the same images, at the same size. All run on one core and take turns; the
+figures are medians. NumPy gathering as many bytes from 1 GiB shows the speed of the memory.
 """
 
 import argparse
@@ -20,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-from PIL import Image
 
+from benchmarks import photographs
 from trainer.data import dataset
 from trainer.data.batches import training_batches
 from trainer.data.examples import Examples, ExamplesInMemory, ExamplesOnDisk
@@ -33,20 +32,6 @@ _SIZE = 300
 _NUM_CACHED = 4000
 """1 GiB: much more than the processor's caches."""
 _BATCH_SIZE = 32
-
-
-def _make_images(folder: Path, count: int) -> None:
-    """Write noise whose amplitude is about 1 / frequency, as in photographs."""
-    random = np.random.default_rng(0)
-    for number in range(count):
-        pixels = np.full((600, 800, 3), 128.0)
-        for scale in (2, 4, 8, 16, 32, 64, 128, 256):
-            coarse = random.integers(0, 256, (600 // scale + 2, 800 // scale + 2, 3), dtype=np.uint8)
-            fine = np.asarray(Image.fromarray(coarse).resize((800, 600), Image.Resampling.BICUBIC))
-            pixels += (fine - 128.0) * scale / 256
-        path = folder / str(number % 5) / f"{number}.jpg"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(path, quality=90)
 
 
 def _codelab_batches(folder: Path) -> tf.data.Dataset:
@@ -132,7 +117,7 @@ def main() -> None:
     # Before TensorFlow creates its threads, at the first operation.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
     with tempfile.TemporaryDirectory() as folder:
-        _make_images(Path(folder) / "source", options.images)
+        photographs.make(Path(folder) / "source", options.images)
         measured = _variants(Path(folder))
         source_bytes = statistics.mean(path.stat().st_size for path in Path(folder).rglob("*.jpg"))
         shards = list((Path(folder) / "dataset").glob("*.array_record*"))

@@ -13,8 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from train import trainer_rate
-
+from benchmarks.train import trainer_rate
 from trainer.prepare import prepare
 
 _ONE_DEVICE = "--distribution-strategy=one-device"

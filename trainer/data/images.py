@@ -67,7 +67,9 @@ def decode_with_remarks(data: bytes) -> tuple[Image.Image, list[str]]:
             with Image.open(io.BytesIO(data)) as image, _memory_for(image):
                 _refuse_misread(image)
                 image.load()
-                decoded, remark = modes.to_rgb(ImageOps.exif_transpose(image), _num_bits(image))
+                # Without a copy of the pixels, which takes a tenth of the time of a large JPEG.
+                ImageOps.exif_transpose(image, in_place=True)
+                decoded, remark = modes.to_rgb(image, _num_bits(image))
                 return decoded, [found for found in (remark, _remark_on_frames(image)) if found]
     except BadImage:
         raise

@@ -33,7 +33,8 @@ def to_rgb(image: Image.Image, num_bits: int) -> tuple[Image.Image, str]:
         rgba = image.convert("RGBA")
         white = Image.new("RGBA", rgba.size, (255, 255, 255, 255))
         return Image.alpha_composite(white, rgba).convert("RGB"), remark
-    return image.convert("RGB"), remark
+    # A JPEG has one frame, so nothing that is read later changes its pixels, and no copy is needed.
+    return image if (image.mode, image.format) == ("RGB", "JPEG") else image.convert("RGB"), remark
 
 
 def _integers(values: npt.NDArray[np.integer], num_bits: int) -> Image.Image:

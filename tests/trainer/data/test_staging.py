@@ -70,7 +70,7 @@ def test_a_finished_copy_is_reused_and_an_interrupted_one_continued(
 
 
 @pytest.mark.parametrize("damaged_at", [0, 20_000])
-def test_a_copy_with_another_sha_256_never_appears(
+def test_a_copy_with_another_checksum_never_appears(
     remote: Dataset, digits: Dataset, cloud_storage: CloudStorage, damaged_at: int
 ) -> None:
     folder = staging.directory(digits.fingerprint)
@@ -78,7 +78,7 @@ def test_a_copy_with_another_sha_256_never_appears(
     whole = pathlib.Path(digits.directory, name).read_bytes()
     torn = whole[:damaged_at] + bytes([whole[damaged_at] ^ 1]) + whole[damaged_at + 1 :]
     cloud_storage.buckets.put("staging", f"digits/{name}", torn)
-    with pytest.raises(DamagedShard, match=f"^shard gs://.*{name} is damaged .its SHA-256 is .*run prepare again$"):
+    with pytest.raises(DamagedShard, match=f"^shard gs://.*{name} is damaged .its CRC32C is .*run prepare again$"):
         staging.stage(remote, "train")
     assert names(folder) == [".lock"]
     # Damage in what was copied earlier is repaired from the bucket.

@@ -1,6 +1,8 @@
 """Plans and writes shards: one for each prefix of a split's content hashes, each from its own rows alone."""
 
+import contextlib
 import dataclasses
+import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -9,6 +11,7 @@ from trainer.data.preparing import prefixes
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.stored.metadata import NAME, StoredShard
 from trainer.data.stored.records import Record, serialize
+from trainer.files.bucket_upload import crc32c
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,7 +58,7 @@ def write(directory: str | os.PathLike[str], shard: Shard, images: Iterable[tupl
     digest = hashlib.sha256()
     num_records = _write_records(path, images, digest.update)
     with open(path, "rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        sha256, checksum = hashlib.file_digest(file, "sha256").hexdigest(), crc32c(file)
     return StoredShard(
         name=shard.name,
         prefix=shard.prefix,
@@ -63,6 +66,7 @@ def write(directory: str | os.PathLike[str], shard: Shard, images: Iterable[tupl
         num_bytes=os.path.getsize(path),
         digest=digest.hexdigest(),
         sha256=sha256,
+        crc32c=checksum,
     )
 
 
@@ -73,6 +77,23 @@ def to_records(images: Iterable[tuple[Row, bytes]]) -> Iterator[Record]:
             yield Record(image_bytes=image_bytes, label=row.label, file_name=row.name, figures=row.figures)
 
 
+@contextlib.contextmanager
+def _disk_errors() -> Iterator[None]:
+    """Turn errors that ArrayRecord's writer raises for a full or failing disk into those of Python.
+
+    Raises:
+        OSError: Without a path, because the folder has a temporary name.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        found = (number for number in (errno.ENOSPC, errno.EDQUOT, errno.EIO) if os.strerror(number) in str(error))
+        if (number := next(found, None)) is None:
+            raise
+        raise OSError(number, os.strerror(number)) from error
+
+
+@_disk_errors()
 def _write_records(path: str, images: Iterable[tuple[Row, bytes]], add: Callable[[bytes], None]) -> int:
     from array_record.python.array_record_module import ArrayRecordWriter
 

@@ -29,6 +29,8 @@ class StoredShard:
     """SHA-256 over label, content hash and stored hash of its records; their names do not change it."""
     sha256: str
     """Of the file."""
+    crc32c: str
+    """Of the file, in base64 as Cloud Storage has it."""
 
 
 def check_metadata(content: Any, path: str, *, format_version: int) -> None:
@@ -88,6 +90,7 @@ _SHARD_FIELDS: Mapping[str, Callable[[Any], bool]] = {
     "num_bytes": _is_natural,
     "digest": _matches("[0-9a-f]{64}"),
     "sha256": _matches("[0-9a-f]{64}"),
+    "crc32c": _matches("[0-9A-Za-z+/]{6}=="),
 }
 _FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "fingerprint": (lambda value: isinstance(value, str) and value != "", "a text"),

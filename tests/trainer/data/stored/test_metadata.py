@@ -53,7 +53,15 @@ def test_a_shard_is_a_name_in_the_folder(digits_directory: Path, tmp_path: Path)
 @pytest.mark.parametrize("value", [*HOSTILE, GONE])
 def test_no_field_of_a_shard_is_missing_or_of_another_type(digits_directory: Path, tmp_path: Path, value: Any) -> None:
     content = json.loads((digits_directory / dataset.METADATA_FILE).read_text())["shards"]
-    fields = {"name": {"", "x"}, "prefix": {""}, "num_records": {"3"}, "num_bytes": {"3"}, "digest": {}, "sha256": {}}
+    fields = {
+        "name": {"", "x"},
+        "prefix": {""},
+        "num_records": {"3"},
+        "num_bytes": {"3"},
+        "digest": {},
+        "sha256": {},
+        "crc32c": {},
+    }
     assert fields.keys() == content["train"][0].keys()
     for field, allowed in fields.items():
         shard = {name: found for name, found in content["train"][0].items() if name != field}

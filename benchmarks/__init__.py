@@ -1,0 +1,1 @@
+"""Benchmarks, each side by side with a named baseline."""

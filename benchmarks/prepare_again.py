@@ -1,0 +1,133 @@
+"""Time of `prepare` with 1% new images, compared with a full run, on this machine and in a bucket that answers slowly.
+
+    python -m benchmarks.prepare_again --photographs 5000 --objects 20000 --milliseconds 50
+
+On this machine it prepares photographs, in the bucket tiny images, because only the answers take time there. Each run
+is `prepare` alone, without imports, after a first one on few images. The full run in the bucket is also compared with
+the ideal: one request per image over all connections. With apache-beam, a full run by FnApiRunner is compared with a
+local one.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import functools
+import importlib.util
+import io
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks import photographs, slow_bucket
+from tests.support import tiny_images
+from trainer.files import bucket
+from trainer.prepare import prepare
+
+_NUM_CONNECTIONS = 16
+"""Those that `prepare` reads with."""
+_NEW_FRACTION = 0.01
+_IMAGE_SIZE = 224
+_FEW = 100
+"""Images that are different photographs; the others have the same pixels and other bytes."""
+
+
+def _objects(num_images: int) -> Iterator[tuple[str, bytes]]:
+    for folder, count in (("few", _FEW), ("source", num_images)):
+        for path, content in tiny_images.images(0, count):
+            yield f"{folder}/{path}", content
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Run:
+    """One call of `prepare`."""
+
+    seconds: float
+    cpu_seconds: float
+    made: dict[str, Any]
+
+
+def _run(folder: str, output: str, *, source: str = "source", **options: Any) -> _Run:
+    """Run `prepare` below a folder."""
+    begin, cpu = time.monotonic(), time.process_time()
+    with contextlib.redirect_stderr(io.StringIO()):
+        made = prepare(
+            source=f"{folder}/{source}",
+            output_directory=f"{folder}/{output}",
+            report_path=f"{folder}/{output}.html",
+            image_size=_IMAGE_SIZE,
+            pipeline_root=f"{folder}/root",
+            **options,
+        )
+    return _Run(seconds=time.monotonic() - begin, cpu_seconds=time.process_time() - cpu, made=made)
+
+
+def _grow(name: str, folder: str, add: Callable[[], None], limit: float) -> tuple[bool, _Run]:
+    """Prepare, add images, and prepare again; return whether that was too slow, and the full run."""
+    _run(folder, "first", source="few")
+    full = _run(folder, "full")
+    add()
+    again = _run(folder, "again")
+    made = again.made
+    print(
+        f"{name}: full run {full.seconds:.2f} s ({full.cpu_seconds:.2f} s of CPU), with {made['num_read']:,} new of"
+        f" {made['num_examples']:,} images {again.seconds:.2f} s ({again.cpu_seconds:.2f} s):"
+        f" {again.seconds / full.seconds:.1%} ({again.cpu_seconds / full.cpu_seconds:.1%});"
+        f" {made['num_bytes_written']:,} bytes written, {made['num_bytes_reused']:,} reused",
+        flush=True,
+    )
+    return again.seconds > limit * full.seconds, full
+
+
+def _upload(num_images: int, end: int) -> None:
+    for path, content in tiny_images.images(num_images, end):
+        bucket.write(f"gs://{slow_bucket.BUCKET}/source/{path}", content)
+
+
+def _grown(num_images: int) -> int:
+    return num_images + max(1, int(num_images * _NEW_FRACTION))
+
+
+def _compare_here(options: argparse.Namespace) -> bool:
+    """Print the lines of this machine; return whether the run with new images took too long."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "source"
+        photographs.make(source, _FEW)
+        shutil.copytree(source, Path(folder) / "few")
+        photographs.multiply(source, options.photographs)
+        add = functools.partial(photographs.multiply, source, _grown(options.photographs))
+        is_slow, full = _grow("local", folder, add, options.limit)
+        if importlib.util.find_spec("apache_beam"):
+            full = _run(folder, "local", reread=True)
+            by_beam = _run(folder, "beam", reread=True, prepare_engine="dataflow", beam_runner="FnApiRunner")
+            print(
+                f"FnApiRunner with two workers: {by_beam.seconds:.2f} s, {by_beam.seconds / full.seconds:.2f} times"
+                " the local full run",
+                flush=True,
+            )
+        return is_slow
+
+
+def main() -> int:
+    """Print a line per comparison; return 1 if a run with few new images takes too long."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--photographs", type=int, default=5000, help="images on this machine")
+    parser.add_argument("--objects", type=int, default=20_000, help="images in the bucket")
+    parser.add_argument("--milliseconds", type=float, default=50, help="time that each answer of the bucket takes")
+    parser.add_argument("--limit", type=float, default=0.05, help="fraction of a full run that is allowed")
+    options = parser.parse_args()
+    is_slow = _compare_here(options)
+    objects = functools.partial(_objects, options.objects)
+    with slow_bucket.serving(objects, latency_seconds=options.milliseconds / 1000):
+        upload = functools.partial(_upload, options.objects, _grown(options.objects))
+        is_slow_there, full = _grow("bucket", f"gs://{slow_bucket.BUCKET}", upload, options.limit)
+        ideal = options.objects * options.milliseconds / 1000 / _NUM_CONNECTIONS
+        print(f"bucket: {full.seconds / ideal:.2f} times the ideal of {ideal:.2f} s for {_NUM_CONNECTIONS} connections")
+    return int(is_slow or is_slow_there)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
