@@ -42,6 +42,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.disable()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests, so that none of them is the last and occupies one process alone."""
+    items.sort(key=lambda item: not any(mark.kwargs.get("first") for mark in item.iter_markers("slow")))
+
+
 def pytest_collection_finish() -> None:
     """Collect what the tests leave behind from here on."""
     gc.freeze()

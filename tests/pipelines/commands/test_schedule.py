@@ -142,7 +142,7 @@ def fast_clock(begin: float, reached: datetime) -> type[datetime]:
     return FastClock
 
 
-@pytest.mark.slow
+@pytest.mark.slow(first=True)
 def test_a_replacement_misses_and_doubles_no_run(
     fast_server: Server, write: Any, pipelines: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
