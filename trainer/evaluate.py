@@ -10,7 +10,6 @@ from trainer.command_line import reported as reported  # a component imports `re
 from trainer.data import dataset
 from trainer.data.stored.shards import damage_named
 from trainer.files import storage
-from trainer.learner import libraries
 from trainer.results import evaluation
 from trainer.results.evaluation import Evaluation
 from vertex_gpu_training.userinput import cli, paths
@@ -36,6 +35,8 @@ def evaluate(
     data = dataset.load(paths.check("dataset", dataset_directory))
     data.check_shards("test")
     chosen = best.find(checkpoint_directory, data)
+    from trainer.learner import libraries
+
     libraries.load()
     from trainer.checkpoints import outcome, restored
     from trainer.data import batches, examples, staging
