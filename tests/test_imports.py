@@ -1,6 +1,7 @@
 """The layers: what each package may import, how large a folder is, and what is not imported at start-up."""
 
 import ast
+import functools
 import graphlib
 import pathlib
 import subprocess
@@ -36,9 +37,13 @@ BEAM = ("trainer/data/preparing/engines/", "trainer/data/preparing/dataflow/")
 PIPELINES_SDK = {"kfp", "google_cloud_pipeline_components"}
 
 
-def imports(path: pathlib.Path) -> Iterator[tuple[str, bool]]:
-    """Yield the absolute module names a file imports, and whether it does so at module level."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+@functools.cache
+def imports(path: pathlib.Path) -> tuple[tuple[str, bool], ...]:
+    """Return the absolute module names a file imports, and whether it does so at module level."""
+    return tuple(_imports(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def _imports(tree: ast.Module) -> Iterator[tuple[str, bool]]:
     nested = {
         id(node)
         for function in ast.walk(tree)

@@ -54,7 +54,9 @@ def evaluate(
     data = dataset.load(paths.check("dataset", dataset_directory))
     data.check_shards("test")
     chosen = best.find(checkpoint_directory, data)
-    # TensorFlow is imported from here on.
+    from trainer.learner import libraries
+
+    libraries.load()
     from trainer.checkpoints import outcome, restored
     from trainer.data import staging
     from trainer.results.report import model as report

@@ -17,6 +17,7 @@ from trainer.command_line import TrainingError, reported as reported  # a compon
 from trainer.data import dataset
 from trainer.data.stored.records import Record
 from trainer.files import storage
+from trainer.learner import libraries
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -54,7 +55,7 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
     data = dataset.load(paths.check("dataset", dataset_directory))
     data.check_shards("test")
     chosen = best.find(checkpoint_directory, data)
-    # TensorFlow is imported from here on.
+    libraries.load()
     from trainer.checkpoints import restored
     from trainer.data import staging
     from trainer.results import saved_model

@@ -11,6 +11,7 @@ from PIL import Image
 
 from trainer import command_line
 from trainer.data import images
+from trainer.learner import libraries
 from trainer.results import exported
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
@@ -63,6 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     exported.read(paths.check("MODEL_DIR", options.model_directory))
     # For a few images oneDNN gains nothing, and its start-up messages would precede the answer.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+    libraries.load()
     from trainer.results import saved_model
 
     model = saved_model.load(options.model_directory)

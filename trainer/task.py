@@ -22,6 +22,7 @@ from trainer.cluster.signals import StopRequest
 from trainer.config import TrainConfig
 from trainer.data import dataset
 from trainer.files import storage
+from trainer.learner import libraries
 from trainer.loop import before_start
 from trainer.loop.board import profile
 from trainer.models import models
@@ -76,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
         storage.check_folder("--checkpoint-directory", directory)
         if not cluster.addresses:
             before_start.check(train_config, data, directory, run_identity)
-    # TensorFlow is imported from here on.
+    libraries.load()
     from trainer.loop import roles
     from trainer.loop.training import Training
 

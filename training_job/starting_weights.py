@@ -8,6 +8,7 @@ from trainer.checkpoints.starting_weights import StartingWeights
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.files import storage
+from trainer.learner import libraries
 from trainer.models import references
 from trainer.models.references import is_reference as is_reference  # for `pipelines`
 from training_job import model_registry
@@ -48,7 +49,7 @@ def resolve(config: TrainConfig, data: Dataset, *, training: str, region: str) -
             f"weights={config.weights!r} are those of the network {weights.model}, but model is {config.model}; start"
             " from weights of the same network"
         )
-    # Imports TensorFlow, which only these runs need.
+    libraries.load()
     from trainer.learner import class_rows
 
     name, classes = config.model, data.class_names
@@ -96,6 +97,7 @@ def _of_run(run_id: str, training: str, copies: str) -> StartingWeights:
 
 
 def _of_model(text: str, training: str, region: str) -> StartingWeights:
+    libraries.load()
     from trainer.results import saved_model
 
     name, _, version = text.rpartition("@")

@@ -37,6 +37,7 @@ def without_paths(outputs: dict[str, Any]) -> dict[str, Any]:
     return outputs
 
 
+@pytest.mark.slow(first=True)
 def test_both_give_equal_outputs_before_and_after_training(
     python: str, repository: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:

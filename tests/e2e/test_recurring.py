@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import yaml
 from PIL import Image
-from sklearn.datasets import load_digits
 
 from pipelines.jobs.watch import ENDED
 from tests.e2e.conftest import STEPS, Run
@@ -81,6 +80,7 @@ def jobs(server: Server) -> list[dict[str, Any]]:
 NOTHING_NEW = {"prepare", "plan", "summary"}
 
 
+@pytest.mark.slow(first=True)
 def test_new_images_are_trained_on_and_unchanged_ones_end_early(
     compiled_training: pathlib.Path,
     server: Server,
@@ -90,6 +90,9 @@ def test_new_images_are_trained_on_and_unchanged_ones_end_early(
     python: str,
     tmp_path: pathlib.Path,
 ) -> None:
+    # Imports a large package.
+    from sklearn.datasets import load_digits
+
     images, labels = load_digits(return_X_y=True)
     digits = {str(n): images[labels == n].reshape(-1, 8, 8) * 255 / 16 for n in (0, 1)}
     add({name: arrays[:60] for name, arrays in digits.items()})

@@ -16,7 +16,8 @@ from tests.support.cloud_storage.server import CloudStorage
 from tests.support.modules import run_module, start_module
 from trainer.data.sources import digits
 
-pytestmark = pytest.mark.slow
+# They share a run, which takes long.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("gs_runs")]
 ARGUMENTS = [
     "--exact",
     "--epochs=2",

@@ -58,6 +58,7 @@ def training_batches(
     # One shape for all batches where possible, because XLA compiles again for each shape.
     batch_size = size // num_replicas if size % num_replicas == 0 else None
 
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def batch(element: tf.Tensor) -> tuple[tf.Tensor, ...]:
         step, replica = shard.batch_and_replica(element)
         positions = tf.range(replica * size // num_replicas, (replica + 1) * size // num_replicas)
@@ -86,6 +87,7 @@ def evaluation_batches(examples: Examples, batch_size: int, shard: Shard = _WHOL
     count = examples.num_examples
     num_rounds = -(-count // (batch_size * shard.num_replicas))
 
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def batch(element: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         number, replica = shard.batch_and_replica(element)
         start = (number * shard.num_replicas + replica) * batch_size
@@ -100,6 +102,6 @@ def evaluation_batches(examples: Examples, batch_size: int, shard: Shard = _WHOL
 
 def predict(model: keras.Model, examples: Examples, batch_size: int = 256) -> npt.NDArray[np.float32]:
     """Return the probabilities float32 [N, K] of all examples, in the stored order."""
-    call = tf.function(lambda images: model(images, training=False))
+    call = tf.function(lambda images: model(images, training=False), autograph=False)
     batches, _ = evaluation_batches(examples, min(batch_size, max(1, examples.num_examples)))
     return np.concatenate([call(images).numpy() for images, _, _ in batches])[: examples.num_examples]

@@ -190,7 +190,7 @@ def _decoded(dataset: Dataset, split: str) -> tuple[tf.Tensor, tf.Tensor]:
     size, count = dataset.image_size, dataset.num_examples[split]
     pixels, labels = np.empty((count, size, size, 3), np.uint8), np.empty(count, np.int32)
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])  # type: ignore[untyped-decorator]
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)  # type: ignore[untyped-decorator]
     def unpack(records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         images, chunk_labels = _parse(records)
         return tf.map_fn(lambda data: _decode(data, size), images, fn_output_signature=tf.uint8), chunk_labels

@@ -129,10 +129,11 @@ class Learner:
     def use_xla(self, on: bool) -> None:
         """Compile forward and backward pass of each replica with XLA from the next call on, or stop doing so."""
         compute = self.replica_step.gradients
-        self._gradients = tf.function(compute, jit_compile=True) if on else compute
-        self._train = tf.function(self._train_steps, reduce_retracing=True)
-        self._evaluate = tf.function(self._evaluate_rounds, reduce_retracing=True)
-        self._sum = tf.function(self._sum_over_replicas)
+        self._gradients = tf.function(compute, jit_compile=True, autograph=False) if on else compute
+        # Nothing here is converted by AutoGraph: that would take a second of the start-up, and files in /tmp.
+        self._train = tf.function(self._train_steps, reduce_retracing=True, autograph=False)
+        self._evaluate = tf.function(self._evaluate_rounds, reduce_retracing=True, autograph=False)
+        self._sum = tf.function(self._sum_over_replicas, autograph=False)
 
     def batches(self, examples: Examples, sampler: Sampler, stop_step: int) -> Any:
         """Return an iterator over the batches from the present step on, distributed to the replicas."""
@@ -147,17 +148,14 @@ class Learner:
         return Steps(losses=rows[:, 0], accuracies=rows[:, 1], digests=batch_digest.join(rows[:, 2:]))
 
     def _train_steps(self, iterator: Any, num_steps: tf.Tensor) -> tf.Tensor:
-        # The number of steps is a tensor, so that another number is not traced again.
-        rows = tf.TensorArray(tf.float32, size=num_steps, element_shape=(2 + batch_digest.NUM_PIECES,))
-        for number in tf.range(num_steps):
+        def take() -> tf.Tensor:
             row = self.distribution_strategy.run(self._train_replica, args=(next(iterator), self._step.read_value()))
-            # The same on every replica.
-            rows = rows.write(number, self.distribution_strategy.experimental_local_results(row)[0])
             self._step.assign_add(1)
-        return rows.stack()
+            # The same on every replica.
+            return self.distribution_strategy.experimental_local_results(row)[0]
 
-    # As in Keras' own `fit`: converting everything that is called here would take a second of the start-up.
-    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+        return _repeated(take, num_steps, row_size=2 + batch_digest.NUM_PIECES)
+
     def _train_replica(self, batch: tuple[tf.Tensor, ...], step: tf.Tensor) -> tf.Tensor:
         variables = self.model.trainable_variables
         scaled = self._update is not self.optimizer
@@ -180,7 +178,7 @@ class Learner:
         Returns:
             Seconds per step.
         """
-        compute = tf.function(self.replica_step.gradients, jit_compile=xla)
+        compute = tf.function(self.replica_step.gradients, jit_compile=xla, autograph=False)
 
         def replica(batch: tuple[tf.Tensor, ...]) -> tf.Tensor:
             values = [variable.value for variable in self.model.trainable_variables]
@@ -188,7 +186,7 @@ class Learner:
             # TensorFlow would not compute unused values.
             return row[0] + tf.add_n([tf.reduce_sum(tf.cast(g, tf.float32)) for g in gradients if g is not None])
 
-        run = tf.function(lambda: self.distribution_strategy.run(replica, args=(next(iterator),)))
+        run = tf.function(lambda: self.distribution_strategy.run(replica, args=(next(iterator),)), autograph=False)
         run()
         started, num_steps = time.monotonic(), 0
         while not num_steps or time.monotonic() - started < seconds:
@@ -220,11 +218,11 @@ class Learner:
         return Score(loss=loss / examples.num_examples, accuracy=num_hits / examples.num_examples)
 
     def _evaluate_rounds(self, iterator: Any, num_rounds: tf.Tensor) -> tf.Tensor:
-        rows = tf.TensorArray(tf.float32, size=num_rounds, element_shape=(2,))
-        for number in tf.range(num_rounds):
+        def take() -> tf.Tensor:
             row = self.distribution_strategy.run(self._evaluate_replica, args=(next(iterator),))
-            rows = rows.write(number, self.distribution_strategy.reduce("SUM", row, axis=None))
-        return rows.stack()
+            return self.distribution_strategy.reduce("SUM", row, axis=None)
+
+        return _repeated(take, num_rounds, row_size=2)
 
     def _evaluate_replica(self, batch: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
         images, labels, weights = batch
@@ -263,3 +261,17 @@ class Learner:
             return dataset(shard).repeat()
 
         return iter(self.distribution_strategy.distribute_datasets_from_function(pipeline))
+
+
+def _repeated(take: Callable[[], tf.Tensor], count: tf.Tensor, *, row_size: int) -> tf.Tensor:
+    """Return the rows float32 [count, row_size] that `count` calls return, as a loop in the graph.
+
+    The count is a tensor, so that another one is not traced again.
+    """
+
+    def write(number: tf.Tensor, rows: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
+        return number + 1, rows.write(number, take())
+
+    rows = tf.TensorArray(tf.float32, size=count, element_shape=(row_size,))
+    rows = tf.while_loop(lambda number, _: number < count, write, (tf.constant(0), rows), maximum_iterations=count)[1]
+    return rows.stack()

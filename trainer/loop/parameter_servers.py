@@ -104,7 +104,7 @@ class AsynchronousLearner(Learner):
         super().__init__(training.config, strategy, **arguments)
         # On the chief's own device, for validation; the distribution strategy has no device here.
         self._local = Learner(training.config, tf.distribute.get_strategy(), **arguments)
-        self._take_step = tf.function(self._one_step)
+        self._take_step = tf.function(self._one_step, autograph=False)
 
     @property
     def local_model(self) -> keras.Model:

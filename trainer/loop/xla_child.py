@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 from trainer.config import TrainConfig
+from trainer.learner import libraries
 from trainer.loop.xla_trial import Outcome
 
 _PR_SET_PDEATHSIG = 1
@@ -58,6 +59,7 @@ def measure(
         batch_size: Examples per step on one device.
         min_seconds: Duration of all steps from which compiling is worthwhile.
     """
+    libraries.load()
     import tensorflow as tf
 
     from trainer.cluster import distribution

@@ -1,9 +1,9 @@
 """The messages of compiled files: their fields by descriptor, and the fields that a file uses."""
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
-from google.cloud import aiplatform_v1, aiplatform_v1beta1
 from kfp.pipeline_spec import pipeline_spec_pb2
 
 from vertex_gpu_training.compiled.treatment import Here, treatments
@@ -15,9 +15,16 @@ _KFP = pipeline_spec_pb2.DESCRIPTOR.message_types_by_name
 SPEC, DEPLOYMENT, PLATFORMS, KFP_JOB = (
     _KFP[name] for name in ("PipelineSpec", "PipelineDeploymentConfig", "PlatformSpec", "PipelineJob")
 )
-JOBS = [version.PipelineJob.pb(version.PipelineJob()).DESCRIPTOR for version in (aiplatform_v1, aiplatform_v1beta1)]
 _INSIDE = {("PipelineJob", "pipelineSpec"): SPEC, ("PipelineSpec", "deploymentSpec"): DEPLOYMENT}
 """Fields of the type Struct that contain another message."""
+
+
+@functools.cache
+def jobs() -> list[Any]:
+    """Return the message of a job in both versions of the API, whose import takes seconds."""
+    from google.cloud import aiplatform_v1, aiplatform_v1beta1
+
+    return [version.PipelineJob.pb(version.PipelineJob()).DESCRIPTOR for version in (aiplatform_v1, aiplatform_v1beta1)]
 
 
 def name_of(message: Any) -> str:
@@ -28,7 +35,7 @@ def name_of(message: Any) -> str:
 def every_field() -> set[Field]:
     """Return every field of the messages that a compiled file can consist of."""
     found: set[Field] = set()
-    for message in (SPEC, DEPLOYMENT, PLATFORMS, KFP_JOB, *JOBS):
+    for message in (SPEC, DEPLOYMENT, PLATFORMS, KFP_JOB, *jobs()):
         found |= set(_fields(message, set()))
     return found
 
@@ -63,7 +70,7 @@ def _message(field: Any) -> Any:
 
 def used(documents: list[dict[str, Any]]) -> set[Field]:
     """Return the fields that a compiled file uses."""
-    message = JOBS[-1] if "pipelineSpec" in documents[0] else SPEC
+    message = jobs()[-1] if "pipelineSpec" in documents[0] else SPEC
     found = set(_used(message, documents[0]))
     return found.union(*(_used(PLATFORMS, each) for each in documents[1:]))
 

@@ -199,7 +199,7 @@ def killed(folder: str) -> None:
 NUM_KILLS = 50
 
 
-@pytest.mark.slow
+@pytest.mark.slow(first=True)
 def test_fifty_runs_killed_at_random_times_leave_no_processes_and_are_finished(
     compiled: Compile, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pipelines.commands import schedule as schedule_command
 from tests.support.server import Server, wait_until
 
 
@@ -122,27 +124,58 @@ def test_pause_resume_run_now_list_delete(server: Server, write: Any, schedule: 
     assert server.schedules() == []
 
 
-@pytest.mark.slow
-def test_a_replacement_misses_and_doubles_no_run(server: Server, write: Any, schedule: Any) -> None:
-    write({"cron": "* * * * *"})
+@pytest.fixture
+def fast_server(tmp_path: Path) -> Iterator[Server]:
+    """A server on which a minute of a schedule takes 12 seconds."""
+    with Server(tmp_path / "runs", "--time-factor", "5") as server:
+        yield server
+
+
+def fast_clock(begin: float, reached: datetime) -> type[datetime]:
+    """Return the clock of that server, for the client, from a time that it has reached at `begin` or later."""
+
+    class FastClock(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return reached + 5 * timedelta(seconds=time.monotonic() - begin)
+
+    return FastClock
+
+
+@pytest.mark.slow(first=True)
+def test_a_replacement_misses_and_doubles_no_run(
+    fast_server: Server, write: Any, pipelines: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def schedule(verb: str) -> str:
+        done = pipelines("schedule", verb, *fast_server.endpoint)
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+        return str(done.stdout)
+
+    def instant(job: dict[str, Any]) -> datetime:
+        # Ids are such as divide-20261122030000-123456.
+        return datetime.strptime(job["name"].split("-")[-2], "%Y%m%d%H%M%S")
+
+    # On a busy machine a run may last longer than a minute.
+    minutely, begin = {"cron": "* * * * *", "max_concurrent_runs": 20}, time.monotonic()
+    write(minutely)
     schedule("apply")
-    write({"cron": "* * * * *", "parameters": {"n": 7}})
+    (old,) = fast_server.schedules()
+    monkeypatch.setattr(schedule_command, "datetime", fast_clock(begin, datetime.fromisoformat(old["createTime"])))
+    write({**minutely, "parameters": {"n": 7}})
     schedule("apply")
-    old, new = sorted(server.schedules(), key=lambda s: s["createTime"])
+    old, new = sorted(fast_server.schedules(), key=lambda s: s["createTime"])
 
     def runs() -> list[dict[str, Any]]:
-        jobs = server.call("GET", "pipelineJobs").json().get("pipelineJobs", [])
-        scheduled = [job for job in jobs if job.get("scheduleName") in (old["name"], new["name"])]
-        return sorted(scheduled, key=lambda job: str(job["createTime"]))
+        jobs = fast_server.call("GET", "pipelineJobs").json().get("pipelineJobs", [])
+        return sorted(jobs, key=instant)
 
     assert old.get("endTime", new["startTime"]) == new["startTime"]
     found = wait_until(lambda: (j := runs()) and j[-1].get("scheduleName") == new["name"] and j, timeout_seconds=240)
     # Each minute from the first run of the old schedule to the first run of the new one has exactly one run.
-    minutes = [datetime.fromisoformat(job["createTime"]).replace(second=0, microsecond=0) for job in found]
-    assert len({job["scheduleName"] for job in found}) == 2
-    assert [b - a for a, b in pairwise(minutes)] == [timedelta(minutes=1)] * (len(minutes) - 1)
+    assert {job["scheduleName"] for job in found} == {old["name"], new["name"]}
+    assert [b - a for a, b in pairwise(map(instant, found))] == [timedelta(minutes=1)] * (len(found) - 1)
     assert wait_until(lambda: schedule("apply") and schedule("plan") == NOTHING)
-    assert [s["name"] for s in server.schedules()] == [new["name"]]
+    assert [s["name"] for s in fast_server.schedules()] == [new["name"]]
 
 
 class KillingProxy:

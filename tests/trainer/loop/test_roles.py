@@ -45,6 +45,7 @@ def job(digits_directory: Path, tmp_path: Path) -> Callable[..., Job]:
     return make
 
 
+@pytest.mark.slow(first=True)
 def test_parameter_servers_survive_a_worker_that_is_lost_and_restarted(job: Callable[..., Job]) -> None:
     run = job(3, "ps", epochs=30)
     run.start()
@@ -74,6 +75,7 @@ def test_parameter_servers_name_random_numbers_that_repeat(job: Callable[..., Jo
     assert "draws the same random numbers in every step with" in run.notices()
 
 
+@pytest.mark.slow(first=True)
 def test_frozen_stopped_and_lost_machines_end_all_others_as_in_synchronous_training(job: Callable[..., Job]) -> None:
     run, aborted = job(2, "ps", epochs=8), -signal.SIGABRT
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from sklearn.datasets import load_digits
 
 from tests.support.learners import make_learner
 from tests.support.modules import run_module
@@ -29,6 +28,9 @@ FLAGS = ["--exact", "--epochs=4", "--global-batch-size=32", "--checkpoint-every-
 @pytest.fixture
 def other_digits(tmp_path: Path) -> Path:
     """Digits of which one class has another name than those of the finished run."""
+    # Imports a large package.
+    from sklearn.datasets import load_digits
+
     images, labels = load_digits(return_X_y=True)
     for number, (image, label) in enumerate(zip(images[:300], labels[:300], strict=True)):
         folder = tmp_path / "images" / ("nine" if label == 9 else str(label))
