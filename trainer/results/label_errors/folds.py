@@ -15,7 +15,7 @@ from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.stored.metadata import StoredShard
 from trainer.data.stored.records import parse
-from trainer.files import storage
+from trainer.files import bucket, storage
 from vertex_gpu_training.userinput.errors import UserError
 
 _CHUNK = 256
@@ -90,4 +90,12 @@ def _shard(path: pathlib.Path, num_records: int) -> StoredShard:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     # The prefix and the digest serve reuse by `prepare`, which never sees this dataset.
     size = path.stat().st_size
-    return StoredShard(name=path.name, prefix="", num_records=num_records, num_bytes=size, digest=digest, sha256=digest)
+    return StoredShard(
+        name=path.name,
+        prefix="",
+        num_records=num_records,
+        num_bytes=size,
+        digest=digest,
+        sha256=digest,
+        crc32c=bucket.crc32c(str(path)),
+    )
