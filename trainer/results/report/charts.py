@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from vertex_gpu_training.userinput.cli import one_line
+
 _ACCENT, _SECOND, _WRONG = "#1a73e8", "#e8710a", "#c5221f"
 _INK = "#010203"
 """Placeholder for the page's text colour while drawing; replaced by currentColor afterwards."""
@@ -120,5 +122,6 @@ def _svg(figure: Any) -> str:
 
 
 def _short(name: str) -> str:
+    name = one_line(name)
     # A dollar sign would start a formula in matplotlib.
     return (name if len(name) <= 18 else name[:17] + "…").replace("$", r"\$")

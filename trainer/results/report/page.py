@@ -147,5 +147,5 @@ def _template() -> jinja2.Template:
     )
     # Names may contain line breaks, and marks that turn the direction of what follows.
     environment.filters["line"] = one_line
-    environment.filters["cell"] = lambda value: f"{value:.4f}" if isinstance(value, float) else str(value)
+    environment.filters["cell"] = lambda value: f"{value:.4f}" if isinstance(value, float) else one_line(str(value))
     return environment.get_template("page.html.j2")

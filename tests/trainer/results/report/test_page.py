@@ -28,6 +28,20 @@ def test_every_text_is_escaped() -> None:
     assert html.count("&lt;script&gt;alert(1)&lt;/script&gt; &amp;") >= 16
 
 
+def test_no_text_turns_the_direction_or_breaks_the_line() -> None:
+    name = "a\u202egnp.exe\n\u200b"
+    blocks: list[page.Block] = [
+        page.Table(title="t", columns=["x"], rows=[[name]], note=name),
+        page.Text(title="t", text=name),
+        page.Gallery(title="t", images=[page.Thumbnail(image_bytes=b"", caption=name, detail=name)], note=name),
+        page.Chart(title="t", svgs=[charts.bars("t", [name], {"x": [1]}, x_label="x")], note=name),
+    ]
+    html = page.render(title="t", subtitle=name, blocks=blocks)
+    assert not {"\u202e", "\u200b"} & set(html)
+    # Subtitle, cell, three notes, text, caption twice, detail, and the label of a bar.
+    assert html.count(r"a\u202egnp.exe\n") == 10
+
+
 def test_a_page_needs_no_network() -> None:
     html = page.render(
         title="x",
