@@ -1,20 +1,16 @@
 """The child process of `trainer.loop.xla_trial`: reads a request, times XLA on one device, prints the outcome."""
 
-import ctypes
 import dataclasses
 import json
-import os
 import resource
 import signal
 import sys
 from typing import Any
 
+from trainer.cluster.parent import end_with
 from trainer.config import TrainConfig
 from trainer.learner import libraries
 from trainer.loop.xla_trial import Outcome
-
-_PR_SET_PDEATHSIG = 1
-"""From linux/prctl.h."""
 
 
 def main() -> None:
@@ -22,20 +18,11 @@ def main() -> None:
     request = json.load(sys.stdin)
     # A core file would contain the model and fill the disk.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _end_with(request.pop("parent"))
+    end_with(request.pop("parent"))
     # Ends this process even inside a compiler.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, request.pop("limit_seconds"))
     print(json.dumps(dataclasses.asdict(measure(**request))), flush=True)
-
-
-def _end_with(parent: int) -> None:
-    """Let the kernel end this process with its parent, whose restart would find the GPUs taken."""
-    # Only Linux has the call.
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            sys.exit("the parent has ended")
 
 
 def measure(

@@ -12,7 +12,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import time
 
 import numpy as np
@@ -54,11 +53,11 @@ def main(arguments: list[str] | None = None) -> int:
     data.check_shards("train", "validation")
     check_batch_size(train_config.global_batch_size, data.num_examples["train"] * (options.folds - 1) // options.folds)
     stop = StopRequest().install()
-    with tempfile.TemporaryDirectory(prefix="label-errors-") as scratch:
+    with storage.scratch("label-errors") as scratch:
         with stop.immediate(lambda: sys.exit(stop.exit_code)):
             staging.stage(data, "train")
             local = staging.stage(data, "validation")
-            datasets = folds.write(data, local, pathlib.Path(scratch), options.folds)
+            datasets = folds.write(data, local, scratch, options.folds)
         _train_all(datasets, train_config, options.max_minutes, stop)
         with stop.immediate(lambda: sys.exit(stop.exit_code)):
             _write(datasets, data, report_path=options.report, predictions_path=options.predictions)
@@ -101,13 +100,13 @@ def _train(directory: str, train_config: TrainConfig, deadline: float, stop: Sto
         SystemExit: A stop was requested.
     """
     paths = [f"--dataset={directory}", f"--checkpoint-directory={_checkpoints(directory)}"]
-    words = [*paths, "--keep-checkpoints=1", *train_config.to_flags()]
+    words = [str(os.getpid()), *paths, "--keep-checkpoints=1", *train_config.to_flags()]
     # The other machines of a job must not take part, and its folders are not for these runs.
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("AIP_", "TF_CONFIG", "CLUSTER_SPEC"))}
     errors = pathlib.Path(directory, "errors.txt")
     with errors.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "trainer.task", *words],
+            [sys.executable, "-m", "trainer.results.label_errors.training", *words],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -124,6 +123,9 @@ def _train(directory: str, train_config: TrainConfig, deadline: float, stop: Sto
     finally:
         process.kill()
         process.wait()
+    if stop.is_set:
+        # Ctrl-C goes to both processes, and the other one may end first.
+        sys.exit(stop.exit_code)
     if process.returncode:
         last = (errors.read_text(errors="replace").strip() or "no message").splitlines()[-1]
         if process.returncode == cli.WRONG_INPUT:
@@ -157,7 +159,7 @@ def _write(datasets: list[str], data: Dataset, *, report_path: str, predictions_
     storage.write_output(report_path, page.render(title="Training labels", subtitle=subtitle, blocks=[made]))
     positions = None if errors.reason else frozenset(errors.indices)
     if predictions_path:
-        storage.write_output(predictions_path, "".join(predictions.lines(whole, [every], positions)))
+        storage.write_output_lines(predictions_path, predictions.lines(whole, [every], positions))
     accuracy = float(np.mean(every.probabilities.argmax(axis=1) == every.labels))
     print(f"accuracy on the labels: {accuracy:g}")
     print(errors.reason or f"num_probable_label_errors: {len(errors.indices)}")

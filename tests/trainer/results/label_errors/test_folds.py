@@ -5,6 +5,7 @@ import json
 import shlex
 import signal
 import tempfile
+import time
 from pathlib import Path
 
 import psutil
@@ -107,4 +108,25 @@ def test_a_stop_ends_the_training_and_leaves_nothing(digits_directory: Path, tmp
     process.communicate(timeout=300)
     assert process.returncode == 143
     assert not any(child.is_running() for child in children)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_training_ends_with_a_killed_command_and_the_next_one_removes_what_is_left(
+    digits_directory: Path, tmp_path: Path
+) -> None:
+    words = [str(digits_directory), "--folds=2", "--epochs=1000", f"--report={tmp_path}/report.html"]
+    process = start_module(COMMAND, *words, TMPDIR=str(tmp_path))
+    while not (checkpoints := list(tmp_path.glob(".label-errors.*/dataset-0/checkpoints"))):
+        assert process.poll() is None
+        time.sleep(0.05)
+    children = psutil.Process(process.pid).children()
+    process.kill()
+    process.communicate(timeout=300)
+    _, alive = psutil.wait_procs(children, timeout=300)
+    assert children
+    assert not alive
+    assert checkpoints[0].exists()
+    refused = run_module(COMMAND, str(digits_directory), "--max-minutes=0.0001", TMPDIR=str(tmp_path))
+    assert refused.returncode == 1
     assert list(tmp_path.iterdir()) == []
