@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer import command_line
 from trainer.checkpoints import best
-from trainer.command_line import reported as reported  # a component imports `reported` from here
+from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.files import storage
@@ -71,8 +71,8 @@ def evaluate(
     )
     storage.write_output(report_path, html)
     if predictions_path:
-        text = "".join(predictions.lines(staged, judged.predictions, judged.positions))
-        storage.write_output(predictions_path, text)
+        lines = predictions.lines(staged, judged.predictions, judged.positions)
+        storage.write_output_lines(predictions_path, lines)
     if is_noted:
         outcome.note_evaluation(checkpoint_directory, step=trained.checkpoint.step, accuracy=result.accuracy)
     if judged.positions is None:
@@ -106,7 +106,7 @@ def _judge(model: "keras.Model", data: Dataset, test: Predictions, predictions_p
         made = section.block(found, staged, both, all_lines=all_lines)
     # The model may be the user's own, and fail on these images in any way.
     except Exception as error:
-        if not isinstance(error, UserError | OSError):
+        if not isinstance(error, UserError | TrainingError | OSError):
             traceback.print_exc()
         reason = cli.one_line(f"This failed: {type(error).__name__}: {error}")
         print(f"warning: the labels were not judged. {reason}", file=sys.stderr)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from PIL import Image
 from tests.support.modules import call_module, run_module
 from trainer.checkpoints import starting_weights
 from trainer.command_line import TrainingError
+from trainer.data import batches
 from trainer.data.dataset import Dataset
 from trainer.data.sources import digits as digits_source
 from trainer.evaluate import evaluate
@@ -170,6 +172,34 @@ def test_a_failed_look_for_label_errors_is_reported_and_changes_nothing_else(
     assert f"The labels were not judged. {reason}" in report.read_text()
     predicted = [json.loads(line) for line in lines.read_text().splitlines()]
     assert {(line["split"], line["is_probable_label_error"]) for line in predicted} == {("test", None)}
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+def test_predictions_that_are_not_finite_are_neither_judged_nor_scored(
+    evaluation: tuple[Evaluation, Path],
+    digits: Dataset,
+    digits_directory: Path,
+    trained_directory: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    split: str,
+) -> None:
+    real = batches.predict
+
+    def predict(model: Any, loaded: Any) -> Any:
+        found = real(model, loaded).copy()
+        if len(found) == digits.num_examples[split]:
+            found[3, 1] = np.nan
+        return found
+
+    assert digits.num_examples["validation"] != digits.num_examples["test"]
+    monkeypatch.setattr(batches, "predict", predict)
+    words = [f"--dataset={digits_directory}", f"--checkpoint-directory={trained_directory}"]
+    done = call_module("trainer.evaluate", *words, f"--report={tmp_path}/report.html")
+    message = f"the model predicts values that are not finite for 1 of {digits.num_examples[split]} {split} images"
+    assert done.stderr.count("\n") == done.stderr.count(message) == 1
+    assert done.returncode == (1 if split == "test" else 0)
+    assert (f"accuracy: {evaluation[0].accuracy:g}" in done.stdout) == (split != "test")
 
 
 def test_only_what_is_needed_is_in_the_exported_folder(exported: Path) -> None:

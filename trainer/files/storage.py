@@ -3,13 +3,14 @@
 import contextlib
 import errno
 import json
+import mmap
 import os
 import pathlib
 import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, TypeVar
 
 from trainer.files import bucket
@@ -278,6 +279,21 @@ def write_output(path: Path, text: str) -> None:
         write_text(path, text)
         return
     outputs.write({pathlib.Path(path): text.encode(errors="replace")})
+
+
+def write_output_lines(path: str, lines: Iterable[str]) -> None:
+    """Write lines to a file that the user named, as `write_output`; they are never in memory together."""
+    with tempfile.TemporaryFile() as file:
+        file.writelines(line.encode(errors="replace") for line in lines)
+        file.flush()
+        if is_object_store(path):
+            write_file(path, file)
+        elif not file.tell():
+            # An empty file cannot be mapped.
+            write_output(path, "")
+        else:
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as content:
+                outputs.write({pathlib.Path(path): content})
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from trainer.command_line import TrainingError
 from trainer.data.dataset import Dataset
 from trainer.data.stored.shards import damage_named
 
@@ -31,12 +32,19 @@ def predict(model: "keras.Model", dataset: Dataset, split: str) -> Predictions:
 
     Raises:
         UserError: A shard is missing or damaged.
+        TrainingError: A probability is not a number.
     """
     from trainer.data import batches, examples
 
     with damage_named():
         loaded = examples.load_split(dataset, split)
-        return Predictions(split=split, labels=np.asarray(loaded.labels), probabilities=batches.predict(model, loaded))
+        probabilities = batches.predict(model, loaded)
+    if number := int((~np.isfinite(probabilities).all(axis=1)).sum()):
+        raise TrainingError(
+            f"the model predicts values that are not finite for {number:,} of {len(probabilities):,} {split} images;"
+            " look for overflows in the model"
+        )
+    return Predictions(split=split, labels=np.asarray(loaded.labels), probabilities=probabilities)
 
 
 def lines(dataset: Dataset, predictions: Sequence[Predictions], errors: Collection[int] | None) -> Iterator[str]:

@@ -23,7 +23,7 @@ def write_text(path: str | Path, text: str, *, mode: int = 0o666) -> None:
     write_all({Path(path): text.encode()}, mode=mode)
 
 
-def write_all(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> None:
+def write_all(contents: Mapping[Path, bytes | memoryview], *, mode: int = 0o666) -> None:
     """Write several files, none of which is replaced before all are on the disk; a link is replaced, not followed.
 
     Raises:
@@ -70,7 +70,7 @@ def is_in_system(folder: Path) -> bool:
     return any(real.is_relative_to(each) for each in _SYSTEM_FOLDERS) and not real.is_relative_to(_MEMORY)
 
 
-def _write(descriptor: int, data: bytes) -> None:
+def _write(descriptor: int, data: bytes | memoryview) -> None:
     with open(descriptor, "wb", closefd=False) as file:
         file.write(data)
         file.flush()

@@ -17,7 +17,7 @@ _DEVICES = ("/dev/null", "/dev/full", "/dev/tty")
 """Devices that are made to be written to; opening another one may already do something."""
 
 
-def write(contents: Mapping[Path, bytes]) -> None:
+def write(contents: Mapping[Path, bytes | memoryview]) -> None:
     """Write files, replacing the regular ones as a whole, and make their folders.
 
     What killed processes left beside them is removed.
@@ -25,7 +25,7 @@ def write(contents: Mapping[Path, bytes]) -> None:
     Raises:
         OSError: A file cannot be written.
     """
-    regular = {}
+    regular: dict[Path, bytes | memoryview] = {}
     for path, data in contents.items():
         if (stream := _stream(path)) is not None:
             sys.stdout.flush()
@@ -114,7 +114,7 @@ def _is_special(path: Path) -> bool:
     return stat.S_ISFIFO(found.st_mode) or (stat.S_ISCHR(found.st_mode) and found.st_rdev in devices)
 
 
-def _write_into(descriptor: int, path: Path, data: bytes) -> None:
+def _write_into(descriptor: int, path: Path, data: bytes | memoryview) -> None:
     try:
         os.set_blocking(descriptor, True)
         with open(descriptor, "wb", closefd=False) as file:

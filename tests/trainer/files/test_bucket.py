@@ -42,6 +42,13 @@ def test_objects_are_written_read_listed_and_removed(server: CloudStorage) -> No
     assert storage.read_json("gs://b/none.json") is None
 
 
+@pytest.mark.parametrize("lines", [[], ["a\n", "ü\n"]], ids=["none", "two"])
+def test_lines_become_one_object(server: CloudStorage, lines: list[str]) -> None:
+    storage.write_output_lines("gs://b/lines", iter(lines))
+    assert storage.read_bytes("gs://b/lines").decode() == "".join(lines)
+    assert server.buckets.names("b") == ["lines"]
+
+
 def test_more_than_the_allowed_bytes_are_not_read(server: CloudStorage) -> None:
     server.buckets.put("b", "f", b"12345")
     assert bucket.read("gs://b/f", max_bytes=5) == b"12345"
