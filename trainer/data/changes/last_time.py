@@ -1,6 +1,7 @@
 """The page that `prepare` writes about what changed since the previous dataset. No failure of it fails the dataset."""
 
 import sys
+import traceback
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
@@ -36,9 +37,13 @@ def _rendered(folder: str, address: str, directory: str, metrics: MutableMapping
         return report.render_without(_NONE)
     try:
         found = changes.between(folder, directory)
-    except (UserError, OSError) as error:
+        rendered = report.render(found, previous=address)
+    # The dataset is good, whatever is wrong with the previous one or with the comparison.
+    except Exception as error:
+        if not isinstance(error, UserError | OSError):
+            traceback.print_exc()
         reason = f"not compared with the previous dataset {address}: {on_one_line(error)}"
         print(f"note: {reason}", file=sys.stderr)
         return report.render_without(f"{reason[0].upper()}{reason[1:]}.")
     metrics.update(found.metrics())
-    return report.render(found, previous=address)
+    return rendered

@@ -12,6 +12,8 @@ from vertex_gpu_training.userinput.errors import UserError
 Line = dict[str, Any]
 _NUM_NUMBERS = 8
 """Width, height, and two figures for each of red, green and blue."""
+_LIMIT = 2**63
+"""Above any of them; Python's whole numbers have no end, and floats have."""
 
 
 def pairs(previous_directory: str, new_directory: str) -> Iterator[tuple[Line | None, Line | None]]:
@@ -82,7 +84,7 @@ class _List:
         if self._line is None and self.encoded:
             try:
                 self._line = _parsed(self.encoded)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 raise self._damaged(error) from None
             if self._line["name"] < self._name:
                 raise self._damaged(ValueError(f"{self._line['name']!r} follows {self._name!r}"))
@@ -106,6 +108,9 @@ def _parsed(encoded: bytes) -> Line:
     numbers = [line["width"], line["height"], *line["pixel_sums"], *line["pixel_sums_of_squares"]] if is_usable else []
     if not all(type(line[key]) is str for key in texts) or not all(type(number) is int for number in numbers):
         raise ValueError("a value of another type")
+    "".join(line[key] for key in texts).encode()  # raises UnicodeEncodeError, a ValueError
+    if not all(0 <= number < _LIMIT for number in numbers):
+        raise ValueError("a figure out of range")
     if is_usable and len(numbers) != _NUM_NUMBERS:
         raise ValueError(f"{len(numbers)} figures in place of {_NUM_NUMBERS}")
     return line

@@ -170,6 +170,12 @@ def test_added_images_that_are_darker_are_a_shift_even_if_few(tmp_path: Path) ->
     assert changes.between(before, before).shifts == []
 
 
+def edit(path: Path, **values: Any) -> None:
+    """Set values in each line of a list."""
+    lines = [json.loads(line) | values for line in gzip.open(path)]
+    path.write_bytes(gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode()))
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -181,6 +187,10 @@ def test_added_images_that_are_darker_are_a_shift_even_if_few(tmp_path: Path) ->
         lambda path: path.write_bytes(gzip.compress(b'{"name": 1}\n')),
         lambda path: path.write_bytes(gzip.compress(b'{"name": "x", "content_hash": "1", "label": "a"}\n')),
         lambda path: path.write_bytes(gzip.compress(b'{"name": "\xff"}\n')),
+        lambda path: path.write_bytes(gzip.compress(b"[" * 100_000 + b"\n")),
+        lambda path: path.write_bytes(gzip.compress(b'{"name": "\\udcff", "reason": "x"}\n')),
+        lambda path: edit(path, pixel_sums=[10**400, 0, 0]),
+        lambda path: edit(path, width=-1),
         lambda path: path.write_bytes(gzip.compress(b"".join(reversed(gzip.open(path).readlines())))),
     ],
 )

@@ -95,6 +95,16 @@ def test_a_comparison_that_fails_is_noted_on_the_page(
     assert capsys.readouterr().err.count("note: not compared with the previous dataset gs://b/one") == 1
 
 
+def test_a_defect_of_the_comparison_does_not_fail_the_dataset(
+    tmp_path: Path, source: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainer.data.changes.shifts.MIN_IMAGES", None)
+    assert run(source, tmp_path / "two", pipeline_root=str(tmp_path / "root")) == {}
+    assert "Traceback" in capsys.readouterr().err
+    assert "TypeError" not in (tmp_path / "two.html").read_text()
+    assert "Not compared with the previous dataset" in (tmp_path / "two.changes.html").read_text()
+
+
 def test_a_dataset_that_a_killed_attempt_published_is_compared_with_the_one_before(
     tmp_path: Path, source: Path
 ) -> None:
