@@ -52,14 +52,16 @@ def render_without(reason: str) -> str:
 
 def _shifts(changes: Changes) -> page.Block:
     found, num_tests = changes.shifts, len(changes.comparisons)
+    is_resized = changes.before.image_size != changes.now.image_size
+    test = f"{_TEST} The image sizes differ, and contrast depends on them." if is_resized else _TEST
     title = "Shifts of brightness, contrast and size"
     if not found:
-        return page.Text(title=title, text=f"None in {num_tests:,} tests. {_TEST}")
+        return page.Text(title=title, text=f"None in {num_tests:,} tests. {test}")
     ranked = sorted(found, key=lambda each: (bool(each.class_name), -each.distance, each.class_name))
     more = f" The {_MAX_ROWS} largest of {len(ranked):,} are listed." if len(ranked) > _MAX_ROWS else ""
     return page.Table(
         title=title,
-        note=f"{len(found):,} in {num_tests:,} tests. {_TEST}{more}",
+        note=f"{len(found):,} in {num_tests:,} tests. {test}{more}",
         columns=[
             "measure",
             "class",

@@ -6,6 +6,7 @@ from typing import Any
 
 from trainer.data.dataset import Dataset
 from trainer.data.preparing.quality import rejected
+from trainer.data.preparing.quality.kinds import ADVICE
 from trainer.data.stored.records import Record
 from trainer.files import storage
 from trainer.results.report import page
@@ -22,7 +23,10 @@ def warnings(dataset: Dataset) -> Iterator[page.Block]:
             title="Warnings",
             note="These images are used. The parameter strict makes errors of the warnings that it names.",
             columns=["warning", "number", "first names"],
-            rows=[[f"{kind}: {text}", number, ", ".join(names[:_MAX_NAMES])] for kind, text, number, names in found],
+            rows=[
+                [f"{kind}: {text}. To do: {ADVICE[kind]}.", number, ", ".join(names[:_MAX_NAMES])]
+                for kind, text, number, names in found
+            ],
             states=["warn"] * len(found),
         )
 

@@ -219,3 +219,12 @@ def test_the_command_prints_the_figures_and_writes_a_page_with_hostile_names_as_
     assert "<img" not in html
     assert html.count("&lt;img src=x onerror=alert(1)&gt;$x$") >= 4
     assert "<img" not in report.render_without(hostile)
+
+
+def test_another_image_size_is_noted_because_contrast_depends_on_it(tmp_path: Path) -> None:
+    before, now = (dataset(tmp_path / name, grey([100, 120]), ["a", "b"]) for name in ("before", "now"))
+    note = "The image sizes differ, and contrast depends on them."
+    assert note not in report.render(changes.between(before, now), previous=before)
+    path = tmp_path / "now" / "dataset.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"image_size": 2 * SIZE}))
+    assert note in report.render(changes.between(before, now), previous=before)

@@ -38,6 +38,19 @@ TEXTS = {
 }
 """Name of each kind -> what its number counts, in the order in which they are reported."""
 
+ADVICE = {
+    LEAKS: "keep one image of each pair, or the accuracy is too high",
+    NEAR_DUPLICATES: "keep one image of each pair, unless they are a series",
+    LABEL_CONFLICTS: "keep each image in its right class",
+    _DARK: "look at them and remove those that show nothing",
+    _FLAT: "look at them and remove those that show nothing",
+    _TINY: "use larger originals or a smaller image size",
+    _ODD_SHAPE: "they are stretched to a square; crop them if that hides what they show",
+    FEW_IMAGES: "add images or merge classes",
+    IMBALANCE: "add images to the small classes",
+}
+"""Name of each kind -> what to do."""
+
 
 def parse_strict(names: str) -> frozenset[str]:
     """Return the names of a comma-separated list.

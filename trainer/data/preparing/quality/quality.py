@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from trainer.data.preparing.quality.kinds import (
+    ADVICE,
     FEW_IMAGES,
     IMBALANCE,
     LABEL_CONFLICTS,
@@ -63,7 +64,7 @@ class Quality:
             if kind not in strict:
                 print(f"warning: {kind}: {self._describe(kind)}", file=sys.stderr)
         if refused := [f"{kind}: {self._describe(kind)}" for kind in self._found() if kind in strict]:
-            raise UserError(f"{'; '.join(refused)}; remove or repair them, or take the names out of strict")
+            raise UserError(f"{'; '.join(refused)}; or prepare without strict: the report then shows them")
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was found, ready for JSON."""
@@ -93,7 +94,7 @@ class Quality:
     def _describe(self, kind: str) -> str:
         # A pair names two images, so the number of further ones is not known.
         number = 0 if kind in (LEAKS, NEAR_DUPLICATES) else self._counts[kind]
-        return f"{TEXTS[kind]}: {self._counts[kind]:,} ({first_names(self._names[kind], number)})"
+        return f"{TEXTS[kind]}: {self._counts[kind]:,} ({first_names(self._names[kind], number)}); {ADVICE[kind]}"
 
     def _add_pairs(self, near: NearDuplicates) -> None:
         for kind, number, is_across in ((LEAKS, near.num_across, True), (NEAR_DUPLICATES, near.num_within, False)):

@@ -138,7 +138,8 @@ def test_equal_files_are_no_pair_and_under_two_classes_a_conflict(
     (conflict,) = found["label_conflicts"]
     assert conflict["images"] == [["a/0.png", "a"], ["b/other.png", "b"]]
     assert capsys.readouterr().err == (
-        "warning: label-conflicts: images that are in several classes: 1 (a/0.png = b/other.png)\n"
+        "warning: label-conflicts: images that are in several classes: 1 (a/0.png = b/other.png);"
+        " keep each image in its right class\n"
     )
 
 
@@ -178,7 +179,7 @@ def test_strict_makes_errors_of_the_named_warnings_only(tmp_path: Path, capsys: 
         main(arguments)
     assert str(error.value) == (
         "flat: images of nearly one colour (standard deviations below 5 of 255): 1 (a/grey\ufffd.png);"
-        " remove or repair them, or take the names out of strict"
+        " look at them and remove those that show nothing; or prepare without strict: the report then shows them"
     )
     assert capsys.readouterr().err == ""
     assert {path.name for path in tmp_path.iterdir()} == {"source", "one", "one.html"}
@@ -189,6 +190,7 @@ def test_an_unknown_name_is_refused_with_the_list_before_the_source_is_read(tmp_
     with pytest.raises(UserError, match=expected):
         run(tmp_path / "missing", tmp_path / "out", strict="leaks,leak")
     assert kinds.parse_strict(" , dark ,") == {"dark"}
+    assert list(kinds.ADVICE) == list(kinds.TEXTS)
 
 
 def test_rejected_images_are_a_file_that_no_spreadsheet_takes_for_formulas(tmp_path: Path) -> None:
