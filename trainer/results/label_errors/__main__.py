@@ -167,6 +167,9 @@ def _write(datasets: list[str], data: Dataset, *, report_path: str, predictions_
 
 
 def _predict(fold: Dataset) -> Predictions:
+    from trainer.learner import libraries
+
+    libraries.load()
     from trainer.checkpoints import best, restored
 
     trained = restored.model_of(best.find(_checkpoints(fold.directory), fold), fold)

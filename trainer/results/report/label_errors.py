@@ -40,7 +40,8 @@ def block(found: LabelErrors, dataset: Dataset, predictions: Sequence[Prediction
             f" than {MIN_IMAGES_OF_CLASS}: {listed(names + more, 'and')}."
         )
     if not found.indices:
-        return page.Text(title=_TITLE, text=" ".join([*notes, "No label is probably wrong."]))
+        none = f"No {'label of the other classes' if found.unknown else 'label'} is probably wrong."
+        return page.Text(title=_TITLE, text=" ".join([*notes, none]))
     shown = found.indices[:_NUM_SHOWN]
     if len(found.indices) > len(shown):
         which = " ".join(filter(None, [f"the {len(shown)} most certain are shown.", all_lines]))

@@ -63,7 +63,7 @@ def test_names_are_text_without_line_breaks_and_turned_directions(digits: Datase
     [
         (LabelErrors(reason="Too few."), "The labels were not judged. Too few."),
         (LabelErrors(), "It agrees with 0.0% of them. No label is probably wrong."),
-        (LabelErrors(unknown=tuple(range(10))), "0, 1, 2, 3, 4, 5, 6, 7, 8 and 9. No label is"),
+        (LabelErrors(unknown=tuple(range(10))), "0, 1, 2, 3, 4, 5, 6, 7, 8 and 9. No label of the other classes is"),
     ],
 )
 def test_a_section_without_images_has_a_reason(
