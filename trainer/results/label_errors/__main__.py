@@ -51,6 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
     train_config = config.from_namespace(options)
     data = dataset.load(paths.check("DATASET", options.dataset))
     data.check_shards("train", "validation")
+    if (number := data.num_examples["train"]) < confident_learning.MIN_IMAGES:
+        raise UserError(f"{number} training images are too few to judge; {confident_learning.MIN_IMAGES} are needed")
     check_batch_size(train_config.global_batch_size, data.num_examples["train"] * (options.folds - 1) // options.folds)
     stop = StopRequest().install()
     with storage.scratch("label-errors") as scratch:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-_MIN_IMAGES = 50
+MIN_IMAGES = 50
 """With fewer images, neither the temperature nor the thresholds can be estimated."""
 MIN_IMAGES_OF_CLASS = 5
 MIN_RECALL = 0.5
@@ -51,8 +51,8 @@ def find(labels: _Labels, probabilities: npt.NDArray[np.float32]) -> LabelErrors
         labels: Labels int32 [N].
         probabilities: Values float32 [N, K] of a model that was not fitted to these images.
     """
-    if len(labels) < _MIN_IMAGES:
-        return LabelErrors(reason=f"There are only {len(labels)} images to judge; {_MIN_IMAGES} are needed.")
+    if len(labels) < MIN_IMAGES:
+        return LabelErrors(reason=f"There are only {len(labels)} images to judge; {MIN_IMAGES} are needed.")
     predicted = probabilities.argmax(axis=1)
     counts = np.bincount(labels, minlength=probabilities.shape[1])
     recall = np.bincount(labels, weights=predicted == labels, minlength=len(counts)) / np.maximum(counts, 1)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from PIL import Image
 
 from tests.support.modules import call_module, run_module, start_module
 from tests.test_docs import commands
@@ -69,6 +70,19 @@ def test_what_cannot_be_done_is_one_line(
     assert (done.returncode, done.stderr.count("\n")) == (code, 1), done.stderr
     assert message in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_set_that_is_too_small_to_judge_is_refused_before_any_training(tmp_path: Path) -> None:
+    for number in range(60):
+        path = tmp_path / "source" / "ab"[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (9, 9), (number, 0, 0)).save(path)
+    made = call_module("trainer.prepare", str(tmp_path / "source"), str(tmp_path / "data"))
+    assert made.returncode == 0, made.stderr
+    done = call_module(f"{COMMAND}.__main__", str(tmp_path / "data"), f"--report={tmp_path}/report.html")
+    number = dataset.load(str(tmp_path / "data")).num_examples["train"]
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: {number} training images are too few to judge; 50 are needed\n"
 
 
 @pytest.mark.slow
