@@ -49,8 +49,7 @@ def evaluate(
     command_line.set_environment()
     paths.check("checkpoint directory", checkpoint_directory)
     storage.check_output("report", report_path)
-    if predictions_path:
-        storage.check_output("predictions", predictions_path)
+    predictions.check_path("predictions", predictions_path, report_path)
     data = dataset.load(paths.check("dataset", dataset_directory))
     data.check_shards("test")
     chosen = best.find(checkpoint_directory, data)

@@ -1,6 +1,7 @@
 """The predictions on a split, and the file of them: JSON Lines, documented in docs/evaluation.md."""
 
 import json
+import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,6 +12,9 @@ import numpy.typing as npt
 from trainer.command_line import TrainingError
 from trainer.data.dataset import Dataset
 from trainer.data.stored.shards import damage_named
+from trainer.files import storage
+from vertex_gpu_training.userinput import paths
+from vertex_gpu_training.userinput.errors import UserError
 
 if TYPE_CHECKING:
     import keras
@@ -45,6 +49,24 @@ def predict(model: "keras.Model", dataset: Dataset, split: str) -> Predictions:
             " look for overflows in the model"
         )
     return Predictions(split=split, labels=np.asarray(loaded.labels), probabilities=probabilities)
+
+
+def check_path(name: str, path: str, report_path: str) -> None:
+    """Refuse a file that cannot be written, or that is the report's; an empty path is none.
+
+    Args:
+        name: The flag or parameter, which begins the message.
+        path: Of the predictions.
+        report_path: Of the page that is written, too.
+
+    Raises:
+        UserError: The path cannot be used.
+    """
+    if path:
+        storage.check_output(name, path)
+        real = {each if storage.is_remote(each) else os.path.realpath(each) for each in (path, report_path)}
+        if len(real) == 1 and real != {os.devnull}:
+            raise UserError(f"{name}={paths.shown(path)} is the file of the report; give another file")
 
 
 def lines(dataset: Dataset, predictions: Sequence[Predictions], errors: Collection[int] | None) -> Iterator[str]:

@@ -46,8 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not 0 < options.max_minutes <= _MAX_MINUTES:
         raise UserError(f"--max-minutes={quoted(options.max_minutes)} is out of range; expected up to {_MAX_MINUTES:g}")
     storage.check_output("--report", options.report)
-    if options.predictions:
-        storage.check_output("--predictions", options.predictions)
+    predictions.check_path("--predictions", options.predictions, options.report)
     train_config = config.from_namespace(options)
     data = dataset.load(paths.check("DATASET", options.dataset))
     data.check_shards("train", "validation")

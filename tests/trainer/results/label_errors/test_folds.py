@@ -54,6 +54,7 @@ def test_too_few_images_for_the_folds_are_refused(digits: Dataset, tmp_path: Pat
         (["--folds=2", "--max-minutes=nan"], 2, "--max-minutes=nan is out of range"),
         (["--folds=2", "--global-batch-size=200"], 2, "global_batch_size=200 is more than the 116 images"),
         (["--folds=2", "--max-minutes=0.0001"], 1, "0 of 2 folds were trained in 0.0001 minutes; give fewer --epochs"),
+        (["--report=./x", "--predictions=x"], 2, "--predictions='x' is the file of the report; give another file"),
         (["--folds=2", "--report=/proc/x"], 2, "--report='/proc/x' cannot be written"),
     ],
 )
