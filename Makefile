@@ -39,7 +39,7 @@ test: .venv/ready ## Run the tests, in about 5 minutes on 2 cores
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not slow"
 
 test-slow: .venv/ready ## Run the slow tests: whole runs, killed and resumed
-	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadgroup -m slow
+	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m slow
 
 check: .venv/ready ## Check lint, format and types
 	@$(PY) -m ruff check .

@@ -61,7 +61,7 @@ def pytest_collectstart() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest tests, so that none of them is the last and occupies one process alone."""
+    """Begin with the files that have the longest tests: the last one occupies one process alone."""
     items.sort(key=lambda item: not any(mark.kwargs.get("first") for mark in item.iter_markers("slow")))
 
 

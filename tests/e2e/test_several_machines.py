@@ -15,8 +15,7 @@ from localvertex.custom_jobs import JobState
 from localvertex.custom_jobs.faults.faults import parse
 from localvertex.processes.processes import Processes
 
-# They share a run, which takes long.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("several_machines")]
+pytestmark = pytest.mark.slow(first=True)
 
 STEPS_PER_EPOCH, STEPS = 14, 84
 """600 images, of which 448 are for training, 32 per step; 6 epochs."""

@@ -16,8 +16,7 @@ from tests.support.cloud_storage.server import CloudStorage
 from tests.support.modules import run_module, start_module
 from trainer.data.sources import digits
 
-# They share a run, which takes long.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("gs_runs")]
+pytestmark = pytest.mark.slow(first=True)
 ARGUMENTS = [
     "--exact",
     "--epochs=2",

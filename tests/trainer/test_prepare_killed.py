@@ -16,7 +16,7 @@ import pytest
 from tests.support.cloud_storage.server import CloudStorage
 from tests.support.growing import InBucket, Local, Place, content, fill, png
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(first=True)
 PREPARING = "trainer.data.preparing"
 POINTS = {
     "before the first part": [f"{PREPARING}.parts", "commit", "before", 1],

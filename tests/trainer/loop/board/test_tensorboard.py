@@ -19,8 +19,7 @@ from tests.support.job import EXACT_RUN, EXACT_RUN_STEPS
 from tests.support.modules import run_module
 from trainer.files import event_log
 
-# They share a run, which takes long.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("tensorboard")]
+pytestmark = pytest.mark.slow
 KILLED = Path(__file__).parents[3] / "support" / "killed_task.py"
 LABEL = "Second try"
 PAGE = Path(__file__).parents[4] / "docs" / "tensorboard.md"
