@@ -4,8 +4,8 @@
 
 What `prepare` uses is compared with dHash, and with imagehash, pdqhash and perception as far as these are installed.
 Each has the threshold given here; all see the prepared image. The originals are the sample photos of scikit-learn, of
-scikit-image and perception if installed, and tiles of them. Different images that look alike are scikit-learn's digits
-at 96 pixels, and drawings of one object on white.
+scikit-image and perception if installed, and tiles of them. False pairs are counted among scikit-learn's
+digits at 96 pixels and drawings of one object on white.
 """
 
 import argparse
@@ -23,8 +23,8 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
 
 from trainer.data import images
-from trainer.data.preparing.quality import looks
-from trainer.data.preparing.quality.tones import Tones
+from trainer.data.preparing.quality import signatures
+from trainer.data.preparing.quality.channels import Channels
 
 Bits = npt.NDArray[np.uint8]
 _PHOTOS = {
@@ -108,11 +108,11 @@ class _Own:
 
     def hashed(self, image: Image.Image) -> Bits:
         deviations = tuple(np.asarray(image, dtype=np.float64).std(axis=(0, 1)) + 1e-3)
-        look = looks.look_of(looks.hash_of(image), Tones(means=(), deviations=deviations))
-        return np.frombuffer(look, dtype=np.uint8)
+        signature = signatures.signature_of(signatures.hash_of(image), Channels(means=(), deviations=deviations))
+        return np.frombuffer(signature, dtype=np.uint8)
 
     def alike(self, hashes: Bits, one: Any, other: Any) -> npt.NDArray[np.bool_]:
-        return looks.compare(looks.unpack(hashes), one, other)[1]
+        return signatures.compare(signatures.unpack(hashes), one, other)[1]
 
 
 class _Hamming:

@@ -91,8 +91,8 @@ def prepare(
         max_examples=max_examples,
         limit=BadLimit(source=source, max_fraction=max_bad_fraction),
         make_engine=functools.partial(factory.make, prepare_engine, beam_runner, dataflow),
-        write_report=lambda made, train, pictures: storage.write_output(
-            report_path, report.render(made, source=source, train=train, pictures=pictures)
+        write_report=lambda made, train, records: storage.write_output(
+            report_path, report.render(made, source=source, train=train, records=records)
         ),
         strict=strict_names,
         write_changes=last_time.page(changes_path, {} if change_metrics is None else change_metrics),
@@ -140,7 +140,7 @@ def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
             elsewhere = dataclasses.replace(
                 wanted,
                 output_directory=str(scratch / "again"),
-                write_report=lambda made, train, pictures: None,
+                write_report=lambda made, train, records: None,
                 write_changes=lambda folder, address, directory: wanted.write_changes(before, before, directory),
             )
             again = _made(elsewhere, ReadOnly(pointer))

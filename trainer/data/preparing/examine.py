@@ -6,7 +6,7 @@ import hashlib
 import numpy as np
 
 from trainer.data import images
-from trainer.data.preparing.quality import looks
+from trainer.data.preparing.quality import signatures
 from trainer.data.stored.records import Figures
 
 _LEVELS = np.arange(256, dtype=np.int64)
@@ -53,7 +53,7 @@ def examine(data: bytes, image_size: int) -> Examined | str:
         stored_hash=hashlib.sha256(stored).hexdigest(),
         figures=Figures(
             content_hash=hashlib.sha256(data).hexdigest(),
-            perceptual_hash=looks.hash_of(prepared),
+            perceptual_hash=signatures.hash_of(prepared),
             width=decoded.width,
             height=decoded.height,
             num_bytes=len(data),

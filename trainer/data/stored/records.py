@@ -17,7 +17,7 @@ class Figures:
     content_hash: str
     """SHA-256 of the encoded original, in hexadecimal."""
     perceptual_hash: str
-    """64 bytes in hexadecimal, which are about the same for images that look alike: its low frequencies."""
+    """64 low frequencies of the brightness, one byte each, in hexadecimal; similar for near-duplicates."""
     width: int
     """Of the original, in pixels."""
     height: int
