@@ -1,4 +1,4 @@
-"""Near-duplicates: which of planted copies are found, and how many different images are taken for copies.
+"""Near-duplicates: the recall of planted copies, and the number of false pairs.
 
     python -m benchmarks.near_duplicates [--image-size 32]
 
@@ -33,7 +33,7 @@ _PHOTOS = {
     "perception": "testing/images/*.jpg",
 }
 _SAME = ("motorcycle_right.png", "clock_motion.png")
-"""Photos that show the same as another one."""
+"""Photos with the same content as another one."""
 _NUM_OBJECTS = 1000
 _TILE = 128
 
@@ -58,7 +58,7 @@ def _natural() -> Iterator[Image.Image]:
 
 
 def _objects(numbers: random.Random) -> Iterator[Image.Image]:
-    """Yield ellipses and rectangles in the middle of a white background, with another one in them."""
+    """Yield ellipses and rectangles on white, each with another one in it."""
     for _ in range(_NUM_OBJECTS):
         image = Image.new("RGB", (160, 160), "white")
         drawing = ImageDraw.Draw(image)
@@ -104,7 +104,7 @@ _CHANGES: dict[str, Callable[[Image.Image], Image.Image]] = {
 
 
 class _Own:
-    """What `prepare` uses."""
+    """The signatures of `prepare`."""
 
     def hashed(self, image: Image.Image) -> Bits:
         deviations = tuple(np.asarray(image, dtype=np.float64).std(axis=(0, 1)) + 1e-3)
@@ -116,7 +116,7 @@ class _Own:
 
 
 class _Hamming:
-    """A hash whose bits are counted."""
+    """A hash that is compared by its Hamming distance."""
 
     def __init__(self, compute: Callable[[Image.Image], Any], limit: int) -> None:
         self._compute = compute
@@ -163,7 +163,7 @@ def _methods() -> Iterator[tuple[str, _Own | _Hamming]]:
 
 
 def _num_alike(method: _Own | _Hamming, hashes: Bits) -> int:
-    """Return the number of pairs that are alike, of all."""
+    """Return the number of matching pairs, among all pairs."""
     number = len(hashes)
     return sum(
         int(method.alike(hashes, np.full(number - one - 1, one), np.arange(one + 1, number)).sum())
