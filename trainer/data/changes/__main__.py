@@ -1,4 +1,4 @@
-"""Compare two prepared datasets: images, classes, and distributions of brightness, contrast and size."""
+"""Compare the images, classes and image statistics of two prepared datasets."""
 
 import sys
 

@@ -1,8 +1,8 @@
 """Find probable label errors of training images by k-fold.
 
 A model cannot check the labels that it was fitted to. The training split is
-therefore divided into folds. For each fold, `python -m trainer.task` trains a model
-on the others, which then checks the labels of the fold.
+therefore divided into folds. For each fold, `python -m trainer.task` trains a
+model on the others, which then checks the labels of the fold.
 """
 
 import argparse

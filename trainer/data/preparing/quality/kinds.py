@@ -32,9 +32,8 @@ TEXTS = {
     _FLAT: f"images of nearly one colour (standard deviations below {_FLAT_DEVIATION} of 255)",
     _TINY: f"tiny images, enlarged more than {_MAX_ENLARGEMENT} times",
     _ODD_SHAPE: f"images of odd shape (one side more than {_MAX_ASPECT} times the other)",
-    FEW_IMAGES: f"classes of fewer than {MIN_IMAGES} images; Google advises at least {MIN_IMAGES}",
-    IMBALANCE: f"classes with over {MAX_IMBALANCE} times the images of the smallest one; Google advises at most"
-    f" {MAX_IMBALANCE}",
+    FEW_IMAGES: f"classes with fewer than {MIN_IMAGES} images (minimum recommended by Google)",
+    IMBALANCE: f"classes with over {MAX_IMBALANCE} times the images of the smallest (maximum recommended by Google)",
 }
 """Name of each kind -> what is counted, in the order of the report."""
 
