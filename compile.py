@@ -34,7 +34,7 @@ def _parser() -> cli.Parser:
     images.add_argument(
         "--cpu-image",
         default=default.cpu_image,
-        help="container image of prepare, plan, record and summary, and of Dataflow's workers (that of --image)",
+        help="container image of prepare, plan, record, summary and Dataflow's workers (that of --image)",
     )
     images.add_argument(
         "--serving-image", default=default.serving_image, help="prediction container image (%(default)s)"

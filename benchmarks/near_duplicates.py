@@ -1,11 +1,11 @@
-"""Near-duplicates: which of planted copies are found, and how many different images are taken for copies.
+"""Near-duplicates: the recall of planted copies, and the number of false pairs.
 
     python -m benchmarks.near_duplicates [--image-size 32]
 
 What `prepare` uses is compared with dHash, and with imagehash, pdqhash and perception as far as these are installed.
 Each has the threshold given here; all see the prepared image. The originals are the sample photos of scikit-learn, of
-scikit-image and perception if installed, and tiles of them. Different images that look alike are scikit-learn's digits
-at 96 pixels, and drawings of one object on white.
+scikit-image and perception if installed, and tiles of them. False pairs are counted among scikit-learn's
+digits at 96 pixels and drawings of one object on white.
 """
 
 import argparse
@@ -23,8 +23,8 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
 
 from trainer.data import images
-from trainer.data.preparing.quality import looks
-from trainer.data.preparing.quality.tones import Tones
+from trainer.data.preparing.quality import signatures
+from trainer.data.preparing.quality.channels import Channels
 
 Bits = npt.NDArray[np.uint8]
 _PHOTOS = {
@@ -33,7 +33,7 @@ _PHOTOS = {
     "perception": "testing/images/*.jpg",
 }
 _SAME = ("motorcycle_right.png", "clock_motion.png")
-"""Photos that show the same as another one."""
+"""Photos with the same content as another one."""
 _NUM_OBJECTS = 1000
 _TILE = 128
 
@@ -58,7 +58,7 @@ def _natural() -> Iterator[Image.Image]:
 
 
 def _objects(numbers: random.Random) -> Iterator[Image.Image]:
-    """Yield ellipses and rectangles in the middle of a white background, with another one in them."""
+    """Yield ellipses and rectangles on white, each with another one in it."""
     for _ in range(_NUM_OBJECTS):
         image = Image.new("RGB", (160, 160), "white")
         drawing = ImageDraw.Draw(image)
@@ -104,19 +104,19 @@ _CHANGES: dict[str, Callable[[Image.Image], Image.Image]] = {
 
 
 class _Own:
-    """What `prepare` uses."""
+    """The signatures of `prepare`."""
 
     def hashed(self, image: Image.Image) -> Bits:
         deviations = tuple(np.asarray(image, dtype=np.float64).std(axis=(0, 1)) + 1e-3)
-        look = looks.look_of(looks.hash_of(image), Tones(means=(), deviations=deviations))
-        return np.frombuffer(look, dtype=np.uint8)
+        signature = signatures.signature_of(signatures.hash_of(image), Channels(means=(), deviations=deviations))
+        return np.frombuffer(signature, dtype=np.uint8)
 
     def alike(self, hashes: Bits, one: Any, other: Any) -> npt.NDArray[np.bool_]:
-        return looks.compare(looks.unpack(hashes), one, other)[1]
+        return signatures.compare(signatures.unpack(hashes), one, other)[1]
 
 
 class _Hamming:
-    """A hash whose bits are counted."""
+    """A hash that is compared by its Hamming distance."""
 
     def __init__(self, compute: Callable[[Image.Image], Any], limit: int) -> None:
         self._compute = compute
@@ -163,7 +163,7 @@ def _methods() -> Iterator[tuple[str, _Own | _Hamming]]:
 
 
 def _num_alike(method: _Own | _Hamming, hashes: Bits) -> int:
-    """Return the number of pairs that are alike, of all."""
+    """Return the number of matching pairs, among all pairs."""
     number = len(hashes)
     return sum(
         int(method.alike(hashes, np.full(number - one - 1, one), np.arange(one + 1, number)).sum())

@@ -1,4 +1,4 @@
-"""Images per second and core of `prepare`, compared with what TensorFlow Datasets offers for the same.
+"""Images per second and core of `prepare`, compared with TensorFlow Datasets.
 
     python -m benchmarks.prepare --images 400 --sizes 32 224
 
@@ -25,12 +25,12 @@ from benchmarks import photographs
 
 _SPLIT = "train"
 _QUALITY = 95
-"""Of JPEGs, as `prepare` stores them."""
+"""Quality of JPEGs, as in `prepare`."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Figures:
-    """What a run took."""
+    """The cost of a run."""
 
     seconds: float
     cpu_seconds: float
@@ -55,7 +55,7 @@ def _image_folder(source: Path, output: Path, image_size: int) -> None:
     is_png = images.encoding_format(image_size) == "png"
 
     def prepared(example: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        # An antialiased triangle filter, as Pillow's.
+        # An antialiased triangle filter, as in Pillow.
         resized = tf.image.resize(example["image"], [image_size, image_size], method="bilinear", antialias=True)
         pixels = tf.cast(tf.clip_by_value(tf.round(resized), 0.0, 255.0), tf.uint8)
         encoded = (
@@ -77,7 +77,7 @@ def _image_folder(source: Path, output: Path, image_size: int) -> None:
 
 
 _WAYS: dict[str, Callable[[Path, Path, int], None]] = {"ImageFolder": _image_folder, "prepare": _prepare}
-"""The first is the baseline."""
+"""The ways to prepare; the first is the baseline."""
 
 
 def _run(pipe: Connection, way: str, source: Path, output: Path, image_size: int) -> None:
@@ -88,7 +88,7 @@ def _run(pipe: Connection, way: str, source: Path, output: Path, image_size: int
     import tensorflow_datasets  # noqa: F401
 
     with contextlib.redirect_stderr(io.StringIO()):
-        # What is imported and traced at the first call is no part of the figure.
+        # Imports and tracing in the first call are not measured.
         _WAYS[way](source.parent / "few", output.with_name("few"), image_size)
         begin, cpu = time.monotonic(), time.process_time()
         _WAYS[way](source, output, image_size)
@@ -115,7 +115,7 @@ def main() -> int:
     parser.add_argument("--images", type=int, default=400)
     parser.add_argument("--sizes", type=int, nargs="+", default=[32, 224], metavar="PIXELS")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=1.5, help="times the baseline's rate that are asked for")
+    parser.add_argument("--limit", type=float, default=1.5, help="required ratio to the baseline's rate")
     options = parser.parse_args()
     is_slow = False
     with tempfile.TemporaryDirectory() as folder:

@@ -28,11 +28,11 @@ from trainer.files import bucket
 from trainer.prepare import prepare
 
 _NUM_CONNECTIONS = 16
-"""Those that `prepare` reads with."""
+"""Number of connections of `prepare`."""
 _NEW_FRACTION = 0.01
 _IMAGE_SIZE = 224
 _FEW = 100
-"""Images that are different photographs; the others have the same pixels and other bytes."""
+"""Number of different photographs; the others have the same pixels and other bytes."""
 
 
 def _objects(num_images: int) -> Iterator[tuple[str, bytes]]:
@@ -117,7 +117,7 @@ def main() -> int:
     parser.add_argument("--photographs", type=int, default=5000, help="images on this machine")
     parser.add_argument("--objects", type=int, default=20_000, help="images in the bucket")
     parser.add_argument("--milliseconds", type=float, default=50, help="time that each answer of the bucket takes")
-    parser.add_argument("--limit", type=float, default=0.05, help="fraction of a full run that is allowed")
+    parser.add_argument("--limit", type=float, default=0.05, help="maximum fraction of a full run")
     options = parser.parse_args()
     is_slow = _compare_here(options)
     objects = functools.partial(_objects, options.objects)

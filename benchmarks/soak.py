@@ -1,4 +1,4 @@
-"""Kills `prepare` at random moments and starts it again, until it was killed often enough.
+"""Kills `prepare` at random moments and starts it again, a given number of times.
 
     python -m benchmarks.soak --num-images 200000 --num-kills 30
 
@@ -30,14 +30,14 @@ _POLL_SECONDS = 0.005
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Attempt:
-    """One process."""
+    """Result of one process."""
 
     is_killed: bool
     seconds: float
     cpu_seconds: float
     peak_mib: float
     num_read: int
-    """Images that it read, as it prints at its end; 0 if it was killed."""
+    """Number of images that it read; 0 if it was killed."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ class _Place:
         )
 
     def left(self) -> list[str]:
-        """Return what there is beside the dataset, its report and the pointer to it."""
+        """Return all files besides the dataset, its report and the pointer to it."""
         below = sorted(path.relative_to(self.folder) for path in self.folder.rglob("*"))
         expected = re.compile(r"outputs(/out(/[^/]+|\.html)?)?|tmp|root(/prepared(/\w+(/latest\.json|/parts)?)?)?")
         return [str(path) for path in below if not expected.fullmatch(str(path))]
@@ -99,7 +99,7 @@ class _Place:
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
     def differences(self, other: "_Place") -> list[str]:
-        """Return the files of the dataset that are not those of the other one."""
+        """Return the files in which the dataset differs from the other one."""
         sides = [
             {str(path.relative_to(place.folder)): path for path in (place.folder / "outputs").rglob("*")}
             for place in (self, other)

@@ -39,9 +39,9 @@ def prepare(
         max_examples: Maximum number of images, for a trial; 0 uses all.
         max_bad_fraction: Share of unreadable images (0 to 1) above which the step fails.
         dataset: The dataset; its metadata has the fingerprint, the classes and the counts.
-        report: Page with the statistics, sample images and skipped files.
+        report: Page with the statistics, sample images, warnings and bad files.
         changes: Page on what changed since the previous dataset.
-        change_metrics: Its figures; none without a previous dataset.
+        change_metrics: Figures of that page; none without a previous dataset.
         strict: Comma-separated names of the warnings that are errors, such as `leaks,label-conflicts`.
         prepare_engine: `local` reads the images in this step, `dataflow` on the workers of a Dataflow job.
         beam_runner: `FnApiRunner` uses two processes of this step instead of Dataflow, for tests.
@@ -53,9 +53,9 @@ def prepare(
         dataflow_disk_size_gb: Disk of each worker.
         dataflow_subnetwork: Subnetwork of the workers; empty for the default network.
         dataflow_service_account: Service account of the workers; empty for the default one.
-        pipeline_root: Folder or gs:// prefix; by its `prepared/`, the next run finds this dataset and reads only images
-            that are new.
-        reread: Read all images, also those that the previous dataset has.
+        pipeline_root: Folder or gs:// prefix; in its `prepared/`, the next run finds this dataset and reads only new
+            images.
+        reread: Read all images, also those that have not changed.
         settings: Values of other steps by name; wrong ones end this step before it reads an image.
     """
     from training_job.prepare import prepare as prepare_dataset, reported

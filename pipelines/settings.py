@@ -29,7 +29,7 @@ class Settings:
     image: str = PLACEHOLDER_IMAGE
     """Container image of the training job, and of the steps that use the model."""
     cpu_image: str = ""
-    """Container image of the steps that need neither model nor GPU, and of Dataflow's workers; empty for `image`."""
+    """Container image of the steps without model and GPU, and of Dataflow's workers; empty for `image`."""
     serving_image: str = _SERVING_IMAGE
     """Prediction container image of the registered model."""
     region: str = "us-central1"
@@ -63,7 +63,7 @@ class Settings:
 
     @property
     def step_image(self) -> str:
-        """The container image of the steps that need neither model nor GPU."""
+        """The container image of the steps without model and GPU."""
         return self.cpu_image or self.image
 
 

@@ -74,7 +74,7 @@ def set_environment() -> None:
 def reported(function: Callable[P, R]) -> Callable[P, R]:
     """Return `function` with a user's mistake reported as a single line on stderr and exit code 2.
 
-    An unusable bucket is a single line, too, with exit code 1 if a retry may help, and so is a run that failed. Other
+    An unusable bucket and a failed run are also reported as a single line, with exit code 1 if a retry may help. Other
     exceptions are defects or lost machines: they keep their traceback and may be retried.
     """
 

@@ -34,11 +34,11 @@ def evaluate(
     predictions_path: str = "",
     is_noted: bool = False,
 ) -> Evaluation:
-    """Evaluate the checkpoint that was best on the validation split, and look for label errors in both splits.
+    """Evaluate the best checkpoint on the test split, and find probable label errors of validation and test images.
 
     Args:
         dataset_directory: The dataset that the run was trained on.
-        checkpoint_directory: Of the run, finished or not.
+        checkpoint_directory: Folder with the checkpoints of the run, finished or not.
         report_path: File for the HTML report.
         predictions_path: File for the predictions on both splits, as JSON Lines; empty for none.
         is_noted: Whether the accuracy is recorded next to the checkpoints (`trainer.checkpoints.outcome`).
@@ -64,35 +64,35 @@ def evaluate(
     staged = staging.stage(data, "test")
     test = predictions.predict(trained.model, staged, "test")
     result = evaluation.score(test.labels, test.probabilities, list(data.class_names))
-    judged = _judge(trained.model, data, test, predictions_path)
+    checked = _check_labels(trained.model, data, test, predictions_path)
     html = report.render(
-        result, staged, test, label_errors=judged.section, trained=trained, checkpoint_directory=checkpoint_directory
+        result, staged, test, label_errors=checked.section, trained=trained, checkpoint_directory=checkpoint_directory
     )
     storage.write_output(report_path, html)
     if predictions_path:
-        lines = predictions.lines(staged, judged.predictions, judged.positions)
+        lines = predictions.lines(staged, checked.predictions, checked.positions)
         storage.write_output_lines(predictions_path, lines)
     if is_noted:
         outcome.note_evaluation(checkpoint_directory, step=trained.checkpoint.step, accuracy=result.accuracy)
-    if judged.positions is None:
+    if checked.positions is None:
         return result
-    counted = {"num_probable_label_errors": float(len(judged.positions))}
+    counted = {"num_probable_label_errors": float(len(checked.positions))}
     return dataclasses.replace(result, metrics=result.metrics | counted)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Judged:
-    """What was found out about the labels."""
+class _CheckedLabels:
+    """Result of the check of the labels."""
 
     section: page.Block
     predictions: list[Predictions]
-    """Their shards are on this machine."""
+    """Predictions on splits whose shards are on this machine."""
     positions: frozenset[int] | None
-    """Of the probable label errors in the predictions; None if the labels were not judged."""
+    """Positions of the probable label errors in the predictions; None if the labels were not checked."""
 
 
-def _judge(model: "keras.Model", data: Dataset, test: Predictions, predictions_path: str) -> _Judged:
-    """Look for label errors. A failure is reported, but changes neither the accuracy nor the outcome of the run."""
+def _check_labels(model: "keras.Model", data: Dataset, test: Predictions, predictions_path: str) -> _CheckedLabels:
+    """Find label errors. A failure is reported, but changes neither the accuracy nor the outcome of the run."""
     from trainer.data import staging
 
     try:
@@ -101,17 +101,17 @@ def _judge(model: "keras.Model", data: Dataset, test: Predictions, predictions_p
         found = confident_learning.find(
             np.concatenate([each.labels for each in both]), np.concatenate([each.probabilities for each in both])
         )
-        all_lines = "All are marked in the file of predictions." if predictions_path else ""
+        all_lines = "The file of predictions marks all of them." if predictions_path else ""
         made = section.block(found, staged, both, all_lines=all_lines)
-    # The model may be the user's own, and fail on these images in any way.
+    # The model may be custom code that fails on these images with any exception.
     except Exception as error:
         if not isinstance(error, UserError | TrainingError | OSError):
             traceback.print_exc()
-        reason = cli.one_line(f"This failed: {type(error).__name__}: {error}")
-        print(f"warning: the labels were not judged. {reason}", file=sys.stderr)
+        reason = cli.one_line(f"The check failed: {type(error).__name__}: {error}")
+        print(f"warning: the labels were not checked. {reason}", file=sys.stderr)
         made = section.block(LabelErrors(reason=reason), data, [test], all_lines="")
-        return _Judged(section=made, predictions=[test], positions=None)
-    return _Judged(section=made, predictions=both, positions=None if found.reason else frozenset(found.indices))
+        return _CheckedLabels(section=made, predictions=[test], positions=None)
+    return _CheckedLabels(section=made, predictions=both, positions=None if found.reason else frozenset(found.indices))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -58,24 +58,24 @@ def prepare(
         max_bad_fraction: Fraction of images that may be unreadable; they are skipped, counted and named.
         pipeline_root: Folder, local or gs://, whose `prepared/` outlives this run: images that have not changed since
             the previous dataset, or since a killed attempt, are not read again. Empty: all are read.
-        reread: Read all images, although the previous dataset has them.
-        prepare_engine: `local`: this machine reads the images; `dataflow`: workers of Apache Beam do.
-        beam_runner: `FnApiRunner`: the workers are two processes of this machine, for tests.
-        dataflow: What the Dataflow job is started with, for `dataflow` without a `beam_runner`.
+        reread: Read all images, also those that have not changed.
+        prepare_engine: `local` reads the images on this machine, `dataflow` on workers of Apache Beam.
+        beam_runner: `FnApiRunner` to use two processes of this machine as workers, for tests.
+        dataflow: Settings of the Dataflow job, for `dataflow` without a `beam_runner`.
         strict: Comma-separated names of the warnings that are errors, such as leaks,label-conflicts.
         changes_path: File for the page on what changed since the previous dataset; empty for none.
-        change_metrics: Gets the figures of that page.
+        change_metrics: Receives the figures of that page.
 
     Returns:
         The metadata fingerprint, num_examples, num_train, num_validation, num_test, num_classes, image_size,
-            num_bad_files; with a pipeline root, num_read (images), num_bytes_written and num_bytes_reused, too.
+            num_bad_files; with a pipeline root also num_read (images), num_bytes_written and num_bytes_reused.
 
     Raises:
         UserError: The source cannot be used, too many of its images are bad, or a strict warning applies.
     """
     strict_names = parse_strict(strict)
     if pipeline_root.startswith("gs://") and output_directory.startswith("/gcs/"):
-        # The mount cannot copy objects on the server's side.
+        # Through the mount, the server could not copy objects.
         output_directory = output_directory.replace("/gcs/", "gs://", 1)
     _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
     factory.check(prepare_engine, beam_runner)
@@ -91,8 +91,8 @@ def prepare(
         max_examples=max_examples,
         limit=BadLimit(source=source, max_fraction=max_bad_fraction),
         make_engine=functools.partial(factory.make, prepare_engine, beam_runner, dataflow),
-        write_report=lambda made, train, pictures: storage.write_output(
-            report_path, report.render(made, source=source, train=train, pictures=pictures)
+        write_report=lambda made, train, records: storage.write_output(
+            report_path, report.render(made, source=source, train=train, records=records)
         ),
         strict=strict_names,
         write_changes=last_time.page(changes_path, {} if change_metrics is None else change_metrics),
@@ -105,7 +105,7 @@ def prepare(
     # Killed attempts leave parts and work items.
     storage.remove_tree(storage.join(pointer.parts, beam.WORK))
     parts.remove(pointer.parts)
-    # Last, because until then another attempt may finish this one.
+    # At the end, because until then another attempt may finish this one.
     pointer.write(dataclasses.replace(made.entry, is_published=True))
     print(
         f"note: {made.num_read:,} images read, {made.num_bytes_written:,} bytes written,"
@@ -118,7 +118,7 @@ def prepare(
 
 def _made(wanted: Wanted, pointer: NoPointer, *, reread: bool = False) -> Made:
     if reread:
-        # Without parts: those of a killed attempt would not be read again either.
+        # Without parts, because those of a killed attempt would not be read again.
         return attempt(wanted, pointer, is_trusted=False, parts_folder="")
     try:
         return attempt(wanted, pointer, is_trusted=True, parts_folder=pointer.parts)
@@ -128,19 +128,19 @@ def _made(wanted: Wanted, pointer: NoPointer, *, reread: bool = False) -> Made:
 
 
 def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
-    """Return the dataset in the output folder if a killed attempt published it and nothing has changed since.
+    """Return the dataset in the output folder if a killed attempt published it and it has not changed.
 
     Raises:
-        UserError: It is another dataset, or something else.
+        UserError: The folder contains something else.
     """
     if expected := pointer.unfinished(wanted.address):
         before = "".join(entry.dataset for entry in pointer.read()[1:2])
         with storage.scratch("prepare") as scratch:
-            # Without its report, which the killed attempt has written; the figures of the changes were lost with it.
+            # The killed attempt has written the report; its figures on changes are lost.
             elsewhere = dataclasses.replace(
                 wanted,
                 output_directory=str(scratch / "again"),
-                write_report=lambda made, train, pictures: None,
+                write_report=lambda made, train, records: None,
                 write_changes=lambda folder, address, directory: wanted.write_changes(before, before, directory),
             )
             again = _made(elsewhere, ReadOnly(pointer))
@@ -186,15 +186,15 @@ def main(arguments: list[str] | None = None) -> int:
     )
     allowed = "fraction of images that may be unreadable [%(default)s]"
     parser.add_argument("--max-bad-fraction", type=float, default=_MAX_BAD_FRACTION, metavar="FRACTION", help=allowed)
-    kept = "local or gs:// folder whose prepared/ is kept, so that the next run reads only images that are new"
+    kept = "folder, local or gs://, that is kept between runs, so that the next one reads only new images"
     parser.add_argument("--pipeline-root", metavar="FOLDER", help=kept)
-    parser.add_argument("--reread", action="store_true", help="read all images, also those that have not changed")
+    parser.add_argument("--reread", action="store_true", help="read all images, also unchanged ones")
     parser.add_argument(
-        "--engine", choices=factory.ENGINES, default=factory.LOCAL, help="who reads the images [%(default)s]"
+        "--engine", choices=factory.ENGINES, default=factory.LOCAL, help="engine that reads the images [%(default)s]"
     )
-    runner = "with --engine dataflow: FnApiRunner runs the workers on this machine, for tests"
+    runner = "with --engine dataflow: FnApiRunner, which runs the workers on this machine for tests"
     parser.add_argument("--beam-runner", default="", metavar="NAME", help=runner)
-    kinds = f"comma-separated warnings that are errors: {', '.join(TEXTS)}"
+    kinds = f"comma-separated names of warnings to treat as errors: {', '.join(TEXTS)}"
     parser.add_argument("--strict", default="", metavar="NAMES", help=kinds)
     options = parser.parse_args(arguments)
     beside = paths.check("OUTPUT_DIRECTORY", options.output_directory).rstrip("/") + ".html"

@@ -1,4 +1,4 @@
-"""Whether `prepare` may start a Dataflow job, and with which machines; decided before it reads anything."""
+"""Checks whether `prepare` may start a Dataflow job, and its settings, before anything is read."""
 
 import importlib.util
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ def dataflow_settings(
     prepare_engine: str = factory.LOCAL,
     beam_runner: str = "",
 ) -> Settings | None:
-    """Return what the job is started with; None if this run needs no job.
+    """Return the settings of the Dataflow job; None if this run needs no job.
 
     Args:
         parameters: Fields of the settings.
-        source: Where the images are.
+        source: Location of the images.
         prepare_engine: `local` or `dataflow`.
         beam_runner: The name of a local runner; empty for Dataflow.
 
@@ -39,9 +39,11 @@ def dataflow_settings(
         )
     if parameters.get("image", "") in ("", PLACEHOLDER_IMAGE) or importlib.util.find_spec("apache_beam") is None:
         raise UserError(
-            "prepare_engine is 'dataflow', and the container image of this step has no Apache Beam; recompile with "
+            "prepare_engine is 'dataflow', but the container image of this step has no Apache Beam; recompile with "
             "--cpu-image and the image that the target `cpu` of the Dockerfile builds"
         )
     if not source.startswith("gs://"):
-        raise UserError(f"prepare_engine is 'dataflow' and source is {source!r}; Dataflow's workers read only gs://...")
+        raise UserError(
+            f"prepare_engine is 'dataflow', but source is {source!r}; Dataflow's workers read only gs://..."
+        )
     return Settings(**parameters)

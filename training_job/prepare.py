@@ -18,7 +18,7 @@ def prepare(*, settings: Mapping[str, Any], dataflow: Mapping[str, Any] = _NO_JO
     """Check the values of the later steps, then write the dataset.
 
     Args:
-        settings: Values of the pipeline's parameters by name; empty where there is no such pipeline.
+        settings: Values of the pipeline's parameters by name; empty outside of this pipeline.
         dataflow: Values for a Dataflow job, see `training_job.dataflow`.
         **options: Those of `trainer.prepare.prepare`.
 

@@ -47,7 +47,7 @@ def nothing_new(content: dict[str, Any]) -> NothingNew | None:
         and each.content["create_time"] < content["create_time"]
         and any(_computed(task, step["path"], identity) for task in each.content["tasks"])
     ]
-    # The newest one with a result: one that failed half-way has fewer metrics.
+    # The newest one with a result, because a failed one has fewer metrics.
     best = max(same, key=lambda each: (bool(each["models"]), len(each["metrics"]), each["create_time"]), default=None)
     return NothingNew(identity=identity, work_dir=work_dir, earlier=best)
 

@@ -82,7 +82,7 @@ class Buckets:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables of steps, for addresses that are in files: those in parameters are replaced."""
+        """Environment variables of steps for addresses in files; addresses in parameters are replaced."""
         return {"LOCALVERTEX_GCS_ROOT": str(self.root)} if self.root else {}
 
     def missing_bucket(self, address: str) -> Path | None:

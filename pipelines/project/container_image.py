@@ -60,7 +60,7 @@ def image_files() -> tuple[str, ...]:
 
 
 def _fingerprint() -> str:
-    """Return 32 hexadecimal digits, the tag of the images, so that the same ones are not built twice."""
+    """Return the tag of the images, 32 hexadecimal digits that depend on their files, so none is built twice."""
     digest = hashlib.sha256()
     for path in sorted(each for name in image_files() for each in [_ROOT / name, *(_ROOT / name).rglob("*")]):
         if path.is_file() and "__pycache__" not in path.parts:

@@ -66,5 +66,5 @@ def on_account(names: Names) -> Grant:
 
 
 def on_project_for_dataflow(names: Names) -> Grant:
-    """Return the roles on the project with Dataflow: starting and cancelling jobs, and being their worker."""
+    """Return the roles on the project for Dataflow: to start and cancel jobs, and to run their workers."""
     return Grant(group=("projects",), resource=names.project, roles=("roles/dataflow.admin", "roles/dataflow.worker"))

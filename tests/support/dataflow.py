@@ -1,4 +1,4 @@
-"""A Dataflow service on loopback: jobs by REST, one active job per name, and gates at which an answer waits."""
+"""A Dataflow service on loopback: jobs by REST, one active job per name, and gates that delay an answer."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ class Dataflow:
         self.calls: list[str] = []
         self.headers: list[Mapping[str, str]] = []
         self.failures: list[int] = []
-        """Statuses of the next answers, instead of what they would be; 0 passes."""
+        """Statuses that replace those of the next answers; 0 does not replace."""
         self.refuses_by_conflict = False
         """Answer 409 to a second job of a name, and not the existing one."""
         self.changed = threading.Condition()
@@ -37,7 +37,7 @@ class Dataflow:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variable that leads the product to this server."""
+        """The variable that makes the trainer use this server."""
         return {"DATAFLOW_EMULATOR_HOST": f"localhost:{self._server.server_port}"}
 
     def __enter__(self) -> Self:
@@ -66,7 +66,7 @@ class Dataflow:
             assert gate[1].wait(20)
 
     def wait_for(self, condition: Any) -> None:
-        """Wait until something about the jobs and calls is true."""
+        """Wait until a condition on the jobs and calls is true."""
         with self.changed:
             assert self.changed.wait_for(condition, 20)
 

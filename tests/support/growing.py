@@ -22,7 +22,7 @@ def png(seed: int) -> bytes:
 
 
 class Place(Protocol):
-    """Where files are."""
+    """The location of the source and the datasets."""
 
     address: str
 

@@ -35,7 +35,7 @@ def kill(number: int) -> int:
 
 
 def wait(folder: Path, number: int) -> int:
-    """Note the process and wait for ever."""
+    """Record the process and wait forever."""
     (folder / f"{number}.waits").write_text(str(os.getpid()))
     while True:
         time.sleep(0.01)
@@ -43,11 +43,11 @@ def wait(folder: Path, number: int) -> int:
 
 @dataclasses.dataclass
 class Troubled:
-    """A source some of whose images fail the worker, kill it or are slow when they are first read."""
+    """A source with images that fail or kill the worker, or are slow, when they are first read."""
 
     source: Any
     notes: Path
-    """A folder with a file per trouble that has happened."""
+    """A folder with a file per fault that has occurred."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.source, name)

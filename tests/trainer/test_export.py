@@ -152,10 +152,10 @@ def test_a_failed_look_for_label_errors_is_reported_and_changes_nothing_else(
     (shard,) = (tmp_path / "data").glob("images-validation.array_record-*")
     if is_defect:
         monkeypatch.setattr("trainer.results.label_errors.confident_learning._SMALLEST", None)
-        reason = "This failed: TypeError: "
+        reason = "The check failed: TypeError: "
     else:
         shard.write_bytes(shard.read_bytes()[:1000])
-        reason = f"This failed: DamagedShard: shard {shard} is damaged"
+        reason = f"The check failed: DamagedShard: shard {shard} is damaged"
     report, lines = tmp_path / "report.html", tmp_path / "lines.jsonl"
     found = evaluate(
         dataset_directory=str(tmp_path / "data"),
@@ -167,9 +167,9 @@ def test_a_failed_look_for_label_errors_is_reported_and_changes_nothing_else(
     assert (found.accuracy, found.loss, found.confusion_matrix) == (whole.accuracy, whole.loss, whole.confusion_matrix)
     assert "num_probable_label_errors" not in found.metrics
     noted = capsys.readouterr().err
-    assert noted.count(f"warning: the labels were not judged. {reason}") == 1
+    assert noted.count(f"warning: the labels were not checked. {reason}") == 1
     assert ("Traceback" in noted) == is_defect
-    assert f"The labels were not judged. {reason}" in report.read_text()
+    assert f"The labels were not checked. {reason}" in report.read_text()
     predicted = [json.loads(line) for line in lines.read_text().splitlines()]
     assert {(line["split"], line["is_probable_label_error"]) for line in predicted} == {("test", None)}
 

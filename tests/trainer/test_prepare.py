@@ -181,7 +181,7 @@ def test_images_that_were_known_are_counted_apart(
     noise(source / "a" / "new.png", seed=99)
     progresses.clear()
     run(source, tmp_path / "two", pipeline_root=str(tmp_path))
-    assert progresses[1].text.startswith("reading: 25 of 25 images, 24 known from before, ")
+    assert progresses[1].text.startswith("reading: 25 of 25 images, 24 reused, ")
     assert 0 < progresses[3].num_known < progresses[3].num_done == 25
 
 

@@ -1,4 +1,4 @@
-"""A dataset that is made with the help of the previous one has the bytes of one that is made from the start."""
+"""An incremental run makes the same bytes as a full run."""
 
 import errno
 import os
@@ -45,7 +45,7 @@ def in_bucket(server: CloudStorage) -> InBucket:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The locations that are read, in place of what the metadata has."""
+    """The locations of the images that were read."""
     found: list[str] = []
 
     def counted(look: Callable[[str], bytes]) -> Callable[[str], bytes]:
@@ -117,7 +117,7 @@ def test_only_new_images_are_read_and_untouched_shards_are_the_same_files(
     assert metadata["num_bytes_written"] >= sum(path.stat().st_size for path in written)
     assert f"note: 1 images read, {metadata['num_bytes_written']:,} bytes written" in capsys.readouterr().err
     assert others
-    # What the two share was not written to.
+    # Shared files were not written to.
     assert content(local, "one") == before
 
 

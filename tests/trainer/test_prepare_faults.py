@@ -26,7 +26,7 @@ PHASES = {
     "publishing": r"(POST|PUT) .*dataset\.json",
     "writing the report": r"(POST|PUT) .*report\.html",
 }
-"""Of a run -> the requests that belong to it."""
+"""Phase of a run -> its requests."""
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ while True:
     mount(size, "remount")
 print(num_refused)
 """
-"""A disk of growing size, so that it is full at every phase; what needs most is the last to succeed."""
+"""Runs with disks of growing size, so each phase meets a full one."""
 
 
 @pytest.mark.slow

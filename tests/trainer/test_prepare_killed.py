@@ -103,7 +103,7 @@ def grown(place: Place, started: Program) -> None:
 
 
 def check_end(place: Place, started: Program) -> None:
-    """The dataset is whole and the only one that was added."""
+    """The dataset is complete, and only its files were added."""
     assert content(place, "out/out") == content(place, "out/full")
     (state,) = {path.partition("/")[0] for path in place.paths("root/prepared")}
     assert place.paths("root/prepared") == [f"{state}/latest.json"]
@@ -121,7 +121,7 @@ def grown_folder(tmp_path_factory: pytest.TempPathFactory, local_program: Progra
 
 @pytest.fixture
 def local(grown_folder: Path) -> Iterator[Local]:
-    """The place as it was before the run that is killed; moving it would change what is known of the images."""
+    """The folder before the killed run; moving it would change the identities of the images."""
     place = Local(grown_folder)
     state = {path: place.read(f"root/{path}") for path in place.paths("root")}
     yield place

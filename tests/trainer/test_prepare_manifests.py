@@ -95,7 +95,7 @@ def test_googles_advice_is_a_warning_and_on_the_report(tmp_path: Path, capsys: p
     rows = folder(tmp_path, num_images=3)
     (tmp_path / "m.csv").write_text("".join(csv_line(*row) for row in rows))
     run(tmp_path / "m.csv", tmp_path / "out")
-    advice = "few-images: classes of fewer than 10 images; Google advises at least 10"
+    advice = "few-images: classes with fewer than 10 images (minimum recommended by Google)"
     assert f"warning: {advice}: 2 (cat: 9, " in capsys.readouterr().err
     assert advice in (tmp_path / "out.html").read_text()
 

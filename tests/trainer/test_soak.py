@@ -1,4 +1,4 @@
-"""The soak on a small source: prepare is killed at random moments, and what comes out has the bytes of a calm run."""
+"""The soak on a small source: despite kills at random moments, the datasets have the bytes of a full run."""
 
 from pathlib import Path
 

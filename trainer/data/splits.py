@@ -29,7 +29,7 @@ def check_batch_size(global_batch_size: int, num_train: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """All images with the same bytes, as far as their split depends on them."""
+    """All images with the same bytes: what their split depends on."""
 
     content_hash: str
     """SHA-256 of the encoded original."""
@@ -45,13 +45,13 @@ class Splits:
 
     It is a hash of the content, the same in every run: an image keeps its split when others are added or removed, and
     equal images are never in two splits. A class that lacks a split although it has enough different images gets its
-    nearest one moved there, so a class of a handful of images may see a move when it grows. Splits of the source are
+    nearest one moved there, so images of a small class may move when it grows. Splits of the source are
     kept; validation is taken from train where the source has none. Equal images in train and test of a source count
-    as test. The split that a content has in the previous dataset stands, unless the source gives it another one.
+    as test. A content keeps its split of the previous dataset, unless the source gives it another one.
     """
 
     def __init__(self, contents: Callable[[], Iterable[Content]]) -> None:
-        """Read all contents twice, and keep only what is moved.
+        """Read all contents twice, and keep only the moved ones in memory.
 
         Args:
             contents: Returns an iterator over all contents, each once.
@@ -93,7 +93,7 @@ class Splits:
 
 
 class _Nearest:
-    """The contents of one class and split: how many, and the first ones by position."""
+    """The contents of one class and split: their number, and the first ones by position."""
 
     def __init__(self) -> None:
         self.count = 0

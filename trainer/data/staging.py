@@ -99,7 +99,7 @@ def _copy(path: str, folder: pathlib.Path, size: int, expected: dict[str, str]) 
         raise DamagedShard(
             f"shard {path} is damaged (its CRC32C is {found}, expected {expected[name]}); run prepare again"
         )
-    # Perhaps only what was copied earlier is damaged.
+    # Only the interrupted copy may be damaged.
     _copy(path, folder, size, expected)
 
 
@@ -127,7 +127,7 @@ class _Summed(io.FileIO):
         return num_written
 
     def crc32c(self) -> str:
-        """Return that of the whole content, in base64."""
+        """Return the checksum of the whole content, in base64."""
         return base64.b64encode(self._checksum.digest()).decode()
 
 

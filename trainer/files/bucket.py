@@ -117,7 +117,7 @@ def size(path: str) -> int:
 
 
 def identity(path: str) -> dict[str, int | str]:
-    """Return generation and checksum of an object, which are others when it is replaced.
+    """Return generation and checksum of an object, which change when it is replaced.
 
     Raises:
         FileNotFoundError: The object does not exist.
@@ -129,7 +129,7 @@ def identity(path: str) -> dict[str, int | str]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Version:
-    """One content of an object, which another one of the same name does not match."""
+    """A version of an object; a later object of the same name has another one."""
 
     path: str
     generation: int
@@ -137,7 +137,7 @@ class Version:
 
 
 def versions(directory: str) -> dict[str, Version]:
-    """Return the path of each object below a folder, relative to it -> its present content."""
+    """Return relative path -> current version of each object below a folder."""
     return {
         name: Version(
             path=f"{directory.rstrip('/')}/{name}",
@@ -149,16 +149,16 @@ def versions(directory: str) -> dict[str, Version]:
 
 
 def crc32c(local_path: str) -> str:
-    """Return the checksum that an object with the content of a local file has."""
+    """Return the checksum of an object with the content of a local file."""
     with open(local_path, "rb") as file:
         return bucket_upload.crc32c(file)
 
 
 def copy(source: Version, path: str) -> None:
-    """Copy an object to another one on the server's side.
+    """Copy an object on the server.
 
     Raises:
-        Replaced: It has another content by now, or does not exist any more.
+        Replaced: The object was replaced or removed.
     """
     from google.api_core.exceptions import NotFound, PreconditionFailed
 

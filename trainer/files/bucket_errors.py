@@ -12,7 +12,7 @@ _TEMPORARY_STATUSES = (408, 429, 500, 502, 503, 504)
 
 
 class Replaced(OSError):
-    """An object is no longer the one that was looked at."""
+    """An object was replaced or removed since it was listed."""
 
     def __init__(self, path: str) -> None:
         super().__init__(errno.ESTALE, "the object was replaced or removed", path)

@@ -10,11 +10,11 @@ from typing import Any
 
 _SECONDS_BETWEEN_LINES = 10.0
 _SECONDS_BETWEEN_TEXTS = 0.2
-"""Shortest time between two texts beside the bar."""
+"""Shortest time between two updates of the text beside the bar."""
 
 
 class Progress:
-    """How much of some work is done; rate and time left follow from what was not known from before."""
+    """Progress of some work; rate and time left follow from the items that were not reused."""
 
     def __init__(
         self, activity: str, unit: str, total: int | None = None, clock: Callable[[], float] = time.monotonic
@@ -24,7 +24,7 @@ class Progress:
         Args:
             activity: Begins each line, such as `reading`.
             unit: What is counted, in the plural.
-            total: How many there are; None if that is not known.
+            total: Number of items; None if unknown.
             clock: Returns seconds.
         """
         self.total, self.num_done, self.num_known = total, 0, 0
@@ -35,8 +35,8 @@ class Progress:
         """Count finished items.
 
         Args:
-            count: All of them.
-            num_known: Those that cost nothing, because they were known from before.
+            count: All finished items.
+            num_known: Items that were reused and therefore cost no time.
         """
         self.num_done += count
         self.num_known += num_known
@@ -48,8 +48,8 @@ class Progress:
         count = f"{self.num_done:,}" + (f" of {self.total:,}" if is_sure else "")
         parts = [f"{self._activity}: {count} {self._unit}"]
         if self.num_known:
-            parts.append(f"{self.num_known:,} known from before")
-        # The clock of a machine that was suspended, or of another one, may go back.
+            parts.append(f"{self.num_known:,} reused")
+        # The clock may go back, for example when a machine was suspended.
         seconds = self._clock() - self._start
         if seconds > 0 and (num_new := self.num_done - self.num_known) > 0:
             rate = num_new / seconds
@@ -66,13 +66,13 @@ def shown(activity: str, unit: str, total: int | None = None) -> Iterator[Progre
     Args:
         activity: What is done, such as `reading`.
         unit: What is counted, in the plural.
-        total: How many there are; None if that is not known.
+        total: Number of items; None if unknown.
     """
     progress = Progress(activity, unit, total)
     ended = threading.Event()
     with _bar(progress) if _is_terminal() else contextlib.nullcontext(_print) as show:
         seconds = _SECONDS_BETWEEN_TEXTS if _is_terminal() else _SECONDS_BETWEEN_LINES
-        # A thread, because the work may wait for a bucket. It is a daemon, so a process that stops does not wait.
+        # A thread, because the work may wait for a bucket; a daemon, so the process does not wait for it at its end.
         thread = threading.Thread(target=_repeat, args=(show, progress, ended, seconds), name="progress", daemon=True)
         thread.start()
         try:
@@ -84,7 +84,7 @@ def shown(activity: str, unit: str, total: int | None = None) -> Iterator[Progre
 
 def _repeat(show: Callable[[Progress], None], progress: Progress, ended: threading.Event, seconds: float) -> None:
     while not ended.wait(seconds):
-        # The reader of the log may be gone, which is no reason to fail.
+        # A closed log must not fail the work.
         with contextlib.suppress(OSError, ValueError):
             show(progress)
 
@@ -94,14 +94,14 @@ def _is_terminal() -> bool:
 
 
 def _print(progress: Progress) -> None:
-    # One call, so that lines of other threads do not come in between.
+    # One call, so lines of other threads do not interleave.
     sys.stderr.write(f"{progress.text}\n")
     sys.stderr.flush()
 
 
 @contextlib.contextmanager
 def _bar(progress: Progress) -> Iterator[Callable[[Progress], None]]:
-    """Yield a function that draws the progress; the bar vanishes at the end."""
+    """Yield a function that draws the progress; the bar disappears at the end."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress as Bar, TextColumn
     from rich.table import Column
@@ -111,7 +111,7 @@ def _bar(progress: Progress) -> Iterator[Callable[[Progress], None]]:
     task = bar.add_task(progress.text, total=progress.total)
 
     def show(progress: Progress) -> None:
-        # Not before: TensorFlow Datasets, which counts nothing here, draws bars of its own while it downloads.
+        # Not earlier, because TensorFlow Datasets draws its own bars while it downloads.
         if progress.num_done:
             bar.update(task, completed=progress.num_done, description=progress.text)
             bar.start()

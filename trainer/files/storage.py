@@ -97,7 +97,7 @@ def committed_directory(
 
 @contextlib.contextmanager
 def scratch(name: str) -> Iterator[pathlib.Path]:
-    """Yield a temporary folder on this machine; those of the same name that killed processes left are removed first."""
+    """Yield a temporary folder on this machine, after removing those that killed processes left under the same name."""
     target = pathlib.Path(tempfile.gettempdir(), name)
     asides.remove_left(target)
     with asides.folder(target) as folder:

@@ -1,4 +1,4 @@
-"""A database for what does not fit into memory; its file has no name and vanishes with the process."""
+"""A database in an unnamed temporary file, which vanishes with the process."""
 
 import contextlib
 import errno
@@ -19,7 +19,7 @@ def connect(schema: str) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def errors_of(content: str) -> Iterator[None]:
-    """Turn the errors of a database into those of its file.
+    """Turn errors of a database into an OSError about its file.
 
     Args:
         content: What the database contains, for the message.

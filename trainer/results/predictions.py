@@ -1,4 +1,4 @@
-"""The predictions on a split, and the file of them: JSON Lines, documented in docs/evaluation.md."""
+"""Predictions on a split, and the file of predictions (JSON Lines, documented in docs/evaluation.md)."""
 
 import json
 import os
@@ -32,7 +32,7 @@ class Predictions:
 
 
 def predict(model: "keras.Model", dataset: Dataset, split: str) -> Predictions:
-    """Return a model's predictions on a split; one pass over its images.
+    """Return a model's predictions on a split, after one pass over its images.
 
     Raises:
         UserError: A shard is missing or damaged.
@@ -74,8 +74,8 @@ def lines(dataset: Dataset, predictions: Sequence[Predictions], errors: Collecti
 
     Args:
         dataset: The dataset; the shards of the splits must be on this machine.
-        predictions: Of some splits.
-        errors: Positions of the probable label errors in all splits together; None if the labels were not judged.
+        predictions: Predictions on one or more splits.
+        errors: Positions of the probable label errors in all splits together; None if the labels were not checked.
     """
     names, position = dataset.class_names, 0
     for each in predictions:

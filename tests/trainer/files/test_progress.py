@@ -44,7 +44,7 @@ def test_rate_and_time_left_follow_from_the_images_that_were_read(clock: Clock) 
     clock.seconds += 10
     read.advance(22_000, num_known=10_000)
     read.advance()
-    expected = "22,001 of 100,000 images, 10,000 known from before, 1,200 per second, 1 min 5 s left"
+    expected = "22,001 of 100,000 images, 10,000 reused, 1,200 per second, 1 min 5 s left"
     assert read.text == f"reading: {expected}"
 
 
@@ -56,7 +56,7 @@ def test_rate_and_time_left_follow_from_the_images_that_were_read(clock: Clock) 
         (0, 0, 0, 5, "x: 0 of 0 y"),
         # More than were listed; only known ones; a clock that was set back or does not move; one far ahead.
         (10, 20, 0, 5, "x: 20 y, 4 per second"),
-        (10, 5, 5, 5, "x: 5 of 10 y, 5 known from before"),
+        (10, 5, 5, 5, "x: 5 of 10 y, 5 reused"),
         (10, 5, 0, -1000, "x: 5 of 10 y"),
         (10, 5, 0, 0, "x: 5 of 10 y"),
         (10, 5, 0, 10**12, "x: 5 of 10 y, 5e-12 per second, 277777 h 46 min left"),
@@ -111,7 +111,7 @@ def test_on_a_terminal_there_is_a_bar_and_on_a_dumb_one_there_are_lines(
     python: str, repository: Path, tmp_path: Path, name: str
 ) -> None:
     shown = Terminal([python, "-c", SHOWN, tmp_path / "end"], width=100, cwd=repository, TERM=name)
-    shown.wait_for("reading: 4 of 10 images, 1 known from before, ")
+    shown.wait_for("reading: 4 of 10 images, 1 reused, ")
     (tmp_path / "end").touch()
     assert shown.end() == 0
     assert shown.lines[-2:] == ["note: done", ""]

@@ -1,1 +1,1 @@
-"""What changed from one prepared dataset to the next: images, classes, and how images look."""
+"""Compares two prepared datasets: images, classes, and the distributions of brightness, contrast and size."""

@@ -1,4 +1,4 @@
-"""Compare two prepared datasets: images, classes, and how the images look."""
+"""Compare the images, classes and image statistics of two prepared datasets."""
 
 import sys
 
@@ -12,8 +12,8 @@ from vertex_gpu_training.userinput import cli, paths
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     parser = cli.Parser("python -m trainer.data.changes", description=__doc__)
-    parser.add_argument("old", help="the earlier dataset, local or gs://")
-    parser.add_argument("new", help="the later dataset, local or gs://")
+    parser.add_argument("old", help="the previous dataset, local or gs://")
+    parser.add_argument("new", help="the new dataset, local or gs://")
     parser.add_argument("--report", metavar="FILE", help="also write an HTML page")
     options = parser.parse_args(arguments)
     if options.report is not None:

@@ -1,4 +1,4 @@
-"""What changed from one dataset to the next."""
+"""Compares two datasets by their lists of images."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,13 +12,13 @@ from trainer.data.changes.shifts import Comparison
 from trainer.data.dataset import Dataset
 
 NUM_NAMED = 20
-"""Number of images of a kind that are named; all of them are counted."""
+"""Number of images that are named per kind of change; all are counted."""
 _NUM_MOVES = 50
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassChanges:
-    """The usable images of a class."""
+    """Changes of the usable images of a class."""
 
     name: str
     num_before: int
@@ -36,17 +36,17 @@ class Changes:
     before: Dataset
     now: Dataset
     classes: tuple[ClassChanges, ...]
-    """Of either dataset, by name."""
+    """Changes by the name of the class, of both datasets."""
     first: Mapping[str, list[Change]]
     """Kind of change -> the first images by name."""
     moves: list[tuple[str, str, int]]
-    """Class before, class now, and number of images, most first."""
+    """Class before, class now, and number of images, in descending order."""
     newly_rejected: tuple[int, list[tuple[str, str]]]
-    """How many usable images have become unusable, and the first names with reasons."""
+    """Number of usable images that became unusable, and the first names with reasons."""
     comparisons: list[Comparison]
-    """All tests, whatever they found."""
+    """All tests, significant or not."""
     distributions: tuple[Counts, Counts]
-    """Of all images, before and now."""
+    """Histograms of all images, before and now."""
 
     def count(self, kind: str) -> int:
         """Return the number of images of a kind of change."""
@@ -59,7 +59,7 @@ class Changes:
 
     @property
     def vanished_classes(self) -> list[str]:
-        """Classes that have no image any more."""
+        """Classes that no longer have an image."""
         return [each.name for each in self.classes if not each.num_now]
 
     @property
@@ -68,7 +68,7 @@ class Changes:
         return [each for each in self.comparisons if each.is_shift]
 
     def metrics(self) -> dict[str, float]:
-        """Return the figures to follow over time."""
+        """Return the figures as metrics."""
         return {
             "images_before": sum(each.num_before for each in self.classes),
             "images_now": sum(each.num_now for each in self.classes),
@@ -105,7 +105,7 @@ class _Sample:
     """The usable images of one dataset."""
 
     num_pixels: int
-    """Of a prepared image."""
+    """Number of pixels of a prepared image."""
     distributions: Distributions = field(default_factory=Distributions)
 
     def add(self, line: Line) -> tuple[int, ...]:
@@ -116,7 +116,7 @@ class _Sample:
 
 
 class _Found:
-    """Grows by the images of both lists."""
+    """Collects the images of both lists."""
 
     def __init__(self, leftovers: Leftovers, num_pixels_before: int, num_pixels_now: int) -> None:
         self._leftovers = leftovers
@@ -124,7 +124,7 @@ class _Found:
         self._num_rejected, self._rejected = 0, list[tuple[str, str]]()
 
     def add(self, before: Line | None, now: Line | None) -> None:
-        """Add an image by its name, which either list has or both."""
+        """Add the lines of a name, which is in one list or in both."""
         usable = [line if line and "content_hash" in line else None for line in (before, now)]
         found = [sample.add(line) if line else () for sample, line in zip(self._samples, usable, strict=True)]
         if usable[0] and usable[1] and _what(usable[0]) == _what(usable[1]):
@@ -138,7 +138,7 @@ class _Found:
                 self._leftovers.add(line["name"], *_what(line), numbers, is_now=bool(is_now))
 
     def changes(self, before: Dataset, now: Dataset) -> Changes:
-        """Return what has been found, after the leftovers are paired."""
+        """Match the remaining images and return all changes."""
         new = Distributions()
         for label, numbers in self._leftovers.new_contents():
             new.add(label, numbers)

@@ -1,4 +1,4 @@
-"""Which images of two lists are the same, whatever their names and classes. Memory does not grow with the lists."""
+"""Matches the images of two lists by content, name and class, in a database on disk."""
 
 import contextlib
 from collections.abc import Iterator
@@ -13,26 +13,26 @@ CREATE TABLE changes (kind, name, label, new_name, new_label, brightness, contra
 CREATE TABLE pairs (before INTEGER PRIMARY KEY, now INTEGER);
 """
 _STAGES = ((RENAMED, "content, label"), (RELABELLED, "content"), (REPLACED, "name, label"))
-"""What two images have in common that are one: those of an earlier stage are not in a later one."""
+"""Kind of change and the columns that matched images have in common; each image is matched by one stage at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One image that is not as it was."""
+    """A change of one image."""
 
     name: str
-    """Empty if it is added."""
+    """Empty for an added image."""
     label: str
     new_name: str
-    """Empty if it is removed."""
+    """Empty for a removed image."""
     new_label: str
 
 
 class Leftovers:
-    """The images of either list that are not in the other one with the same name, class and content."""
+    """Images of one list that are not in the other one with the same name, class and content."""
 
     def __init__(self) -> None:
-        """Make a file without a name, which vanishes with the process."""
+        """Make a temporary file, which vanishes with the process."""
         self._database = temporary_database.connect(_SCHEMA)
 
     def close(self) -> None:
@@ -40,11 +40,11 @@ class Leftovers:
         self._database.close()
 
     def add(self, name: str, label: str, content: str, bins: tuple[int, ...], *, is_now: bool) -> None:
-        """Add an image of the earlier or of the present list."""
+        """Add an image of the previous or of the new list."""
         self._database.execute("INSERT INTO images VALUES (?, ?, ?, ?, ?, ?, ?)", (is_now, name, label, content, *bins))
 
     def pair(self) -> None:
-        """Find for each image what became of it; call this once, after the last one is added."""
+        """Find the change of each image; call this once, after all are added."""
         for kind, columns in _STAGES:
             self._pair(kind, columns)
         # A list may have a name twice.
@@ -54,7 +54,7 @@ class Leftovers:
             self._database.execute(f"INSERT INTO changes {rest}", (kind, is_now))
 
     def _pair(self, kind: str, columns: str) -> None:
-        # Of several equal images, the first by name becomes the first one, and so on.
+        # Equal images are matched in the order of their names.
         ranked = (
             f"(SELECT rowid AS id, {columns}, ROW_NUMBER() OVER (PARTITION BY {columns} ORDER BY name) AS number"  # noqa: S608
             " FROM images WHERE is_now = {})"
@@ -75,7 +75,7 @@ class Leftovers:
         self._database.execute("DELETE FROM pairs")
 
     def counts(self, *, by_new_class: bool) -> dict[tuple[str, str], int]:
-        """Return (kind, class) -> number of images, by the class that they are in now or that they were in."""
+        """Return (kind, class) -> number of images, by their new or by their previous class."""
         column = "new_label" if by_new_class else "label"
         found = self._database.execute(f"SELECT kind, {column}, COUNT(*) FROM changes GROUP BY 1, 2")  # noqa: S608
         return {(kind, label): count for kind, label, count in found}

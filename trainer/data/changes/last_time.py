@@ -1,4 +1,4 @@
-"""The page that `prepare` writes about what changed since the previous dataset. No failure of it fails the dataset."""
+"""Writes `prepare`'s page on what changed since the previous dataset. An error of it does not fail `prepare`."""
 
 import sys
 import traceback
@@ -17,12 +17,12 @@ _NONE = "There is no previous dataset of this source and image size, or it can n
 def page(path: str, metrics: MutableMapping[str, Any]) -> Callable[[str, str, str], None]:
     """Return a function that writes the page.
 
-    It takes a folder with metadata and list of the previous dataset, the address of that dataset, and the new dataset.
-    The first two are empty if there is none.
+    The function takes a folder with metadata and list of the previous dataset, the address of that dataset, and the
+    new dataset. The first two are empty if there is no previous dataset.
 
     Args:
-        path: Of the page; empty for none.
-        metrics: Gets the figures; nothing if there is no previous dataset, or it cannot be read.
+        path: File of the page; empty for none.
+        metrics: Receives the figures; stays empty without a readable previous dataset.
     """
 
     def write(folder: str, address: str, directory: str) -> None:

@@ -1,4 +1,4 @@
-"""Two lists of images side by side: both are sorted by name, so no more than a line of each is in memory."""
+"""Merges two lists of images line by line; both are sorted by name, so only one line of each is in memory."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ _LIMIT = 2**63
 
 
 def pairs(previous_directory: str, new_directory: str) -> Iterator[tuple[Line | None, Line | None]]:
-    """Yield the lines with the same name of both lists, or a line that only one has; equal lines are one object.
+    """Yield the lines of each name, None for a list without it; equal lines are the same object.
 
     Raises:
         UserError: A list is missing or damaged.
@@ -40,14 +40,14 @@ def pairs(previous_directory: str, new_directory: str) -> Iterator[tuple[Line | 
 
 
 def _order(before: Line | None, now: Line | None) -> int:
-    """Return which line is next: negative for the first, 0 for both."""
+    """Return which line is next: negative for the first list, positive for the second, 0 for both."""
     if before is None or now is None:
         return 1 if before is None else -1
     return bool(before["name"] > now["name"]) - bool(before["name"] < now["name"])
 
 
 class _List:
-    """One list, at one of its lines."""
+    """A list of images and the current line."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -55,13 +55,13 @@ class _List:
         self._line: Line | None = None
         self._name = ""
         self.encoded = b""
-        """The line as in the file; empty at the end of the list."""
+        """The encoded line; empty at the end of the list."""
         self.advance()
         if not self.encoded:
             raise self._damaged(EOFError("it is empty"))
 
     def advance(self) -> None:
-        """Go to the next line.
+        """Read the next line.
 
         Raises:
             UserError: The list is missing or damaged.
@@ -97,10 +97,10 @@ class _List:
 
 
 def _parsed(encoded: bytes) -> Line:
-    """Return a line that has all that is read of it.
+    """Return a line if it has all required values.
 
     Raises:
-        ValueError: It has not.
+        ValueError: A value is missing or has another type.
     """
     line: Line = json.loads(encoded)
     is_usable = "content_hash" in line

@@ -1,4 +1,4 @@
-"""How bright, contrasty and large images are: histograms of fixed bins, so that their memory does not grow."""
+"""Histograms of brightness, contrast and size with fixed bins, so the memory does not grow with the images."""
 
 import math
 from array import array
@@ -21,8 +21,8 @@ def bins(line: Mapping[str, Any], num_pixels: int) -> tuple[int, ...]:
     """Return the bin of each measure of an image.
 
     Args:
-        line: Of the list of images.
-        num_pixels: Of a prepared image.
+        line: A line of the list of images.
+        num_pixels: Number of pixels of a prepared image.
     """
     sums, squares = line["pixel_sums"], line["pixel_sums_of_squares"]
     brightness = sum(sums) / (3 * num_pixels)
@@ -46,7 +46,7 @@ class Distributions:
         self._of: dict[str, array[int]] = {}
 
     def add(self, label: str, found: Sequence[int]) -> None:
-        """Count one image by the bins of its measures."""
+        """Count an image, given the bin of each measure."""
         if (counts := self._of.get(label)) is None:
             counts = self._of[label] = array("q", bytes(8 * NUM_BINS * len(MEASURES)))
         for measure, number in enumerate(found):

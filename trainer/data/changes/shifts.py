@@ -1,4 +1,4 @@
-"""Whether brightness, contrast and size of images are distributed otherwise than before.
+"""Tests whether the distributions of brightness, contrast and size have shifted.
 
 The test is the two-sample Kolmogorov-Smirnov test on histograms, corrected for the number of tests by Holm's method.
 """
@@ -14,9 +14,9 @@ from trainer.data.changes.measures import MEASURES, Distributions, value_of
 from vertex_gpu_training.userinput.spelling import quoted
 
 MAX_P_VALUE = 0.01
-"""Corrected for all tests of a comparison: at most one comparison in a hundred has a false alarm."""
+"""Limit of the corrected p-value: at most one comparison in a hundred has a false alarm."""
 MIN_DISTANCE = 0.1
-"""A smaller one has little effect, however many images show it."""
+"""Smallest distance of a shift; a smaller one has little effect, even if it is significant."""
 MIN_IMAGES = 30
 """Samples with fewer images are not tested."""
 ALL, NEW = "all images", "added or replaced"
@@ -25,12 +25,12 @@ _OVERALL = ""
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """One measure of two samples, tested."""
+    """The test of one measure on two samples."""
 
     sample: str
-    """ALL: all images before and now. NEW: those whose content is new, with all images before."""
+    """ALL compares all images before and now; NEW compares all images before with those whose content is new."""
     class_name: str
-    """Empty: all classes together."""
+    """Empty for all classes together."""
     measure: int
     """Index into MEASURES."""
     num_before: int
@@ -38,18 +38,18 @@ class Comparison:
     distance: float
     """The largest difference of the two cumulative distributions, 0 to 1."""
     p_value: float
-    """Probability of this distance or a larger one if nothing has changed; corrected for the number of tests."""
+    """P-value of the distance, corrected for the number of tests."""
     median_before: float
     median_now: float
 
     @property
     def is_shift(self) -> bool:
-        """Whether the difference is neither chance nor small."""
+        """Whether the difference is significant and large enough."""
         return self.p_value <= MAX_P_VALUE and self.distance >= MIN_DISTANCE
 
     @property
     def name(self) -> str:
-        """Of the measure."""
+        """Name of the measure."""
         return MEASURES[self.measure]
 
     def describe(self) -> str:
@@ -64,8 +64,8 @@ def compare(before: Distributions, now: Distributions, new: Distributions) -> li
 
     Args:
         before: All images of the previous dataset.
-        now: All images of this one.
-        new: Those of this one whose content is new.
+        now: All images of the new dataset.
+        new: Images of the new dataset whose content is new.
     """
     tests = []
     for label in [_OVERALL, *sorted(before.labels() & now.labels())]:

@@ -1,1 +1,1 @@
-"""Makes a prepared dataset: examines each image, keeps rows on disk, and writes shards, metadata and the image list."""
+"""Makes a prepared dataset: examines images, keeps rows on disk, and writes shards, metadata and the image list."""

@@ -24,7 +24,7 @@ from vertex_gpu_training.userinput.errors import UserError
 
 
 class Digest(Protocol):
-    """What hashlib returns."""
+    """A hash object of hashlib."""
 
     def update(self, data: bytes, /) -> None:
         """Add bytes."""
@@ -46,15 +46,15 @@ def write(
     Args:
         directory: A folder.
         rows: All images, with their splits.
-        prepared: The images.
-        progress: Advances with each shard.
-        statistics: Of all rows.
-        quality: What is wrong with the images, ready for JSON.
+        prepared: The prepared images.
+        progress: Counts the images of finished shards.
+        statistics: Statistics of all rows.
+        quality: The warnings about the images, ready for JSON.
         image_size: Height and width in pixels.
         source: As the user wrote it; recorded for information, not part of the fingerprint.
 
     Raises:
-        UserError: TensorFlow Datasets' metadata cannot hold a class name.
+        UserError: TensorFlow Datasets' metadata cannot contain a class name.
         Unusable: The previous dataset was changed.
     """
     class_names = statistics.class_names
@@ -92,16 +92,16 @@ def _new(
     reused: dict[str, StoredShard],
     progress: Progress,
 ) -> Iterator[tuple[Shard, Iterator[Row]]]:
-    """Put shards that have not changed into the folder, and yield the others with their rows, used before the next.
+    """Put unchanged shards into the folder, and yield the others with their rows, to be read before the next one.
 
     Args:
         directory: The folder.
         planned: All shards.
         rows: All images.
         previous: The previous dataset.
-        digest: Grows by all rows, in their order.
-        reused: Grows by name and content of each shard that has not changed.
-        progress: Advances with each of them.
+        digest: Hash that is updated with all rows, in their order.
+        reused: Receives name and content of each unchanged shard.
+        progress: Counts the images of unchanged shards.
     """
     for shard in planned:
         counted = _counted(shard, rows, digest)

@@ -1,4 +1,4 @@
-"""What `prepare` computes of one image: the prepared bytes and all figures, by one function for every engine."""
+"""Examines one image: computes the prepared bytes and all figures, by the same function in every engine."""
 
 import dataclasses
 import hashlib
@@ -6,12 +6,12 @@ import hashlib
 import numpy as np
 
 from trainer.data import images
-from trainer.data.preparing.quality import looks
+from trainer.data.preparing.quality import signatures
 from trainer.data.stored.records import Figures
 
 _LEVELS = np.arange(256, dtype=np.int64)
 _WEIGHTS = np.stack([np.ones_like(_LEVELS), _LEVELS, _LEVELS * _LEVELS], axis=1)
-"""Powers 0, 1 and 2 of each level: a histogram times these is the number of pixels, their sum and sum of squares."""
+"""Powers 0, 1 and 2 of each level: their products with a histogram are the count, sum and sum of squares."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -21,30 +21,30 @@ class Examined:
     stored: bytes
     """The prepared image, PNG or JPEG."""
     stored_hash: str
-    """SHA-256 of these."""
+    """SHA-256 of the prepared image."""
     figures: Figures
     remarks: tuple[str, ...]
-    """What the file does not have, or what is not used of it."""
+    """What is missing in the file or not used."""
 
 
 def examine(data: bytes, image_size: int) -> Examined | str:
     """Decode, resize, encode and measure an image.
 
-    The result depends on the arguments and on Pillow alone.
+    The result depends only on the arguments and on Pillow.
 
     Args:
         data: The encoded original.
         image_size: Height and width of the prepared image in pixels.
 
     Returns:
-        All that is stored of the image; for a bad one the reason, on one line.
+        The prepared image and its figures; for a bad image the reason, on one line.
     """
     try:
         decoded, remarks = images.decode_with_remarks(data)
     except images.BadImage as error:
         return " ".join(str(error).split())
     prepared = images.stretch(decoded, image_size)
-    # Whole numbers below 2**53 for the largest image, so int64 is exact.
+    # Integers below 2**53 even for the largest image, so the sums are exact.
     counts = np.array(prepared.histogram(), dtype=np.int64).reshape(3, 256)
     _, sums, squares = (counts @ _WEIGHTS).T.tolist()
     stored = images.encode_image(prepared)
@@ -53,7 +53,7 @@ def examine(data: bytes, image_size: int) -> Examined | str:
         stored_hash=hashlib.sha256(stored).hexdigest(),
         figures=Figures(
             content_hash=hashlib.sha256(data).hexdigest(),
-            perceptual_hash=looks.hash_of(prepared),
+            perceptual_hash=signatures.hash_of(prepared),
             width=decoded.width,
             height=decoded.height,
             num_bytes=len(data),

@@ -15,7 +15,7 @@ from trainer.files import bucket, storage
 FILE = "images.jsonl.gz"
 _ENCODER = json.JSONEncoder(sort_keys=True)
 _COMPRESSION = 1
-"""Hashes hardly shrink, and more effort takes longer than all other files together."""
+"""Level of gzip: hashes compress badly, and higher levels take longer than all other files together."""
 
 
 @contextlib.contextmanager
@@ -23,7 +23,7 @@ def written(directory: str | os.PathLike[str], class_names: list[str]) -> Iterat
     """Yield a function that appends a row; the same rows give the same bytes at any time."""
     with (
         open(os.path.join(directory, FILE), "wb") as file,
-        # Without a name and a time, which would be in its header.
+        # Without name and time, so the header is always the same.
         gzip.GzipFile("", "wb", compresslevel=_COMPRESSION, fileobj=file, mtime=0) as packed,
     ):
 
@@ -39,7 +39,7 @@ def read(directory: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
 
 
 def read_encoded(directory: str | os.PathLike[str]) -> Iterator[bytes]:
-    """Yield the lines of a dataset, local or on gs://, as they are in the file: equal images have equal lines."""
+    """Yield the encoded lines of a dataset, local or on gs://; equal images have equal lines."""
     path = storage.join(directory, FILE)
     with tempfile.TemporaryFile(prefix="images-") if storage.is_remote(path) else open(path, "rb") as file:
         if storage.is_remote(path):

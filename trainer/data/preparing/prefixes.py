@@ -1,36 +1,36 @@
-"""Which shards a split has, a pure function of its images: those of binary prefixes of their content hashes."""
+"""Divides a split into shards by binary prefixes of the content hashes, as a pure function of its images."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 TARGET_BYTES = 64 * 2**20
-"""A prefix whose records exceed it is split in two. A constant of the format: another value moves every record."""
+"""Size of the records above which a prefix is split in two; part of the format: another value moves records."""
 FIELD_BYTES = 512
-"""Counted per record for all fields except the image: a longer file name must not split a shard."""
+"""Size that counts for all other fields of a record; constant, so a longer file name cannot split a shard."""
 _NUM_BITS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
 class Extent:
-    """The records of some hashes."""
+    """Size of the records of some hashes."""
 
     num_bytes: int
     """Sizes of their stored images, plus FIELD_BYTES for each."""
     num_hashes: int
-    """How many different ones there are; from 2 on, the number need not be exact."""
+    """Number of different hashes; from 2 on, it need not be exact."""
 
 
 def layout(extent: Callable[[str, str], Extent], *, target_bytes: int = TARGET_BYTES) -> Iterator[str]:
     """Yield the prefixes of a split's shards, in the order of the hashes.
 
-    A prefix depends on nothing but the records below it, so more images change no other prefix.
+    A prefix depends only on its own records, so new images change no other prefix.
 
     Args:
         extent: Returns the extent of the hashes from the first to the second argument, both included, in hexadecimal.
-        target_bytes: Above it a prefix of more than one hash is split.
+        target_bytes: Size above which a prefix of more than one hash is split.
 
     Yields:
-        Prefixes as texts of 0 and 1; the empty one has all hashes.
+        Prefixes as texts of 0 and 1; the empty one includes all hashes.
     """
     pending = [""]
     while pending:

@@ -11,18 +11,18 @@ from trainer.data.splits import SPLITS
 from trainer.data.stored.records import Figures
 
 _MAX_NAMED_BAD_FILES = 200
-"""Number of bad files that are named; all of them are counted."""
+"""Number of bad files that are named; all are counted."""
 _SIZE_EDGES = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-"""Upper bounds in pixels of the histogram of the originals' longer edge."""
+"""Upper bounds of the bins of the originals' longer edge, in pixels."""
 
 
 class Statistics:
-    """Counts and sums that grow row by row. All are integers of any size, so they are exact."""
+    """Counts and sums over rows, as exact integers."""
 
     def __init__(self, class_names: list[str], remarks: Remarks) -> None:
         self.class_names = class_names
         self.remarks = remarks
-        """What the source skipped; what is remarked on single images is added."""
+        """Remarks on the source and on single images."""
         self.num_bad_files = 0
         self.num_images = 0
         self.bad_files: list[tuple[str, str]] = []
@@ -33,7 +33,7 @@ class Statistics:
         self._largest: tuple[int, ...] = (0, 0)
 
     def add(self, row: Row) -> None:
-        """Count one image; the first names that are kept are those of the first rows."""
+        """Count one image; the names of the first rows are kept."""
         if row.figures is None:
             self.num_bad_files += 1
             if len(self.bad_files) < _MAX_NAMED_BAD_FILES:
@@ -50,7 +50,7 @@ class Statistics:
         self._sums_of_squares = [a + b for a, b in squares]
         width, height = figures.width, figures.height
         self._longer_edges[bisect.bisect_left(_SIZE_EDGES, max(width, height))] += 1
-        # Of equal areas the first by width, whatever the order of the rows.
+        # Equal areas are ordered by width, so the order of the rows has no effect.
         area = (width * height, width, height)
         self._smallest = min(self._smallest, area) if any(self._smallest) else area
         self._largest = max(self._largest, area) if any(self._largest) else area
@@ -71,7 +71,7 @@ class Statistics:
         Args:
             counts: (split, label) -> number of images.
             num_contents: Number of different images.
-            num_ambiguous: How many of them are under several classes.
+            num_ambiguous: Number of them in several classes.
             image_size: Height and width of the prepared images in pixels.
         """
         num_pixels = max(1, self.num_images * image_size * image_size)
@@ -82,7 +82,7 @@ class Statistics:
             },
             "mean_rgb": [round(total / num_pixels, 4) for total in self._sums],
             "stddev_rgb": [
-                # Subtracted as integers: their difference is exact, that of floats is not.
+                # Integers are subtracted, because the difference of floats would not be exact.
                 round(math.sqrt(squares * num_pixels - total * total) / num_pixels, 4)
                 for total, squares in zip(self._sums, self._sums_of_squares, strict=True)
             ],

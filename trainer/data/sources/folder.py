@@ -147,10 +147,10 @@ def read(path: str) -> bytes:
 
 
 def identity(path: str) -> Identity:
-    """Return what shows that a file has not changed."""
+    """Return the identity of a file."""
     status = os.stat(path)
     return {
-        # Renaming a folder changes no time of the files in it, and an archive may give many files the same ones.
+        # With the inode: renaming a folder changes no times of its files, and an archive may give many the same times.
         "inode": status.st_ino,
         "size": status.st_size,
         "mtime_ns": status.st_mtime_ns,

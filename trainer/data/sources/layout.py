@@ -46,7 +46,7 @@ class Listing:
         self.remarks = Remarks()
 
     def add_file(self, name: str, location: str, identity: Identity | None = None) -> None:
-        """Add a file by its name's ending; the identity is None if it is asked for when the file is read."""
+        """Add a file by its extension; the identity is None if it is determined when the file is read."""
         extension = os.path.splitext(name)[1].lower()
         if extension in images.EXTENSIONS:
             self.images.append(name, location, identity)
@@ -81,7 +81,7 @@ class ListedSource:
             directory: For messages.
             listing: What the folder contains.
             read: Returns the content of a location.
-            identity: Returns what shows that a location has still the same content.
+            identity: Returns the identity of a location.
 
         Raises:
             UserError: The folders are ambiguous, a class has no image, or there are fewer than two classes.

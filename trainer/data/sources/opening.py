@@ -17,16 +17,16 @@ def read(location: str) -> bytes:
     """
     if location.startswith(_GS):
         return bucket.read(location, max_bytes=MAX_FILE_BYTES)
-    # Only here, because a link may have been changed since the source was listed.
+    # Checked here, because a link may have changed since the source was listed.
     if folder.is_of_kernel(os.path.realpath(location)):
         raise OSError("a file of the operating system")
     return folder.read(location)
 
 
 def identity(location: str) -> Identity:
-    """Return what shows that an image has not changed; on gs://, this is a request.
+    """Return the identity of an image; on gs://, this is a request.
 
     Raises:
-        OSError: It is missing, or cannot be looked at.
+        OSError: It is missing or cannot be accessed.
     """
     return bucket.identity(location) if location.startswith(_GS) else folder.identity(location)

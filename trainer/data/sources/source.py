@@ -11,7 +11,7 @@ MAX_FILE_BYTES = 2**30
 
 
 Identity = dict[str, int | str]
-"""What shows without reading that an image is still the same: sizes, times, generations, checksums."""
+"""Sizes, times, generations or checksums by which an unchanged image is recognised without reading it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,17 +27,17 @@ class SourceImage:
     read: Callable[[], bytes]
     """Returns the encoded image; may raise OSError."""
     identity: Callable[[], Identity] = dict
-    """Called before `read`, so that a change between the two is seen the next time; may raise OSError."""
+    """Called before `read`, so the next run sees a change in between; may raise OSError."""
     location: str = ""
-    """What `trainer.data.sources.opening` takes, on any machine: a path or gs://; empty: only this process reads it."""
+    """Path or gs:// address for `trainer.data.sources.opening`; empty if only this process can read the image."""
 
 
 def uncounted(num_found: int) -> None:
-    """Ignore how many entries a listing has found so far."""
+    """Ignore the number of new entries."""
 
 
 Count = Callable[[int], None]
-"""Is called with the number of entries that a listing has found since the last call."""
+"""A function that is called with the number of entries found since the last call."""
 
 
 class Source(Protocol):

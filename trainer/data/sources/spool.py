@@ -1,4 +1,4 @@
-"""Entries of a listing in a file on disk, so that the list of a source's images needs no memory."""
+"""Entries of a listing in a file on disk, so the list of a source's images needs no memory."""
 
 import json
 import tempfile
@@ -15,7 +15,7 @@ class Spool:
 
     The file has no name and vanishes with the process.
 
-    Any number of iterators may be at work, as long as one thread uses all of them.
+    Several iterators may be used at the same time, by one thread.
     """
 
     def __init__(self) -> None:

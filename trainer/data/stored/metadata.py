@@ -21,16 +21,16 @@ class StoredShard:
     name: str
     """File name in the dataset's folder."""
     prefix: str
-    """Bits that the content hashes of its records begin with, as a text of 0 and 1; all other shards have others."""
+    """First bits of the content hashes of its records, as a text of 0 and 1; no other shard of the split has them."""
     num_records: int
     num_bytes: int
     """Size of the file."""
     digest: str
-    """SHA-256 over label, content hash and stored hash of its records; their names do not change it."""
+    """SHA-256 over label, content hash and stored hash of its records; their file names do not change it."""
     sha256: str
-    """Of the file."""
+    """SHA-256 of the file."""
     crc32c: str
-    """Of the file, in base64 as Cloud Storage has it."""
+    """CRC32C of the file, in base64 as Cloud Storage writes it."""
 
 
 def check_metadata(content: Any, path: str, *, format_version: int) -> None:

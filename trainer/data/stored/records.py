@@ -12,12 +12,12 @@ from trainer.data.images import Pixels
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Figures:
-    """What is known of an image besides its pixels. All are exact, so sums of them depend on no order."""
+    """Figures of an image besides its pixels; all are exact integers, so the order of sums has no effect."""
 
     content_hash: str
     """SHA-256 of the encoded original, in hexadecimal."""
     perceptual_hash: str
-    """64 bytes in hexadecimal, which are about the same for images that look alike: its low frequencies."""
+    """64 low frequencies of the brightness, one byte each, in hexadecimal; similar for near-duplicates."""
     width: int
     """Of the original, in pixels."""
     height: int
@@ -74,7 +74,7 @@ def serialize(record: Record) -> bytes:
 
 
 def image_of(data: bytes) -> bytes:
-    """Return the image of a record, which is faster than `parse`."""
+    """Return only the image of a record, faster than `parse`."""
     return bytes(_features(data)["image"].bytes_list.value[0])
 
 

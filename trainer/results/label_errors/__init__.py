@@ -1,1 +1,1 @@
-"""Probable label errors: confident learning, the section of the report, and folds for training images."""
+"""Probable label errors: confident learning, and folds for training images."""

@@ -1,8 +1,8 @@
-"""Look for label errors among training images, which no finished model can judge: it was fitted to them.
+"""Find probable label errors of training images by k-fold.
 
-The training split is divided into folds. For each fold, a model is trained on the
-others with `python -m trainer.task` and judges the images of the fold. That takes
-about as many training runs as there are folds.
+A model cannot check the labels that it was fitted to. The training split is
+therefore divided into folds. For each fold, `python -m trainer.task` trains a
+model on the others, which then checks the labels of the fold.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if not 2 <= options.folds <= _MAX_FOLDS:
         raise UserError(f"--folds={options.folds} is out of range; expected 2 to {_MAX_FOLDS}")
-    # Also false for NaN.
+    # NaN is refused, too.
     if not 0 < options.max_minutes <= _MAX_MINUTES:
         raise UserError(f"--max-minutes={quoted(options.max_minutes)} is out of range; expected up to {_MAX_MINUTES:g}")
     storage.check_output("--report", options.report)
@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--report", default="label-errors.html", metavar="FILE", help="HTML report [%(default)s]")
     lines_help = "file for the predictions on all training images, JSON Lines [none]"
     parser.add_argument("--predictions", default="", metavar="FILE", help=lines_help)
-    limit_help = "fail if all folds together take longer [%(default)g]"
+    limit_help = "maximum minutes for all folds together [%(default)g]"
     parser.add_argument("--max-minutes", type=float, default=60.0, metavar="M", help=limit_help)
     config.add_flags(parser)
     return parser
@@ -84,16 +84,16 @@ def _train_all(datasets: list[str], train_config: TrainConfig, max_minutes: floa
     for number, directory in enumerate(datasets, 1):
         if not _train(directory, train_config, started + 60 * max_minutes, stop):
             raise TrainingError(
-                f"{number - 1} of {num_folds} folds were trained in {max_minutes:g} minutes; give fewer --epochs, fewer"
-                " --folds or more --max-minutes"
+                f"only {number - 1} of {num_folds} folds were trained in {max_minutes:g} minutes; give fewer --epochs,"
+                " fewer --folds or more --max-minutes"
             )
         passed = time.monotonic() - started
         remaining = passed / number * (num_folds - number)
-        print(f"fold {number} of {num_folds} is trained after {passed:.0f} s; about {remaining:.0f} s left", flush=True)
+        print(f"fold {number} of {num_folds}: trained after {passed:.0f} s; about {remaining:.0f} s left", flush=True)
 
 
 def _train(directory: str, train_config: TrainConfig, deadline: float, stop: StopRequest) -> bool:
-    """Train on a dataset in a process of its own, into its sub-folder; return whether it was done before the deadline.
+    """Train on a dataset in a process of its own; return whether it finished before the deadline.
 
     Raises:
         UserError: The configuration does not fit the data.
@@ -102,7 +102,7 @@ def _train(directory: str, train_config: TrainConfig, deadline: float, stop: Sto
     """
     paths = [f"--dataset={directory}", f"--checkpoint-directory={_checkpoints(directory)}"]
     words = [str(os.getpid()), *paths, "--keep-checkpoints=1", *train_config.to_flags()]
-    # The other machines of a job must not take part, and its folders are not for these runs.
+    # Without the variables of a distributed job, because this run uses one machine and its own folders.
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("AIP_", "TF_CONFIG", "CLUSTER_SPEC"))}
     errors = pathlib.Path(directory, "errors.txt")
     with errors.open("wb") as file:
@@ -131,7 +131,7 @@ def _train(directory: str, train_config: TrainConfig, deadline: float, stop: Sto
         last = (errors.read_text(errors="replace").strip() or "no message").splitlines()[-1]
         if process.returncode == cli.WRONG_INPUT:
             raise UserError(last.removeprefix("error: "))
-        raise TrainingError(f"the training of a fold ended with exit code {process.returncode}: {last}")
+        raise TrainingError(f"training a fold failed with exit code {process.returncode}: {last}")
     return True
 
 
@@ -141,7 +141,7 @@ def _checkpoints(directory: str) -> str:
 
 def _write(datasets: list[str], data: Dataset, *, report_path: str, predictions_path: str) -> None:
     opened = [dataset.load(directory) for directory in datasets]
-    # Not before all are trained: TensorFlow would hold the GPU in this process.
+    # After all training runs, because TensorFlow would hold the GPU in this process.
     found = [_predict(fold) for fold in opened]
     whole = dataclasses.replace(
         data,
@@ -154,9 +154,9 @@ def _write(datasets: list[str], data: Dataset, *, report_path: str, predictions_
         probabilities=np.concatenate([each.probabilities for each in found]),
     )
     errors = confident_learning.find(every.labels, every.probabilities)
-    all_lines = "All are marked in the file of predictions." if predictions_path else ""
+    all_lines = "The file of predictions marks all of them." if predictions_path else ""
     made = section.block(errors, whole, [every], all_lines=all_lines)
-    subtitle = f"Training images in {len(found)} folds, each judged by a model that was trained on the other folds."
+    subtitle = f"Training images in {len(found)} folds, each checked by a model that was trained on the other folds."
     storage.write_output(report_path, page.render(title="Training labels", subtitle=subtitle, blocks=[made]))
     positions = None if errors.reason else frozenset(errors.indices)
     if predictions_path:

@@ -2,9 +2,9 @@
 
 Northcutt, Jiang, Chuang, "Confident Learning: Estimating Uncertainty in Dataset Labels", JAIR 70, 2021: an image
 labelled i is a probable error if its probability of another class j is at least the mean that images labelled j have.
-These are the off-diagonals of the confident joint. Before that, one temperature calibrates the probabilities (Guo et
-al., "On Calibration of Modern Neural Networks", ICML 2017), and j has to be far more probable than i: a model that
-guesses, or is sure of its own errors, would otherwise flag most images.
+These are the off-diagonals of the confident joint. Two additions keep a weak or overconfident model from flagging most
+images: one temperature calibrates the probabilities first (Guo et al., "On Calibration of Modern Neural Networks", ICML
+2017), and j has to be far more probable than i.
 
 Legend: N images, K classes.
 """
@@ -18,14 +18,14 @@ MIN_IMAGES = 50
 """With fewer images, neither the temperature nor the thresholds can be estimated."""
 MIN_IMAGES_OF_CLASS = 5
 MIN_RECALL = 0.5
-"""Of a class on these images: below it, the model has not learned the class, and its opinion on labels is worthless."""
+"""Recall of a class on these images below which the model has not learned the class, so its labels are not checked."""
 MIN_DIFFERENCE = 0.5
-"""Between the calibrated probabilities of the other class and of the label."""
+"""Smallest difference of the calibrated probabilities of the other class and of the label."""
 _MAX_FRACTION = 0.2
-"""Of all images; if more seem to have a wrong label, the model is wrong more probably than so many labels."""
+"""Largest fraction of images to flag; above it, the model is more probably wrong than the labels."""
 _TEMPERATURES = np.geomspace(0.25, 64, 33)
 _MAX_FITTED = 10_000
-"""Images that the temperature is fitted to; one number needs no more."""
+"""Number of images to which the temperature is fitted; more are not needed for one parameter."""
 _CHUNK = 2_000
 _SMALLEST = 1e-12
 _Labels = npt.NDArray[np.int32]
@@ -34,14 +34,14 @@ _Values = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class LabelErrors:
-    """The judgement of some labels."""
+    """Result of a check of labels."""
 
     indices: tuple[int, ...] = ()
-    """Images whose label is probably wrong, the most certain first. Their class is then probably the predicted one."""
+    """Images whose label is probably wrong, the most certain first; the predicted class is the probable one."""
     unknown: tuple[int, ...] = ()
-    """Classes with too few images or too low a recall; images labelled or predicted so are not judged."""
+    """Classes with too few images or too low a recall; images with this label or prediction are not checked."""
     reason: str = ""
-    """Why no label is judged; empty if the labels were judged."""
+    """Why the labels were not checked; empty if they were."""
 
 
 def find(labels: _Labels, probabilities: npt.NDArray[np.float32]) -> LabelErrors:
@@ -52,7 +52,7 @@ def find(labels: _Labels, probabilities: npt.NDArray[np.float32]) -> LabelErrors
         probabilities: Values float32 [N, K] of a model that was not fitted to these images.
     """
     if len(labels) < MIN_IMAGES:
-        return LabelErrors(reason=f"There are only {len(labels)} images to judge; {MIN_IMAGES} are needed.")
+        return LabelErrors(reason=f"There are only {len(labels)} images; {MIN_IMAGES} are needed.")
     predicted = probabilities.argmax(axis=1)
     counts = np.bincount(labels, minlength=probabilities.shape[1])
     recall = np.bincount(labels, weights=predicted == labels, minlength=len(counts)) / np.maximum(counts, 1)
@@ -73,15 +73,15 @@ def find(labels: _Labels, probabilities: npt.NDArray[np.float32]) -> LabelErrors
     indices = np.flatnonzero(is_error)
     if len(indices) > _MAX_FRACTION * len(labels):
         return LabelErrors(
-            reason=f"{len(indices):,} of {len(labels):,} would count as errors, more than {_MAX_FRACTION:.0%}: more"
-            " probably, the model is not good enough to judge them."
+            reason=f"{len(indices):,} of {len(labels):,} would count as errors, more than {_MAX_FRACTION:.0%};"
+            " the model is probably not good enough."
         )
     ranked = indices[np.argsort(own[indices] - highest[indices], kind="stable")]
     return LabelErrors(indices=tuple(ranked.tolist()), unknown=tuple(np.flatnonzero(~is_known).tolist()))
 
 
 def temperature(labels: _Labels, probabilities: npt.NDArray[np.float32]) -> float:
-    """Return the divisor of the logits with which the probabilities fit the labels best."""
+    """Return the temperature: the divisor of the logits with which the probabilities fit the labels best."""
     step = -(-len(labels) // _MAX_FITTED)
     some = labels[::step], probabilities[::step]
     losses = [-np.log(np.maximum(_calibrated(*some, value)[0], _SMALLEST)).mean() for value in _TEMPERATURES]
@@ -91,7 +91,7 @@ def temperature(labels: _Labels, probabilities: npt.NDArray[np.float32]) -> floa
 def _calibrated(labels: _Labels, probabilities: npt.NDArray[np.float32], temperature: float) -> tuple[_Values, _Values]:
     """Return the calibrated probabilities of the label and of the prediction, float64 [N] each."""
     own, highest = np.empty(len(labels)), np.empty(len(labels))
-    # In parts, because the matrix may be much larger than all else.
+    # In chunks, because a copy of the whole matrix may not fit into memory.
     for start in range(0, len(labels), _CHUNK):
         part = slice(start, start + _CHUNK)
         logits = np.log(np.maximum(probabilities[part].astype(np.float64), _SMALLEST)) / temperature

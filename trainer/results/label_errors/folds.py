@@ -1,7 +1,7 @@
-"""The training split in folds: for each, a dataset whose test split is the fold and whose training split is the rest.
+"""Divides the training split into folds. The test split of each dataset is a fold, its training split is the rest.
 
-These are ordinary datasets, so `trainer.task` trains on them unchanged. Each record is copied once: the datasets are
-folders of links.
+These are ordinary datasets, so `trainer.task` trains on them unchanged. Each record is copied once, and the datasets
+are folders of links.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ def write(data: Dataset, local: Dataset, folder: pathlib.Path, num_folds: int) -
 
     Args:
         data: The prepared dataset.
-        local: The same with its training and validation shards on this machine.
+        local: The same dataset with its training and validation shards on this machine.
         folder: An empty folder.
         num_folds: 2 or more.
 
@@ -88,7 +88,7 @@ def _shards(local: Dataset, folder: pathlib.Path, num_folds: int) -> list[Stored
 def _shard(path: pathlib.Path, num_records: int) -> StoredShard:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    # The prefix and the digest serve reuse by `prepare`, which never sees this dataset.
+    # Prefix and digest are only for reuse by `prepare`, which never gets this dataset.
     size = path.stat().st_size
     return StoredShard(
         name=path.name,

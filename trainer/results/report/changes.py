@@ -1,4 +1,4 @@
-"""The page on what changed from one dataset to the next."""
+"""The page on what changed since the previous dataset."""
 
 from trainer.data.changes import shifts
 from trainer.data.changes.changes import NUM_NAMED, Changes, ClassChanges
@@ -20,8 +20,8 @@ def render(changes: Changes, *, previous: str) -> str:
     """Return the HTML of the page.
 
     Args:
-        changes: Of two datasets.
-        previous: Where the previous one is, for the subtitle.
+        changes: The differences of two datasets.
+        previous: Address of the previous dataset, for the subtitle.
     """
     blocks: list[page.Block] = [
         page.Figures(figures=[(name.replace("_", " "), f"{value:,}") for name, value in changes.metrics().items()]),
@@ -46,7 +46,7 @@ def render(changes: Changes, *, previous: str) -> str:
 
 
 def render_without(reason: str) -> str:
-    """Return the page of a dataset that is compared with none, and why."""
+    """Return the page of a dataset that is not compared, with the reason."""
     return page.render(title=_TITLE, blocks=[page.Text(title="Nothing to compare with", text=reason)])
 
 
@@ -56,7 +56,7 @@ def _shifts(changes: Changes) -> page.Block:
     test = f"{_TEST} The image sizes differ, and contrast depends on them." if is_resized else _TEST
     title = "Shifts of brightness, contrast and size"
     if not found:
-        return page.Text(title=title, text=f"None in {num_tests:,} tests. {test}")
+        return page.Text(title=title, text=f"No shift in {num_tests:,} tests. {test}")
     ranked = sorted(found, key=lambda each: (bool(each.class_name), -each.distance, each.class_name))
     more = f" The {_MAX_ROWS} largest of {len(ranked):,} are listed." if len(ranked) > _MAX_ROWS else ""
     return page.Table(
@@ -92,13 +92,13 @@ def _shift(found: Comparison) -> list[page.Cell]:
 
 
 def _classes(changes: Changes) -> list[page.Block]:
-    """Return the table of all classes in which something changed, those with most changes first."""
+    """Return the table of the classes with changes, those with most changes first."""
     changed = sorted(filter(_num_changes, changes.classes), key=lambda each: (-_num_changes(each), each.name))
     if not changed:
         return [page.Text(title="Classes", text=f"No image of the {len(changes.classes):,} classes has changed.")]
     shown = changed[:_MAX_ROWS]
     note = f"{len(changed):,} of {len(changes.classes):,} classes have changes." + (
-        f" Those with most changes are listed, up to {_MAX_ROWS}." if len(changed) > _MAX_ROWS else ""
+        f" The {_MAX_ROWS} with most changes are listed." if len(changed) > _MAX_ROWS else ""
     )
     kinds = (ADDED, REMOVED, REPLACED, RENAMED)
     return [
@@ -147,7 +147,7 @@ def _moves(changes: Changes) -> list[page.Block]:
 
 
 def _charts(changes: Changes) -> list[str]:
-    """Draw the share of images by each measure, before and now."""
+    """Draw the distribution of each measure, before and now."""
     drawn = []
     for measure, (name, unit) in enumerate(zip(MEASURES, UNITS, strict=True)):
         histograms = zip(("before", "now"), changes.distributions, strict=True)
@@ -157,7 +157,7 @@ def _charts(changes: Changes) -> list[str]:
 
 
 def _points(measure: int, counts: Counts) -> list[tuple[float, float]]:
-    """Return value and share in % of each pair of bins, from the first one with images to the last one."""
+    """Return value and percentage of each pair of bins, from the first to the last one with images."""
     pairs = counts.reshape(-1, 2).sum(axis=1)
     used = pairs.nonzero()[0]
     shown = range(max(0, int(used[0]) - 1), min(len(pairs), int(used[-1]) + 2)) if len(used) else range(0)
@@ -171,12 +171,12 @@ def _names(changes: Changes) -> list[page.Block]:
     rows += [["newly rejected", name, reason] for name, reason in rejected]
     if not rows:
         return []
-    note = f"The first {NUM_NAMED} of each kind, by name. Newly rejected images count as removed, too."
+    note = f"The first {NUM_NAMED} of each kind, by name. Newly rejected images also count as removed."
     return [page.Table(title="Names", note=note, columns=["what", "image", "details"], rows=rows)]
 
 
 def _name(change: Change) -> tuple[str, str]:
-    """Return the present name, and what is new about the image."""
+    """Return the current name of an image, and its change."""
     if not change.new_name or not change.name:
         return change.name or change.new_name, change.label or change.new_label
     if change.label != change.new_label:

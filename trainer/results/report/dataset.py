@@ -14,14 +14,14 @@ _NUM_SAMPLES = 40
 """Number of images in the report, spread over the classes."""
 
 
-def render(dataset: Dataset, *, source: str, train: Iterable[Record], pictures: Mapping[str, Record]) -> str:
+def render(dataset: Dataset, *, source: str, train: Iterable[Record], records: Mapping[str, Record]) -> str:
     """Return the HTML of the report.
 
     Args:
         dataset: The dataset, whose shards are not read.
         source: As the user wrote it, for the subtitle.
         train: The records of the training split in their order, of which few are read.
-        pictures: Records by name, at least those of the images that look alike.
+        records: Records by name, at least those of the near-duplicates.
     """
     statistics = dataset.statistics
     blocks: list[page.Block] = [
@@ -41,7 +41,7 @@ def render(dataset: Dataset, *, source: str, train: Iterable[Record], pictures: 
             title="Samples", note="From the training split, as the network sees them.", images=_samples(dataset, train)
         ),
         _figures_table(dataset),
-        *quality.blocks(dataset, pictures),
+        *quality.blocks(dataset, records),
     ]
     if statistics["remarks"]:
         blocks.append(

@@ -20,37 +20,35 @@ def block(found: LabelErrors, dataset: Dataset, predictions: Sequence[Prediction
     """Return the section.
 
     Args:
-        found: Positions in all predictions together.
+        found: The label errors, as positions in all predictions together.
         dataset: The dataset; the shards of the splits must be on this machine.
-        predictions: Of the splits that were judged.
-        all_lines: A sentence on where all of them are listed; empty if they are nowhere.
+        predictions: Predictions on the splits that were checked.
+        all_lines: A sentence on where all label errors are listed; empty if there is no list.
     """
     if found.reason:
-        return page.Text(title=_TITLE, text=f"The labels were not judged. {found.reason}")
+        return page.Text(title=_TITLE, text=f"The labels were not checked. {found.reason}")
     splits = listed([each.split for each in predictions], "and")
     num_images = sum(len(each.labels) for each in predictions)
     num_right = sum(int((each.probabilities.argmax(axis=1) == each.labels).sum()) for each in predictions)
-    judged = f"The labels of {num_images:,} {splits} images were judged by a model that was not fitted to them."
-    notes = [judged, f"It agrees with {num_right / num_images:.1%} of them."]
+    checked = f"A model that was not fitted to these {num_images:,} {splits} images has checked their labels."
+    notes = [checked, f"It agrees with {num_right / num_images:.1%} of them."]
     if unknown := found.unknown:
         names = [one_line(dataset.class_names[label]) for label in unknown[:_NUM_NAMED]]
         more = [f"{len(unknown) - _NUM_NAMED:,} more"] if len(unknown) > _NUM_NAMED else []
         notes.append(
-            f"Not judged, because the model recognises fewer than {MIN_RECALL:.0%} of their images, or there are fewer"
-            f" than {MIN_IMAGES_OF_CLASS}: {listed(names + more, 'and')}."
+            f"Classes that were not checked, because the model recognises fewer than {MIN_RECALL:.0%} of their images"
+            f" or there are fewer than {MIN_IMAGES_OF_CLASS}: {listed(names + more, 'and')}."
         )
     if not found.indices:
         none = f"No {'label of the other classes' if found.unknown else 'label'} is probably wrong."
         return page.Text(title=_TITLE, text=" ".join([*notes, none]))
     shown = found.indices[:_NUM_SHOWN]
+    notes.append(f"{len(found.indices):,} labels are probably wrong.")
     if len(found.indices) > len(shown):
-        which = " ".join(filter(None, [f"the {len(shown)} most certain are shown.", all_lines]))
+        notes += filter(None, [f"The {len(shown)} most certain ones are shown.", all_lines])
     else:
-        which = "the most certain comes first."
-    notes.append(
-        f"{len(found.indices):,} labels are probably wrong; {which} Look at an image before you change its label: the"
-        " model may be wrong."
-    )
+        notes.append("The most certain one comes first.")
+    notes.append("Look at an image before you change its label: the model may be wrong.")
     images = [_thumbnail(position, dataset, predictions) for position in shown]
     return page.Gallery(title=_TITLE, note=" ".join(notes), images=images)
 

@@ -34,7 +34,7 @@ class Download:
 
     @property
     def data_uri(self) -> str:
-        """The file, which a browser saves and does not show."""
+        """The file as a data URI, which a browser saves and does not show."""
         return f"data:application/octet-stream;base64,{base64.b64encode(self.content).decode()}"
 
 
@@ -101,7 +101,7 @@ class Gallery:
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
-    """Images side by side, two and two."""
+    """Pairs of images, side by side."""
 
     kind: ClassVar[str] = "pairs"
     title: str
@@ -145,7 +145,7 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # Names may contain line breaks, and marks that turn the direction of what follows.
+    # Names may contain line breaks, and marks that change the direction of the text.
     environment.filters["line"] = one_line
     environment.filters["cell"] = lambda value: f"{value:.4f}" if isinstance(value, float) else one_line(str(value))
     return environment.get_template("page.html.j2")

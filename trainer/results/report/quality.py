@@ -1,4 +1,4 @@
-"""What is wrong with the images of a dataset, as blocks of its page: warnings, look-alikes, rejected files."""
+"""Blocks of the dataset's page on its quality: warnings, near-duplicates, bad files."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ def warnings(dataset: Dataset) -> Iterator[page.Block]:
     if found := dataset.statistics["quality"]["warnings"]:
         yield page.Table(
             title="Warnings",
-            note="These images are used. The parameter strict makes errors of the warnings that it names.",
+            note="These images are used. The parameter strict treats the warnings that it names as errors.",
             columns=["warning", "number", "first names"],
             rows=[
                 [f"{kind}: {text}. To do: {ADVICE[kind]}.", number, ", ".join(names[:_MAX_NAMES])]
@@ -31,12 +31,12 @@ def warnings(dataset: Dataset) -> Iterator[page.Block]:
         )
 
 
-def blocks(dataset: Dataset, pictures: Mapping[str, Record]) -> Iterator[page.Block]:
-    """Yield a block for each kind of finding that there is; the number of images and names in them is limited."""
+def blocks(dataset: Dataset, records: Mapping[str, Record]) -> Iterator[page.Block]:
+    """Yield a block for each kind of finding; the number of images and names in it is limited."""
     statistics = dataset.statistics
     found = statistics["quality"]
     if found["near_duplicates"]["pairs"]:
-        yield _pairs(found["near_duplicates"], pictures)
+        yield _pairs(found["near_duplicates"], records)
     if conflicts := found["label_conflicts"]:
         yield page.Table(
             title="Images in several classes",
@@ -48,21 +48,21 @@ def blocks(dataset: Dataset, pictures: Mapping[str, Record]) -> Iterator[page.Bl
         yield _rejected(dataset)
 
 
-def _pairs(near: dict[str, Any], pictures: Mapping[str, Record]) -> page.Pairs:
+def _pairs(near: dict[str, Any], records: Mapping[str, Record]) -> page.Pairs:
     note = (
         f"Pairs of different files, those in two splits first. {_shown(len(near['pairs']), near['num_pairs'])}"
-        f" {near['num_across']:,} images of validation and test look like an image of another split, and"
-        f" {near['num_within']:,} images look like another one of their split."
+        f" {near['num_across']:,} validation and test images have a near-duplicate in another split;"
+        f" {near['num_within']:,} images have one in their own split."
     )
     if not near["is_complete"]:
-        note += " There may be more, because not all images with the same coarse look were compared with each other."
-    shown = [[_thumbnail(image, pictures) for image in pair["images"]] for pair in near["pairs"]]
-    return page.Pairs(title="Images that look alike", note=note, pairs=[(one, other) for one, other in shown])
+        note += " There may be more, because not all similar images were compared with each other."
+    shown = [[_thumbnail(image, records) for image in pair["images"]] for pair in near["pairs"]]
+    return page.Pairs(title="Near-duplicates", note=note, pairs=[(one, other) for one, other in shown])
 
 
-def _thumbnail(image: dict[str, str], pictures: Mapping[str, Record]) -> page.Thumbnail:
+def _thumbnail(image: dict[str, str], records: Mapping[str, Record]) -> page.Thumbnail:
     caption = f"{image['class']} ({image['split']})"
-    return page.Thumbnail(image_bytes=pictures[image["name"]].image_bytes, caption=caption, detail=image["name"])
+    return page.Thumbnail(image_bytes=records[image["name"]].image_bytes, caption=caption, detail=image["name"])
 
 
 def _rejected(dataset: Dataset) -> page.Table:
@@ -76,7 +76,7 @@ def _rejected(dataset: Dataset) -> page.Table:
             embedded = page.Download(text=text, file_name=rejected.FILE, content=file.read())
     return page.Table(
         title="Bad files",
-        note=f"Skipped. {_shown(len(listed), number)} The whole list is {rejected.FILE} in the folder of the dataset.",
+        note=f"Skipped. {_shown(len(listed), number)} {rejected.FILE} in the folder of the dataset lists all.",
         columns=["file", "reason"],
         rows=listed,
         download=embedded,

@@ -215,7 +215,7 @@ def test_the_command_prints_the_figures_and_writes_a_page_with_hostile_names_as_
     printed = capsys.readouterr().out
     assert "images_added: 1\n" in printed
     html = page.read_text()
-    assert "None in 0 tests. Two-sample Kolmogorov-Smirnov" in html
+    assert "No shift in 0 tests. Two-sample Kolmogorov-Smirnov" in html
     assert "<img" not in html
     assert html.count("&lt;img src=x onerror=alert(1)&gt;$x$") >= 4
     assert "<img" not in report.render_without(hostile)

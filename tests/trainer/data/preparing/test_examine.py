@@ -1,4 +1,4 @@
-"""What is computed of one image: exact figures, and the same hash for what looks alike."""
+"""What is computed of one image: exact figures, and similar signatures of near-duplicates."""
 
 import hashlib
 import io
@@ -8,8 +8,8 @@ import pytest
 from PIL import Image, ImageEnhance
 
 from trainer.data.preparing.examine import Examined, examine
-from trainer.data.preparing.quality import looks
-from trainer.data.preparing.quality.tones import tones_of
+from trainer.data.preparing.quality import signatures
+from trainer.data.preparing.quality.channels import channels_of
 
 
 def photograph(seed: int) -> Image.Image:
@@ -33,9 +33,9 @@ def examined(data: bytes, image_size: int = 48) -> Examined:
 def distance(one: Image.Image, other: bytes) -> int:
     found = [examined(data) for data in (encoded(one), other)]
     assert all(len(image.figures.perceptual_hash) == 128 for image in found)
-    both = [looks.look_of(image.figures.perceptual_hash, tones_of(image.figures, 48)) for image in found]
+    both = [signatures.signature_of(image.figures.perceptual_hash, channels_of(image.figures, 48)) for image in found]
     array = np.frombuffer(b"".join(both), dtype=np.uint8).reshape(2, -1)
-    distances, _ = looks.compare(looks.unpack(array), np.array([0]), np.array([1]))
+    distances, _ = signatures.compare(signatures.unpack(array), np.array([0]), np.array([1]))
     return int(distances[0])
 
 
@@ -52,7 +52,7 @@ def test_figures_are_exact(image_size: int) -> None:
     assert Image.open(io.BytesIO(found.stored)).size == (image_size, image_size)
 
 
-def test_images_that_look_alike_have_near_hashes_and_others_have_not() -> None:
+def test_near_duplicates_have_similar_signatures_and_others_have_not() -> None:
     for seed in range(10):
         image = photograph(seed)
         assert distance(image, encoded(image, "JPEG", quality=60)) <= 25

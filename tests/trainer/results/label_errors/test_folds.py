@@ -26,17 +26,17 @@ def names(data: Dataset, split: str) -> set[str]:
     return {record.file_name for record in data.records(split)}
 
 
-def test_each_training_image_is_judged_once_by_a_model_without_it(digits: Dataset, tmp_path: Path) -> None:
+def test_each_training_image_is_checked_once_by_a_model_without_it(digits: Dataset, tmp_path: Path) -> None:
     made = [dataset.load(folder) for folder in folds.write(digits, digits, tmp_path, 3)]
     training = names(digits, "train")
-    judged = collections.Counter(name for fold in made for name in names(fold, "test"))
-    assert set(judged) == training
-    assert set(judged.values()) == {1}
+    checked = collections.Counter(name for fold in made for name in names(fold, "test"))
+    assert set(checked) == training
+    assert set(checked.values()) == {1}
     for fold in made:
         assert names(fold, "train") == training - names(fold, "test")
         assert names(fold, "validation") == names(digits, "validation")
         fold.check_shards("train", "validation", "test")
-        # Images of equal content are in one fold, or a model would have seen what it judges.
+        # Images of equal content are in one fold, or a model would have seen what it checks.
         hashes = [{each.figures.content_hash for each in fold.records(split)} for split in ("train", "test")]
         assert not hashes[0] & hashes[1]
     assert len({fold.fingerprint for fold in made} | {digits.fingerprint}) == 4
@@ -93,15 +93,15 @@ def test_the_commands_of_the_evaluation_page(
     monkeypatch.chdir(tmp_path)
     before = {path: path.read_bytes() for path in digits_directory.iterdir()}
     known = {"DATASET": str(digits_directory), "RUN": str(trained_directory), "5": "2"}
-    evaluate, judge = commands(repository / "docs" / "evaluation.md")
+    evaluate, check = commands(repository / "docs" / "evaluation.md")
     more = ["--max-steps=4", "--global-batch-size=16", "--predictions=lines.jsonl"]
     # Another run's folder is not touched.
     environment = {"AIP_CHECKPOINT_DIR": str(tmp_path / "other"), "TMPDIR": str(tmp_path)}
-    for line, added in ((evaluate, []), (judge, more)):
+    for line, added in ((evaluate, []), (check, more)):
         _, _, module, *words = [known.get(word, word) for word in shlex.split(line)]
         done = run_module(module, *words, *added, **environment)
         assert done.returncode == 0, done.stderr
-    assert "fold 2 of 2 is trained after " in done.stdout
+    assert "fold 2 of 2: trained after " in done.stdout
     lines = [json.loads(line) for line in Path("lines.jsonl").read_text().splitlines()]
     assert {line["file_name"] for line in lines} == names(dataset.load(str(digits_directory)), "train")
     assert {line["split"] for line in lines} == {"train"}

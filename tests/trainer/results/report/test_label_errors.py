@@ -44,7 +44,7 @@ def test_the_gallery_is_bounded_and_counts_the_rest(digits: Dataset, both: list[
     made = label_errors.block(found, digits, both, all_lines="All are in the file.")
     assert isinstance(made, page.Gallery)
     assert len(made.images) == 24
-    assert "40 labels are probably wrong; the 24 most certain are shown. All are in the file." in made.note
+    assert "40 labels are probably wrong. The 24 most certain ones are shown. All are in the file." in made.note
     assert "fewer than 5: 3 and 5." in made.note
 
 
@@ -61,7 +61,7 @@ def test_names_are_text_without_line_breaks_and_turned_directions(digits: Datase
 @pytest.mark.parametrize(
     ("found", "text"),
     [
-        (LabelErrors(reason="Too few."), "The labels were not judged. Too few."),
+        (LabelErrors(reason="Too few."), "The labels were not checked. Too few."),
         (LabelErrors(), "It agrees with 0.0% of them. No label is probably wrong."),
         (LabelErrors(unknown=tuple(range(10))), "0, 1, 2, 3, 4, 5, 6, 7, 8 and 9. No label of the other classes is"),
     ],

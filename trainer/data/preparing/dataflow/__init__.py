@@ -1,1 +1,1 @@
-"""One Dataflow job per dataset: its settings, its submission, and the wait for its end."""
+"""One Dataflow job per dataset: settings, submission, and waiting for its end."""

@@ -1,4 +1,4 @@
-"""One job per dataset: find the one that runs or start one, wait for its end, and end it when this step ends."""
+"""Finds or starts the job of a dataset, waits for its end, and cancels it if this step is stopped."""
 
 import contextlib
 import signal
@@ -16,19 +16,19 @@ from trainer.data.preparing.dataflow.submit import submit
 
 _NUM_ERRORS = 3
 _LOOKS_FOR_ERRORS = 6
-"""The messages of a failed job may come half a minute after its state."""
+"""Waiting time for the messages of a failed job, which may come half a minute after its state."""
 
 
 def run(settings: Settings, build: Callable[[Any], None], is_done: Callable[[], bool]) -> None:
-    """Have the dataset's work done by one Dataflow job.
+    """Process the dataset in one Dataflow job.
 
-    The job of an earlier attempt, or of another run, is waited for. What a finished job has committed is all that
-    counts, so `is_done` decides whether there is anything to start.
+    An active job of an earlier attempt, or of another run, is awaited first. `is_done` then decides by the files in the
+    bucket whether a new job is needed.
 
     Args:
-        settings: Those of the job; its name follows from the dataset's folder.
+        settings: Settings of the job; its name follows from the dataset's folder.
         build: Adds the transforms to a pipeline of Beam; called for a new job only.
-        is_done: Whether the bucket contains all that the job has to make.
+        is_done: Returns whether the bucket contains all results of the job.
 
     Raises:
         TrainingError: The job failed or was cancelled, or the service refused a call.
@@ -62,7 +62,7 @@ def _running(settings: Settings) -> Iterator["_Run"]:
 
 
 class _Stop:
-    """Ends the process on SIGTERM and SIGINT, but not while a job may exist that nothing would cancel yet."""
+    """Ends the process on SIGTERM and SIGINT, but not while a new job could remain uncancelled."""
 
     def __init__(self) -> None:
         self._number = 0
@@ -78,11 +78,11 @@ class _Stop:
             sys.exit(128 + number)
 
     def hold(self) -> None:
-        """Only remember a signal from now on."""
+        """Defer signals from now on."""
         self._is_held = True
 
     def release(self) -> None:
-        """End the process if a signal came, and from now on when one comes."""
+        """End the process on a deferred signal, and on signals from now on."""
         self._is_held = False
         if self._number:
             sys.exit(128 + self._number)
@@ -95,7 +95,7 @@ class _Run:
         self._service = Service(settings)
 
     def wait_for_earlier(self) -> bool:
-        """Wait for the active job of this name; return whether there was one."""
+        """Wait for the active job of this name, and return whether there was one."""
         self._stop.hold()
         if job := self._service.active(self._settings.job_name):
             self._wait(job)
@@ -103,7 +103,7 @@ class _Run:
         return job is not None
 
     def until(self, is_done: Callable[[], bool], build: Callable[[Any], None]) -> None:
-        """Work through jobs until everything is done; at most one of them is of this step."""
+        """Wait for jobs until everything is done; this step starts at most one of them."""
         created = ""
         while not is_done():
             if created:
@@ -114,25 +114,25 @@ class _Run:
             if created := self._create(build):
                 job = Job(id=created, state="PENDING")
                 if is_done():
-                    # Another step's job ended while this one was being created.
+                    # The job of another step ended while this one was being created.
                     self._cancel(job)
                 else:
                     self._wait(job)
             self._stop.release()
 
     def _create(self, build: Callable[[Any], None]) -> str:
-        """Return the id of the new job; empty if one of this name is active by now."""
+        """Return the id of the new job; empty if another one of this name has become active."""
         print(f"starting the Dataflow job {self._settings.job_name}", flush=True)
         try:
             return submit(self._settings, build)
         except Exception as error:
-            # The request may have arrived, and only its answer was lost.
+            # The service may have received the request although the answer was lost.
             if self._service.active(self._settings.job_name) is None:
                 raise failed(error, self._settings, "the submission to Dataflow") from None
             return ""
 
     def _wait(self, job: Job) -> None:
-        """Return when the job is done, or when one that was ending already has ended."""
+        """Wait until the job is done, or until one that was already ending has ended."""
         was_ending, start = job.is_ending, time.monotonic()
         try:
             self._stop.release()
@@ -153,12 +153,12 @@ class _Run:
         return f"Dataflow job {job.id}: {job.state.lower()}, waited {waited}{progress}"
 
     def _cancel(self, job: Job) -> None:
-        place = f"--region={self._settings.region} --project={self._settings.project}"
+        location = f"--region={self._settings.region} --project={self._settings.project}"
         try:
             self._service.cancel(job.id)
             print(f"cancelled the Dataflow job {job.id}", file=sys.stderr, flush=True)
         except Exception as error:
-            line = f"cannot cancel the Dataflow job {job.id}: run `gcloud dataflow jobs cancel {job.id} {place}`"
+            line = f"cannot cancel the Dataflow job {job.id}: run `gcloud dataflow jobs cancel {job.id} {location}`"
             print(f"{line} ({error})", file=sys.stderr, flush=True)
 
     def _why(self, job: Job) -> str:
@@ -168,8 +168,8 @@ class _Run:
             if found := self._service.errors(job.id):
                 break
             time.sleep(self._settings.pause_seconds)
-        # The same exception comes once per attempt.
-        last = list(dict.fromkeys(found))[-_NUM_ERRORS:] or ["it left no message"]
+        # The same exception occurs once per attempt.
+        last = list(dict.fromkeys(found))[-_NUM_ERRORS:] or ["there is no message"]
         return f"the Dataflow job {job.id} failed: {'; '.join(last)}"
 
 

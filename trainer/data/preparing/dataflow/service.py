@@ -1,4 +1,4 @@
-"""Calls to the Dataflow service about jobs that exist: find, look, cancel. All of them may be repeated."""
+"""Idempotent calls to the Dataflow service about existing jobs: find, get, cancel."""
 
 import dataclasses
 import os
@@ -11,12 +11,12 @@ from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import on_one_line
 
 _EMULATOR = "DATAFLOW_EMULATOR_HOST"
-"""Environment variable of the tests: localhost:PORT of a server that answers for Dataflow, without credentials."""
+"""Environment variable for tests: localhost:PORT of a server in place of Dataflow, without credentials."""
 _TERMINAL = {"DONE", "FAILED", "CANCELLED", "UPDATED", "DRAINED"}
 _ENDING = {"CANCELLING", "DRAINING"}
 _PREFIX = "JOB_STATE_"
 _RETRY_SECONDS = 600.0
-"""A service that does not answer for longer fails the step."""
+"""Time without an answer after which the step fails."""
 _CALL_SECONDS = 60.0
 
 
@@ -26,16 +26,16 @@ class Job:
 
     id: str
     state: str
-    """Without its prefix, e.g. RUNNING."""
+    """State without its prefix, e.g. RUNNING."""
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing of it runs any more."""
+        """Whether the job has ended."""
         return self.state in _TERMINAL
 
     @property
     def is_ending(self) -> bool:
-        """Whether it was told to stop."""
+        """Whether the job is being stopped."""
         return self.state in _ENDING
 
 
@@ -58,17 +58,17 @@ class Service:
         self._metrics = dataflow.MetricsV1Beta3Client(**client)
 
     def active(self, name: str) -> Job | None:
-        """Return the job of this name that is not over; the service allows only one."""
+        """Return the active job of this name, if any; the service allows only one."""
         jobs = self._call(self._jobs.list_jobs, {"name": name})
         found = (_job(each) for each in jobs if each.name == name)
         return next((job for job in found if not job.is_over), None)
 
     def get(self, job_id: str) -> Job:
-        """Return the job as it is now."""
+        """Return the current state of the job."""
         return _job(self._call(self._jobs.get_job, {"job_id": job_id}))
 
     def cancel(self, job_id: str) -> None:
-        """Request its end; a job that is over stays as it is."""
+        """Request the end of the job; a job that has ended stays unchanged."""
         from google.api_core import exceptions
         from google.cloud import dataflow
 
@@ -80,7 +80,7 @@ class Service:
                 raise
 
     def errors(self, job_id: str) -> list[str]:
-        """Return the error messages of a job, the oldest first."""
+        """Return the error messages of a job, oldest first."""
         from google.cloud import dataflow
 
         wanted = {"job_id": job_id, "minimum_importance": dataflow.JobMessageImportance.JOB_MESSAGE_ERROR}
@@ -88,7 +88,7 @@ class Service:
         return [on_one_line(each.message_text, 500) for each in found]
 
     def counters(self, job_id: str) -> dict[str, int]:
-        """Return the pipeline's own counters by name; empty if the service has none now, because nothing needs them."""
+        """Return the pipeline's counters by name; empty if the service has none, because they are only printed."""
         from google.api_core.exceptions import GoogleAPICallError
         from requests import RequestException
 
@@ -107,19 +107,19 @@ class Service:
 
 
 def emulator() -> str:
-    """Return the address of the tests' server; empty: there is none.
+    """Return the address of the tests' server; empty without one.
 
     Raises:
-        UserError: It is not on this machine, so that it could be one that is paid for.
+        UserError: The address is not localhost, so it could be a paid service.
     """
     host = os.environ.get(_EMULATOR, "")
     if host and not re.fullmatch(r"localhost:\d+", host):
-        raise UserError(f"{_EMULATOR} is {host!r}; expected localhost:PORT, the server of a test")
+        raise UserError(f"{_EMULATOR} is {host!r}; expected localhost:PORT of a test server")
     return f"http://{host}" if host else ""
 
 
 def failed(error: BaseException, settings: Settings, doing: str) -> TrainingError:
-    """Return the error of a call in one line, with what to do."""
+    """Return the error of a call as one line with a hint."""
     hint = ""
     if getattr(error, "code", None) in (401, 403):
         hint = f"; docs/cloud.md lists the roles and the API that Dataflow needs in {settings.project}"
@@ -131,7 +131,7 @@ def _job(found: Any) -> Job:
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Return whether a call may succeed later. Dataflow does not find a new job for a moment."""
+    """Return whether a call may succeed later; for a moment, Dataflow does not find a new job."""
     import requests
     from google.api_core import exceptions
     from google.auth.exceptions import TransportError

@@ -1,4 +1,4 @@
-"""What a Dataflow job is started with, checked before anything is read, and handed to Beam as its options."""
+"""Settings of a Dataflow job, checked before anything is read, and passed to Beam as options."""
 
 import dataclasses
 import hashlib
@@ -10,7 +10,7 @@ from vertex_gpu_training.userinput.errors import UserError
 _PATTERNS = {
     "project": (r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]", "the id of the pipeline's project"),
     "region": (r"[a-z]+-[a-z]+[0-9]+", "the pipeline's region, such as us-central1"),
-    # For a bucket's name that it does not accept, Beam would create another bucket.
+    # If Beam does not accept the name of a bucket, it creates another bucket.
     "folder": (
         r"gs://[a-z0-9][-_a-z0-9.]+[a-z0-9](?:/.*[^/])?",
         "a folder in a bucket; submit the pipeline with --pipeline-root=gs://...",
@@ -25,34 +25,31 @@ _PATTERNS = {
 LIMITS = {"max_workers": (1, 4000), "disk_size_gb": (30, 65536)}
 """Lowest and highest value of each number."""
 _OF_THE_RUN = ("project", "region", "folder", "image")
-"""Fields that are not parameters of the pipeline with the prefix dataflow_."""
+"""Fields without a pipeline parameter of the prefix dataflow_."""
 _LONGEST_SECONDS = 24 * 3600
-"""After this time Dataflow itself ends a job whose step was lost for good."""
+"""Time after which Dataflow ends a job whose step was lost."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The machines of a job, and where it runs."""
+    """Machines and location of a job."""
 
     project: str
     region: str
     folder: str
-    """Of the dataset, gs://; the job's name follows from it.
-
-    Before it is known, the pipeline root, in which it will be.
-    """
+    """Folder of the dataset on gs://, from which the job's name follows; before it is known, the pipeline root."""
     image: str
-    """Container image of the workers: that of the step, so that both have the same packages."""
+    """Container image of the workers: that of the step, so both have the same packages."""
     machine_type: str = "e2-standard-4"
     max_workers: int = 10
     disk_size_gb: int = 50
     subnetwork: str = ""
     service_account: str = ""
     pause_seconds: float = 10.0
-    """Between two looks at the job, each of which prints a line."""
+    """Interval of the status lines."""
 
     def __post_init__(self) -> None:
-        """Refuse values that Dataflow would refuse after the images were listed.
+        """Refuse values that Dataflow would otherwise refuse only after the images were listed.
 
         Raises:
             UserError: A value is wrong.
@@ -70,7 +67,7 @@ class Settings:
 
     @property
     def staging(self) -> str:
-        """Folder of the files that Beam stages for the service; beside the work items, and removed with them."""
+        """Folder of the files that Beam stages; it is beside the work items and removed with them."""
         return f"{self.folder}/parts/work/staged"
 
     def arguments(self) -> list[str]:
@@ -102,7 +99,7 @@ def check(name: str, value: Any) -> None:
     """Refuse a wrong value of one of the settings.
 
     Raises:
-        UserError: It is wrong.
+        UserError: The value is wrong.
     """
     if name in _PATTERNS:
         pattern, expected = _PATTERNS[name]

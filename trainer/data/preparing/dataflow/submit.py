@@ -1,4 +1,4 @@
-"""The creation of a job by Beam; the service refuses a second active job of the same name."""
+"""Creates a job with Beam; the service refuses a second active job of the same name."""
 
 import logging
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from trainer.data.preparing.dataflow.settings import Settings
 
 
 def submit(settings: Settings, build: Callable[[Any], None]) -> str:
-    """Create the job and return its id; empty if another step's active job has the name.
+    """Create the job and return its id; empty if the active job of another step has the name.
 
     Args:
-        settings: Those of the job.
+        settings: Settings of the job.
         build: Adds the transforms to a pipeline of Beam.
     """
-    # Beam describes the job in hundreds of lines; a refusal is reported by this project, once.
+    # Beam logs hundreds of lines on the job; this project reports a refusal as a single line.
     logging.disable(logging.CRITICAL)
     try:
         return _submit(settings, build)

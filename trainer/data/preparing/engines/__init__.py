@@ -1,1 +1,1 @@
-"""Engines: each applies a function to work items, on this machine or on others, and yields the small results."""
+"""Engines, which examine images and write shards on this machine or on others."""

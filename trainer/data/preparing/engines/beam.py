@@ -1,7 +1,7 @@
-"""Applies a function to work items on the workers of a runner of Apache Beam.
+"""Applies a function to work items on workers of Apache Beam.
 
-Beam passes names only, because a pipeline's description is limited to some megabytes, and a runner may run each name
-several times. The items and results are files in a folder. How a run is started and watched is the part of `Run`.
+Beam passes only the names of work items, because a pipeline's description is limited to some megabytes. A runner may
+process a name several times. Items and results are files in a folder. A `Run` starts and watches a pipeline.
 """
 
 import contextlib
@@ -18,23 +18,23 @@ from vertex_gpu_training.userinput.errors import UserError
 T = TypeVar("T")
 R = TypeVar("R")
 Run = Callable[[str], None]
-"""Does the work of all items in a folder that have no result; returns when all have one, or raises."""
+"""A function that processes all items of a folder without a result, and returns when all have one."""
 WORK = "work"
-"""Name of a folder with a folder per attempt."""
+"""Name of the folder that contains a folder per attempt."""
 
 
 class Beam:
     """Applies functions on workers."""
 
     def __init__(self, folder: str, run: Run) -> None:
-        """Keep what is needed.
+        """Set the folder and the runner.
 
         Args:
             folder: Local or gs://; all workers can read and write it.
-            run: Does the work.
+            run: Processes the work items.
         """
         self.folder = storage.join(folder, WORK, uuid.uuid4().hex[:8])
-        """For files of this attempt."""
+        """Folder for the files of this attempt."""
         self.is_remote = storage.is_remote(folder)
         """Whether the workers may be other machines."""
         self._run = run
@@ -42,10 +42,10 @@ class Beam:
 
     @staticmethod
     def check() -> None:
-        """Refuse to go on without Beam.
+        """Check that Apache Beam is installed.
 
         Raises:
-            UserError: It is not installed.
+            UserError: Apache Beam is not installed.
         """
         if importlib.util.find_spec("apache_beam") is None:
             raise UserError(
@@ -57,14 +57,14 @@ class Beam:
         """Yield the result for each item, in the order of the items, after all work is done.
 
         Args:
-            function: One of a module, or a partial of one. It may be called several times for an item, by several
-                machines at the same time, too, and has to have the same result and effect each time.
-            items: Can be pickled, like the results. Few are in memory at a time.
+            function: A function of a module, or a partial of one. It must be idempotent: several machines may call it
+                for the same item, also at the same time.
+            items: Work items, which like the results can be pickled. Few are in memory at a time.
 
         Raises:
             UserError: The function raised it.
-            OSError: The function raised it each time, or the folder cannot be used.
-            TrainingError: The workers failed for another reason each time.
+            OSError: The function raised it in every attempt, or the folder cannot be used.
+            TrainingError: The workers failed for another reason in every attempt.
         """
         self._num_calls += 1
         folder = storage.join(self.folder, str(self._num_calls))
@@ -81,13 +81,13 @@ class Beam:
 
 
 def build(pipeline: Any, folder: str) -> None:
-    """Add the work on all items of a folder that have no result to a pipeline of Beam."""
+    """Add the processing of all items of a folder without a result to a pipeline of Beam."""
     import apache_beam
 
     _ = (
         pipeline
         | "Names" >> apache_beam.Create(exchange.missing(folder))
-        # Without it, one worker would do all the work of the names that were created together.
+        # Otherwise one worker would process all names that were created together.
         | "Distribute" >> apache_beam.Reshuffle()
         | "Work" >> apache_beam.Map(functools.partial(_work, folder))
     )
@@ -102,6 +102,6 @@ def _work(folder: str, name: str) -> None:
 
 
 def _remove(folder: str) -> None:
-    # What fails here is not the work.
+    # An error here is not one of the function.
     with contextlib.suppress(OSError):
         storage.remove_tree(folder)

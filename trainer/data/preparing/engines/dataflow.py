@@ -1,4 +1,4 @@
-"""Does work items on Dataflow: by the one active job of a dataset."""
+"""Processes work items in the active Dataflow job of a dataset."""
 
 import dataclasses
 import functools
@@ -10,13 +10,13 @@ from trainer.data.preparing.engines import beam, exchange
 
 
 def runner(settings: Settings, parts_folder: str) -> beam.Run:
-    """Return what does the work, after the job of an earlier attempt has ended, if one is active.
+    """Wait for the active job of an earlier attempt, if any, and return a function that processes work items.
 
-    What that job finished is then known before any work is given to another one.
+    Results of that job are then known before another one starts.
 
     Args:
-        settings: Those of the job.
-        parts_folder: That of the dataset's parts; the job's name follows from the folder that it is in.
+        settings: Settings of the job.
+        parts_folder: Folder of the dataset's parts; its parent folder determines the job's name.
 
     Raises:
         UserError: The folder is not in a bucket.
@@ -31,6 +31,6 @@ def _run(settings: Settings, folder: str) -> None:
     try:
         jobs.run(settings, functools.partial(beam.build, folder=folder), lambda: not exchange.missing(folder))
     except TrainingError:
-        # What a worker raised says more than the messages of the job.
+        # The exception of a worker is more precise than the messages of the job.
         exchange.raise_error(folder)
         raise

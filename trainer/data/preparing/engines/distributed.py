@@ -1,7 +1,7 @@
-"""The engine whose work is done by workers of Apache Beam.
+"""The engine that uses workers of Apache Beam.
 
-Only rows go through this machine. Workers leave the prepared images in parts, and other workers write the shards from
-ranges of these.
+Only rows are transferred to this machine. Workers write the prepared images into parts, and then shards from ranges of
+these parts.
 """
 
 import bisect
@@ -32,7 +32,7 @@ _NUM_CONNECTIONS = 16
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Located:
-    """A row, and where its prepared image is."""
+    """A row with the location of its prepared image."""
 
     row: Row
     path: str
@@ -42,7 +42,7 @@ class _Located:
         """Return the row with its image.
 
         Raises:
-            DamagedPart: It is another image.
+            DamagedPart: The part contains another image there.
         """
         image = storage.read_range(self.path, self.offset, self.row.num_stored_bytes)
         if hashlib.sha256(image).hexdigest() != self.row.stored_hash:
@@ -51,14 +51,14 @@ class _Located:
 
 
 class Distributed:
-    """Keeps the parts; an offset of a row is that in all of them, one after the other."""
+    """Keeps the parts; the offset of a row is its position in the concatenation of all parts."""
 
     def __init__(self, beam: Beam, parts_folder: str, *, is_remote: bool) -> None:
-        """Keep where the work is done.
+        """Set the workers and the folder of the parts.
 
         Args:
-            beam: Does it.
-            parts_folder: Local or gs://; all workers can read and write it. Empty: parts are removed at the end.
+            beam: Applies functions on the workers.
+            parts_folder: Local or gs://, readable and writable by all workers; empty to remove the parts at the end.
             is_remote: Whether the dataset will be on gs://.
         """
         self.copied: dict[str, bucket.Version] = {}
@@ -70,7 +70,7 @@ class Distributed:
         self._end = 0
 
     def read(self, images: Iterable[SourceImage], image_size: int) -> Iterator[Sequence[Row]]:
-        """Yield the rows of images, after all are read.
+        """Yield the rows of images, after all are examined.
 
         Raises:
             UserError: The workers cannot open the images.
@@ -81,7 +81,7 @@ class Distributed:
             yield self._append(part)
 
     def take_part(self, name: str) -> tuple[list[Row], int]:
-        """Take a part as it is; its images are checked when they are read."""
+        """Return the rows of a part; its images are checked when they are read."""
         part = parts.describe(self._parts_folder, name)
         path = parts.path_of_bytes(self._parts_folder, name)
         if not storage.exists(path) or storage.size(path) != part.num_bytes:
@@ -95,7 +95,7 @@ class Distributed:
     def write_shards(
         self, directory: str | os.PathLike[str], planned: Iterable[tuple[Shard, Iterable[Row]]], images: Images
     ) -> Iterator[StoredShard]:
-        """Write shards on the workers, but here those that have images of the previous dataset."""
+        """Write shards on the workers, except those with images of the previous dataset, which are written here."""
         here = []
 
         def items() -> Iterator[tuple[Shard, list[_Located]]]:
@@ -111,7 +111,7 @@ class Distributed:
         yield from (*here, *written)
 
     def close(self) -> None:
-        """Remove the files of this attempt, after shards among them were copied into the dataset."""
+        """Remove the files of this attempt, whose shards are already in the dataset."""
         self._beam.close()
 
     def _checked(self, image: SourceImage) -> SourceImage:
@@ -133,13 +133,13 @@ class Distributed:
 
     def _locate(self, rows: Iterable[Row]) -> Iterator[_Located]:
         for row in rows:
-            # A part without bytes starts where the next one does; of equal starts, the last has the image.
+            # A part without bytes has the same start as the next one, so the last of equal starts has the image.
             index = bisect.bisect_right(self._starts, row.offset) - 1
             path = parts.path_of_bytes(self._parts_folder, self._names[index])
             yield _Located(row=row, path=path, offset=row.offset - self._starts[index])
 
     def _place(self, directory: str | os.PathLike[str], written: Sequence[StoredShard]) -> None:
-        """Move shards that workers wrote into the dataset; within a bucket they are copied when it is published."""
+        """Move the workers' shards into the dataset; within a bucket they are copied when it is published."""
         versions = bucket.versions(self._beam.folder) if self._is_copied and written else {}
         for shard in written:
             path, target = storage.join(self._beam.folder, shard.name), pathlib.Path(directory, shard.name)
@@ -159,7 +159,7 @@ def _make(image_size: int, folder: str, images: Sequence[SourceImage]) -> Part:
 
 def _write(folder: str, item: tuple[Shard, Sequence[_Located]]) -> StoredShard:
     shard, located = item
-    # Not in the folder, because another worker may write the same shard at the same time.
+    # In a temporary folder, because another worker may write the same shard at the same time.
     with tempfile.TemporaryDirectory(prefix="shard-") as scratch:
         written = shards.write(scratch, shard, in_order(_Located.read, located, num_threads=_NUM_CONNECTIONS))
         with open(os.path.join(scratch, shard.name), "rb") as file:

@@ -1,4 +1,4 @@
-"""What every engine offers: it reads and examines images, keeps them, and writes shards of them."""
+"""The interface of the engines, which read, examine and keep images and write their shards."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,14 +11,14 @@ from trainer.data.stored.metadata import StoredShard
 from trainer.files import bucket
 
 Images = Callable[[Iterable[Row]], Iterator[tuple[Row, bytes]]]
-"""Yields each row with its prepared image."""
+"""A function that yields each row with its prepared image."""
 
 
 class Engine(Protocol):
-    """Does the work on images and shards. The offsets of its rows have a meaning only for itself."""
+    """Examines images and writes shards. Only the engine itself interprets the offsets of its rows."""
 
     copied: dict[str, bucket.Version]
-    """Name of a shard that is written -> the object that is copied for it into the dataset on the server's side."""
+    """Name of a written shard -> the object that the bucket copies into the dataset for it."""
 
     def read(self, images: Iterable[SourceImage], image_size: int) -> Iterator[Sequence[Row]]:
         """Yield the rows of images in their order, several at a time, after their prepared images are kept.
@@ -32,12 +32,12 @@ class Engine(Protocol):
         """Return the rows of a part that an earlier attempt left, and the time before its first image was read.
 
         Raises:
-            DamagedPart: It is not used.
+            DamagedPart: The part is incomplete or was changed.
         """
         ...
 
     def images(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
-        """Yield rows of this engine, each with its prepared image."""
+        """Yield each row of this engine with its prepared image."""
         ...
 
     def write_shards(
@@ -46,12 +46,12 @@ class Engine(Protocol):
         """Write shards and yield what they contain, in any order.
 
         Args:
-            directory: Of the dataset, on this machine; what is in `copied` is an empty file there.
+            directory: Folder of the dataset on this machine, where shards in `copied` are empty files.
             planned: Shards, each with its rows in their order.
-            images: For rows of this engine and of the previous dataset.
+            images: Yields images for rows of this engine and of the previous dataset.
         """
         ...
 
     def close(self) -> None:
-        """Remove what nothing needs after the dataset is published."""
+        """Remove temporary files after the dataset is published."""
         ...

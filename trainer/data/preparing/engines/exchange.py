@@ -1,7 +1,7 @@
 """Work items, results and errors as files in a folder that all workers read and write, local or gs://.
 
-NAME.work is a function with an item, NAME.result what it returns. NAME.error is the exception of the last call that
-failed. Like the pipelines that Beam stages, they are pickled: who can write the folder can run code in the workers.
+NAME.work is a function with an item, NAME.result its return value, and NAME.error the exception of its last failed
+call. Like the pipelines that Beam stages, they are pickled: write access to the folder allows code in the workers.
 """
 
 import contextlib
@@ -29,23 +29,23 @@ def put(folder: str, function: Callable[[Any], Any], items: Iterable[Any]) -> in
         storage.write_bytes(storage.join(folder, f"{number:06d}{_WORK}"), pickled)
 
     num_items, remaining = 0, enumerate(pickle.dumps((function, item)) for item in items)
-    # Few at a time, because a work item may have megabytes.
+    # Few at a time, because a work item may have some megabytes.
     while some := list(itertools.islice(remaining, _NUM_THREADS)):
         num_items += len([*in_order(put_one, some, num_threads=_NUM_THREADS)])
     return num_items
 
 
 def work(folder: str, name: str) -> None:
-    """Do the work of an item in any worker; doing it twice, also at the same time, changes nothing.
+    """Process an item in any worker; a second call, also at the same time, has no further effect.
 
     Raises:
-        Exception: What the function raises; it is written for the caller of `raise_error`, too.
+        Exception: The exception of the function, which is also written for `raise_error`.
     """
     function, item = _load(folder, name + _WORK)
     try:
         result = function(item)
     except Exception as error:
-        # The error is more important than that it cannot be written.
+        # The error of the function matters more than one of writing it.
         with contextlib.suppress(OSError):
             storage.write_bytes(storage.join(folder, name + _ERROR), pickle.dumps(_portable(error)))
         raise
@@ -80,11 +80,11 @@ def _load(folder: str, file: str) -> Any:
 
 
 def _portable(error: Exception) -> Exception:
-    """Return an exception that any process can load, for the same line as on one machine."""
+    """Return an exception that any process can unpickle, with the message that the local engine would print."""
     if isinstance(error, UserError):
         return UserError(str(error))
     if isinstance(error, OSError):
         return OSError(error.errno, error.strerror, error.filename) if error.errno else OSError(str(error))
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{os.path.basename(frame.filename)}, line {frame.lineno}"
-    return TrainingError(f"a worker failed: {type(error).__name__}: {error} ({place})")
+    location = f"{os.path.basename(frame.filename)}, line {frame.lineno}"
+    return TrainingError(f"a worker failed: {type(error).__name__}: {error} ({location})")

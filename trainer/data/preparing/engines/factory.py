@@ -1,4 +1,4 @@
-"""Returns an engine by its name."""
+"""Checks the names of engines, and makes them."""
 
 from typing import BinaryIO
 
@@ -17,7 +17,7 @@ FN_API_RUNNER = "FnApiRunner"
 
 
 def check(prepare_engine: str, beam_runner: str) -> None:
-    """Refuse what is not available on this machine, before anything is read.
+    """Refuse engines that are not available on this machine, before anything is read.
 
     Args:
         prepare_engine: As for `check_names`.
@@ -32,11 +32,11 @@ def check(prepare_engine: str, beam_runner: str) -> None:
 
 
 def check_names(prepare_engine: str, beam_runner: str) -> None:
-    """Refuse what is available nowhere.
+    """Refuse unknown and conflicting names.
 
     Args:
         prepare_engine: One of ENGINES.
-        beam_runner: Empty, or for tests FnApiRunner: it runs the work for Dataflow in two processes of this machine.
+        beam_runner: Empty, or FnApiRunner to test the work for Dataflow in two processes of this machine.
 
     Raises:
         UserError: The names are wrong, or do not fit together.
@@ -46,8 +46,8 @@ def check_names(prepare_engine: str, beam_runner: str) -> None:
     if beam_runner not in ("", FN_API_RUNNER):
         why = ", because DirectRunner may download another runner" if beam_runner == "DirectRunner" else ""
         raise UserError(
-            f"beam_runner={quoted(beam_runner)} is not supported; use FnApiRunner for this machine{why}, or nothing"
-            " for Dataflow"
+            f"beam_runner={quoted(beam_runner)} is not supported; use FnApiRunner for this machine{why}, or leave it"
+            " empty for Dataflow"
         )
     if beam_runner and prepare_engine == LOCAL:
         raise UserError(
@@ -65,19 +65,19 @@ def make(
     work_folder: str,
     is_remote: bool,
 ) -> Engine:
-    """Return an engine.
+    """Make an engine.
 
     Args:
         prepare_engine: As for `check`.
         beam_runner: As for `check`.
-        dataflow: The Dataflow job to start, if there is no local runner.
-        file: For the prepared images, if they are kept on this machine.
-        parts_folder: For parts that a later attempt can use, local or gs://; empty for none.
-        work_folder: For files of this attempt that workers read and write.
+        dataflow: Settings of the Dataflow job, without a `beam_runner`.
+        file: File for the prepared images, if they are kept on this machine.
+        parts_folder: Folder for parts that a later attempt can use, local or gs://; empty for none.
+        work_folder: Folder for files of this attempt that workers read and write.
         is_remote: Whether the dataset will be on gs://.
 
     Raises:
-        UserError: There is no Dataflow job to start.
+        UserError: The settings of a Dataflow job are missing.
         TrainingError: The job of an earlier attempt failed while this one waited for it.
     """
     if prepare_engine == LOCAL:
@@ -86,11 +86,11 @@ def make(
         return Distributed(Beam(work_folder, fn_api.run), parts_folder, is_remote=is_remote)
     if dataflow is None:
         raise UserError(
-            "prepare_engine=dataflow starts machines in Google Cloud, which only a pipeline on Vertex AI does; use"
+            "prepare_engine=dataflow needs a pipeline on Vertex AI, because it starts machines in Google Cloud; use"
             f" local, or beam_runner={FN_API_RUNNER} on this machine"
         )
     if not storage.is_remote(work_folder):
-        # A comparison with what a killed attempt published, which knows almost all images and leaves nothing.
+        # Compares with the dataset that a killed attempt published: almost no image is read, and nothing is kept.
         return Local(file, parts_folder)
     beam = Beam(work_folder, on_dataflow.runner(dataflow, work_folder))
     return Distributed(beam, parts_folder, is_remote=is_remote)

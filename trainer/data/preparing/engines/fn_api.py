@@ -1,7 +1,7 @@
-"""Runs work items on this machine by Beam's FnApiRunner, for tests of what runs on Dataflow in the cloud.
+"""Processes work items on this machine by Beam's FnApiRunner, to test what Dataflow runs in the cloud.
 
-FnApiRunner has no attempts after a failure, and waits for ever for a worker that was killed. So it runs in a process of
-its own (`fn_api_job`), which ends as soon as a worker ends, and the items without a result are run again.
+FnApiRunner does not retry after a failure, and waits forever for a killed worker. It therefore runs in a process of its
+own (`fn_api_job`), which ends as soon as a worker ends. Items without a result are then processed again.
 """
 
 import contextlib
@@ -15,15 +15,15 @@ from trainer.command_line import TrainingError
 from trainer.data.preparing.engines import exchange
 
 _NUM_ATTEMPTS = 4
-"""As many as Dataflow has for a bundle."""
+"""Number of attempts, as on Dataflow for a bundle."""
 
 
 def run(folder: str) -> None:
-    """Do the work of all items in a folder that have no result.
+    """Process all items in a folder that have no result.
 
     Raises:
-        Exception: The one of a worker; a UserError at once, another one after the last attempt.
-        TrainingError: The workers end without one.
+        Exception: A worker raised it; a UserError is raised at once, another exception after the last attempt.
+        TrainingError: The workers ended without an exception.
     """
     last_line = ""
     for number in range(_NUM_ATTEMPTS):
@@ -38,16 +38,16 @@ def run(folder: str) -> None:
     if remaining := exchange.missing(folder):
         raise TrainingError(
             f"{len(remaining)} work items have no result after {_NUM_ATTEMPTS} attempts on FnApiRunner ({last_line});"
-            " see whether the workers have enough memory"
+            " check whether the workers have enough memory"
         )
 
 
 def _attempt(folder: str) -> str:
-    """Run a job and return the last line of its log; what it did not do has no result."""
+    """Run a job and return the last line of its log; unfinished items have no result."""
     command = [sys.executable, "-m", "trainer.data.preparing.engines.fn_api_job", folder]
-    # Beam's log is long and has tracebacks of errors that the next attempt may not have.
+    # Beam's log is long and has tracebacks of errors that the next attempt may avoid.
     with tempfile.TemporaryFile(prefix="beam-") as log:
-        # The job ends when this process does, because then its stdin ends. Its workers are in its group.
+        # The job ends with this process, because its stdin is then closed. Its workers are in its process group.
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True) as job:
             try:
                 job.wait()

@@ -1,4 +1,4 @@
-"""The process of a job on Beam's FnApiRunner: python -m ... FOLDER. It ends when its stdin does."""
+"""Runs a job on Beam's FnApiRunner (python -m ... FOLDER), and ends when its stdin is closed."""
 
 import os
 import shlex
@@ -14,7 +14,7 @@ _NUM_WORKERS = 2
 def main() -> None:
     """Run the pipeline; the process ends with an error if it fails, at once if a worker or the caller ends."""
     threading.Thread(target=_end_with_caller, daemon=True).start()
-    # Beam's thread of a worker raises when the worker ends with an error, and the pipeline would wait for ever.
+    # If a worker fails, its thread in Beam raises, and the pipeline would wait forever.
     threading.excepthook = _end
     _run(sys.argv[1])
 
@@ -25,18 +25,18 @@ def _run(folder: str) -> None:
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
     from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
-    # What direct_running_mode=multi_processing makes, except that it does not quote the interpreter's path.
+    # The command of direct_running_mode=multi_processing, which does not quote the interpreter's path.
     command = f"exec {shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
     # By its class: DirectRunner may download another runner.
     runner = FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(command))
-    # Without flags, because those of this process are not Beam's.
+    # Without flags, because the arguments of this process are not for Beam.
     options = PipelineOptions(flags=[], direct_num_workers=_NUM_WORKERS)
     with apache_beam.Pipeline(runner=runner, options=options) as pipeline:
         beam.build(pipeline, folder)
 
 
 def _end(details: threading.ExceptHookArgs) -> None:
-    # Which of Beam's threads notices it first, and by which error, differs.
+    # Beam's threads may notice it in any order and raise different errors.
     print("a worker process has ended", file=sys.stderr, flush=True)
     os._exit(1)
 

@@ -1,4 +1,4 @@
-"""The engine that uses this process alone, with all cores of the machine."""
+"""The engine that uses only this process, with all cores of the machine."""
 
 import dataclasses
 import os
@@ -20,11 +20,11 @@ class Local:
     """Keeps the prepared images in a file, one after the other."""
 
     def __init__(self, file: BinaryIO, parts_folder: str) -> None:
-        """Keep them.
+        """Set the files.
 
         Args:
-            file: Grows by the prepared images.
-            parts_folder: For a copy that a later attempt can use, local or gs://; empty for none.
+            file: Receives the prepared images.
+            parts_folder: Folder for parts that a later attempt can use, local or gs://; empty for none.
         """
         self.copied: dict[str, bucket.Version] = {}
         self._file = file

@@ -1,1 +1,1 @@
-"""Finds what is wrong with the images of a dataset, from their rows alone: look-alikes, conflicts, and odd images."""
+"""Finds defects of a dataset's images from their rows alone: near-duplicates, label conflicts, and odd images."""

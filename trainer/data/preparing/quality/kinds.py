@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from trainer.data.preparing.quality.tones import Tones
+from trainer.data.preparing.quality.channels import Channels
 from trainer.data.stored.records import Figures
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import quoted
@@ -25,18 +25,17 @@ MIN_IMAGES = 10
 MAX_IMBALANCE = 100
 
 TEXTS = {
-    LEAKS: "images of validation and test that look like an image of another split",
-    NEAR_DUPLICATES: "images that look like another image of their split",
-    LABEL_CONFLICTS: "images that are in several classes",
+    LEAKS: "validation and test images with a near-duplicate in another split",
+    NEAR_DUPLICATES: "images with a near-duplicate in the same split",
+    LABEL_CONFLICTS: "images in several classes",
     _DARK: f"dark images (mean plus two standard deviations below {_DARK_LEVEL} of 255)",
     _FLAT: f"images of nearly one colour (standard deviations below {_FLAT_DEVIATION} of 255)",
     _TINY: f"tiny images, enlarged more than {_MAX_ENLARGEMENT} times",
     _ODD_SHAPE: f"images of odd shape (one side more than {_MAX_ASPECT} times the other)",
-    FEW_IMAGES: f"classes of fewer than {MIN_IMAGES} images; Google advises at least {MIN_IMAGES}",
-    IMBALANCE: f"classes with over {MAX_IMBALANCE} times the images of the smallest one; Google advises at most"
-    f" {MAX_IMBALANCE}",
+    FEW_IMAGES: f"classes with fewer than {MIN_IMAGES} images (minimum recommended by Google)",
+    IMBALANCE: f"classes with over {MAX_IMBALANCE} times the images of the smallest (maximum recommended by Google)",
 }
-"""Name of each kind -> what its number counts, in the order in which they are reported."""
+"""Name of each kind -> what is counted, in the order of the report."""
 
 ADVICE = {
     LEAKS: "keep one image of each pair, or the accuracy is too high",
@@ -64,12 +63,12 @@ def parse_strict(names: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def kinds_of(figures: Figures, tones: Tones, image_size: int) -> Iterator[str]:
+def kinds_of(figures: Figures, channels: Channels, image_size: int) -> Iterator[str]:
     """Yield what is odd about a single image."""
-    bounds = [mean + 2 * deviation for mean, deviation in zip(tones.means, tones.deviations, strict=True)]
+    bounds = [mean + 2 * deviation for mean, deviation in zip(channels.means, channels.deviations, strict=True)]
     if max(bounds) < _DARK_LEVEL:
         yield _DARK
-    if is_flat(tones):
+    if is_flat(channels):
         yield _FLAT
     shorter, longer = sorted((figures.width, figures.height))
     if longer * _MAX_ENLARGEMENT < image_size:
@@ -78,6 +77,6 @@ def kinds_of(figures: Figures, tones: Tones, image_size: int) -> Iterator[str]:
         yield _ODD_SHAPE
 
 
-def is_flat(tones: Tones) -> bool:
+def is_flat(channels: Channels) -> bool:
     """Return whether an image has nearly one colour."""
-    return max(tones.deviations) < _FLAT_DEVIATION
+    return max(channels.deviations) < _FLAT_DEVIATION

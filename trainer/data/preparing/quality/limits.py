@@ -1,4 +1,4 @@
-"""Sources that cannot be used: too many bad images, a class or a split without images."""
+"""Refuses unusable sources: too many bad images, a class or a split without images."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ class BadLimit:
     max_fraction: float
 
     def check(self, first: Sequence[tuple[str, str]], num_bad: int, num_good: int) -> None:
-        """Refuse too many of them.
+        """Refuse too many bad images.
 
         Raises:
-            UserError: They are.
+            UserError: There are too many.
         """
         num_all = num_bad + num_good
         if num_bad > self.max_fraction * num_all:

@@ -1,9 +1,10 @@
-"""Everything that may be wrong with the images of a dataset: counted, and the first ones named."""
+"""All warnings about the images of a dataset, with counts and first names."""
 
 import sys
 from collections.abc import Iterator
 from typing import Any
 
+from trainer.data.preparing.quality.channels import channels_of
 from trainer.data.preparing.quality.kinds import (
     ADVICE,
     FEW_IMAGES,
@@ -17,17 +18,16 @@ from trainer.data.preparing.quality.kinds import (
     kinds_of,
 )
 from trainer.data.preparing.quality.near_duplicates import Finder, NearDuplicates
-from trainer.data.preparing.quality.tones import tones_of
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.sources.remarks import first_names
 from vertex_gpu_training.userinput.errors import UserError
 
 _MAX_NAMES = 10
-"""Number of names that are kept of each kind."""
+"""Number of names that are kept per kind of warning."""
 
 
 class Quality:
-    """Takes all rows, in the order of their names, and then finds what is wrong with them."""
+    """Collects all rows, sorted by name, and then reports the warnings about them."""
 
     def __init__(self, rows: Rows, class_names: list[str], image_size: int) -> None:
         self._rows = rows
@@ -39,22 +39,22 @@ class Quality:
         self._near: NearDuplicates | None = None
 
     def add(self, row: Row) -> None:
-        """Look at the figures of one image; a rejected one has none."""
+        """Check one image; rejected ones are skipped."""
         if row.figures is None:
             return
-        tones = tones_of(row.figures, self._image_size)
-        for kind in kinds_of(row.figures, tones, self._image_size):
+        channels = channels_of(row.figures, self._image_size)
+        for kind in kinds_of(row.figures, channels, self._image_size):
             self._add(kind, 1, [row.name])
-        self._finder.add(row, tones)
+        self._finder.add(row, channels)
 
     def report(self, strict: frozenset[str]) -> None:
-        """Find the rest, once the splits are set, and print one line per kind.
+        """Find all warnings, once the splits are set, and print one line per kind.
 
         Args:
             strict: Names of the warnings that are errors.
 
         Raises:
-            UserError: There are some of these.
+            UserError: One of these kinds was found.
         """
         self._near = self._finder.find()
         self._add_pairs(self._near)
@@ -67,7 +67,7 @@ class Quality:
             raise UserError(f"{'; '.join(refused)}; or prepare without strict: the report then shows them")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was found, ready for JSON."""
+        """Return the warnings, ready for JSON."""
         return {
             "warnings": [[kind, TEXTS[kind], self._counts[kind], self._names[kind]] for kind in self._found()],
             "near_duplicates": vars(self._near),
@@ -78,7 +78,7 @@ class Quality:
         }
 
     def shown(self) -> Iterator[Row]:
-        """Yield the images of the pairs that are on the page."""
+        """Yield the images of the pairs that the report shows."""
         images = [image for pair in self._near.pairs for image in pair["images"]] if self._near else []
         for split, content_hash, name in sorted({(i["split"], i["content_hash"], i["name"]) for i in images}):
             yield from (row for row in self._rows.used(split, content_hash, content_hash) if row.name == name)
@@ -92,7 +92,7 @@ class Quality:
         return [kind for kind in TEXTS if self._counts.get(kind)]
 
     def _describe(self, kind: str) -> str:
-        # A pair names two images, so the number of further ones is not known.
+        # Each name is a pair of images, so the number of further pairs is not known.
         number = 0 if kind in (LEAKS, NEAR_DUPLICATES) else self._counts[kind]
         return f"{TEXTS[kind]}: {self._counts[kind]:,} ({first_names(self._names[kind], number)}); {ADVICE[kind]}"
 

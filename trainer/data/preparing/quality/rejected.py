@@ -1,4 +1,4 @@
-"""`rejected.csv`: every image that is not used, with the reason. Spreadsheets open it, and no name is a formula."""
+"""`rejected.csv`: every rejected image with the reason; spreadsheets take no name for a formula."""
 
 import contextlib
 import csv

@@ -19,7 +19,7 @@ _MAX_OBJECT_BYTES = 1024
 _MAX_PATH_BYTES = 4095
 _GS = "gs://"
 _BUCKETS_VARIABLE = "LOCALVERTEX_GCS_ROOT"
-"""Names the folder that `localvertex run --gcs-root` uses in place of buckets."""
+"""Variable with the folder that `localvertex run --gcs-root` uses in place of buckets."""
 
 
 def resolve(address: str, base: str) -> tuple[str, str]:
@@ -72,7 +72,7 @@ def _object(address: str, base: str) -> tuple[str, str]:
 
 
 def _in_folder(address: str) -> str:
-    """Return where an object is: on gs://, or in a local run in the folder that replaces all buckets."""
+    """Return the location of an object: on gs://, or in a local run in the folder that replaces all buckets."""
     root = os.environ.get(_BUCKETS_VARIABLE)
     return f"{root.rstrip('/')}/{address.removeprefix(_GS)}" if root else address
 

@@ -31,7 +31,7 @@ class ManifestSource:
         Args:
             source: For messages, as the user wrote it.
             files: The manifests, in the order in which they are read.
-            count: Is called for each line.
+            count: Is called with the number of lines read.
 
         Raises:
             UserError: A manifest is for another task or cannot be read, no line can be used, there are fewer than two

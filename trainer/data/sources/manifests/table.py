@@ -1,4 +1,4 @@
-"""The lines of manifests that name an image, in a file on disk, so that their number needs no memory."""
+"""The lines of manifests that name an image, in a file on disk, so they need no memory."""
 
 import hashlib
 import weakref
@@ -36,7 +36,7 @@ class Line:
     file: int
     """Position of the manifest in the order of reading."""
     number: int
-    """Of the line in its manifest."""
+    """Number of the line in its manifest."""
 
 
 class Table:
@@ -67,14 +67,14 @@ class Table:
             return later, first
 
     def unite(self) -> Iterator[Line]:
-        """Keep the first line of each image, with the strictest split of all, and yield the others before; once."""
+        """Yield and remove all but the first line of each image, which gets the strictest split; call this once."""
         with _errors():
             self._find_repeats("location")
             later = _LATER.format("location")
             yield from self._lines(f"SELECT {_COLUMNS} FROM lines WHERE rowid IN ({later}) ORDER BY rowid")  # noqa: S608
             self._database.execute(_STRICTEST)
             self._database.execute(f"DELETE FROM lines WHERE rowid IN ({later})")  # noqa: S608 - constants
-            # The same path in another bucket or below another folder.
+            # Equal paths in other buckets or folders get other names.
             self._find_repeats("name")
             later = _LATER.format("name")
             self._database.execute(f"UPDATE lines SET name = other_name(location, name) WHERE rowid IN ({later})")  # noqa: S608

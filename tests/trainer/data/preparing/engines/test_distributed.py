@@ -176,6 +176,6 @@ def test_the_engine_is_local_by_default(tmp_path: Path) -> None:
 
 
 def test_without_a_job_dataflow_is_refused(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"^prepare_engine=dataflow starts machines in Google Cloud, which only a pipe"):
+    with pytest.raises(UserError, match=r"^prepare_engine=dataflow needs a pipeline on Vertex AI, because it"):
         run(source, tmp_path / "output", tmp_path / "page.html", prepare_engine="dataflow")
     assert sorted(tmp_path.iterdir()) == [source]

@@ -116,7 +116,7 @@ def test_without_beam_one_line_names_what_to_install(monkeypatch: pytest.MonkeyP
 
 def test_workers_that_only_end_are_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
-    line = r"^1 work items have no result after 4 attempts on FnApiRunner \(without a log\); see .* memory$"
+    line = r"^1 work items have no result after 4 attempts on FnApiRunner \(without a log\); check .* memory$"
     with pytest.raises(TrainingError, match=line):
         list(Beam(str(tmp_path), fn_api.run).map(work_items.square, [1]))
     assert list(tmp_path.rglob("*.*")) == []

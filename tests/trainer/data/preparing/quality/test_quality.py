@@ -1,4 +1,4 @@
-"""What prepare finds wrong with images: what looks alike, conflicts, odd images; and what it must not find."""
+"""Warnings of prepare: near-duplicates, label conflicts and odd images, and no false alarms."""
 
 import csv
 import html
@@ -138,7 +138,7 @@ def test_equal_files_are_no_pair_and_under_two_classes_a_conflict(
     (conflict,) = found["label_conflicts"]
     assert conflict["images"] == [["a/0.png", "a"], ["b/other.png", "b"]]
     assert capsys.readouterr().err == (
-        "warning: label-conflicts: images that are in several classes: 1 (a/0.png = b/other.png);"
+        "warning: label-conflicts: images in several classes: 1 (a/0.png = b/other.png);"
         " keep each image in its right class\n"
     )
 

@@ -150,8 +150,8 @@ def test_a_json_line_of_another_task(fields: dict[str, object], task: str) -> No
         json_lines.parse(as_json(**fields))
 
 
-def test_the_examples_of_the_data_page(repository: Path) -> None:
-    in_csv, in_json = re.findall(r"^```\n(.*?)^```$", (repository / "docs" / "data.md").read_text(), re.M | re.S)
+def test_the_examples_of_the_manifests_page(repository: Path) -> None:
+    in_csv, in_json = re.findall(r"^```\n(.*?)^```$", (repository / "docs" / "manifests.md").read_text(), re.M | re.S)
     entries = [csv_lines.parse(line) for line in in_csv.splitlines()]
     assert [entry.split for entry in entries] == ["train", "validation", "test", "", None]
     assert entries[2].label == "tulip, red"

@@ -1,4 +1,4 @@
-"""How an image looks: its low frequencies and its colours. Decision 0084 has the figures behind all numbers."""
+"""Signatures of images: low frequencies and colours. Decision 0084 explains the constants."""
 
 import functools
 import math
@@ -9,23 +9,23 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from trainer.data.preparing.quality.tones import Tones
+from trainer.data.preparing.quality.channels import Channels
 
 _MAX_DISTANCE = 25
-"""In ten thousandths: the frequencies of two images that look alike correlate to at least 0.9975."""
+"""In ten thousandths: the frequencies of near-duplicates have a correlation of at least 0.9975."""
 NUM_BANDS = 4
 BAND_BYTES = 2
 _MAX_COLOUR_DISTANCE = 12
-"""Of 255, per channel: the same object in another colour is another image."""
+"""Of 255, per channel: the same object in another colour is not a near-duplicate."""
 _SIZE = 32
-"""Height and width in pixels of the image whose frequencies are taken."""
+"""Height and width in pixels of the image that is transformed."""
 _SCALE = 4096
 _HALF = 32
-"""Number of frequencies that are even across, and as many that are odd: a mirror image negates the odd ones."""
+"""Number of horizontally even frequencies, and of odd ones, which a mirror image negates."""
 _NUMBER = 2 * _HALF
 _LARGEST = 127
 _BANDS = np.array([[*range(16)], [*range(16, 32)], [*range(8, 24)], [*range(8), *range(24, 32)]])
-"""The frequencies whose signs are a band: of those even across, so a mirror image has the same bands."""
+"""Indices of the frequencies whose signs form a band: only even ones, so a mirror image has the same bands."""
 _BAND_END = NUM_BANDS * BAND_BYTES
 
 _Integers = npt.NDArray[np.int64]
@@ -34,8 +34,8 @@ _Integers = npt.NDArray[np.int64]
 def hash_of(image: Image.Image) -> str:
     """Return 64 low frequencies of an image's brightness, one byte each, in hexadecimal.
 
-    First come those that are even across, then the odd ones. Both go from low to high. Each byte is the signed root of
-    a frequency's share in all of them. Sums are exact, so every machine gets the same bytes.
+    Horizontally even frequencies come before odd ones, each from low to high. A byte is the signed root of a
+    frequency's share in all of them. Sums are exact, so every machine computes the same bytes.
     """
     cosines, down, across = _frequencies()
     grey = np.asarray(image.convert("L").resize((_SIZE, _SIZE), Image.Resampling.BILINEAR), dtype=np.float64)
@@ -46,68 +46,68 @@ def hash_of(image: Image.Image) -> str:
     return bytes(roots.astype(np.int8)).hex()
 
 
-def look_of(perceptual_hash: str, tones: Tones) -> bytes:
-    """Return the bands of a hash, the hash, and for each channel its share in the image's contrast, from 0 to 255.
+def signature_of(perceptual_hash: str, channels: Channels) -> bytes:
+    """Return the bands of a hash, the hash, and the share of each channel in the contrast, from 0 to 255.
 
     Args:
         perceptual_hash: As `hash_of` returns it.
-        tones: Of the same image, which has some contrast.
+        channels: Of the same image, which must have some contrast.
     """
     found = bytes.fromhex(perceptual_hash)
     signs = np.frombuffer(found, dtype=np.int8)[_BANDS] > 0
-    total = sum(tones.deviations)
-    shares = bytes(int(255 * deviation / total) for deviation in tones.deviations)
+    total = sum(channels.deviations)
+    shares = bytes(int(255 * deviation / total) for deviation in channels.deviations)
     return np.packbits(signs).tobytes() + found + shares
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unpacked:
-    """Some looks, ready to be compared."""
+    """Some signatures in the form in which they are compared."""
 
     frequencies: npt.NDArray[np.float64]
     """Whole numbers [N, 64], so sums of their products are exact."""
     lengths: npt.NDArray[np.float64]
-    """Of the frequencies [N]."""
+    """Euclidean norms of the frequencies [N]."""
     colours: _Integers
     """Shares [N, 3] of the channels, from 0 to 255."""
 
 
-def unpack(looks: npt.NDArray[np.uint8]) -> Unpacked:
-    """Return what looks [N, 75] consist of."""
-    roots = looks[:, _BAND_END : _BAND_END + _NUMBER].view(np.int8).astype(np.float64)
+def unpack(signatures: npt.NDArray[np.uint8]) -> Unpacked:
+    """Return the components of signatures [N, 75]."""
+    roots = signatures[:, _BAND_END : _BAND_END + _NUMBER].view(np.int8).astype(np.float64)
     frequencies = roots * np.abs(roots)
     return Unpacked(
         frequencies=frequencies,
         lengths=np.sqrt((frequencies * frequencies).sum(axis=1)),
-        colours=looks[:, _BAND_END + _NUMBER :].astype(np.int64),
+        colours=signatures[:, _BAND_END + _NUMBER :].astype(np.int64),
     )
 
 
-def compare(looks: Unpacked, one: _Integers, other: _Integers) -> tuple[_Integers, npt.NDArray[np.bool_]]:
-    """Compare pairs of looks.
+def compare(signatures: Unpacked, one: _Integers, other: _Integers) -> tuple[_Integers, npt.NDArray[np.bool_]]:
+    """Compare pairs of signatures.
 
     Args:
-        looks: All of them.
+        signatures: All of them.
         one: Index [P] of the first of each pair.
         other: Index [P] of the second.
 
     Returns:
-        By how many ten thousandths [P] they correlate less than equal ones, as they are or mirrored, whichever is
-            nearer; and whether they look alike.
+        Distances [P], 10,000 times (1 - correlation) of the images or of one and its mirror image, whichever is
+            smaller; and whether the pairs are near-duplicates [P].
     """
     even, odd = (
-        np.einsum("ij,ij->i", looks.frequencies[one, half], looks.frequencies[other, half])
+        np.einsum("ij,ij->i", signatures.frequencies[one, half], signatures.frequencies[other, half])
         for half in (slice(_HALF), slice(_HALF, _NUMBER))
     )
-    correlation = (even + np.abs(odd)) / np.maximum(looks.lengths[one] * looks.lengths[other], 1)
+    correlation = (even + np.abs(odd)) / np.maximum(signatures.lengths[one] * signatures.lengths[other], 1)
     distances = np.maximum(np.floor(10_000 * (1 - correlation)), 0).astype(np.int64)
-    near_colours = (np.abs(looks.colours[one] - looks.colours[other]) <= _MAX_COLOUR_DISTANCE).all(axis=1)
+    near_colours = (np.abs(signatures.colours[one] - signatures.colours[other]) <= _MAX_COLOUR_DISTANCE).all(axis=1)
     return distances, (distances <= _MAX_DISTANCE) & near_colours
 
 
 @functools.cache
 def _frequencies() -> tuple[npt.NDArray[np.float64], Any, Any]:
-    """Return the cosines of a discrete cosine transform [K, 32], and the index of each frequency down and across."""
+    """Return the cosines of a discrete cosine transform [K, 32], and each frequency's vertical and horizontal index."""
     chosen = []
     for parity in (0, 1):
         found = [(down, across) for down in range(_SIZE) for across in range(parity, _SIZE, 2) if down + across]

@@ -1,4 +1,4 @@
-"""Brightness and contrast of a prepared image, from the sums that its row has."""
+"""Mean and standard deviation of a prepared image's channels, from the sums in its row."""
 
 import math
 from dataclasses import dataclass
@@ -7,20 +7,20 @@ from trainer.data.stored.records import Figures
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tones:
-    """Of red, green and blue, from 0 to 255."""
+class Channels:
+    """Statistics of the red, green and blue of an image, from 0 to 255."""
 
     means: tuple[float, ...]
     deviations: tuple[float, ...]
     """Standard deviations."""
 
 
-def tones_of(figures: Figures, image_size: int) -> Tones:
-    """Return the tones of an image that was prepared at this size."""
+def channels_of(figures: Figures, image_size: int) -> Channels:
+    """Return the statistics of an image that was prepared at this size."""
     number = image_size * image_size
     pairs = list(zip(figures.pixel_sums, figures.pixel_sums_of_squares, strict=True))
-    return Tones(
+    return Channels(
         means=tuple(total / number for total, _ in pairs),
-        # Subtracted as integers: their difference is exact, that of floats is not.
+        # Integers are subtracted, because the difference of floats would not be exact.
         deviations=tuple(math.sqrt(squares * number - total * total) / number for total, squares in pairs),
     )

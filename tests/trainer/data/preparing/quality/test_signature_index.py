@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from trainer.data.preparing.quality import look_index, looks
-from trainer.data.preparing.quality.look_index import Alike
-from trainer.data.preparing.quality.tones import Tones
+from trainer.data.preparing.quality import signature_index, signatures
+from trainer.data.preparing.quality.channels import Channels
+from trainer.data.preparing.quality.signature_index import Matches
 
-Looks = npt.NDArray[np.uint8]
+Signatures = npt.NDArray[np.uint8]
 Values = npt.NDArray[np.int64]
 
 
@@ -19,13 +19,13 @@ Values = npt.NDArray[np.int64]
 def compared(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of pairs of each call of the real comparison."""
     numbers: list[int] = []
-    compare = looks.compare
+    compare = signatures.compare
 
     def counted(*arguments: Any) -> Any:
         numbers.append(len(arguments[1]))
         return compare(*arguments)
 
-    monkeypatch.setattr(looks, "compare", counted)
+    monkeypatch.setattr(signatures, "compare", counted)
     return numbers
 
 
@@ -34,15 +34,15 @@ def random_values(number: int) -> Values:
     return np.random.default_rng(0).integers(-100, 100, (number, 64))
 
 
-def looks_of(values: Values, deviations: tuple[float, ...] = (9, 9, 9)) -> Looks:
-    """The looks of images with these frequencies."""
-    tones = Tones(means=(99, 99, 99), deviations=deviations)
-    found = [looks.look_of(row.astype(np.int8).tobytes().hex(), tones) for row in values]
+def signatures_of(values: Values, deviations: tuple[float, ...] = (9, 9, 9)) -> Signatures:
+    """The signatures of images with these frequencies."""
+    channels = Channels(means=(99, 99, 99), deviations=deviations)
+    found = [signatures.signature_of(row.astype(np.int8).tobytes().hex(), channels) for row in values]
     return np.frombuffer(b"".join(found), dtype=np.uint8).reshape(len(values), -1).copy()
 
 
-def planted(number: int) -> Looks:
-    """Random looks; a third of them is almost another one, some of these are mirrored or have another colour."""
+def planted(number: int) -> Signatures:
+    """Random signatures; a third are near-duplicates, some of them mirrored or in another colour."""
     values = random_values(number)
     copies = range(0, number, 3)
     for copy in copies:
@@ -50,27 +50,30 @@ def planted(number: int) -> Looks:
         values[copy, 40 : 41 + copy % 20] += 3
         if copy % 2:
             values[copy, 32:] *= -1
-    found = looks_of(values)
-    red = looks_of(values, (9, 1, 1))
+    found = signatures_of(values)
+    red = signatures_of(values, (9, 1, 1))
     for copy in copies[::5]:
         found[copy] = red[copy]
     return found
 
 
-def find(found: Looks, counts: list[tuple[int, int, int]] | None = None) -> Alike:
-    """Index looks, one image of each in train and two in test if nothing else is given."""
+def find(found: Signatures, counts: list[tuple[int, int, int]] | None = None) -> Matches:
+    """Index signatures, one image of each in train and two in test if nothing else is given."""
     database = sqlite3.connect("")
-    database.execute("CREATE TABLE looks (id, look, train, validation, test)")
+    database.execute("CREATE TABLE signatures (id, signature, train, validation, test)")
     given = counts or [(1, 0, 2)] * len(found)
-    rows = [(number, look.tobytes(), *of) for number, (look, of) in enumerate(zip(found, given, strict=True), start=1)]
-    database.executemany("INSERT INTO looks VALUES (?, ?, ?, ?, ?)", rows)
-    return look_index.find(database, 20)
+    rows = [
+        (number, signature.tobytes(), *of)
+        for number, (signature, of) in enumerate(zip(found, given, strict=True), start=1)
+    ]
+    database.executemany("INSERT INTO signatures VALUES (?, ?, ?, ?, ?)", rows)
+    return signature_index.find(database, 20)
 
 
 def test_planted_pairs_are_found_and_no_others() -> None:
     found = planted(300)
     one, other = np.triu_indices(len(found), 1)
-    _, alike = looks.compare(looks.unpack(found), one, other)
+    _, alike = signatures.compare(signatures.unpack(found), one, other)
     expected = int(alike.sum())
     assert expected > 50
     index = find(found, [(1, 0, 0)] * len(found))
@@ -86,7 +89,7 @@ def test_planted_pairs_are_found_and_no_others() -> None:
 def test_the_size_of_a_chunk_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = find(planted(300))
     for size in (1, 7, 32, 33, 34, 299):
-        monkeypatch.setattr(look_index, "_NUM_TOGETHER", size)
+        monkeypatch.setattr(signature_index, "_NUM_TOGETHER", size)
         part = find(planted(300))
         assert (part.num_pairs, part.num_pairs_across, part.pairs()) == (
             whole.num_pairs,
@@ -101,23 +104,23 @@ def test_pairs_in_two_splits_come_first_and_then_the_nearest() -> None:
     values[1::2] = values[::2]
     values[:, 40] = 50
     values[1::2, 40] = (62, 66, 68)
-    index = find(looks_of(values), [(1, 0, 0), (1, 0, 0), (1, 0, 0), (0, 1, 0), (2, 0, 0), (0, 0, 1)])
+    index = find(signatures_of(values), [(1, 0, 0), (1, 0, 0), (1, 0, 0), (0, 1, 0), (2, 0, 0), (0, 0, 1)])
     pairs = index.pairs()
     assert [pair[:3] for pair in pairs] == [(3, 4, True), (5, 6, True), (5, 5, False), (1, 2, False)]
     assert 0 < pairs[0][3] < pairs[1][3]
     assert (index.num_pairs, index.num_pairs_across) == (5, 3)
 
 
-def test_20000_images_of_one_look_are_one_entry(compared: list[int]) -> None:
-    index = find(looks_of(random_values(1)), [(10_000, 6_000, 4_000)])
+def test_20000_images_of_one_signature_are_one_entry(compared: list[int]) -> None:
+    index = find(signatures_of(random_values(1)), [(10_000, 6_000, 4_000)])
     assert index.num_pairs == 20_000 * 19_999 // 2
     assert index.num_pairs_across == 10_000 * 10_000 + 6_000 * 4_000
     assert index.pairs() == [(1, 1, True, 0)]
     assert compared == []
 
 
-def test_many_looks_in_one_band_are_compared_with_few_others_each(compared: list[int]) -> None:
-    found = np.repeat(looks_of(random_values(1)), 2_000, axis=0)
+def test_many_signatures_in_one_band_are_compared_with_few_others_each(compared: list[int]) -> None:
+    found = np.repeat(signatures_of(random_values(1)), 2_000, axis=0)
     # The last frequencies, which are in no band.
     found[:, 70:72] = np.stack(np.divmod(np.arange(2_000), 50), axis=1)
     index = find(found)
