@@ -98,6 +98,10 @@ def prepare(
         write_changes=last_time.page(changes_path, {} if change_metrics is None else change_metrics),
     )
     pointer = pointers.of(pipeline_root, source=source, image_size=image_size, max_examples=max_examples)
+    if pipeline_root:
+        # Before all work, at whose end it is written.
+        storage.check_folder("pipeline root", pointer.folder)
+        storage.check_folder("pipeline root", pointer.parts)
     is_occupied = storage.is_occupied(output_directory, last=dataset.METADATA_FILE)
     made = _finished(wanted, pointer) if is_occupied else _made(wanted, pointer, reread=reread)
     if not pipeline_root:

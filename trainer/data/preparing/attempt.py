@@ -170,7 +170,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
 
 def _previous(pointer: NoPointer, scratch: pathlib.Path, wanted: Wanted, *, is_trusted: bool) -> Nothing:
     try:
-        return previous_of(pointer, scratch, is_remote=storage.is_remote(wanted.address))
+        return previous_of(pointer, scratch, image_size=wanted.image_size, is_remote=storage.is_remote(wanted.address))
     except Unusable:
         if is_trusted:
             raise
