@@ -10,7 +10,7 @@ from trainer import command_line
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
 from trainer.data.changes import last_time
-from trainer.data.preparing import parts
+from trainer.data.preparing import dataset_files, parts
 from trainer.data.preparing.attempt import Made, Wanted, attempt
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.earlier import pointer as pointers
@@ -102,7 +102,7 @@ def prepare(
         # Before all work, at whose end it is written.
         storage.check_folder("pipeline root", pointer.folder)
         storage.check_folder("pipeline root", pointer.parts)
-    is_occupied = storage.is_occupied(output_directory, last=dataset.METADATA_FILE)
+    is_occupied = storage.is_occupied(output_directory, last=dataset.METADATA_FILE, own=dataset_files.OWN)
     made = _finished(wanted, pointer) if is_occupied else _made(wanted, pointer, reread=reread)
     if not pipeline_root:
         return _metadata(made)

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.growing import Local, content, fill, run
+from tests.support.cloud_storage.server import CloudStorage
+from tests.support.growing import InBucket, Local, content, fill, run
 from trainer.data.preparing.earlier import known, pointer
 from trainer.data.preparing.earlier.reuse import previous_of
 from trainer.data.preparing.quality import looks
@@ -118,3 +119,15 @@ def test_all_code_that_decides_about_an_image_has_a_pointer_of_its_own(
 def test_times_of_whole_seconds_may_hide_a_change_for_longer(ctime_ns: int, is_settled: bool) -> None:
     identity: dict[str, Any] = {"size": 1, "ctime_ns": ctime_ns}
     assert bool(known._key(identity, 9 * 10**9 + 5 * 10**8)) == is_settled
+
+
+@pytest.mark.parametrize("output", ["gs://growing", "gs://growing/source"])
+def test_a_dataset_never_replaces_the_images_of_a_bucket(
+    server: CloudStorage, tmp_path: pathlib.Path, output: str
+) -> None:
+    place = InBucket(server)
+    fill(place, 1)
+    for root in ("", str(tmp_path / "root")):
+        with pytest.raises(UserError, match="exists and is not empty"):
+            run(place, "one", output_directory=output, pipeline_root=root, report_path=str(tmp_path / "report.html"))
+    assert place.paths("source") == ["a/0.png", "b/0.png"]

@@ -113,6 +113,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
             storage.committed_directory(
                 wanted.output_directory,
                 last=dataset.METADATA_FILE,
+                own=dataset_files.OWN,
                 copied=ChainMap(previous.copied, engine.copied),
             ) as directory,
         ):
