@@ -43,7 +43,7 @@ def test_it_succeeds_and_prints_a_table_the_accuracy_the_model_and_the_report(
     assert str(demo.artifact("export", "model")["uri"]) in demo.output
     report = work_dir / demo.record["run_id"] / "run.html"
     assert str(report) in demo.output
-    assert report.read_text().count("<iframe") == 3  # the pages of prepare, plan and evaluate
+    assert report.read_text().count("<iframe") == 4  # the two pages of prepare, those of plan and evaluate
 
 
 def test_a_fresh_process_gets_the_printed_accuracy_from_the_saved_model(

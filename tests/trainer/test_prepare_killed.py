@@ -25,7 +25,7 @@ POINTS = {
     "before the last part": [f"{PREPARING}.parts", "commit", "before", 3],
     "after the rows": [f"{PREPARING}.attempt", "gather", "after", 1],
     "after the splits": [f"{PREPARING}.rows", "Rows.set_splits", "after", 1],
-    "after the list of images": [f"{PREPARING}.limits", "BadLimit.check", "before", 1],
+    "after the list of images": [f"{PREPARING}.quality.limits", "BadLimit.check", "before", 1],
     "within the shards": [f"{PREPARING}.shards", "write", "after", 2],
     "after a reused shard": [f"{PREPARING}.earlier.reuse", "Previous.shard", "after", 3],
     "before dataset.json": [f"{PREPARING}.dataset_files", "storage.write_json", "before", 1],

@@ -13,7 +13,7 @@ from tests.trainer.checkpoints.test_damage import flipped, readable
 from trainer.checkpoints import checkpoints, manifest, occupant
 from trainer.checkpoints.identity import is_finished
 from trainer.data.dataset import FORMAT_VERSION, METADATA_FILE
-from trainer.files import event_log
+from trainer.files import bucket, event_log
 
 FLAGS = [
     "--epochs=5",
@@ -51,6 +51,7 @@ def _describe_as_format_2(folder: Path) -> None:
                 "num_bytes": (folder / name).stat().st_size,
                 "digest": "0" * 64,
                 "sha256": hashlib.sha256((folder / name).read_bytes()).hexdigest(),
+                "crc32c": bucket.crc32c(str(folder / name)),
             }
             for name in names
         ]

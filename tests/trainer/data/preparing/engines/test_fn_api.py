@@ -1,6 +1,7 @@
 """The work on Beam's FnApiRunner, with two worker processes: the same bytes as on this machine, whatever happens."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -61,6 +62,11 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name.replace(folder.name, "output"): path.read_bytes() for path in paths}
 
 
+def without_progress(text: str) -> list[str]:
+    """The lines that do not depend on how long the run takes."""
+    return [line for line in text.splitlines() if not re.match(r"(listing|reading|summing up|writing): ", line)]
+
+
 def test_failing_killed_and_slow_workers_give_the_same_bytes(tmp_path: Path, repository: Path) -> None:
     """As on this machine, and without a network where bubblewrap can take it away: nothing is downloaded."""
     source, notes = images(tmp_path / "source", 20_000), tmp_path / "notes"
@@ -79,7 +85,7 @@ def test_failing_killed_and_slow_workers_give_the_same_bytes(tmp_path: Path, rep
         check=True,
     )
     assert done.stdout == local.stdout.replace("local.html", "beam.html")
-    assert done.stderr == local.stderr
+    assert without_progress(done.stderr) == without_progress(local.stderr)
     assert files(tmp_path / "beam") == files(tmp_path / "local")
 
 
