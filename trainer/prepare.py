@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import os
 import sys
 from collections.abc import MutableMapping
 from typing import Any
@@ -99,9 +100,7 @@ def prepare(
     )
     pointer = pointers.of(pipeline_root, source=source, image_size=image_size, max_examples=max_examples)
     if pipeline_root:
-        # Before all work, at whose end it is written.
-        storage.check_folder("pipeline root", pointer.folder)
-        storage.check_folder("pipeline root", pointer.parts)
+        _check_state(pipeline_root, pointer, output_directory)
     is_occupied = storage.is_occupied(output_directory, last=dataset.METADATA_FILE, own=dataset_files.OWN)
     made = _finished(wanted, pointer) if is_occupied else _made(wanted, pointer, reread=reread)
     if not pipeline_root:
@@ -174,6 +173,21 @@ def _check_arguments(output_directory: str, image_size: int, max_examples: int, 
     if not 0 <= max_bad_fraction < 1:
         raise UserError(f"max_bad_fraction={max_bad_fraction} is out of range; use 0 or more, below 1, such as 0.1")
     storage.check_folder("output directory", output_directory)
+
+
+def _check_state(pipeline_root: str, pointer: NoPointer, output_directory: str) -> None:
+    """Refuse, before all work, what would fail at its end."""
+    storage.check_folder("pipeline root", pointer.folder)
+    storage.check_folder("pipeline root", pointer.parts)
+    folder, output = (
+        path.rstrip("/") if storage.is_remote(path) else os.path.realpath(path)
+        for path in (pointer.folder, output_directory)
+    )
+    if f"{folder}/".startswith(f"{output}/"):
+        raise UserError(
+            f"pipeline root {pipeline_root!r} is in the output directory {output_directory!r}, which has to be empty;"
+            " give another one"
+        )
 
 
 def main(arguments: list[str] | None = None) -> int:

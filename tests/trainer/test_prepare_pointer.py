@@ -121,6 +121,16 @@ def test_times_of_whole_seconds_may_hide_a_change_for_longer(ctime_ns: int, is_s
     assert bool(known._key(identity, 9 * 10**9 + 5 * 10**8)) == is_settled
 
 
+@pytest.mark.parametrize("output", ["two", "two/../root", "link"])
+def test_a_pipeline_root_in_the_output_folder_is_refused_before_all_work(local: Local, output: str) -> None:
+    (local.folder / "link").symlink_to(local.folder / "two")
+    root = str(local.folder / ("root" if output.endswith("root") else "two/root"))
+    (local.folder / "two").mkdir()
+    with pytest.raises(UserError, match="is in the output directory"):
+        run(local, "two", pipeline_root=root, output_directory=str(local.folder / output))
+    assert list((local.folder / "two").iterdir()) == []
+
+
 @pytest.mark.parametrize("output", ["gs://growing", "gs://growing/source"])
 def test_a_dataset_never_replaces_the_images_of_a_bucket(
     server: CloudStorage, tmp_path: pathlib.Path, output: str
