@@ -121,7 +121,9 @@ def test_memory_does_not_grow_by_copies_of_the_probabilities() -> None:
 @pytest.mark.parametrize("num_classes", [2, 3, 10])
 @pytest.mark.parametrize("confidence", [0.6, 0.8, 0.95])
 def test_it_is_what_cleanlab_finds_in_the_calibrated_probabilities(num_classes: int, confidence: float) -> None:
-    cleanlab = pytest.importorskip("cleanlab.filter", reason="cleanlab is not installed; it is no requirement")
+    # Imported here, because the fast tests do not need it.
+    from cleanlab import filter as cleanlab
+
     truth = classes(1500, num_classes)
     labels, _ = planted(truth, num_classes, 0.1)
     probabilities = model(truth, num_classes, accuracy=0.95, confidence=confidence)
