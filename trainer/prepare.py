@@ -15,7 +15,8 @@ from trainer.data.preparing import dataset_files, parts
 from trainer.data.preparing.attempt import Made, Wanted, attempt
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.earlier import pointer as pointers
-from trainer.data.preparing.earlier.pointer import NoPointer, ReadOnly, Unusable
+from trainer.data.preparing.earlier.pointer import Entry, NoPointer, ReadOnly, Unusable
+from trainer.data.preparing.earlier.reuse import Previous
 from trainer.data.preparing.engines import beam, factory
 from trainer.data.preparing.quality.kinds import TEXTS, parse_strict
 from trainer.data.preparing.quality.limits import BadLimit
@@ -136,7 +137,7 @@ def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
     Raises:
         UserError: It is another dataset, or something else.
     """
-    if expected := pointer.unfinished(wanted.address):
+    if (expected := pointer.unfinished(wanted.address)) and _is_there(expected, wanted):
         before = "".join(entry.dataset for entry in pointer.read()[1:2])
         with storage.scratch("prepare") as scratch:
             # Without its report, which the killed attempt has written; the figures of the changes were lost with it.
@@ -152,6 +153,16 @@ def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
     raise UserError(
         f"output directory {wanted.output_directory!r} exists and is not empty; give a new one or remove it"
     )
+
+
+def _is_there(entry: Entry, wanted: Wanted) -> bool:
+    """Return whether a dataset is complete; its attempt may have been killed before it published it."""
+    with storage.scratch("prepare") as scratch:
+        try:
+            Previous(entry, scratch, image_size=wanted.image_size, is_remote=storage.is_remote(wanted.address)).close()
+        except Unusable:
+            return False
+    return True
 
 
 def _metadata(made: Made) -> dict[str, str | int | float]:

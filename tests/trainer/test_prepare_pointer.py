@@ -121,6 +121,16 @@ def test_times_of_whole_seconds_may_hide_a_change_for_longer(ctime_ns: int, is_s
     assert bool(known._key(identity, 9 * 10**9 + 5 * 10**8)) == is_settled
 
 
+def test_other_files_are_not_taken_for_a_dataset_that_was_never_published(local: Local) -> None:
+    (entry,) = json.loads(pointer_file(local).read_text())
+    killed = entry | {"dataset": f"{local.folder}/two", "is_published": False}
+    pointer_file(local).write_text(json.dumps([killed, entry]))
+    local.write("two/other.txt", b"of the user")
+    with pytest.raises(UserError, match="exists and is not empty"):
+        run(local, "two")
+    assert local.paths("two") == ["other.txt"]
+
+
 @pytest.mark.parametrize("output", ["two", "two/../root", "link"])
 def test_a_pipeline_root_in_the_output_folder_is_refused_before_all_work(local: Local, output: str) -> None:
     (local.folder / "link").symlink_to(local.folder / "two")
