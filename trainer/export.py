@@ -4,6 +4,7 @@ Both are reloaded and compared before the folder appears.
 """
 
 import pathlib
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
     from trainer.results.saved_model import LoadedModel
 
+_OWN = re.compile(
+    r"saved_model\.pb|fingerprint\.pb|variables/variables\.(?:index|data-\d+-of-\d+)|assets\.extra/model\.(?:json|keras)"
+)
+"""The paths of all files of an exported model."""
 _NUM_COMPARED = 64
 """Number of test images on which the exported model is compared with the live one."""
 _TOLERANCE = 1e-4
@@ -50,7 +55,7 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
     command_line.set_environment()
     paths.check("checkpoint directory", checkpoint_directory)
     storage.check_folder("output directory", output_directory)
-    if storage.is_occupied(output_directory, last="saved_model.pb"):
+    if storage.is_occupied(output_directory, last="saved_model.pb", own=_OWN):
         raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")
     data = dataset.load(paths.check("dataset", dataset_directory))
     data.check_shards("test")
@@ -69,7 +74,7 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
     indices = list(range(min(_NUM_COMPARED, data.num_examples["test"])))
     records = list(staging.stage(data, "test").records("test", indices))
     images = np.stack([record.pixels() for record in records])
-    with storage.committed_directory(output_directory, last="saved_model.pb") as aside:
+    with storage.committed_directory(output_directory, last="saved_model.pb", own=_OWN) as aside:
         metadata |= _write_keras_file(trained.model, str(aside), images)
         saved_model.write(
             trained.model, str(aside), class_names=list(data.class_names), image_size=data.image_size, metadata=metadata

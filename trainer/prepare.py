@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import os
 import sys
 from collections.abc import MutableMapping
 from typing import Any
@@ -10,11 +11,12 @@ from trainer import command_line
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
 from trainer.data.changes import last_time
-from trainer.data.preparing import parts
+from trainer.data.preparing import dataset_files, parts
 from trainer.data.preparing.attempt import Made, Wanted, attempt
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.earlier import pointer as pointers
-from trainer.data.preparing.earlier.pointer import NoPointer, ReadOnly, Unusable
+from trainer.data.preparing.earlier.pointer import Entry, NoPointer, ReadOnly, Unusable
+from trainer.data.preparing.earlier.reuse import Previous
 from trainer.data.preparing.engines import beam, factory
 from trainer.data.preparing.quality.kinds import TEXTS, parse_strict
 from trainer.data.preparing.quality.limits import BadLimit
@@ -98,7 +100,9 @@ def prepare(
         write_changes=last_time.page(changes_path, {} if change_metrics is None else change_metrics),
     )
     pointer = pointers.of(pipeline_root, source=source, image_size=image_size, max_examples=max_examples)
-    is_occupied = storage.is_occupied(output_directory, last=dataset.METADATA_FILE)
+    if pipeline_root:
+        _check_state(pipeline_root, pointer, output_directory)
+    is_occupied = storage.is_occupied(output_directory, last=dataset.METADATA_FILE, own=dataset_files.OWN)
     made = _finished(wanted, pointer) if is_occupied else _made(wanted, pointer, reread=reread)
     if not pipeline_root:
         return _metadata(made)
@@ -133,7 +137,7 @@ def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
     Raises:
         UserError: The folder contains something else.
     """
-    if expected := pointer.unfinished(wanted.address):
+    if (expected := pointer.unfinished(wanted.address)) and _is_there(expected, wanted):
         before = "".join(entry.dataset for entry in pointer.read()[1:2])
         with storage.scratch("prepare") as scratch:
             # The killed attempt has written the report; its figures on changes are lost.
@@ -149,6 +153,16 @@ def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
     raise UserError(
         f"output directory {wanted.output_directory!r} exists and is not empty; give a new one or remove it"
     )
+
+
+def _is_there(entry: Entry, wanted: Wanted) -> bool:
+    """Return whether a dataset is complete; its attempt may have been killed before it published it."""
+    with storage.scratch("prepare") as scratch:
+        try:
+            Previous(entry, scratch, image_size=wanted.image_size, is_remote=storage.is_remote(wanted.address)).close()
+        except Unusable:
+            return False
+    return True
 
 
 def _metadata(made: Made) -> dict[str, str | int | float]:
@@ -170,6 +184,21 @@ def _check_arguments(output_directory: str, image_size: int, max_examples: int, 
     if not 0 <= max_bad_fraction < 1:
         raise UserError(f"max_bad_fraction={max_bad_fraction} is out of range; use 0 or more, below 1, such as 0.1")
     storage.check_folder("output directory", output_directory)
+
+
+def _check_state(pipeline_root: str, pointer: NoPointer, output_directory: str) -> None:
+    """Refuse, before all work, what would fail at its end."""
+    storage.check_folder("pipeline root", pointer.folder)
+    storage.check_folder("pipeline root", pointer.parts)
+    folder, output = (
+        path.rstrip("/") if storage.is_remote(path) else os.path.realpath(path)
+        for path in (pointer.folder, output_directory)
+    )
+    if f"{folder}/".startswith(f"{output}/"):
+        raise UserError(
+            f"pipeline root {pipeline_root!r} is in the output directory {output_directory!r}, which has to be empty;"
+            " give another one"
+        )
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,6 +1,7 @@
 """A killed prepare is continued: the same bytes, no image read twice, nothing left behind."""
 
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -144,9 +145,11 @@ def test_a_kill_at_each_point_is_made_good(local: Local, local_program: Program,
 
 def test_random_kills_are_made_good(local: Local, local_program: Program) -> None:
     rng = random.Random(15)
-    killed = sum(local_program.run(local, "out", rng.uniform(0.05, 0.6)) == signal.SIGKILL for _ in range(5))
-    assert killed
-    assert local_program.run(local, "out") == 0
+    pauses = [0.02, *(rng.uniform(0.05, 0.6) for _ in range(4))]
+    # On a fast machine, one of the runs may end before its kill.
+    ends = list(itertools.takewhile(bool, (local_program.run(local, "out", pause) for pause in pauses)))
+    assert ends
+    assert len(ends) < len(pauses) or local_program.run(local, "out") == 0
     check_end(local, local_program)
 
 

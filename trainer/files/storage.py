@@ -6,6 +6,7 @@ import json
 import mmap
 import os
 import pathlib
+import re
 import shutil
 import tempfile
 import time
@@ -48,41 +49,45 @@ def join(directory: Path, *names: str) -> str:
     return "/".join([os.fspath(directory).rstrip("/"), *names])
 
 
-def is_occupied(final: Path, *, last: str) -> bool:
+def is_occupied(final: Path, *, last: str, own: re.Pattern[str]) -> bool:
     """Return whether `committed_directory` would refuse the path.
 
-    Locally: it exists and is not an empty folder. In a bucket: the file that is written last exists; the remains of an
-    interrupted writer do not count.
+    Locally: it exists and is not an empty folder. In a bucket: the file that is written last exists, or one that the
+    writer never writes; the remains of an interrupted writer do not count.
     """
     if is_object_store(final):
-        return exists(join(final, last))
+        return exists(join(final, last)) or not all(own.fullmatch(name) for name in _tree(final))
     return os.path.exists(final) and (not os.path.isdir(final) or bool(os.listdir(final)))
 
 
 @contextlib.contextmanager
 def committed_directory(
-    final: Path, *, last: str, copied: Mapping[str, bucket.Version] | None = None
+    final: Path, *, last: str, own: re.Pattern[str], copied: Mapping[str, bucket.Version] | None = None
 ) -> Iterator[pathlib.Path]:
     """Yield a local folder to write into; its content appears at `final` when the block succeeds, and not before.
 
     Locally it is renamed at the end. To a bucket the files are copied, `last` after all others, because readers ignore
-    a folder without it. The remains of interrupted writers are removed first.
+    a folder without it. The remains of interrupted writers are removed first, and never another file.
 
     Args:
         final: Local, gs:// or /gcs/; need not exist.
         last: Path of a file below the folder.
+        own: All paths that may be written below the folder.
         copied: Path of a file below a folder on gs:// -> the object that is copied there instead of the file; it may
             be filled within the block.
 
     Raises:
         FileExistsError: The path is occupied.
     """
-    if is_occupied(final, last=last):
+    if is_occupied(final, last=last, own=own):
         raise FileExistsError(f"{os.fspath(final)} exists and is not empty")
     if is_object_store(final):
         with scratch("upload") as folder:
             yield folder
-            remove_tree(final)
+            for name in filter(own.fullmatch, list(_tree(final))):
+                # Another attempt may be removing it, too.
+                with contextlib.suppress(*MISSING):
+                    remove(join(final, name))
             _upload(folder, final, last, copied or {})
         return
     target = pathlib.Path(final)
@@ -315,6 +320,15 @@ def _flush_to_disk(directory: pathlib.Path) -> None:
         for name in files:
             with open(os.path.join(folder, name), "rb") as file:
                 os.fsync(file.fileno())
+
+
+def _tree(directory: Path) -> Iterator[str]:
+    """Yield the paths of all files below a folder in a bucket, relative to it."""
+    if is_remote(directory):
+        yield from (name for name, _ in bucket.identities(os.fspath(directory)) if not name.endswith("/"))
+        return
+    for folder, _, files in os.walk(directory):
+        yield from (os.path.relpath(os.path.join(folder, name), directory) for name in files)
 
 
 def _upload(source: pathlib.Path, target: Path, last: str, copied: Mapping[str, bucket.Version]) -> None:

@@ -1,6 +1,7 @@
 """Files and folders appear whole or not at all, on a disk and in a mounted bucket."""
 
 import os
+import re
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,9 +14,11 @@ from trainer.checkpoints import checkpoints, manifest
 from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.files import storage
 
+ANY = re.compile(".*")
+
 
 def write_half(final: Path) -> None:
-    with storage.committed_directory(final, last="a") as folder:
+    with storage.committed_directory(final, last="a", own=ANY) as folder:
         (folder / "a").write_text("a")
         raise RuntimeError("in the middle")
 
@@ -24,7 +27,7 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="in the middle"):
         write_half(tmp_path / "out")
     assert os.listdir(tmp_path) == []
-    with storage.committed_directory(tmp_path / "deep" / "out", last="a") as folder:
+    with storage.committed_directory(tmp_path / "deep" / "out", last="a", own=ANY) as folder:
         (folder / "a").write_text("a")
         assert not (tmp_path / "deep" / "out").exists()
     assert (tmp_path / "deep" / "out" / "a").read_text() == "a"
@@ -32,9 +35,9 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
 
 def test_an_empty_folder_is_replaced_and_a_full_one_refused(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    with storage.committed_directory(tmp_path / "out", last="a") as folder:
+    with storage.committed_directory(tmp_path / "out", last="a", own=ANY) as folder:
         (folder / "a").write_text("a")
-    with pytest.raises(FileExistsError), storage.committed_directory(tmp_path / "out", last="a"):
+    with pytest.raises(FileExistsError), storage.committed_directory(tmp_path / "out", last="a", own=ANY):
         pass
     assert os.listdir(tmp_path / "out") == ["a"]
 
@@ -92,7 +95,7 @@ def test_the_file_that_marks_a_folder_in_a_bucket_complete_is_copied_last(
         copy(source, target)
 
     monkeypatch.setattr(storage, "_upload_file", recorded)
-    with storage.committed_directory(bucket / "out", last="a") as folder:
+    with storage.committed_directory(bucket / "out", last="a", own=ANY) as folder:
         for name in ("a", "b", "deep/c"):
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(name)
@@ -100,7 +103,7 @@ def test_the_file_that_marks_a_folder_in_a_bucket_complete_is_copied_last(
     assert sorted(copied) == ["a", "b", "c"]
     assert copied[-1] == "a"
     assert (bucket / "out" / "deep" / "c").read_text() == "deep/c"
-    with pytest.raises(FileExistsError), storage.committed_directory(bucket / "out", last="a"):
+    with pytest.raises(FileExistsError), storage.committed_directory(bucket / "out", last="a", own=ANY):
         pass
 
 

@@ -113,6 +113,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
             storage.committed_directory(
                 wanted.output_directory,
                 last=dataset.METADATA_FILE,
+                own=dataset_files.OWN,
                 copied=ChainMap(previous.copied, engine.copied),
             ) as directory,
         ):
@@ -170,7 +171,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
 
 def _previous(pointer: NoPointer, scratch: pathlib.Path, wanted: Wanted, *, is_trusted: bool) -> Nothing:
     try:
-        return previous_of(pointer, scratch, is_remote=storage.is_remote(wanted.address))
+        return previous_of(pointer, scratch, image_size=wanted.image_size, is_remote=storage.is_remote(wanted.address))
     except Unusable:
         if is_trusted:
             raise

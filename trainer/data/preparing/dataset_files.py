@@ -5,13 +5,15 @@ import hashlib
 import itertools
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from trainer.data import dataset, images
-from trainer.data.preparing import shards
+from trainer.data.preparing import image_list, shards
 from trainer.data.preparing.earlier.pointer import Unusable
 from trainer.data.preparing.earlier.reuse import Nothing, Prepared
+from trainer.data.preparing.quality import rejected
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Shard
 from trainer.data.preparing.statistics import Statistics
@@ -21,6 +23,12 @@ from trainer.data.stored.metadata import NAME, StoredShard
 from trainer.files import storage
 from trainer.files.progress import Progress
 from vertex_gpu_training.userinput.errors import UserError
+
+OWN = re.compile(
+    rf"{NAME}-[a-z]+\.array_record-\d+-of-\d+|(?:dataset|dataset_info|features)\.json|label\.labels\.txt"
+    rf"|{re.escape(image_list.FILE)}|{re.escape(rejected.FILE)}"
+)
+"""The names of all files of a dataset."""
 
 
 class Digest(Protocol):

@@ -8,6 +8,9 @@ from trainer.data.sources.source import Identity, SourceImage
 
 SETTLING_NS = 100_000_000
 """A file may change twice while the clock of its file system stands still, at most some hundredths of a second."""
+_SECOND_NS = 10**9
+_SETTLING_SECONDS_NS = 21 * SETTLING_NS
+"""FAT has times of two seconds, and HFS+ and older ext ones of one second."""
 _COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details"
 """Those of `Rows`, to which `identity` is added."""
 _SCHEMA = f"CREATE TABLE {{}} ({_COLUMNS}, identity)"
@@ -77,5 +80,7 @@ class Known:
 
 def _key(identity: Identity, began_ns: int) -> str | None:
     """Return what is compared of an identity; None if the image may have changed without a trace in it."""
-    is_settled = int(identity.get("ctime_ns", 0)) < began_ns - SETTLING_NS
+    ctime_ns = int(identity.get("ctime_ns", 0))
+    settling_ns = SETTLING_NS if ctime_ns % _SECOND_NS else _SETTLING_SECONDS_NS
+    is_settled = ctime_ns < began_ns - settling_ns
     return json.dumps(identity, sort_keys=True) if identity and is_settled else None

@@ -15,14 +15,17 @@ from typing import Any
 from PIL import features
 
 from trainer.data import dataset, images
-from trainer.data.preparing import examine, prefixes, shards
+from trainer.data.preparing import examine, image_list, parts, prefixes, rows, shards
+from trainer.data.preparing.quality import looks
 from trainer.data.stored import records
 from trainer.files import storage
+from vertex_gpu_training.userinput import paths
+from vertex_gpu_training.userinput.errors import UserError
 
 _FILE = "latest.json"
 _DECODERS = ("pil", "jpg", "libjpeg_turbo", "zlib", "zlib_ng", "jpg_2000", "libtiff", "webp", "avif", "littlecms2")
-_CODE = (images, examine, records, shards, prefixes)
-"""Modules that decide what is stored of an image, and how."""
+_CODE = (images, examine, looks, records, shards, prefixes, rows, parts, image_list)
+"""Modules that decide what is stored of an image, and how: datasets and parts of another version are never found."""
 
 
 class Unusable(Exception):
@@ -54,6 +57,7 @@ class Entry:
 class NoPointer:
     """Without a pipeline root, nothing is kept."""
 
+    folder = ""
     parts = ""
 
     def read(self) -> list[Entry]:
@@ -87,6 +91,7 @@ class Pointer(NoPointer):
     """The folder of one source, image size and so on."""
 
     def __init__(self, folder: str) -> None:
+        self.folder = folder
         self.parts = storage.join(folder, "parts")
         """Folder of the parts."""
         self._path = storage.join(folder, _FILE)
@@ -102,7 +107,7 @@ class Pointer(NoPointer):
             return []
         try:
             return [_entry(value) for value in found]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, UserError):
             raise Unusable(f"{self._path} is damaged") from None
 
     def write(self, *entries: Entry) -> None:
@@ -146,4 +151,5 @@ def _entry(value: dict[str, Any]) -> Entry:
     )
     if not is_valid:
         raise ValueError
+    paths.check("dataset", entry.dataset)
     return entry

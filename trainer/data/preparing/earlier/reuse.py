@@ -61,12 +61,13 @@ class Nothing:
 class Previous(Nothing):
     """The previous dataset. Everything taken of it is checked; `Unusable` is raised where it was changed or removed."""
 
-    def __init__(self, entry: Entry, scratch: pathlib.Path, *, is_remote: bool) -> None:
+    def __init__(self, entry: Entry, scratch: pathlib.Path, *, image_size: int, is_remote: bool) -> None:
         """Check that all files are there, and the metadata and the list of images.
 
         Args:
             entry: What it was when it was made.
             scratch: A folder on this machine for copies; the caller removes it.
+            image_size: That of the next dataset.
             is_remote: Whether the next dataset will be on gs://.
 
         Raises:
@@ -78,6 +79,9 @@ class Previous(Nothing):
         self.folder = str(scratch)
         self._is_remote = is_remote
         self._dataset = self._checked(scratch)
+        if self._dataset.image_size != image_size:
+            # The pointer was copied from another folder.
+            raise Unusable(f"{entry.dataset} has images of {self._dataset.image_size} pixels")
         self._shards = {(split, shard.prefix): shard for split in SPLITS for shard in self._dataset.shards[split]}
         self._ends = {
             split: list(itertools.accumulate(shard.num_records for shard in self._dataset.shards[split]))
@@ -111,7 +115,7 @@ class Previous(Nothing):
             start = self._ends[split][index] - shard.num_records
             try:
                 read = self._open(split, shard).read([number - start for number in numbers])
-            except (DamagedShard, *storage.MISSING) as error:
+            except (DamagedShard, PermissionError, *storage.MISSING) as error:
                 raise Unusable(str(error)) from error
             found |= {(split, number): image_of(data) for number, data in zip(numbers, read, strict=True)}
         for row in rows:
@@ -195,12 +199,13 @@ class Previous(Nothing):
         return shards
 
 
-def previous_of(pointer: NoPointer, scratch: pathlib.Path, *, is_remote: bool) -> Nothing:
+def previous_of(pointer: NoPointer, scratch: pathlib.Path, *, image_size: int, is_remote: bool) -> Nothing:
     """Open the previous dataset, if there is one.
 
     Args:
         pointer: Names it.
         scratch: A folder on this machine for copies; the caller removes it.
+        image_size: That of the next dataset.
         is_remote: Whether the next dataset will be on gs://.
 
     Raises:
@@ -208,7 +213,7 @@ def previous_of(pointer: NoPointer, scratch: pathlib.Path, *, is_remote: bool) -
     """
     for entry in pointer.read():
         try:
-            return Previous(entry, scratch, is_remote=is_remote)
+            return Previous(entry, scratch, image_size=image_size, is_remote=is_remote)
         except Unusable:
             # Its attempt was killed before it published it, and the next entry is the one before.
             if entry.is_published:
@@ -270,4 +275,7 @@ def _link(path: str, target: pathlib.Path) -> None:
         raise
     except OSError:
         # Another file system, one without links, or a file of another user.
-        shutil.copyfile(path, target)
+        try:
+            shutil.copyfile(path, target)
+        except PermissionError:
+            raise Unusable(f"{path} cannot be read: permission denied") from None

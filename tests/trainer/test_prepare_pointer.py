@@ -1,0 +1,153 @@
+"""The folder beside the pipeline root, edited, copied, or without permission: no traceback, no wrong dataset."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.cloud_storage.server import CloudStorage
+from tests.support.growing import InBucket, Local, content, fill, run
+from trainer.data.preparing.earlier import known, pointer
+from trainer.data.preparing.earlier.reuse import previous_of
+from trainer.data.preparing.quality import looks
+from vertex_gpu_training.userinput.errors import UserError
+
+_NOBODY = 65534
+
+
+@pytest.fixture
+def local(monkeypatch: pytest.MonkeyPatch) -> Iterator[Local]:
+    """A source and its dataset in a folder that any user can write; the one of temporary files may be root's alone."""
+    monkeypatch.setattr(known, "SETTLING_NS", 0)
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/shm")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        os.chmod(folder, 0o777)
+        place = Local(pathlib.Path(folder))
+        fill(place)
+        run(place, "one")
+        yield place
+
+
+@contextlib.contextmanager
+def without_privileges() -> Iterator[None]:
+    """Act as nobody if this is root, which may read everything."""
+    is_root = os.geteuid() == 0
+    try:
+        os.seteuid(_NOBODY if is_root else os.geteuid())
+    except OSError:
+        pytest.skip("root cannot act as another user here")
+    try:
+        yield
+    finally:
+        os.seteuid(0 if is_root else os.geteuid())
+
+
+def pointer_file(local: Local) -> pathlib.Path:
+    (found,) = (local.folder / "root").rglob("latest.json")
+    return found
+
+
+def test_a_pointer_that_names_no_path_is_damaged(local: Local) -> None:
+    (entry,) = json.loads(pointer_file(local).read_text())
+    opened = pointer.Pointer(str(pointer_file(local).parent))
+    assert opened.read()
+    for wrong in ("", "\0", "\ud800", "http://host/dataset", "/" + 5000 * "a"):
+        pointer_file(local).write_text(json.dumps([entry | {"dataset": wrong}]))
+        with pytest.raises(pointer.Unusable, match="is damaged"):
+            opened.read()
+
+
+def test_a_previous_dataset_without_permission_is_like_a_missing_one(local: Local) -> None:
+    opened, scratch = pointer.Pointer(str(pointer_file(local).parent)), local.folder / "scratch"
+    for path in (pointer_file(local).parent.parent, pointer_file(local).parent, pointer_file(local)):
+        path.chmod(0o755)
+    scratch.mkdir()
+    scratch.chmod(0o777)
+    for hidden in (local.folder / "one", local.folder / "one/dataset.json"):
+        hidden.chmod(0)
+        message = "one/dataset.json cannot be read: permission denied"
+        with without_privileges(), pytest.raises(pointer.Unusable, match=message):
+            previous_of(opened, scratch, image_size=16, is_remote=False)
+        hidden.chmod(0o755)
+
+
+def test_a_folder_that_cannot_be_used_is_refused_before_all_work(local: Local) -> None:
+    state = pointer_file(local).parent
+    (state / "parts").touch()
+    with pytest.raises(UserError, match=rf"pipeline root=.*{state}/parts is not a folder"):
+        run(local, "two")
+    shutil.rmtree(state)
+    state.touch()
+    with pytest.raises(UserError, match=rf"pipeline root=.*{state} is not a folder"):
+        run(local, "two")
+    assert not (local.folder / "two.html").exists()
+
+
+@pytest.mark.slow
+def test_a_pointer_of_another_image_size_is_not_believed(local: Local, capsys: pytest.CaptureFixture[str]) -> None:
+    first = pointer_file(local)
+    run(local, "small", image_size=8)
+    (second,) = set((local.folder / "root").rglob("latest.json")) - {first}
+    expected = content(local, "small")
+    shutil.copy(first, second)
+    capsys.readouterr()
+    assert run(local, "again", image_size=8)["num_read"] == 24
+    assert f"{local.folder}/one has images of 16 pixels" in capsys.readouterr().err
+    assert content(local, "again") == expected
+
+
+def test_all_code_that_decides_about_an_image_has_a_pointer_of_its_own(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def folder() -> str:
+        return pointer.of(str(tmp_path), source="digits", image_size=16, max_examples=0).folder
+
+    before = folder()
+    other = tmp_path / "looks.py"
+    other.write_text("# another version")
+    monkeypatch.setattr(looks, "__file__", str(other))
+    assert folder() != before
+
+
+@pytest.mark.parametrize(("ctime_ns", "is_settled"), [(8 * 10**9, False), (8 * 10**9 + 1, True), (7 * 10**9, True)])
+def test_times_of_whole_seconds_may_hide_a_change_for_longer(ctime_ns: int, is_settled: bool) -> None:
+    identity: dict[str, Any] = {"size": 1, "ctime_ns": ctime_ns}
+    assert bool(known._key(identity, 9 * 10**9 + 5 * 10**8)) == is_settled
+
+
+def test_other_files_are_not_taken_for_a_dataset_that_was_never_published(local: Local) -> None:
+    (entry,) = json.loads(pointer_file(local).read_text())
+    killed = entry | {"dataset": f"{local.folder}/two", "is_published": False}
+    pointer_file(local).write_text(json.dumps([killed, entry]))
+    local.write("two/other.txt", b"of the user")
+    with pytest.raises(UserError, match="exists and is not empty"):
+        run(local, "two")
+    assert local.paths("two") == ["other.txt"]
+
+
+@pytest.mark.parametrize("output", ["two", "two/../root", "link"])
+def test_a_pipeline_root_in_the_output_folder_is_refused_before_all_work(local: Local, output: str) -> None:
+    (local.folder / "link").symlink_to(local.folder / "two")
+    root = str(local.folder / ("root" if output.endswith("root") else "two/root"))
+    (local.folder / "two").mkdir()
+    with pytest.raises(UserError, match="is in the output directory"):
+        run(local, "two", pipeline_root=root, output_directory=str(local.folder / output))
+    assert list((local.folder / "two").iterdir()) == []
+
+
+@pytest.mark.parametrize("output", ["gs://growing", "gs://growing/source"])
+def test_a_dataset_never_replaces_the_images_of_a_bucket(
+    server: CloudStorage, tmp_path: pathlib.Path, output: str
+) -> None:
+    place = InBucket(server)
+    fill(place, 1)
+    for root in ("", str(tmp_path / "root")):
+        with pytest.raises(UserError, match="exists and is not empty"):
+            run(place, "one", output_directory=output, pipeline_root=root, report_path=str(tmp_path / "report.html"))
+    assert place.paths("source") == ["a/0.png", "b/0.png"]
