@@ -16,7 +16,8 @@ from trainer.data.dataset import Dataset
 from trainer.data.preparing import dataset_files, image_list, prefixes, shards
 from trainer.data.preparing.earlier.gather import gather
 from trainer.data.preparing.earlier.pointer import Entry, NoPointer, Unusable
-from trainer.data.preparing.earlier.reuse import Nothing, Prepared, entry_of, previous_of
+from trainer.data.preparing.earlier.prepared import Prepared
+from trainer.data.preparing.earlier.reuse import Nothing, entry_of, previous_of
 from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.quality import rejected
 from trainer.data.preparing.quality.limits import BadLimit, refuse_untrainable
@@ -153,7 +154,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
             shown = shards.to_records(prepared.images(quality.shown()))
             wanted.write_report(made, train, {record.file_name: record for record in shown})
             wanted.write_changes(previous.folder, previous.entry.dataset if previous.entry else "", str(directory))
-            entry = entry_of(directory, wanted.address, copied={**previous.copied, **engine.copied}, began_ns=began_ns)
+            entry = entry_of(directory, wanted.address, began_ns=began_ns)
             earlier = [dataclasses.replace(previous.entry, is_published=True)] if previous.entry else []
             pointer.write(entry, *earlier)
             sizes = {path.name: path.stat().st_size for path in directory.iterdir()}

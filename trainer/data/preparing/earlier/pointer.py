@@ -36,11 +36,9 @@ class Entry:
     dataset: str
     """Its folder: absolute, or on gs://."""
     metadata_sha256: str
-    """Of its dataset.json, which has the SHA-256 of each shard."""
+    """Of its dataset.json, which has the SHA-256 and CRC32C of each shard."""
     list_sha256: str
     """Of its list of images."""
-    crc32c: dict[str, str]
-    """Name of each shard -> checksum as Cloud Storage has it; empty for a local dataset."""
     began_ns: int
     """Time before its first image was read, in nanoseconds."""
     is_published: bool
@@ -140,7 +138,6 @@ def _entry(value: dict[str, Any]) -> Entry:
     entry = Entry(**value)
     is_valid = (
         all(isinstance(text, str) for text in (entry.dataset, entry.metadata_sha256, entry.list_sha256))
-        and isinstance(entry.crc32c, dict)
         and isinstance(entry.began_ns, int)
         and isinstance(entry.is_published, bool)
     )
