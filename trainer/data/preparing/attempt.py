@@ -186,10 +186,10 @@ def _statistics(wanted: Wanted, opened: Source, rows: Rows, directory: pathlib.P
         rejected.written(directory, opened.class_names) as add_rejected,
         progress.shown("summing up", "images") as done,
     ):
-        for row in rows.by_name():
+        for row, details in rows.by_name():
             statistics.add(row)
             quality.add(row)
-            add_line(row)
+            add_line(row, details)
             add_rejected(row)
             done.advance()
     # A sample is taken from the readable images.

@@ -15,13 +15,13 @@ from typing import Any
 from PIL import features
 
 from trainer.data import dataset, images
-from trainer.data.preparing import examine, prefixes, shards
+from trainer.data.preparing import examine, image_list, prefixes, rows, shards
 from trainer.data.stored import records
 from trainer.files import storage
 
 _FILE = "latest.json"
 _DECODERS = ("pil", "jpg", "libjpeg_turbo", "zlib", "zlib_ng", "jpg_2000", "libtiff", "webp", "avif", "littlecms2")
-_CODE = (images, examine, records, shards, prefixes)
+_CODE = (images, examine, records, shards, prefixes, rows, image_list)
 """Modules that decide what is stored of an image, and how."""
 
 

@@ -17,6 +17,7 @@ from trainer.data.preparing import image_list, prefixes, shards
 from trainer.data.preparing.earlier.pointer import Entry, NoPointer, Unusable
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Shard
+from trainer.data.sources.source import Identity
 from trainer.data.splits import SPLITS
 from trainer.data.stored.metadata import StoredShard
 from trainer.data.stored.records import image_of
@@ -38,8 +39,8 @@ class Nothing:
         self.reused: dict[str, int] = {}
         """Name of a shard of the next dataset that is taken as it is -> its size."""
 
-    def rows(self) -> Iterator[Row]:
-        """Yield all rows, by name."""
+    def rows(self) -> Iterator[tuple[tuple[str | int | None, ...], Identity]]:
+        """Yield what all rows contain, by name, and their identities."""
         return iter(())
 
     def images(self, rows: Sequence[Row]) -> Iterator[bytes]:
@@ -87,9 +88,9 @@ class Previous(Nothing):
         self._checked_names: set[str] = set()
         """Of the shards whose SHA-256 was compared. Each record has a checksum of its own, which ArrayRecord checks."""
 
-    def rows(self) -> Iterator[Row]:
-        """Yield all rows, by name."""
-        return image_list.rows(self.folder, self._dataset.class_names)
+    def rows(self) -> Iterator[tuple[tuple[str | int | None, ...], Identity]]:
+        """Yield what all rows contain, by name, and their identities."""
+        return image_list.values(self.folder, self._dataset.class_names)
 
     def close(self) -> None:
         """Close the shards."""

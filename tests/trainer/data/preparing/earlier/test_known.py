@@ -44,7 +44,11 @@ def _num_steps(number: int, *, is_previous: bool) -> int:
         opened.database.set_progress_handler(count, 100)
         known = Known(opened)
         if is_previous:
-            known.add_previous(map(_row, range(number)), began_ns=2**62, is_trusted=True)
+            known.add_previous(
+                ((rows.to_values(row), row.identity) for row in map(_row, range(number))),
+                began_ns=2**62,
+                is_trusted=True,
+            )
         # Of a killed attempt, which had the previous dataset, too.
         known.add_part(map(_row, range(number)), began_ns=2**62)
         known.sort()
