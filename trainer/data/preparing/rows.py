@@ -42,7 +42,7 @@ class Row:
     """Size of the prepared image."""
 
 
-FIGURES = [field.name for field in dataclasses.fields(Figures)]
+_FIGURES = [field.name for field in dataclasses.fields(Figures)]
 _ENCODER = json.JSONEncoder(sort_keys=True)
 _SCHEMA = """
 CREATE TABLE images
@@ -195,7 +195,7 @@ def from_values(values: Sequence[Any]) -> Row:
     content = json.loads(details)
     figures = None
     if content_hash is not None:
-        found = {name: content[name] for name in FIGURES}
+        found = {name: content[name] for name in _FIGURES}
         for name_of_sums in ("pixel_sums", "pixel_sums_of_squares"):
             found[name_of_sums] = tuple(found[name_of_sums])
         figures = Figures(**found)

@@ -157,7 +157,7 @@ def _cut(name: str) -> str:
 
 def _step(largest: int) -> int:
     """Return the distance of at most six round numbers from 0 to the first that is not below the largest."""
-    power = 10 ** max(0, len(str(largest)) - 2)
+    power: int = 10 ** max(0, len(str(largest)) - 2)
     return next(factor * power for factor in (1, 2, 5, 10, 20) if factor * power * 5 >= largest)
 
 
