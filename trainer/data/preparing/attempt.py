@@ -16,7 +16,8 @@ from trainer.data.dataset import Dataset
 from trainer.data.preparing import dataset_files, image_list, prefixes, shards
 from trainer.data.preparing.earlier.gather import gather
 from trainer.data.preparing.earlier.pointer import Entry, NoPointer, Unusable
-from trainer.data.preparing.earlier.reuse import Nothing, Prepared, entry_of, previous_of
+from trainer.data.preparing.earlier.prepared import Prepared
+from trainer.data.preparing.earlier.reuse import Nothing, entry_of, previous_of
 from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.quality import rejected
 from trainer.data.preparing.quality.limits import BadLimit, refuse_untrainable
@@ -154,7 +155,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
             shown = shards.to_records(prepared.images(quality.shown()))
             wanted.write_report(made, train, {record.file_name: record for record in shown})
             wanted.write_changes(previous.folder, previous.entry.dataset if previous.entry else "", str(directory))
-            entry = entry_of(directory, wanted.address, copied={**previous.copied, **engine.copied}, began_ns=began_ns)
+            entry = entry_of(directory, wanted.address, began_ns=began_ns)
             earlier = [dataclasses.replace(previous.entry, is_published=True)] if previous.entry else []
             pointer.write(entry, *earlier)
             sizes = {path.name: path.stat().st_size for path in directory.iterdir()}
@@ -186,10 +187,10 @@ def _statistics(wanted: Wanted, opened: Source, rows: Rows, directory: pathlib.P
         rejected.written(directory, opened.class_names) as add_rejected,
         progress.shown("summing up", "images") as done,
     ):
-        for row in rows.by_name():
+        for row, details in rows.by_name():
             statistics.add(row)
             quality.add(row)
-            add_line(row)
+            add_line(row, details)
             add_rejected(row)
             done.advance()
     # A sample is taken from the readable images.

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 from trainer.data import dataset, images
 from trainer.data.preparing import image_list, shards
 from trainer.data.preparing.earlier.pointer import Unusable
-from trainer.data.preparing.earlier.reuse import Nothing, Prepared
+from trainer.data.preparing.earlier.prepared import Prepared
+from trainer.data.preparing.earlier.reuse import Nothing
 from trainer.data.preparing.quality import rejected
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Shard
@@ -70,7 +71,7 @@ def write(
     planned = {split: shards.plan(split, rows) for split in SPLITS}
     found: dict[str, StoredShard] = {}
     new = _new(directory, itertools.chain(*planned.values()), rows, prepared.previous, digest, found, progress)
-    for stored in prepared.engine.write_shards(directory, new, prepared.images):
+    for stored in prepared.engine.write_shards(directory, new, prepared.records):
         found[stored.name] = stored
         progress.advance(stored.num_records)
     written = {split: [found[shard.name] for shard in planned[split]] for split in SPLITS}

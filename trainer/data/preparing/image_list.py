@@ -2,33 +2,33 @@
 
 import contextlib
 import gzip
+import io
 import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from trainer.data.preparing.rows import FIGURES, Row
-from trainer.data.stored.records import Figures
+from trainer.data.preparing.rows import Row
+from trainer.data.sources.source import Identity
 from trainer.files import bucket, storage
 
 FILE = "images.jsonl.gz"
-_ENCODER = json.JSONEncoder(sort_keys=True)
 _COMPRESSION = 1
 """Level of gzip: hashes compress badly, and higher levels take longer than all other files together."""
 
 
 @contextlib.contextmanager
-def written(directory: str | os.PathLike[str], class_names: list[str]) -> Iterator[Callable[[Row], None]]:
-    """Yield a function that appends a row; the same rows give the same bytes at any time."""
+def written(directory: str | os.PathLike[str], class_names: list[str]) -> Iterator[Callable[[Row, str], None]]:
+    """Yield a function that appends a row with its details; the same rows give the same bytes at any time."""
     with (
         open(os.path.join(directory, FILE), "wb") as file,
         # Without name and time, so the header is always the same.
         gzip.GzipFile("", "wb", compresslevel=_COMPRESSION, fileobj=file, mtime=0) as packed,
     ):
 
-        def add(row: Row) -> None:
-            packed.write(_line(row, class_names))
+        def add(row: Row, details: str) -> None:
+            packed.write(_line(row, details, class_names))
 
         yield add
 
@@ -45,38 +45,34 @@ def read_encoded(directory: str | os.PathLike[str]) -> Iterator[bytes]:
         if storage.is_remote(path):
             bucket.download(path, file)
             file.seek(0)
-        with gzip.GzipFile(fileobj=file) as lines:
+        # Buffered, because GzipFile itself finds the ends of lines slowly.
+        with gzip.GzipFile(fileobj=file) as unpacked, io.BufferedReader(unpacked) as lines:
             yield from lines
 
 
-def rows(directory: str | os.PathLike[str], class_names: Sequence[str]) -> Iterator[Row]:
-    """Yield the rows of a dataset on this machine, by name."""
+def values(
+    directory: str | os.PathLike[str], class_names: Sequence[str]
+) -> Iterator[tuple[tuple[str | int | None, ...], Identity]]:
+    """Yield the rows of a dataset on this machine, by name, as `rows.to_values` returns them, with their identities."""
     labels = {name: label for label, name in enumerate(class_names)} | {None: None}
-    for line in read(directory):
-        is_used = "reason" not in line
-        yield Row(
-            name=line["name"],
-            label=labels[line["label"]],
-            split=line["split"],
-            identity=line["identity"],
-            reason=line.get("reason", ""),
-            remarks=tuple(line.get("remarks", ())),
-            figures=Figures(**{name: line[name] for name in FIGURES}) if is_used else None,
-            stored_hash=line.get("stored_hash", ""),
-            num_stored_bytes=line.get("num_stored_bytes", 0),
+    for encoded in read_encoded(directory):
+        line = encoded.decode()
+        content = json.loads(line)
+        content_hash = content.get("content_hash")
+        # Within a text, a backslash is before each quotation mark.
+        start = line.index(', "content_hash": ' if content_hash else ', "identity": ')
+        details = "{" + line[start + 2 : -1]
+        yield (
+            (
+                *(content["name"], labels[content["label"]], content["split"], content.get("reason", ""), content_hash),
+                *(content.get("num_stored_bytes", 0), "", 0, details),
+            ),
+            content["identity"],
         )
 
 
-def _line(row: Row, class_names: list[str]) -> bytes:
-    content: dict[str, Any] = {
-        "name": row.name,
-        "label": None if row.label is None else class_names[row.label],
-        "split": row.final or row.split,
-        "identity": row.identity,
-    }
-    if row.figures is None:
-        content["reason"] = row.reason
-    else:
-        content |= vars(row.figures) | {"stored_hash": row.stored_hash, "remarks": row.remarks}
-        content["num_stored_bytes"] = row.num_stored_bytes
-    return (_ENCODER.encode(content) + "\n").encode()
+def _line(row: Row, details: str, class_names: list[str]) -> bytes:
+    """Return a line; what comes first changes without the image, and the rest is known from the previous dataset."""
+    label = None if row.label is None else class_names[row.label]
+    first = json.dumps({"label": label, "name": row.name, "split": row.final or row.split})
+    return f"{first[:-1]}, {details[1:]}\n".encode()

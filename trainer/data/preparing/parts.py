@@ -22,6 +22,7 @@ from trainer.data.preparing.read import examined
 from trainer.data.preparing.rows import Row, from_values, to_values
 from trainer.data.sources.source import SourceImage
 from trainer.files import downloads, storage
+from trainer.files.overlap import in_order
 from vertex_gpu_training.userinput import asides
 
 MAX_IMAGES = 2048
@@ -30,6 +31,7 @@ _ROWS, _BYTES = ".rows", ".bytes"
 _FILE = re.compile(r"[0-9a-f]{64}\.(?:rows|bytes)")
 _ASIDE = re.compile(rf"\.({_FILE.pattern})\.[0-9a-f]{{8}}\.partial")
 _PIECE_BYTES = 2**20
+_NUM_THREADS = 16
 
 
 class DamagedPart(Exception):
@@ -175,10 +177,13 @@ def remove(folder: str) -> None:
     if not storage.is_object_store(folder):
         for left in filter(None, map(_ASIDE.fullmatch, storage.names(folder))):
             asides.remove_left(pathlib.Path(folder, left[1]))
-    for name in _files(folder):
+
+    def remove_one(name: str) -> None:
         # Another attempt may be removing them, too.
         with contextlib.suppress(*storage.MISSING):
             storage.remove(storage.join(folder, name))
+
+    list(in_order(remove_one, _files(folder), num_threads=_NUM_THREADS))
     storage.remove_empty(folder)
 
 

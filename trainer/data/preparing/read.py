@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice, repeat, takewhile
 from typing import BinaryIO
 
 from trainer.data.preparing.examine import Examined, examine
@@ -37,10 +37,12 @@ def examined(source_images: Iterable[SourceImage], image_size: int, prepared: Bi
 
 
 def _outcomes(source_images: Iterable[SourceImage], image_size: int) -> Iterator[tuple[SourceImage, _Outcome]]:
-    remaining = iter(source_images)
-    groups = iter(lambda: list(islice(remaining, _GROUP)), [])
     # Threads are enough, because Pillow's decoders and filters release the interpreter's lock. With a bucket they wait.
     num_threads = max(16, os.cpu_count() or 1)
+    remaining = iter(source_images)
+    # The first ones alone, so that few new images in a bucket are asked for at the same time.
+    sizes = chain(repeat(1, _GROUP * num_threads), repeat(_GROUP))
+    groups = takewhile(bool, (list(islice(remaining, size)) for size in sizes))
     for group, outcomes in in_order(
         lambda group: (group, _read_group(group, image_size)), groups, num_threads=num_threads
     ):

@@ -42,8 +42,8 @@ class Row:
     """Size of the prepared image."""
 
 
-FIGURES = [field.name for field in dataclasses.fields(Figures)]
-"""Of these, the first is the content hash, and the last two are tuples."""
+_FIGURES = [field.name for field in dataclasses.fields(Figures)]
+_ENCODER = json.JSONEncoder(sort_keys=True)
 _SCHEMA = """
 CREATE TABLE images
     (name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details, final DEFAULT '');
@@ -52,6 +52,8 @@ CREATE TABLE previous (content_hash PRIMARY KEY, split) WITHOUT ROWID;
 """Of the two, `previous` has the splits of the previous dataset, if there is one."""
 _COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details"
 _NUM_COLUMNS = 9
+_DETAILS = 8
+"""Index of the column with them."""
 _NUM_TOGETHER = 512
 """Rows of one statement, far below SQLite's limit on its values."""
 _INDEX = "CREATE INDEX by_content ON images (final, content_hash, label, name, num_stored_bytes)"
@@ -78,9 +80,13 @@ class Rows:
             values = [value for row in chunk for value in to_values(row)]
             self.database.execute(f"INSERT INTO images ({_COLUMNS}) VALUES {marks}", values)  # noqa: S608 - constants
 
-    def by_name(self) -> Iterator[Row]:
-        """Yield all rows, rejected ones too, in the order of their names: the same for every order of the source."""
-        return map(from_values, self._query(f"{_SELECT} ORDER BY name, label, content_hash"))
+    def by_name(self) -> Iterator[tuple[Row, str]]:
+        """Yield all rows, rejected ones too, in the order of their names: the same for every order of the source.
+
+        With each come its details as JSON, which are the same bytes as those of an equal row.
+        """
+        for values in self._query(f"{_SELECT} ORDER BY name, label, content_hash"):
+            yield from_values(values), values[_DETAILS]
 
     def used(self, split: str, first: str, last: str) -> Iterator[Row]:
         """Yield the rows of a split from one content hash to another, by content hash, label and name."""
@@ -163,32 +169,45 @@ def opened() -> Iterator[Rows]:
         yield rows
 
 
+def details_of(row: Row) -> str:
+    """Return all that the source does not decide, as JSON: the end of the row's line in the list of images."""
+    content: dict[str, Any] = {"identity": row.identity}
+    if row.figures is None:
+        content["reason"] = row.reason
+    else:
+        content |= vars(row.figures) | {"stored_hash": row.stored_hash, "remarks": row.remarks}
+        content["num_stored_bytes"] = row.num_stored_bytes
+    return _ENCODER.encode(content)
+
+
 def to_values(row: Row) -> tuple[str | int | None, ...]:
     """Return what a row contains, ready for JSON or SQLite."""
-    figures = [getattr(row.figures, name) for name in FIGURES] if row.figures else None
-    details = json.dumps([row.identity, row.remarks, row.stored_hash, figures])
     content_hash = row.figures.content_hash if row.figures else None
     return (
         *(row.name, row.label, row.split, row.reason, content_hash),
-        *(row.num_stored_bytes, row.origin, row.offset, details),
+        *(row.num_stored_bytes, row.origin, row.offset, details_of(row)),
     )
 
 
 def from_values(values: Sequence[Any]) -> Row:
     """Return the row that `to_values` took apart."""
-    name, label, split, reason, _, num_stored_bytes, origin, offset, details, *final = values
-    identity, remarks, stored_hash, figures = json.loads(details)
-    if figures:
-        figures[-2:] = map(tuple, figures[-2:])
+    name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details, *final = values
+    content = json.loads(details)
+    figures = None
+    if content_hash is not None:
+        found = {name: content[name] for name in _FIGURES}
+        for name_of_sums in ("pixel_sums", "pixel_sums_of_squares"):
+            found[name_of_sums] = tuple(found[name_of_sums])
+        figures = Figures(**found)
     return Row(
         name=name,
         label=label,
         split=split,
-        identity=identity,
+        identity=content["identity"],
         reason=reason,
-        remarks=tuple(remarks),
-        figures=Figures(**dict(zip(FIGURES, figures, strict=True))) if figures else None,
-        stored_hash=stored_hash,
+        remarks=tuple(content.get("remarks", ())),
+        figures=figures,
+        stored_hash=content.get("stored_hash", ""),
         offset=offset,
         num_stored_bytes=num_stored_bytes,
         origin=origin,

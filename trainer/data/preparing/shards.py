@@ -46,17 +46,17 @@ def distinct(row: Row) -> bytes:
     return f"{row.label}:{content_hash}:{row.stored_hash};".encode()
 
 
-def write(directory: str | os.PathLike[str], shard: Shard, images: Iterable[tuple[Row, bytes]]) -> StoredShard:
+def write(directory: str | os.PathLike[str], shard: Shard, records: Iterable[tuple[Row, bytes]]) -> StoredShard:
     """Write a shard; the same images give the same bytes on every machine.
 
     Args:
         directory: Where, on this machine.
         shard: Which.
-        images: Its rows in their order, each with the bytes of the prepared image.
+        records: Its rows in their order, each with its record as `serialized` returns it.
     """
     path = os.path.join(directory, shard.name)
     digest = hashlib.sha256()
-    num_records = _write_records(path, images, digest.update)
+    num_records = _write_records(path, records, digest.update)
     with open(path, "rb") as file:
         sha256, checksum = hashlib.file_digest(file, "sha256").hexdigest(), crc32c(file)
     return StoredShard(
@@ -71,10 +71,18 @@ def write(directory: str | os.PathLike[str], shard: Shard, images: Iterable[tupl
 
 
 def to_records(images: Iterable[tuple[Row, bytes]]) -> Iterator[Record]:
-    """Yield the record of each row with its prepared image; images that are not used have none."""
+    """Yield the record of each row, which is used, with its prepared image."""
     for row, image_bytes in images:
-        if row.figures is not None and row.label is not None:
-            yield Record(image_bytes=image_bytes, label=row.label, file_name=row.name, figures=row.figures)
+        if row.figures is None or row.label is None:
+            raise ValueError(f"image {row.name!r} is rejected")
+        yield Record(image_bytes=image_bytes, label=row.label, file_name=row.name, figures=row.figures)
+
+
+def serialized(images: Iterable[tuple[Row, bytes]]) -> Iterator[tuple[Row, bytes]]:
+    """Yield each row, which is used, with its record as it is stored."""
+    for row, image_bytes in images:
+        (record,) = to_records([(row, image_bytes)])
+        yield row, serialize(record)
 
 
 @contextlib.contextmanager
@@ -94,18 +102,14 @@ def _disk_errors() -> Iterator[None]:
 
 
 @_disk_errors()
-def _write_records(path: str, images: Iterable[tuple[Row, bytes]], add: Callable[[bytes], None]) -> int:
+def _write_records(path: str, records: Iterable[tuple[Row, bytes]], add: Callable[[bytes], None]) -> int:
     from array_record.python.array_record_module import ArrayRecordWriter
 
     num_records = 0
     # One record per group, because records are read one by one in random order. Images are compressed already.
     writer = ArrayRecordWriter(path, "group_size:1,uncompressed")
-    for row, image_bytes in images:
-        if row.figures is None or row.label is None:
-            continue
-        writer.write(
-            serialize(Record(image_bytes=image_bytes, label=row.label, file_name=row.name, figures=row.figures))
-        )
+    for row, record in records:
+        writer.write(record)
         add(distinct(row))
         num_records += 1
     writer.close()

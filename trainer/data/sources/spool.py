@@ -37,5 +37,5 @@ class Spool:
             lines = self._file.readlines(_CHUNK_BYTES)
             position = self._file.tell()
             for line in lines:
-                name, location, identity = json.loads(line)
+                name, location, identity = json.loads(line.decode())
                 yield name, location, identity

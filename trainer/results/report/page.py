@@ -68,7 +68,7 @@ class Chart:
     @property
     def drawings(self) -> list[Markup]:
         """The SVGs marked as safe."""
-        return [Markup(svg) for svg in self.svgs]  # noqa: S704 - drawn by matplotlib, which escapes its texts
+        return [Markup(svg) for svg in self.svgs]  # noqa: S704 - charts escapes its texts, as matplotlib does
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from trainer.data.changes import __main__ as command, changes
 from trainer.data.changes.changes import Changes
 from trainer.data.changes.images import ADDED, KINDS, RELABELLED, REMOVED, RENAMED, REPLACED
 from trainer.data.preparing import image_list
-from trainer.data.preparing.rows import Row
+from trainer.data.preparing.rows import Row, details_of
 from trainer.data.stored.records import Figures
 from trainer.results.report import changes as report
 from vertex_gpu_training.userinput.errors import UserError
@@ -46,7 +46,7 @@ def dataset(directory: Path, rows: Iterable[Row], class_names: list[str]) -> str
     directory.mkdir(parents=True)
     with image_list.written(directory, class_names) as add:
         for each in sorted(rows, key=lambda each: each.name):
-            add(each)
+            add(each, details_of(each))
     content: dict[str, Any] = {
         "format_version": 2,
         "fingerprint": "f" * 64,

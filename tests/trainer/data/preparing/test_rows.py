@@ -30,7 +30,7 @@ def test_rows_come_back_as_they_were_in_the_order_of_their_names() -> None:
     found = [row("b", 0, 1), bad, row("a", 1, 2)]
     with rows.opened() as opened:
         opened.add(found)
-        assert list(opened.by_name()) == [found[2], found[0], found[1]]
+        assert [each for each, _ in opened.by_name()] == [found[2], found[0], found[1]]
         assert opened.label_counts() == {0: 1, 1: 1}
 
 

@@ -24,7 +24,7 @@ def test_every_text_is_escaped() -> None:
         ],
     )
     assert "<script" not in html
-    # Page 3, figure 2, table 4, text 2, gallery 4 (the caption twice), chart 1; matplotlib escapes its own texts.
+    # Page 3, figure 2, table 4, text 2, gallery 4 (the caption twice), chart 1; charts escape theirs.
     assert html.count("&lt;script&gt;alert(1)&lt;/script&gt; &amp;") >= 16
 
 
@@ -62,6 +62,33 @@ def test_charts_use_the_pages_colour_and_width() -> None:
         head = svg[: svg.index(">")]
         assert "viewBox" in head
         assert " width=" not in head
+
+
+def test_bars_are_as_long_as_their_numbers_and_all_lies_within_the_drawing() -> None:
+    stacks = {"train": [800, 0, 19_000], "test": [200, 0, 900]}
+    svg = charts.bars("t", ["a", "$b", "c" * 40], stacks, x_label="images")
+    box = re.search(r'viewBox="0 0 (\S+) (\S+)"', svg)
+    found = [[float(value) for value in rect] for rect in re.findall(r'<rect x="(\S+)" y="(\S+)" width="(\S+)"', svg)]
+    assert box is not None
+    # One row after the other, each stack where the one before ends; then the legend.
+    starts, _, widths = zip(*found[:6], strict=True)
+    scale = widths[4] / 19_000
+    assert [round(width / scale, -1) for width in widths] == [800, 200, 0, 0, 19_000, 900]
+    assert starts[1] == starts[0] + widths[0]
+    assert all(0 <= x <= x + width <= float(box[1]) and y < float(box[2]) for x, y, width in found)
+    assert re.findall(r'text-anchor="middle"[^>]*>([^<]+)', svg) == [
+        "0",
+        "5,000",
+        "10,000",
+        "15,000",
+        "20,000",
+        "images",
+    ]
+    assert ">$b<" in svg
+
+
+def test_bars_of_nothing_are_drawn() -> None:
+    assert ">0<" in charts.bars("t", ["a"], {"x": [0], "y": [0]}, x_label="x")
 
 
 def test_equal_charts_are_equal_bytes() -> None:

@@ -28,6 +28,10 @@ SELECT name, ?, ?, reason, content_hash, num_stored_bytes, origin, offset, detai
 FROM known WHERE name = ? AND identity = ? LIMIT 1
 """  # noqa: S608 - constants
 
+_ENCODER = json.JSONEncoder(sort_keys=True)
+Found = tuple[tuple[str | int | None, ...], Identity]
+"""What a row contains, as `to_values` returns it, and the identity of its image."""
+
 
 class Known:
     """Rows by the name and the identity of their image."""
@@ -38,11 +42,11 @@ class Known:
         self._database.execute(_SCHEMA.format("listed"))
         self._database.execute(_SCHEMA.format("known"))
 
-    def add_previous(self, rows: Iterable[Row], *, began_ns: int, is_trusted: bool) -> None:
+    def add_previous(self, rows: Iterable[Found], *, began_ns: int, is_trusted: bool) -> None:
         """Add all rows of the previous dataset, once.
 
         Args:
-            rows: With the split of each image that is used.
+            rows: What they contain, with the split of each image that is used, and their identities.
             began_ns: Time before the first image of that dataset was read.
             is_trusted: Whether its rows can be taken; otherwise only its splits are known.
         """
@@ -59,7 +63,7 @@ class Known:
             rows: In any order.
             began_ns: Time before the first image of the part was read.
         """
-        self._add("known", rows, began_ns)
+        self._add("known", ((to_values(row), row.identity) for row in rows), began_ns)
 
     def sort(self) -> None:
         """Sort what was added, so that `take` finds it."""
@@ -69,12 +73,12 @@ class Known:
         """Move the row of an image, with its label and split of today, and return whether there was one."""
         if not identity:
             return False
-        values = (image.label, image.split, image.name, json.dumps(identity, sort_keys=True))
+        values = (image.label, image.split, image.name, _ENCODER.encode(identity))
         return self._database.execute(_TAKE, values).rowcount == 1
 
-    def _add(self, table: str, rows: Iterable[Row], began_ns: int) -> None:
+    def _add(self, table: str, rows: Iterable[Found], began_ns: int) -> None:
         marks = ", ".join("?" * (_COLUMNS.count(",") + 2))
-        values = ((*to_values(row), _key(row.identity, began_ns)) for row in rows)
+        values = ((*found, _key(identity, began_ns)) for found, identity in rows)
         self._database.executemany(f"INSERT INTO {table} VALUES ({marks})", values)  # noqa: S608 - constants
 
 
@@ -83,4 +87,4 @@ def _key(identity: Identity, began_ns: int) -> str | None:
     ctime_ns = int(identity.get("ctime_ns", 0))
     settling_ns = SETTLING_NS if ctime_ns % _SECOND_NS else _SETTLING_SECONDS_NS
     is_settled = ctime_ns < began_ns - settling_ns
-    return json.dumps(identity, sort_keys=True) if identity and is_settled else None
+    return _ENCODER.encode(identity) if identity and is_settled else None

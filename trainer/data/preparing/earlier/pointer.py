@@ -16,7 +16,7 @@ from PIL import features
 
 from trainer.data import dataset, images
 from trainer.data.preparing import examine, image_list, parts, prefixes, rows, shards
-from trainer.data.preparing.quality import looks
+from trainer.data.preparing.quality import signatures
 from trainer.data.stored import records
 from trainer.files import storage
 from vertex_gpu_training.userinput import paths
@@ -24,7 +24,7 @@ from vertex_gpu_training.userinput.errors import UserError
 
 _FILE = "latest.json"
 _DECODERS = ("pil", "jpg", "libjpeg_turbo", "zlib", "zlib_ng", "jpg_2000", "libtiff", "webp", "avif", "littlecms2")
-_CODE = (images, examine, looks, records, shards, prefixes, rows, parts, image_list)
+_CODE = (images, examine, signatures, records, shards, prefixes, rows, parts, image_list)
 """Modules that decide what is stored of an image, and how: datasets and parts of another version are never found."""
 
 
@@ -39,11 +39,9 @@ class Entry:
     dataset: str
     """Its folder: absolute, or on gs://."""
     metadata_sha256: str
-    """Of its dataset.json, which has the SHA-256 of each shard."""
+    """Of its dataset.json, which has the SHA-256 and CRC32C of each shard."""
     list_sha256: str
     """Of its list of images."""
-    crc32c: dict[str, str]
-    """Name of each shard -> checksum as Cloud Storage has it; empty for a local dataset."""
     began_ns: int
     """Time before its first image was read, in nanoseconds."""
     is_published: bool
@@ -145,7 +143,6 @@ def _entry(value: dict[str, Any]) -> Entry:
     entry = Entry(**value)
     is_valid = (
         all(isinstance(text, str) for text in (entry.dataset, entry.metadata_sha256, entry.list_sha256))
-        and isinstance(entry.crc32c, dict)
         and isinstance(entry.began_ns, int)
         and isinstance(entry.is_published, bool)
     )

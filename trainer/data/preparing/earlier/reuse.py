@@ -9,24 +9,21 @@ import os
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
-from trainer.data.preparing import image_list, prefixes
+from trainer.data.preparing import image_list, prefixes, shards
 from trainer.data.preparing.earlier.pointer import Entry, NoPointer, Unusable
-from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Shard
+from trainer.data.sources.source import Identity
 from trainer.data.splits import SPLITS
 from trainer.data.stored.metadata import StoredShard
 from trainer.data.stored.records import image_of
 from trainer.data.stored.shards import DamagedShard, Shards
 from trainer.files import bucket, downloads, storage
 from vertex_gpu_training.userinput.errors import UserError
-
-_TOGETHER = 256
-"""Number of records that are read at a time."""
 
 
 class Nothing:
@@ -42,12 +39,16 @@ class Nothing:
         self.reused: dict[str, int] = {}
         """Name of a shard of the next dataset that is taken as it is -> its size."""
 
-    def rows(self) -> Iterator[Row]:
-        """Yield all rows, by name."""
+    def rows(self) -> Iterator[tuple[tuple[str | int | None, ...], Identity]]:
+        """Yield what all rows contain, by name, and their identities."""
         return iter(())
 
     def images(self, rows: Sequence[Row]) -> Iterator[bytes]:
         """Yield the prepared image of each row, all of which it has."""
+        return iter(())
+
+    def records(self, rows: Sequence[Row]) -> Iterator[bytes]:
+        """Yield the record of each row, all of which it has, as it is to be stored."""
         return iter(())
 
     def shard(self, shard: Shard, rows: Rows, directory: str | os.PathLike[str]) -> StoredShard | None:
@@ -88,10 +89,12 @@ class Previous(Nothing):
             for split in SPLITS
         }
         self._opened: dict[str, tuple[str, contextlib.ExitStack, Shards]] = {}
+        self._checked_names: set[str] = set()
+        """Of the shards whose SHA-256 was compared. Each record has a checksum of its own, which ArrayRecord checks."""
 
-    def rows(self) -> Iterator[Row]:
-        """Yield all rows, by name."""
-        return image_list.rows(self.folder, self._dataset.class_names)
+    def rows(self) -> Iterator[tuple[tuple[str | int | None, ...], Identity]]:
+        """Yield what all rows contain, by name, and their identities."""
+        return image_list.values(self.folder, self._dataset.class_names)
 
     def close(self) -> None:
         """Close the shards."""
@@ -103,8 +106,24 @@ class Previous(Nothing):
         """Yield the prepared image of each row of this dataset.
 
         Raises:
-            Unusable: A shard is missing or damaged, or has another image.
+            Unusable: A shard is missing or was changed.
         """
+        return map(image_of, self._stored(rows))
+
+    def records(self, rows: Sequence[Row]) -> Iterator[bytes]:
+        """Yield the record of each row of this dataset: the same bytes, except where the image has a new label.
+
+        Raises:
+            Unusable: A shard is missing or was changed.
+        """
+        for row, stored in zip(rows, self._stored(rows), strict=True):
+            if row.origin.partition(":")[2] == str(row.label):
+                yield stored
+            else:
+                yield from (record for _, record in shards.serialized([(row, image_of(stored))]))
+
+    def _stored(self, rows: Sequence[Row]) -> Iterator[bytes]:
+        """Yield the record of each row as it is in this dataset."""
         wanted: dict[tuple[str, int], list[int]] = {}
         for row in rows:
             split = row.origin.partition(":")[0]
@@ -117,12 +136,13 @@ class Previous(Nothing):
                 read = self._open(split, shard).read([number - start for number in numbers])
             except (DamagedShard, PermissionError, *storage.MISSING) as error:
                 raise Unusable(str(error)) from error
-            found |= {(split, number): image_of(data) for number, data in zip(numbers, read, strict=True)}
+            found |= {(split, number): data for number, data in zip(numbers, read, strict=True)}
         for row in rows:
-            image = found[row.origin.partition(":")[0], row.offset]
-            if hashlib.sha256(image).hexdigest() != row.stored_hash:
+            record = found[row.origin.partition(":")[0], row.offset]
+            # Checksums would not find a record that is in another place than the list has it.
+            if row.figures is None or row.figures.content_hash.encode() not in record:
                 raise Unusable(f"{self.entry.dataset} has another image for {row.name}")
-            yield image
+            yield record
 
     def shard(self, shard: Shard, rows: Rows, directory: str | os.PathLike[str]) -> StoredShard | None:
         """Put a shard into a folder, or note it for a copy in the bucket, if all its records are unchanged.
@@ -152,15 +172,16 @@ class Previous(Nothing):
             self._take(storage.join(self.entry.dataset, name), scratch / name, sha256)
         try:
             found = dataclasses.replace(dataset.load(str(scratch)), directory=self.entry.dataset)
-            sizes = {shard.name: shard.num_bytes for split in SPLITS for shard in found.shards[split]}
+            stored = [shard for split in SPLITS for shard in found.shards[split]]
             if storage.is_remote(self.entry.dataset):
                 self._versions = bucket.versions(self.entry.dataset)
                 is_whole = all(
-                    name in self._versions and self._versions[name].crc32c == self.entry.crc32c.get(name)
-                    for name in sizes
+                    each.name in self._versions and self._versions[each.name].crc32c == each.crc32c for each in stored
                 )
             else:
-                is_whole = all(storage.size(storage.join(found.directory, name)) == sizes[name] for name in sizes)
+                is_whole = all(
+                    storage.size(storage.join(found.directory, each.name)) == each.num_bytes for each in stored
+                )
         except (UserError, FileNotFoundError) as error:
             raise Unusable(str(error)) from error
         if not is_whole:
@@ -183,9 +204,9 @@ class Previous(Nothing):
     def _open(self, split: str, shard: StoredShard) -> Shards:
         """Open a shard on this machine; one per split is kept, because rows ask for one after the other."""
         if split in self._opened:
-            name, stack, shards = self._opened[split]
+            name, stack, opened = self._opened[split]
             if name == shard.name:
-                return shards
+                return opened
             del self._opened[split]
             stack.close()
         with contextlib.ExitStack() as opening:
@@ -194,9 +215,12 @@ class Previous(Nothing):
                 folder = opening.enter_context(tempfile.TemporaryDirectory(dir=self.folder))
                 path, remote = os.path.join(folder, shard.name), path
                 self._take(remote, pathlib.Path(path), shard.sha256)
-            shards = opening.enter_context(Shards([path], shard.num_records))
-            self._opened[split] = (shard.name, opening.pop_all(), shards)
-        return shards
+            elif shard.name not in self._checked_names and _sha256(pathlib.Path(path)) != shard.sha256:
+                raise Unusable(f"{path} was changed")
+            self._checked_names.add(shard.name)
+            opened = opening.enter_context(Shards([path], shard.num_records))
+            self._opened[split] = (shard.name, opening.pop_all(), opened)
+        return opened
 
 
 def previous_of(pointer: NoPointer, scratch: pathlib.Path, *, image_size: int, is_remote: bool) -> Nothing:
@@ -221,22 +245,18 @@ def previous_of(pointer: NoPointer, scratch: pathlib.Path, *, image_size: int, i
     return Nothing()
 
 
-def entry_of(directory: pathlib.Path, address: str, *, copied: dict[str, bucket.Version], began_ns: int) -> Entry:
+def entry_of(directory: pathlib.Path, address: str, *, began_ns: int) -> Entry:
     """Return the entry of a dataset that is not published yet.
 
     Args:
         directory: Its files on this machine.
         address: Where it will be.
-        copied: The shards that are not on this machine.
         began_ns: Time before the first image was read, in nanoseconds.
     """
-    names = [path.name for path in directory.glob("*.array_record-*")] if storage.is_remote(address) else []
     return Entry(
         dataset=address,
         metadata_sha256=_sha256(directory / dataset.METADATA_FILE),
         list_sha256=_sha256(directory / image_list.FILE),
-        crc32c={name: bucket.crc32c(str(directory / name)) for name in names}
-        | {name: version.crc32c for name, version in copied.items()},
         began_ns=began_ns,
         is_published=False,
     )
@@ -245,24 +265,6 @@ def entry_of(directory: pathlib.Path, address: str, *, copied: dict[str, bucket.
 def _sha256(path: pathlib.Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-class Prepared:
-    """The prepared images of all rows: in the previous dataset, or of this attempt."""
-
-    def __init__(self, engine: Engine, previous: Nothing) -> None:
-        """Keep both."""
-        self.engine = engine
-        self.previous = previous
-
-    def images(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
-        """Yield each row with its prepared image."""
-        remaining = iter(rows)
-        while some := list(itertools.islice(remaining, _TOGETHER)):
-            old = self.previous.images([row for row in some if row.origin])
-            new = self.engine.images(row for row in some if not row.origin)
-            for row in some:
-                yield (row, next(old)) if row.origin else next(new)
 
 
 def _link(path: str, target: pathlib.Path) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from trainer.data.preparing import parts, shards
 from trainer.data.preparing.engines.beam import Beam
-from trainer.data.preparing.engines.engine import Images
+from trainer.data.preparing.engines.engine import Records
 from trainer.data.preparing.parts import DamagedPart, Part
 from trainer.data.preparing.rows import Row
 from trainer.data.preparing.shards import Shard
@@ -93,7 +93,7 @@ class Distributed:
         return in_order(_Located.read, self._locate(rows), num_threads=_NUM_CONNECTIONS)
 
     def write_shards(
-        self, directory: str | os.PathLike[str], planned: Iterable[tuple[Shard, Iterable[Row]]], images: Images
+        self, directory: str | os.PathLike[str], planned: Iterable[tuple[Shard, Iterable[Row]]], records: Records
     ) -> Iterator[StoredShard]:
         """Write shards on the workers, except those with images of the previous dataset, which are written here."""
         here = []
@@ -102,7 +102,7 @@ class Distributed:
             for shard, rows in planned:
                 some = list(rows)
                 if any(row.origin for row in some):
-                    here.append(shards.write(directory, shard, images(some)))
+                    here.append(shards.write(directory, shard, records(some)))
                 else:
                     yield shard, list(self._locate(some))
 
@@ -161,7 +161,8 @@ def _write(folder: str, item: tuple[Shard, Sequence[_Located]]) -> StoredShard:
     shard, located = item
     # In a temporary folder, because another worker may write the same shard at the same time.
     with tempfile.TemporaryDirectory(prefix="shard-") as scratch:
-        written = shards.write(scratch, shard, in_order(_Located.read, located, num_threads=_NUM_CONNECTIONS))
+        images = in_order(_Located.read, located, num_threads=_NUM_CONNECTIONS)
+        written = shards.write(scratch, shard, shards.serialized(images))
         with open(os.path.join(scratch, shard.name), "rb") as file:
             storage.write_file(storage.join(folder, shard.name), file)
     return written

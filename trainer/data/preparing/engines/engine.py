@@ -10,8 +10,8 @@ from trainer.data.sources.source import SourceImage
 from trainer.data.stored.metadata import StoredShard
 from trainer.files import bucket
 
-Images = Callable[[Iterable[Row]], Iterator[tuple[Row, bytes]]]
-"""A function that yields each row with its prepared image."""
+Records = Callable[[Iterable[Row]], Iterator[tuple[Row, bytes]]]
+"""A function that yields each row with its record as it is stored."""
 
 
 class Engine(Protocol):
@@ -41,14 +41,14 @@ class Engine(Protocol):
         ...
 
     def write_shards(
-        self, directory: str | os.PathLike[str], planned: Iterable[tuple[Shard, Iterable[Row]]], images: Images
+        self, directory: str | os.PathLike[str], planned: Iterable[tuple[Shard, Iterable[Row]]], records: Records
     ) -> Iterator[StoredShard]:
         """Write shards and yield what they contain, in any order.
 
         Args:
             directory: Folder of the dataset on this machine, where shards in `copied` are empty files.
             planned: Shards, each with its rows in their order.
-            images: Yields images for rows of this engine and of the previous dataset.
+            records: Yields records for rows of this engine and of the previous dataset.
         """
         ...
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
 from trainer.data.preparing import parts, shards
-from trainer.data.preparing.engines.engine import Images
+from trainer.data.preparing.engines.engine import Records
 from trainer.data.preparing.read import examined
 from trainer.data.preparing.rows import Row
 from trainer.data.preparing.shards import Shard
@@ -52,10 +52,10 @@ class Local:
             yield row, self._file.read(row.num_stored_bytes)
 
     def write_shards(
-        self, directory: str | os.PathLike[str], planned: Iterable[tuple[Shard, Iterable[Row]]], images: Images
+        self, directory: str | os.PathLike[str], planned: Iterable[tuple[Shard, Iterable[Row]]], records: Records
     ) -> Iterator[StoredShard]:
         """Write one shard after the other."""
-        return (shards.write(directory, shard, images(rows)) for shard, rows in planned)
+        return (shards.write(directory, shard, records(rows)) for shard, rows in planned)
 
     def close(self) -> None:
         """Do nothing; the caller closes the file."""

@@ -1,0 +1,43 @@
+"""The prepared images of all rows, wherever they are."""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from trainer.data.preparing import shards
+from trainer.data.preparing.earlier.reuse import Nothing
+from trainer.data.preparing.engines.engine import Engine
+from trainer.data.preparing.rows import Row
+
+_TOGETHER = 256
+"""Number of records that are read at a time."""
+
+
+class Prepared:
+    """The prepared images of all rows: in the previous dataset, or of this attempt."""
+
+    def __init__(self, engine: Engine, previous: Nothing) -> None:
+        """Keep both."""
+        self.engine = engine
+        self.previous = previous
+
+    def images(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
+        """Yield each row with its prepared image."""
+        return _merged(rows, self.previous.images, self.engine.images)
+
+    def records(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
+        """Yield each row with its record as it is to be stored."""
+        return _merged(rows, self.previous.records, lambda some: shards.serialized(self.engine.images(some)))
+
+
+def _merged(
+    rows: Iterable[Row],
+    previous: Callable[[Sequence[Row]], Iterator[bytes]],
+    engine: Callable[[Sequence[Row]], Iterator[tuple[Row, bytes]]],
+) -> Iterator[tuple[Row, bytes]]:
+    """Yield each row with what has it: the previous dataset or the engine."""
+    remaining = iter(rows)
+    while some := list(itertools.islice(remaining, _TOGETHER)):
+        old = previous([row for row in some if row.origin])
+        new = engine([row for row in some if not row.origin])
+        for row in some:
+            yield (row, next(old)) if row.origin else next(new)
