@@ -15,7 +15,7 @@ from tests.support.cloud_storage.server import CloudStorage
 from tests.support.growing import InBucket, Local, content, fill, run
 from trainer.data.preparing.earlier import known, pointer
 from trainer.data.preparing.earlier.reuse import previous_of
-from trainer.data.preparing.quality import looks
+from trainer.data.preparing.quality import signatures
 from vertex_gpu_training.userinput.errors import UserError
 
 _NOBODY = 65534
@@ -109,9 +109,9 @@ def test_all_code_that_decides_about_an_image_has_a_pointer_of_its_own(
         return pointer.of(str(tmp_path), source="digits", image_size=16, max_examples=0).folder
 
     before = folder()
-    other = tmp_path / "looks.py"
+    other = tmp_path / "signatures.py"
     other.write_text("# another version")
-    monkeypatch.setattr(looks, "__file__", str(other))
+    monkeypatch.setattr(signatures, "__file__", str(other))
     assert folder() != before
 
 
