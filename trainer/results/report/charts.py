@@ -149,12 +149,12 @@ def _svg(figure: Any) -> str:
 
 
 def _short(name: str) -> str:
-    name = one_line(name)
     # A dollar sign would start a formula in matplotlib.
     return _cut(name).replace("$", r"\$")
 
 
 def _cut(name: str) -> str:
+    name = one_line(name)
     return name if len(name) <= 18 else name[:17] + "…"
 
 
