@@ -98,7 +98,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
             opened = open_source(wanted.source, str(scratch), found.advance)
         if opened.unreadable:
             # Refused before any image is read.
-            wanted.limit.check(opened.unreadable, len(opened.unreadable), sum(1 for _ in opened.images()))
+            wanted.limit.check(opened.unreadable, len(opened.unreadable), opened.num_images)
         with (
             # Without names, because they are as large as the dataset: they vanish with the process, even a killed one.
             tempfile.TemporaryFile(prefix="prepare-") as file,

@@ -129,40 +129,42 @@ def names(folder: str) -> list[str]:
     return [name.removesuffix(_ROWS) for name in _files(folder) if name.endswith(_ROWS)]
 
 
-def describe(folder: str, name: str) -> Part:
-    """Return what a part contains.
+def load(folder: str, name: str) -> tuple[Part, list[Row]]:
+    """Return what a part contains, and its rows, whose offsets are those in its bytes.
 
     Raises:
         DamagedPart: Its rows are incomplete or were changed.
     """
-    return _read(folder, name)[0]
-
-
-def read(folder: str, name: str) -> Iterator[Row]:
-    """Yield the rows of a part; their offsets are those in its bytes.
-
-    Raises:
-        DamagedPart: They are incomplete or were changed.
-    """
-    for line in _read(folder, name)[1].splitlines():
-        yield from_values(json.loads(line))
+    path = _path(folder, name, _ROWS)
+    try:
+        first, _, body = storage.read_bytes(path).partition(b"\n")
+        header = json.loads(first)
+        rows_sha256 = header.pop("rows_sha256")
+        part = Part(**header)
+    except storage.MISSING:
+        raise DamagedPart(f"{path} is missing") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise DamagedPart(f"{path} is not a part") from None
+    if part.name != name or hashlib.sha256(body).hexdigest() != rows_sha256:
+        raise DamagedPart(f"{path} is incomplete or was changed")
+    return part, [from_values(json.loads(line)) for line in body.splitlines()]
 
 
 @contextlib.contextmanager
-def open_bytes(folder: str, name: str) -> Iterator[IO[bytes]]:
+def open_bytes(folder: str, part: Part) -> Iterator[IO[bytes]]:
     """Open the prepared images of a part on this machine, after a check of their checksum.
 
     Raises:
         DamagedPart: They are incomplete or were changed.
     """
-    part, path = describe(folder, name), _path(folder, name, _BYTES)
+    path = _path(folder, part.name, _BYTES)
     with contextlib.ExitStack() as stack:
         try:
             file = stack.enter_context(open(stack.enter_context(downloads.local_copy(path)), "rb"))
         except storage.MISSING:
             raise DamagedPart(f"{path} is missing") from None
         if _sha256(file) != part.sha256:
-            raise DamagedPart(f"{path} has other bytes than {name}{_ROWS} names")
+            raise DamagedPart(f"{path} has other bytes than {part.name}{_ROWS} names")
         file.seek(0)
         yield file
 
@@ -193,23 +195,6 @@ def _files(folder: str) -> list[str]:
 
 def _path(folder: str, name: str, ending: str) -> str:
     return storage.join(folder, name + ending)
-
-
-def _read(folder: str, name: str) -> tuple[Part, bytes]:
-    """Return the description and the lines of the rows."""
-    path = _path(folder, name, _ROWS)
-    try:
-        first, _, body = storage.read_bytes(path).partition(b"\n")
-        header = json.loads(first)
-        rows_sha256 = header.pop("rows_sha256")
-        part = Part(**header)
-    except storage.MISSING:
-        raise DamagedPart(f"{path} is missing") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise DamagedPart(f"{path} is not a part") from None
-    if part.name != name or hashlib.sha256(body).hexdigest() != rows_sha256:
-        raise DamagedPart(f"{path} is incomplete or was changed")
-    return part, body
 
 
 def _sha256(file: IO[bytes]) -> str:

@@ -44,20 +44,20 @@ class Row:
 
 _FIGURES = [field.name for field in dataclasses.fields(Figures)]
 _ENCODER = json.JSONEncoder(sort_keys=True)
-_SCHEMA = """
-CREATE TABLE images
-    (name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details, final DEFAULT '');
+COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details"
+"""Columns of what `to_values` returns."""
+NUM_COLUMNS = COLUMNS.count(",") + 1
+_SCHEMA = f"""
+CREATE TABLE images ({COLUMNS}, final DEFAULT '');
 CREATE TABLE previous (content_hash PRIMARY KEY, split) WITHOUT ROWID;
 """
 """Of the two, `previous` has the splits of the previous dataset, if there is one."""
-_COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details"
-_NUM_COLUMNS = 9
-_DETAILS = 8
+_DETAILS = NUM_COLUMNS - 1
 """Index of the column with them."""
 _NUM_TOGETHER = 512
 """Rows of one statement, far below SQLite's limit on its values."""
 _INDEX = "CREATE INDEX by_content ON images (final, content_hash, label, name, num_stored_bytes)"
-_SELECT = f"SELECT {_COLUMNS}, final FROM images"  # noqa: S608 - constants
+_SELECT = f"SELECT {COLUMNS}, final FROM images"  # noqa: S608 - constants
 
 
 class Rows:
@@ -76,9 +76,9 @@ class Rows:
         """Append rows in any order."""
         remaining = iter(rows)
         while chunk := list(itertools.islice(remaining, _NUM_TOGETHER)):
-            marks = ", ".join([f"({', '.join('?' * _NUM_COLUMNS)})"] * len(chunk))
+            marks = ", ".join([f"({', '.join('?' * NUM_COLUMNS)})"] * len(chunk))
             values = [value for row in chunk for value in to_values(row)]
-            self.database.execute(f"INSERT INTO images ({_COLUMNS}) VALUES {marks}", values)  # noqa: S608 - constants
+            self.database.execute(f"INSERT INTO images ({COLUMNS}) VALUES {marks}", values)  # noqa: S608 - constants
 
     def by_name(self) -> Iterator[tuple[Row, str]]:
         """Yield all rows, rejected ones too, in the order of their names: the same for every order of the source.

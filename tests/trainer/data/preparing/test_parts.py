@@ -51,12 +51,12 @@ def part(tmp_path: Path, folder: str) -> Part:
 
 def test_rows_and_bytes_come_back(part: Part, folder: str, tmp_path: Path) -> None:
     assert parts.names(folder) == [part.name]
-    assert parts.describe(folder, part.name) == part
-    rows = list(parts.read(folder, part.name))
+    found, rows = parts.load(folder, part.name)
+    assert found == part
     assert [row.name for row in rows] == [f"{number}.png" for number in range(6)]
     assert rows[-1].reason
     assert rows[-1].identity
-    with parts.open_bytes(folder, part.name) as file:
+    with parts.open_bytes(folder, part) as file:
         for row in rows[:-1]:
             assert row.identity == opening.identity(str(tmp_path / "source" / row.name))
             file.seek(row.offset)
@@ -78,7 +78,7 @@ def test_an_image_that_cannot_be_read_has_no_identity(folder: str, tmp_path: Pat
     found = images(tmp_path)
     (tmp_path / "source" / "0.png").unlink()
     part = parts.make(found, 8, folder)
-    first, *others = parts.read(folder, part.name)
+    first, *others = parts.load(folder, part.name)[1]
     assert (first.identity, first.reason) == ({}, f"[Errno 2] No such file or directory: '{found[0].location}'")
     assert all(row.identity for row in others)
 
@@ -93,8 +93,8 @@ def test_what_is_torn_or_edited_is_not_believed(part: Part, folder: str, ending:
     path.unlink()
     if changed is not None:
         path.write_bytes(changed)
-    with pytest.raises(DamagedPart, match=part.name), parts.open_bytes(folder, part.name):
-        list(parts.read(folder, part.name))
+    with pytest.raises(DamagedPart, match=part.name), parts.open_bytes(folder, part):
+        parts.load(folder, part.name)
 
 
 @pytest.mark.parametrize("header", ["[]", "{}", "null", '{"name": 1, "name": 2}', "[" * 10**5, "\x00"])
@@ -102,7 +102,7 @@ def test_other_files_with_such_a_name_are_not_believed(part: Part, folder: str, 
     path = Path(folder, f"{part.name}.rows")
     path.write_text(header + "\n" + path.read_text().partition("\n")[2])
     with pytest.raises(DamagedPart):
-        parts.describe(folder, part.name)
+        parts.load(folder, part.name)
 
 
 def test_a_part_under_the_name_of_another_is_not_believed(part: Part, folder: str) -> None:
@@ -110,7 +110,7 @@ def test_a_part_under_the_name_of_another_is_not_believed(part: Part, folder: st
     for ending in ("rows", "bytes"):
         Path(folder, f"{part.name}.{ending}").rename(Path(folder, f"{name}.{ending}"))
     with pytest.raises(DamagedPart):
-        parts.describe(folder, name)
+        parts.load(folder, name)
 
 
 def test_only_parts_are_removed(part: Part, folder: str) -> None:

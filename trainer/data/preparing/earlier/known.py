@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 
-from trainer.data.preparing.rows import Row, Rows, to_values
+from trainer.data.preparing.rows import COLUMNS, NUM_COLUMNS, Row, Rows, to_values
 from trainer.data.sources.source import Identity, SourceImage
 
 SETTLING_NS = 100_000_000
@@ -11,19 +11,17 @@ SETTLING_NS = 100_000_000
 _SECOND_NS = 10**9
 _SETTLING_SECONDS_NS = 21 * SETTLING_NS
 """FAT has times of two seconds, and HFS+ and older ext ones of one second."""
-_COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details"
-"""Those of `Rows`, to which `identity` is added."""
-_SCHEMA = f"CREATE TABLE {{}} ({_COLUMNS}, identity)"
+_SCHEMA = f"CREATE TABLE {{}} ({COLUMNS}, identity)"
 _SPLITS = "INSERT OR IGNORE INTO previous SELECT content_hash, split FROM listed WHERE reason = ''"
 _NUMBERED = f"""
-INSERT INTO known ({_COLUMNS}, identity)
+INSERT INTO known ({COLUMNS}, identity)
 SELECT name, label, split, reason, content_hash, num_stored_bytes,
     CASE WHEN reason = '' THEN split || ':' || label ELSE '' END,
     ROW_NUMBER() OVER (PARTITION BY reason = '', split ORDER BY content_hash, label, name) - 1, details, identity
 FROM listed
 """  # noqa: S608 - constants
 _TAKE = f"""
-INSERT INTO images ({_COLUMNS})
+INSERT INTO images ({COLUMNS})
 SELECT name, ?, ?, reason, content_hash, num_stored_bytes, origin, offset, details
 FROM known WHERE name = ? AND identity = ? LIMIT 1
 """  # noqa: S608 - constants
@@ -77,7 +75,7 @@ class Known:
         return self._database.execute(_TAKE, values).rowcount == 1
 
     def _add(self, table: str, rows: Iterable[Found], began_ns: int) -> None:
-        marks = ", ".join("?" * (_COLUMNS.count(",") + 2))
+        marks = ", ".join("?" * (NUM_COLUMNS + 1))
         values = ((*found, _key(identity, began_ns)) for found, identity in rows)
         self._database.executemany(f"INSERT INTO {table} VALUES ({marks})", values)  # noqa: S608 - constants
 

@@ -78,15 +78,15 @@ class Distributed:
         remaining = map(self._checked, images)
         items = iter(lambda: list(itertools.islice(remaining, parts.MAX_IMAGES)), [])
         for part in self._beam.map(functools.partial(_make, image_size, self._parts_folder), items):
-            yield self._append(part)
+            yield self._append(*parts.load(self._parts_folder, part.name))
 
     def take_part(self, name: str) -> tuple[list[Row], int]:
         """Return the rows of a part; its images are checked when they are read."""
-        part = parts.describe(self._parts_folder, name)
+        part, rows = parts.load(self._parts_folder, name)
         path = parts.path_of_bytes(self._parts_folder, name)
         if not storage.exists(path) or storage.size(path) != part.num_bytes:
             raise DamagedPart(f"{path} is missing or has another size")
-        return self._append(part), part.began_ns
+        return self._append(part, rows), part.began_ns
 
     def images(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
         """Yield each row with its prepared image."""
@@ -123,8 +123,7 @@ class Distributed:
             )
         return image
 
-    def _append(self, part: Part) -> list[Row]:
-        rows = list(parts.read(self._parts_folder, part.name))
+    def _append(self, part: Part, rows: Sequence[Row]) -> list[Row]:
         start = self._end
         self._names.append(part.name)
         self._starts.append(start)

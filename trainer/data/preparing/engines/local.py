@@ -39,10 +39,9 @@ class Local:
     def take_part(self, name: str) -> tuple[list[Row], int]:
         """Copy the prepared images of a part."""
         start = self._file.seek(0, os.SEEK_END)
-        part = parts.describe(self._parts_folder, name)
-        with parts.open_bytes(self._parts_folder, name) as file:
+        part, rows = parts.load(self._parts_folder, name)
+        with parts.open_bytes(self._parts_folder, part) as file:
             shutil.copyfileobj(file, self._file)
-        rows = parts.read(self._parts_folder, name)
         return [dataclasses.replace(row, offset=row.offset + start) for row in rows], part.began_ns
 
     def images(self, rows: Iterable[Row]) -> Iterator[tuple[Row, bytes]]:
