@@ -23,7 +23,7 @@ from localvertex.state.models.reading import (
     merged,
     object_in,
 )
-from vertex_gpu_training.userinput import files
+from vertex_gpu_training.userinput import asides, files
 
 FILES = "model"
 """The copy of the model's file or folder, beside model.json."""
@@ -32,6 +32,8 @@ SOURCE = "source_uri"
 """The field of model.json with the URI that the files were copied from."""
 
 UPDATED = "update_time"
+
+_FILES = (ALIASES, SHARED, change.FILE)
 
 
 class ModelVersions(ModelRecords):
@@ -55,6 +57,8 @@ class ModelVersions(ModelRecords):
     def changing(self) -> Iterator[None]:
         """Hold the registry's lock, after completing the change of a process that was killed."""
         with registry_lock.locked(self.folder.parent.parent, self._check_stopped):
+            for name in _FILES:
+                asides.remove_left(self.folder / name)
             self._complete()
             yield
 
@@ -180,6 +184,7 @@ def _erase(version: Path, *, is_copied: bool) -> None:
     if is_copied:
         executor_files.remove(version / FILES)
     evaluations.remove(version)
+    asides.remove_left(version / MODEL)
     (version / MODEL).unlink(missing_ok=True)
     with suppress(OSError):
         version.rmdir()
