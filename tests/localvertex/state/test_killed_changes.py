@@ -1,4 +1,4 @@
-"""A change of the registry that is killed at any point has happened as a whole or not at all, and the next one works."""
+"""A change of the registry that is killed at any point is whole or not at all, and the next change works."""
 
 import json
 import re
