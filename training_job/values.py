@@ -11,6 +11,7 @@ from trainer.data.preparing.engines import factory
 from trainer.loop.board import profile
 from training_job.container_image import check_image
 from training_job.machines import Machines
+from training_job.release.criteria import Criteria
 from vertex_gpu_training.userinput.errors import UserError
 
 _UNSAFE_IN_NAMES = '"\\\n\r\t'
@@ -37,6 +38,7 @@ def check_values(given: Mapping[str, Any]) -> None:
         check_together(config, machines, exact=str(values.get("exact", "")).lower() == "true")
     if "minimum_accuracy" in values:
         check_accuracy(_number("minimum_accuracy", values["minimum_accuracy"], float))
+    Criteria(**_fields(Criteria, values))
     profile.parse(str(values.get("profile_steps", "")))
     check_names({name: str(values[name]) for name in _NAMES if name in values})
     check_run_label(str(values.get("run_label", "")))
