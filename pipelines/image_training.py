@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from google_cloud_pipeline_components.types.artifact_types import UnmanagedContainerModel
 from google_cloud_pipeline_components.v1.model import ModelUploadOp
 from google_cloud_pipeline_components.v1.vertex_notification_email import VertexNotificationEmailOp
 from kfp import dsl
@@ -16,6 +15,7 @@ from components.prepare import prepare
 from components.record import record
 from components.summary import summary
 from pipelines import training
+from pipelines.servable import servable
 from pipelines.settings import Settings
 from training_job.step_machines import StepMachines
 
@@ -138,7 +138,7 @@ def image_training(settings: Settings) -> Any:
             profile_steps: Training steps to profile for TensorBoard, e.g. 100-109; empty for none.
             minimum_accuracy: Export and register the model only at this test accuracy (0 to 1) or above.
             model_name: Display name in the Model Registry.
-            serving_image: Prediction container image of the registered model.
+            serving_image: Another prediction container image than the pipeline's own, such as TensorFlow Serving; or empty.
             run_label: Any text; a new one trains an unchanged configuration again.
             service_account: Service account of the training job; empty for the default one. TensorBoard needs one.
             network: VPC network to peer with: projects/NUMBER/global/networks/NAME.
@@ -219,16 +219,12 @@ def image_training(settings: Settings) -> Any:
 def _register(
     checkpoint_directory: Any, dataset: Any, settings: Settings, *, model_name: str, serving_image: str, kms_key: str
 ) -> None:
-    exported = _step(export(checkpoint_directory=checkpoint_directory, dataset=dataset), settings.image)
-    servable = dsl.importer(
-        artifact_uri=exported.outputs["Output"],
-        artifact_class=UnmanagedContainerModel,
-        metadata={"containerSpec": {"imageUri": serving_image}},
-    )
+    exported = _step(export(checkpoint_directory=checkpoint_directory, dataset=dataset), settings.step_image)
+    model = servable(exported.outputs["Output"], serving_image=serving_image, own_image=settings.step_image)
     registered = ModelUploadOp(
         display_name=model_name,
         location=training.LOCATION,
-        unmanaged_container_model=servable.output,
+        unmanaged_container_model=model,
         encryption_spec_key_name=kms_key,
     )
     registered.set_display_name("register").set_caching_options(False)
