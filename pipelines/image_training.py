@@ -146,7 +146,7 @@ def image_training(settings: Settings) -> Any:
             min_compared_images: Fewest test images that neither model has seen and that are enough for a comparison.
             force_promotion: Replace the champion whatever the comparison shows, or if there can be none.
             model_name: Display name in the Model Registry; each registered model is a version of it.
-            serving_image: Prediction container image of the registered model; empty for this project's own server.
+            serving_image: A prediction container image with its own server, such as TensorFlow Serving; empty: the pipeline's.
             deploy_endpoint: Display name of the endpoint to deploy a new champion to; empty for none.
             deploy_machine_type: Machine type of each replica of the endpoint.
             deploy_min_replicas: Fewest replicas of the endpoint, 1 or more.
@@ -214,9 +214,7 @@ def image_training(settings: Settings) -> Any:
                 )
                 with_gpus(evaluated, settings.steps)
                 with dsl.If(evaluated.outputs["Output"] >= minimum_accuracy, name="good-enough"):
-                    release.release(
-                        checkpoints, dataset, settings, evaluated=evaluated.outputs, source=source, parameters=parameters
-                    )
+                    release.release(checkpoints, dataset, settings, evaluated=evaluated.outputs, parameters=parameters)
 
     if settings.recipients is None:
         signature.drop(graph, "recipients")

@@ -35,7 +35,7 @@ class TrainingPlan(NamedTuple):
     checkpoint_directory: str
     is_finished: bool
     has_nothing_new: bool
-    """Whether the run is finished and its model registered (and deployed, if asked for), or refused for good reasons."""
+    """Whether the run is finished, and its model registered, and deployed if asked for, or refused."""
 
 
 def plan(

@@ -83,7 +83,7 @@ def check_names(names: Mapping[str, str]) -> None:
     """
     if not 1 <= len(names.get("model_name", "-")) <= 100:
         raise UserError(f"model_name is {names['model_name']!r}; expected 1 to 100 characters")
-    if "serving_image" in names:
+    if names.get("serving_image"):
         check_image("serving_image", names["serving_image"])
     for field, value in names.items():
         if any(character in value for character in _UNSAFE_IN_NAMES):
