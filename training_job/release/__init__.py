@@ -1,1 +1,1 @@
-"""Releases a model: the comparison with the champion, the registration and the deployment."""
+"""The release of a model: comparison with the champion, registration, deployment."""
