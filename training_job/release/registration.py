@@ -67,9 +67,7 @@ def _repair_aliases(registry: Registry, version: Version) -> None:
     """Give the version its aliases, which the upload should have moved, unless a newer one has them by now."""
     holders = {alias: each for each in registry.versions(version.model) for alias in each.aliases}
     missing = [
-        alias
-        for alias in labels.ALIASES
-        if alias not in holders or int(holders[alias].number) < int(version.number)
+        alias for alias in labels.ALIASES if alias not in holders or int(holders[alias].number) < int(version.number)
     ]
     if missing:
         print(f"notice: {version.name} did not have {' and '.join(missing)} after the upload")
