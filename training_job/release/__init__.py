@@ -1,0 +1,1 @@
+"""The end of the pipeline: comparison with the champion, registration, serving and deployment."""
