@@ -1,1 +1,1 @@
-"""The end of the pipeline: comparison with the champion, registration, serving and deployment."""
+"""The release of a model: comparison with the champion, registration, deployment."""
