@@ -9,6 +9,7 @@ from trainer.checkpoints.outcome import Notes
 from training_job.release.criteria import Criteria
 from training_job.release.labels import CHAMPION
 from training_job.release.registry import Registry, Version
+from training_job.release.vertex_clients import NotFoundError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,10 @@ def _registered(noted: Notes, release: Release, registry: Registry) -> str:
     """Return what became of a registered version; empty if it was deleted, or is to be deployed."""
     name = str(noted.registration["resource_name"])
     model, _, number = name.partition("@")
-    versions = registry.versions(model)
+    try:
+        versions = registry.versions(model)
+    except NotFoundError:
+        versions = []
     # Localvertex and notes of earlier versions may name a model without its version: its first.
     found = [each for each in versions if each.number == (number or "1")]
     if not found:

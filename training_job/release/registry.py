@@ -107,10 +107,8 @@ class Registry:
         self._update({"name": model, "labels": kept | dict(labels)}, "labels")
 
     def label_version(self, version: str, labels: Mapping[str, str]) -> None:
-        """Add labels to a version, or replace their values."""
-        present = self._labels(version)
-        if not labels.items() <= present.items():
-            self._update({"name": version, "labels": present | dict(labels)}, "labels")
+        """Add labels to a version, or replace their values, also if it has them from its model only."""
+        self._update({"name": version, "labels": self._labels(version) | dict(labels)}, "labels")
 
     def evaluations(self, version: str) -> list[str]:
         """Return the resource names of the evaluations of a version."""
