@@ -11,7 +11,7 @@ from training_job.release.endpoints import Deployed, Endpoints
 from training_job.release.labels import ALIASES
 from training_job.release.live_prediction import Expected, WrongAnswerError
 from training_job.release.registry import Registry
-from training_job.release.serving_machines import ServingMachines, check_endpoint_name, check_serving
+from training_job.release.serving_machines import ServingMachines, check_deployment
 from vertex_gpu_training.userinput.errors import UserError
 
 _ALL = 100
@@ -52,8 +52,7 @@ def deploy(
         TrainingError: The deployment or the live prediction failed; the version that served before serves again.
     """
     replicas = ServingMachines(**machines)
-    check_endpoint_name(endpoint_name)
-    for finding in check_serving(replicas, region=region):
+    for finding in check_deployment(endpoint_name, replicas, region=region):
         print(f"warning: {finding.message}")
     expected = live_prediction.expected_answers(dataset_directory, predictions_path)
     service = Endpoints(region=region, pipeline_root=pipeline_root)
