@@ -8,6 +8,7 @@ from google_cloud_pipeline_components.v1.model import ModelUploadOp
 from kfp import dsl
 
 from components.compare import compare
+from components.deploy import deploy
 from components.export import export
 from components.record import record
 from pipelines import training
@@ -97,6 +98,15 @@ def release(
             **_own(record, parameters),
         )
         step(recorded, settings.step_image)
+        with dsl.If(parameters["deploy_endpoint"] != "", name="asked-to-deploy"):
+            deployed = deploy(
+                **model,
+                registered_version=recorded.output,
+                predictions=evaluated["predictions"],
+                **_HERE,
+                **_own(deploy, parameters),
+            )
+            step(deployed, settings.step_image)
 
 
 def _own(component: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
