@@ -124,7 +124,7 @@ class Registry:
             version: Resource name of the version.
             metrics: Its metrics, as the schema demands.
             display_name: Name in the console.
-            schema_uri: gs:// address of the schema of the metrics.
+            schema_uri: Address (gs://) of the schema of the metrics.
         """
         evaluation = {"display_name": display_name, "metrics_schema_uri": schema_uri, "metrics": dict(metrics)}
         what = f"the evaluation of {version} cannot be stored"
