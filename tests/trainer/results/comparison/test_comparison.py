@@ -194,7 +194,9 @@ def test_an_image_that_a_model_cannot_decode_is_its_error_and_does_not_end_the_c
     threshold = sorted(len(draw(number % 2, number)) for number in range(NUM_IMAGES))[NUM_IMAGES // 2]
 
     def outputs(encoded: tf.Tensor) -> dict[str, tf.Tensor]:
-        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(tf.strings.length(encoded) < threshold), [threshold])]):
+        with tf.control_dependencies(
+            [tf.debugging.Assert(tf.reduce_all(tf.strings.length(encoded) < threshold), [threshold])]
+        ):
             return {"label": tf.fill([tf.size(encoded)], "rows")}
 
     found = setting.compare("coarse", foreign(outputs))
@@ -248,4 +250,3 @@ def test_a_challenger_of_unknown_descent_has_a_reason(setting: Setting, tmp_path
     (tmp_path / "coarse" / seen.FILE).unlink()
     with pytest.raises(NotComparable, match="which images the new model has seen"):
         copy.compare("coarse", setting.folder / "champion")
-
