@@ -8,6 +8,7 @@ from google_cloud_pipeline_components.v1.model import ModelUploadOp
 from kfp import dsl
 
 from components.compare import compare
+from components.deploy import deploy
 from components.export import export
 from components.record import record
 from pipelines import training
@@ -21,11 +22,15 @@ _API = f"https://{training.LOCATION}-aiplatform.googleapis.com/v1/"
 _HERE = {"region": training.LOCATION, "pipeline_root": dsl.PIPELINE_ROOT_PLACEHOLDER}
 
 
-def _imported(model: Any) -> Any:
-    """Return a model or version of the registry as the artifact that Google's operations make of it."""
-    return dsl.importer(
-        artifact_uri=f"{_API}{model}", artifact_class=VertexModel, metadata={"resourceName": model}
-    ).output
+@dsl.pipeline(name="model", description="A model or version of the registry, as the artifact of Google's operations.")
+def model_artifact(resource_name: str, uri: str) -> VertexModel:
+    """Import the model; kfp resolves the placeholders of a URI only where it is an input."""
+    imported = dsl.importer(artifact_uri=uri, artifact_class=VertexModel, metadata={"resourceName": resource_name})
+    return imported.output  # type: ignore[no-any-return]
+
+
+def _imported(resource_name: Any) -> Any:
+    return model_artifact(resource_name=resource_name, uri=f"{_API}{resource_name}").output
 
 
 @dsl.pipeline(name="register", description="Adds a version to the parent model, or makes the first version.")
@@ -93,6 +98,15 @@ def release(
             **_own(record, parameters),
         )
         step(recorded, settings.step_image)
+        with dsl.If(parameters["deploy_endpoint"] != "", name="asked-to-deploy"):
+            deployed = deploy(
+                **model,
+                registered_version=recorded.output,
+                predictions=evaluated["predictions"],
+                **_HERE,
+                **_own(deploy, parameters),
+            )
+            step(deployed, settings.step_image)
 
 
 def _own(component: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
