@@ -82,8 +82,8 @@ def compare(
         result = _Result(
             is_promoted=False,
             champion=champion.name,
-            reason=f"this checkpoint is {own.name}, which version {champion.number} has replaced; to bring it back, give"
-            " it the alias champion",
+            reason=f"this checkpoint is {own.name}, which version {champion.number} has replaced; to bring it back,"
+            " give it the alias champion",
         )
     else:
         result = _against(champion, data, chosen, checkpoint_directory, source=source, criteria=wanted)
