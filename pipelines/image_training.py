@@ -138,7 +138,7 @@ def image_training(settings: Settings) -> Any:
             profile_steps: Training steps to profile for TensorBoard, e.g. 100-109; empty for none.
             minimum_accuracy: Export and register the model only at this test accuracy (0 to 1) or above.
             model_name: Display name in the Model Registry.
-            serving_image: Another prediction container image than the pipeline's own, such as TensorFlow Serving; or empty.
+            serving_image: Another prediction container image, such as TensorFlow Serving; empty for our own server.
             run_label: Any text; a new one trains an unchanged configuration again.
             service_account: Service account of the training job; empty for the default one. TensorBoard needs one.
             network: VPC network to peer with: projects/NUMBER/global/networks/NAME.
