@@ -21,6 +21,7 @@ from trainer.data.dataset import Dataset
 from trainer.data.stored.records import Record
 from trainer.files import storage
 from trainer.learner import libraries
+from trainer.results import seen
 from trainer.serve import trial
 from trainer.serve.trial import Network, TrialServer
 from vertex_gpu_training.userinput import cli, paths
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from trainer.results.saved_model import LoadedModel
 
 _OWN = re.compile(
-    r"saved_model\.pb|fingerprint\.pb|variables/variables\.(?:index|data-\d+-of-\d+)|assets\.extra/model\.(?:json|keras)"
+    r"saved_model\.pb|fingerprint\.pb|variables/variables\.(?:index|data-\d+-of-\d+)"
+    r"|assets\.extra/(?:model\.json|model\.keras|seen_images)"
 )
 """The paths of all files of an exported model."""
 _NUM_COMPARED = 64
@@ -65,11 +67,11 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
     data.check_shards("test")
     chosen = best.find(checkpoint_directory, data)
     with trial.started() as server:
-        return _export(chosen, data, output_directory, server)
+        return _export(checkpoint_directory, chosen, data, output_directory, server)
 
 
 def _export(
-    chosen: BestCheckpoint, data: Dataset, output_directory: str, server: TrialServer
+    checkpoint_directory: str, chosen: BestCheckpoint, data: Dataset, output_directory: str, server: TrialServer
 ) -> dict[str, str | int | float]:
     libraries.load()
     from trainer.checkpoints import restored
@@ -88,7 +90,12 @@ def _export(
     with storage.committed_directory(output_directory, last="saved_model.pb", own=_OWN) as aside:
         metadata |= _write_keras_file(trained.model, str(aside), images)
         saved_model.write(
-            trained.model, str(aside), class_names=list(data.class_names), image_size=data.image_size, metadata=metadata
+            trained.model,
+            str(aside),
+            class_names=list(data.class_names),
+            image_size=data.image_size,
+            metadata=metadata,
+            seen_images=seen.read(storage.join(checkpoint_directory, seen.FILE)),
         )
         server.load(str(aside))
         difference = _largest_difference(trained.model, saved_model.load(str(aside)), images, records)
