@@ -13,7 +13,7 @@ from trainer.serve.model import Model
 from vertex_gpu_training.userinput import cli
 from vertex_gpu_training.userinput.errors import UserError
 
-STANDARD_INPUT = "-"
+_STANDARD_INPUT = "-"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     directory = options.model_directory or chosen.model
     if not directory:
         raise UserError("no model; give MODEL_DIR, or set AIP_STORAGE_URI as Vertex AI does")
-    server.serve(chosen, _named_by_parent() if directory == STANDARD_INPUT else lambda: model.load(directory))
+    server.serve(chosen, _named_by_parent() if directory == _STANDARD_INPUT else lambda: model.load(directory))
     return 0
 
 

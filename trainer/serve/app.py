@@ -1,7 +1,7 @@
 """The two routes of the server, health and predictions, and the limits on what waits."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,10 +18,10 @@ from trainer.serve.batches import Batches, CannotPredict, Probabilities
 from trainer.serve.contract import Contract
 from trainer.serve.requests import PredictRequest, Refused
 
-MAX_BODY_BYTES = 64 * 2**20
+_MAX_BODY_BYTES = 64 * 2**20
 """Of one request. The service itself takes less online; a batch prediction job sends up to 64 images in one."""
 _MAX_REQUESTS = 64
-_MAX_WAITING_BYTES = 4 * MAX_BODY_BYTES
+_MAX_WAITING_BYTES = 4 * _MAX_BODY_BYTES
 """Of all requests that are read or wait for their predictions."""
 _BODY_SECONDS = 60.0
 """For the body of a request to arrive."""
@@ -31,7 +31,7 @@ class Serving:
     """The state of the server: what is loaded, and what waits."""
 
     def __init__(self) -> None:
-        self.class_names: list[str] = []
+        self.class_names: Sequence[str] = ()
         self.batches: Batches | None = None
         """None while the model is loaded."""
         self.is_draining = False
@@ -52,9 +52,9 @@ class Serving:
         try:
             if self.batches is None or self.is_draining:
                 raise Refused(503, f"{self.not_ready}; try again")
-            if num_bytes > MAX_BODY_BYTES:
+            if num_bytes > _MAX_BODY_BYTES:
                 raise Refused(
-                    413, f"the body has more than {MAX_BODY_BYTES // 2**20} MiB; send fewer or smaller images"
+                    413, f"the body has more than {_MAX_BODY_BYTES // 2**20} MiB; send fewer or smaller images"
                 )
             if self.num_requests >= _MAX_REQUESTS or self._num_bytes + num_bytes > _MAX_WAITING_BYTES:
                 raise Refused(429, "too many requests wait for their predictions; try again later")
@@ -140,7 +140,7 @@ async def _on_defect(request: Request, error: Exception) -> Response:
 def _declared_bytes(request: Request) -> int:
     """Return the length of the body, the largest if it is sent in chunks."""
     text = request.headers.get("content-length", "")
-    return int(text) if text.isdecimal() else MAX_BODY_BYTES
+    return int(text) if text.isdecimal() else _MAX_BODY_BYTES
 
 
 async def _read(request: Request) -> bytes:
@@ -149,8 +149,8 @@ async def _read(request: Request) -> bytes:
         async with asyncio.timeout(_BODY_SECONDS):
             async for chunk in request.stream():
                 num_bytes += len(chunk)
-                if num_bytes > MAX_BODY_BYTES:
-                    raise Refused(413, f"the body has more than {MAX_BODY_BYTES // 2**20} MiB; send fewer images")
+                if num_bytes > _MAX_BODY_BYTES:
+                    raise Refused(413, f"the body has more than {_MAX_BODY_BYTES // 2**20} MiB; send fewer images")
                 chunks.append(chunk)
     except TimeoutError:
         raise Refused(408, f"the body did not arrive within {_BODY_SECONDS:g} s") from None

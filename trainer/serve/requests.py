@@ -12,7 +12,7 @@ from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.reading import parse_json
 from vertex_gpu_training.userinput.spelling import quoted
 
-MAX_INSTANCES = 1024
+_MAX_INSTANCES = 1024
 """Images of a request; a batch prediction job sends 64 by default."""
 _FORM = '{"b64": "<base64>"} or {"image_bytes": {"b64": "<base64>"}}'
 
@@ -46,8 +46,8 @@ def parse(body: bytes) -> PredictRequest:
         raise Refused(400, str(error)) from None
     _check_keys("the body", content, {"instances", "parameters"})
     instances = content.get("instances")
-    if not isinstance(instances, list) or not 1 <= len(instances) <= MAX_INSTANCES:
-        raise Refused(400, f'"instances" must be a list of 1 to {MAX_INSTANCES:,} instances, each {_FORM}')
+    if not isinstance(instances, list) or not 1 <= len(instances) <= _MAX_INSTANCES:
+        raise Refused(400, f'"instances" must be a list of 1 to {_MAX_INSTANCES:,} instances, each {_FORM}')
     images = [_image(f"instance {index}", instance) for index, instance in enumerate(instances)]
     return PredictRequest(images=images, top_k=_top_k(content.get("parameters")))
 

@@ -5,19 +5,36 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
+from typing import Protocol
 
 import uvicorn
 
 from trainer.serve.app import Serving, application
-from trainer.serve.batches import Batches
+from trainer.serve.batches import Batches, Probabilities
 from trainer.serve.contract import Contract
-from trainer.serve.model import Model
 from vertex_gpu_training.userinput.errors import UserError
 
 _DRAIN_SECONDS = 25
 """For the last predictions; the service kills a container 30 seconds after SIGTERM."""
+
+
+class Model(Protocol):
+    """A model that answers image files."""
+
+    @property
+    def class_names(self) -> Sequence[str]:
+        """The names of the K classes."""
+        ...
+
+    def predict(self, image_bytes: list[bytes]) -> Probabilities:
+        """Return the probabilities float32 [B, K]; raise ValueError for what cannot be decoded."""
+        ...
+
+    def warm_up(self) -> None:
+        """Make the first prediction, which takes longer than all others."""
+        ...
 
 
 class _Server(uvicorn.Server):
@@ -70,7 +87,6 @@ def serve(contract: Contract, load: Callable[[], Model]) -> None:
                 model = load()
                 serving.class_names = model.class_names
                 batches = Batches(model.predict)
-                # The first call of a graph takes longer than all others.
                 model.warm_up()
                 serving.batches = batches
                 print("ready", flush=True)

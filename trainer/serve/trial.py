@@ -45,10 +45,10 @@ class TrialServer:
     """A server in a process of its own, which loads a model when it gets its name."""
 
     def __init__(
-        self, process: "subprocess.Popen[bytes]", stdout: IO[bytes], stderr: IO[bytes], seconds: float
+        self, process: "subprocess.Popen[bytes]", printed: tuple[IO[bytes], IO[bytes]], seconds: float
     ) -> None:
         self._process = process
-        self._stdout, self._stderr = stdout, stderr
+        self._stdout, self._stderr = printed
         self._seconds = seconds
         self._deadline = time.monotonic() + seconds
 
