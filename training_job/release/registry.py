@@ -8,19 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from training_job.release import vertex_clients
-from training_job.release.labels import PROJECT_LABEL
+from training_job.release.labels import CHAMPION, CHECKPOINT, PROJECT_LABEL, RUN_ID, VERSION_KEYS, label_value
 from training_job.release.vertex_clients import NotFoundError, call
 from vertex_gpu_training.userinput.errors import UserError
 
-CHAMPION = "champion"
-"""Alias of the version that is in use, to which others are compared."""
-
 _DEFAULT = "default"
-
-_RUN_LABEL, _CHECKPOINT_LABEL = "run-id", "checkpoint"
-
-_CHECKPOINT_DIGITS = 32
-"""Hex digits of a SHA-256 in a label, whose values have at most 63 characters."""
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+|projects/[^/]+/locations/[^/]+/models/[^/]+")
 
@@ -92,7 +84,7 @@ class Registry:
 
     def version_of_run(self, model: str, run_id: str, checkpoint_sha256: str) -> Version | None:
         """Return the newest version that a run registered for a checkpoint, None if there is none."""
-        wanted = {_RUN_LABEL: run_id, _CHECKPOINT_LABEL: checkpoint_sha256[:_CHECKPOINT_DIGITS]}
+        wanted = {RUN_ID: run_id, CHECKPOINT: label_value(checkpoint_sha256)}
         found = [each for each in self.versions(model) if wanted.items() <= each.labels.items()]
         return found[-1] if found else None
 
@@ -106,12 +98,22 @@ class Registry:
         self._update({"name": version, "version_description": text}, "version_description")
 
     def label_model(self, model: str, labels: Mapping[str, str]) -> None:
-        """Add labels to a model, or replace their values."""
-        self._add_labels(model, labels)
+        """Add labels to a model, or replace their values.
+
+        The service returns a model's labels together with those of its default version. Only the former are kept: a
+        version without a run would otherwise get that of the default version.
+        """
+        kept = {key: value for key, value in self._labels(model).items() if key not in VERSION_KEYS}
+        self._update({"name": model, "labels": kept | dict(labels)}, "labels")
 
     def label_version(self, version: str, labels: Mapping[str, str]) -> None:
-        """Add labels to a version, or replace their values."""
-        self._add_labels(version, labels)
+        """Add labels to a version, or replace their values, also if it has them from its model only."""
+        self._update({"name": version, "labels": self._labels(version) | dict(labels)}, "labels")
+
+    def evaluations(self, version: str) -> list[str]:
+        """Return the resource names of the evaluations of a version."""
+        what = f"the evaluations of {version} cannot be listed"
+        return [each.name for each in call(self._client.list_model_evaluations, {"parent": version}, what=what)]
 
     def import_evaluation(
         self, version: str, metrics: Mapping[str, Any], *, display_name: str = "", schema_uri: str = ""
@@ -122,7 +124,7 @@ class Registry:
             version: Resource name of the version.
             metrics: Its metrics, as the schema demands.
             display_name: Name in the console.
-            schema_uri: gs:// address of the schema of the metrics.
+            schema_uri: Address (gs://) of the schema of the metrics.
         """
         evaluation = {"display_name": display_name, "metrics_schema_uri": schema_uri, "metrics": dict(metrics)}
         what = f"the evaluation of {version} cannot be stored"
@@ -180,11 +182,8 @@ class Registry:
         found: list[Any] = call(self._client.list_models, request, what="the registered models cannot be listed")
         return found
 
-    def _add_labels(self, name: str, labels: Mapping[str, str]) -> None:
-        present = dict(call(self._client.get_model, {"name": name}, what=f"{name} cannot be read").labels)
-        if labels.items() <= present.items():
-            return
-        self._update({"name": name, "labels": present | dict(labels)}, "labels")
+    def _labels(self, name: str) -> dict[str, str]:
+        return dict(call(self._client.get_model, {"name": name}, what=f"{name} cannot be read").labels)
 
     def _update(self, model: dict[str, Any], field: str) -> None:
         request = {"model": model, "update_mask": {"paths": [field]}}
