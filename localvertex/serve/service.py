@@ -5,15 +5,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from starlette.routing import Route
+
 from localvertex.engine import Options
-from localvertex.serve.api.call import Call, Location
+from localvertex.runner.endpoint.offered import Methods, Offered
+from localvertex.serve.api.call import Location
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
 from localvertex.serve.custom_jobs import CustomJobs
 from localvertex.serve.metadata.metadata import Metadata
 from localvertex.serve.metadata.nodes import ARTIFACT
 from localvertex.serve.metadata.stores import Place
-from localvertex.serve.models import Models
 from localvertex.serve.pages import Pages
 from localvertex.serve.pipeline_jobs.batches import PipelineJobBatches
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
@@ -23,11 +25,13 @@ from localvertex.serve.storage.storage import Storage
 from localvertex.serve.tensorboards import service as tensorboards
 from localvertex.serve.tensorboards.job_logs import JobLogs
 
-Method = Callable[[Call], dict[str, Any]]
+_UNSERVED = "localvertex serve does not implement {name} of Vertex AI; docs/serve.md lists the methods it has"
 
 
 class Service:
     """Everything that the server offers; call `open` before the first request and `close` after the last."""
+
+    unserved = _UNSERVED
 
     def __init__(
         self,
@@ -43,7 +47,7 @@ class Service:
         self.pipeline_jobs = PipelineJobs(self._store, self.operations, log, options)
         self.custom_jobs = CustomJobs(self._store, self.operations, log, options)
         self.custom_jobs.when_ended = JobLogs(self._store, self.operations, log).collect
-        self.models = Models(self._store, self.operations)
+        self.offered = Offered(self._store, self.operations)
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
@@ -51,7 +55,7 @@ class Service:
         self.pipeline_jobs.find_artifact = self._find_artifact
         self.pipeline_jobs.contexts = self.metadata.runs.contexts
         self.pipeline_jobs.on_end_of = self.metadata.runs.add
-        self.pages = Pages(self._store, self.custom_jobs, self.models)
+        self.pages = Pages(self._store, self.custom_jobs, self.offered.models)
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
 
@@ -77,13 +81,19 @@ class Service:
         self.schedules.close()
         self.pipeline_jobs.close()
         self.custom_jobs.close()
+        self.offered.close()
         self._store.close()
         self._held.close()
 
     @property
-    def collections(self) -> dict[str, dict[str, tuple[str, str, Method]]]:
+    def routes(self) -> list[Route]:
+        """The pages, and what Cloud Storage's clients call."""
+        return [*self.pages.routes, *self.storage.routes]
+
+    @property
+    def collections(self) -> dict[str, Methods]:
         """For each collection its methods: HTTP method, path after the collection's, implementation."""
-        models, cancel = self.models, "/{id:id}:cancel"
+        cancel = "/{id:id}:cancel"
         batches = PipelineJobBatches(self._store, self.operations, self.pipeline_jobs)
         return {
             "pipelineJobs": _standard(self.pipeline_jobs)
@@ -94,16 +104,6 @@ class Service:
             },
             "customJobs": _standard(self.custom_jobs) | {"cancel": ("POST", cancel, self.custom_jobs.cancel)},
             **self.metadata.collections,
-            "models": {
-                "upload": ("POST", ":upload", models.upload),
-                "get": ("GET", "/{id:version}", models.get),
-                "list": ("GET", "", models.list_all),
-                "listVersions": ("GET", "/{id:version}:listVersions", models.list_versions),
-                "patch": ("PATCH", "/{id:version}", models.patch),
-                "mergeVersionAliases": ("POST", "/{id:version}:mergeVersionAliases", models.merge_version_aliases),
-                "delete": ("DELETE", "/{id:id}", models.delete),
-                "deleteVersion": ("DELETE", "/{id:version}:deleteVersion", models.delete_version),
-            },
             "schedules": _standard(self.schedules)
             | {
                 "patch": ("PATCH", "/{id:id}", self.schedules.patch),
@@ -111,17 +111,11 @@ class Service:
                 "resume": ("POST", "/{id:id}:resume", self.schedules.resume),
             },
             "tensorboards": tensorboards.methods(self._store, self.operations),
-            "operations": {
-                "get": ("GET", "/{id:id}", self.operations.get),
-                "list": ("GET", "", self.operations.list_all),
-                "cancel": ("POST", cancel, self.operations.cancel),
-                "delete": ("DELETE", "/{id:id}", self.operations.delete),
-                "wait": ("POST", "/{id:id}:wait", self.operations.wait),
-            },
+            **self.offered.collections,
         }
 
 
-def _standard(collection: Any) -> dict[str, tuple[str, str, Method]]:
+def _standard(collection: Any) -> Methods:
     """Return create, get, list and delete, which most collections have."""
     return {
         "create": ("POST", "", collection.create),

@@ -78,6 +78,13 @@ def compare(
         result = _Result(is_promoted=True, reason="there is no champion; the minimum accuracy alone decides")
     elif own and own.name == champion.name:
         result = _Result(is_promoted=True, reason=f"this checkpoint is the champion already: {own.name}")
+    elif own and int(own.number) < int(champion.number):
+        result = _Result(
+            is_promoted=False,
+            champion=champion.name,
+            reason=f"this checkpoint is {own.name}, which version {champion.number} has replaced; to bring it back,"
+            " give it the alias champion",
+        )
     else:
         result = _against(champion, data, chosen, checkpoint_directory, source=source, criteria=wanted)
     _report(result, page_path, metrics)
