@@ -53,11 +53,11 @@ def parse(body: bytes) -> PredictRequest:
 
 
 def _image(name: str, instance: Any) -> ImageFile:
-    inner = instance.get("image_bytes") if isinstance(instance, dict) and "image_bytes" in instance else instance
-    if inner is not instance:
+    if isinstance(instance, dict) and "image_bytes" in instance:
         _check_keys(name, instance, {"image_bytes"})
-    _check_keys(name, inner, {"b64"})
-    text = inner.get("b64")
+        instance = instance["image_bytes"]
+    _check_keys(name, instance, {"b64"})
+    text = instance.get("b64")
     if not isinstance(text, str) or not text:
         raise Refused(400, f"{name} has no image; expected {_FORM}")
     try:

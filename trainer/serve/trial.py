@@ -134,9 +134,10 @@ class TrialServer:
             predictions: list[dict[str, Any]] = json.loads(body)["predictions"]
             return np.asarray([each["probabilities"] for each in predictions], np.float32)
         except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError) as error:
-            # A process that was killed closes its connections a moment before it can be waited for.
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(1.0)
+            if isinstance(error, ConnectionError):
+                # A process that was killed closes its connections a moment before it can be waited for.
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(1.0)
             reason = f"{type(error).__name__}: {error}; {self._last_words()}"
             raise TrainingError(f"the server fails for {kind} ({reason}); the model was not exported") from error
 
