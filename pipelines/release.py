@@ -72,7 +72,9 @@ def release(
         parameters: All parameters of the pipeline, by name.
     """
     model = {"checkpoint_directory": checkpoint_directory, "dataset": dataset}
-    compared = step(compare(**model, **_HERE, **_own(compare, parameters)), settings.image)
+    compared = step(
+        compare(**model, own_image=settings.step_image, **_HERE, **_own(compare, parameters)), settings.image
+    )
     with_gpus(compared, settings.steps)
     comparison = compared.outputs
     with dsl.If(comparison["is_promoted"] == True, name="promoted"):  # noqa: E712 - this builds an expression
