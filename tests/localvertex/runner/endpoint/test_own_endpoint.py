@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -77,7 +78,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StepEndpoint]:
 
 def call(endpoint: StepEndpoint, path: str = "models", method: str = "GET", **headers: str) -> requests.Response:
     url = f"{endpoint.address}/v1/{PARENT}/{path}"
-    body = {} if method == "POST" else None
+    body: Any = {} if method in ("POST", "PATCH") else None
     given = {"Authorization": f"Bearer {endpoint.token}"} | headers
     return requests.request(method, url, headers=given, json=body, timeout=60)
 
@@ -125,13 +126,28 @@ def test_a_token_ends_with_its_run_and_is_not_that_of_another() -> None:
     access.address = "http://127.0.0.1:1"
     first, second = access.issue(lambda: used.append(1)), access.issue(lambda: used.append(2))
     path = f"/v1/{PARENT}/models"
-    assert access.allows(second.token.encode(), path)
+    assert access.allows(second.token.encode(), "GET", path)
     assert used == [2]
     access.revoke(second)
-    assert not access.allows(second.token.encode(), path)
-    assert access.allows(first.token.encode(), f"/ui/{PARENT}/operations/1:wait")
-    assert not access.allows(first.token.encode(), f"/v1/{PARENT}/pipelineJobs")
-    assert not access.allows(b"", path)
+    assert not access.allows(second.token.encode(), "GET", path)
+    assert access.allows(first.token.encode(), "POST", f"/ui/{PARENT}/operations/1:wait")
+    assert not access.allows(first.token.encode(), "GET", f"/v1/{PARENT}/pipelineJobs")
+    assert not access.allows(b"", "GET", path)
+
+
+def test_a_command_in_the_sandbox_may_read_and_predict(tmp_path: Path) -> None:
+    registry.add(tmp_path, {"display_name": "pets"})
+    with closing(NoCredentials()) as credentials, StepsEndpoint(tmp_path, credentials, None, print):
+        env = credentials.environment({})
+        confined = credentials.step_file.confined(env)[VARIABLE]
+        assert [str(each) for each in credentials.step_file.readable] == [confined] != [env[VARIABLE]]
+        found = StepEndpoint(**json.loads(Path(confined).read_text()))
+        assert call(found, "models/pets").json()["displayName"] == "pets"
+        for method, path in (("DELETE", "models/pets"), ("POST", "models:upload"), ("PATCH", "models/pets")):
+            assert call(found, path, method).status_code == 403, path
+        # It passes the check, and there is no such endpoint.
+        assert call(found, "endpoints/1:predict", "POST").status_code in (404, 501)
+        assert call(found, "endpoints", "POST").status_code == 403
 
 
 def test_without_the_extra_the_first_call_is_answered_with_what_to_install(
@@ -153,7 +169,7 @@ def test_a_user_s_own_variable_and_proxy_do_not_lead_elsewhere(tmp_path: Path) -
         assert VARIABLE not in credentials.environment(users)
         with StepsEndpoint(tmp_path, credentials, None, print):
             found = credentials.environment(users)
-            assert found[VARIABLE] == str(credentials.step_file.readable[0])
+            assert Path(found[VARIABLE]).is_file()
             assert found["NO_PROXY"] == found["no_proxy"] == "intern,127.0.0.1,localhost"
             assert "no_proxy" not in credentials.environment({})
         assert VARIABLE not in credentials.environment(users)
@@ -169,7 +185,7 @@ def test_no_masker_runs_before_the_token_is_used(tmp_path: Path) -> None:
         credentials.secrets.learn({"API_KEY": "another-secret"})
     with closing(NoCredentials()) as credentials, StepsEndpoint(tmp_path, credentials, None, print):
         credentials.secrets.learn({"API_KEY": "another-secret"})
-        assert len(credentials.secrets.live()) == 2
+        assert len(credentials.secrets.live()) == 3
 
 
 def test_a_run_without_a_call_imports_nothing_for_it(compiled: Compile, tmp_path: Path) -> None:
@@ -202,7 +218,6 @@ def test_nothing_is_left_of_a_run_that_was_stopped(start_run: StartRun, tmp_path
         assert not path.parent.exists()
     else:
         assert found["token"] in path.read_text(), "a dead token in a file that only its owner can read"
-        path.unlink()
-        path.parent.rmdir()
+        shutil.rmtree(path.parent)
     text = "".join(each.read_text(errors="replace") for each in (tmp_path / "runs").rglob("*") if each.is_file())
     assert found["token"] not in text
