@@ -29,6 +29,9 @@ _ALL_VERSIONS = "-"
 _FILTER_FIELDS = {"model", "baseModelName"}
 """Fields that exist in filters only."""
 
+_DEPLOYABLE = {"supportedDeploymentResourcesTypes": ["DEDICATED_RESOURCES"]}
+"""What a model with a serving container can be deployed to."""
+
 _OWN_FIELDS = ("model_id", "version", "create_time", registry.SOURCE)
 """Fields of the registry that the Model message does not have."""
 
@@ -240,12 +243,16 @@ def _view(call: Call, versions: ModelVersions, number: str, *, is_version: bool 
             "artifactUri": str(content.get("artifact_uri", "")),
         }
     created = str(content.get("create_time", "")).replace("+00:00", "Z")
-    return model | {
-        "name": call.location.child(_COLLECTION, versions.folder.name) + (f"@{number}" if is_version else ""),
-        "versionId": number,
-        "versionAliases": [alias for alias, each in versions.aliases.items() if each == number],
-        "createTime": created,
-        "updateTime": created,
-        "versionCreateTime": created,
-        "versionUpdateTime": created,
-    }
+    return (
+        model
+        | (_DEPLOYABLE if model.get("containerSpec") else {})
+        | {
+            "name": call.location.child(_COLLECTION, versions.folder.name) + (f"@{number}" if is_version else ""),
+            "versionId": number,
+            "versionAliases": [alias for alias, each in versions.aliases.items() if each == number],
+            "createTime": created,
+            "updateTime": created,
+            "versionCreateTime": created,
+            "versionUpdateTime": created,
+        }
+    )
