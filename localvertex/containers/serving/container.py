@@ -81,7 +81,7 @@ class ServingContainer:
         if text := images.problem_of_command(words, dict(self.env), choice):
             return f"{text} (serving container {self.image!r})"
         if choice.options.engine and self.is_confined(choice) and not choice.options.allow_network:
-            return f"a serving container is reached only with --allow-network when --engine {choice.options.engine} runs it"
+            return f"--engine {choice.options.engine} reaches serving containers only with --allow-network; add it"
         return ""
 
     def is_confined(self, choice: Choice) -> bool:

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+from accelerators.job.finding import sentences
+from accelerators.job.shape import Reading
+from accelerators.rules.prediction import check_resources
 from localvertex.serve.api.call import Location
 from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
 from localvertex.serve.api.store import ID
@@ -50,7 +53,7 @@ def new_deployed_model(records: Records, wanted: Resource, location: Location) -
         raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
     if wanted.get("id") and not ID.fullmatch(str(wanted["id"])):
         raise invalid(f"deployedModel.id {str(wanted['id'])[:100]!r}: expected letters, digits and '-'")
-    _check_resources(wanted)
+    _check_machines(wanted, location.region)
     message = wanted | {
         "id": wanted.get("id") or str(uuid4().int >> 66),
         "model": f"{prefix}{model_id}",
@@ -83,7 +86,7 @@ def checked_change(current: Resource, wanted: Resource, mask: str) -> Resource:
     return changed
 
 
-def _check_resources(wanted: Resource) -> None:
+def _check_machines(wanted: Resource, region: str) -> None:
     """Check the machines of a deployment.
 
     Raises:
@@ -99,8 +102,9 @@ def _check_resources(wanted: Resource) -> None:
     if not machine.get("machineType"):
         raise invalid("deployedModel.dedicatedResources.machineSpec.machineType is missing")
     _check_replicas(wanted["dedicatedResources"])
-    if bool(machine.get("acceleratorType")) != bool(machine.get("acceleratorCount")):
-        raise invalid("deployedModel.dedicatedResources.machineSpec: acceleratorType and acceleratorCount go together")
+    found = check_resources(wanted["dedicatedResources"], Reading(lenient=True), region=region)
+    if errors := [each for each in found if each.severity == "error"]:
+        raise invalid(f"deployedModel.dedicatedResources: {sentences(errors)}")
 
 
 def _check_replicas(resources: Resource) -> None:
