@@ -3,13 +3,14 @@
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from localvertex.containers.choice import Choice
 from localvertex.containers.serving.container import ServingContainer
 from localvertex.containers.serving.process import Machine, NotServing, Serving, ServingProcess
-from localvertex.credentials.isolation import NoCredentials
+from localvertex.credentials.isolation import Credentials, NoCredentials
 from localvertex.errors import Cancelled
 from localvertex.processes.processes import Processes
 from localvertex.serve.api.errors import ApiError, Status, not_found
@@ -32,6 +33,8 @@ class Deployments:
         command_prefixes: Local commands in place of container images, by image.
         buckets: The folders of the buckets.
         log: Called with each start and problem.
+        processes: Of a run, which stops them with the run; None: of their own.
+        credentials: What the processes get of the user's credentials; None: nothing.
     """
 
     def __init__(
@@ -42,12 +45,19 @@ class Deployments:
         command_prefixes: Mapping[str, tuple[str, ...]] | None = None,
         buckets: Buckets | None = None,
         log: Callable[[str], None] = lambda _: None,
+        processes: Processes | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         self.work_dir, self._choice, self._log = work_dir.absolute(), choice, log
         self._buckets, self._records = buckets or Buckets(), Records(self.work_dir)
-        credentials = NoCredentials()
-        processes = Processes(grace_seconds=_GRACE_SECONDS)
-        processes.secrets = credentials.secrets.known
+        self._own = ExitStack()
+        if credentials is None:
+            credentials = NoCredentials()
+            self._own.callback(credentials.close)
+        if processes is None:
+            processes = Processes(grace_seconds=_GRACE_SECONDS)
+            processes.secrets = credentials.secrets.known
+            self._own.callback(processes.stop)
         self._machine = Machine(
             work_dir=self.work_dir,
             processes=processes,
@@ -114,10 +124,9 @@ class Deployments:
 
     def close(self) -> None:
         """End all processes."""
-        self._machine.processes.stop()
-        for process in [*self._running.values()]:
-            process.stop()
-        self._machine.credentials.close()
+        with self._own:
+            for process in [*self._running.values()]:
+                process.stop()
 
     def _plan(self, endpoint: str, deployed: Resource) -> Serving:
         """Return what runs for a deployed model.
