@@ -19,7 +19,8 @@ from localvertex.serve.endpoints.records import Records
 from localvertex.serve.metadata.metadata import Metadata
 from localvertex.serve.metadata.nodes import ARTIFACT
 from localvertex.serve.metadata.stores import Place
-from localvertex.serve.models import Models
+from localvertex.serve.models.evaluations import Evaluations
+from localvertex.serve.models.models import Models
 from localvertex.serve.pages import Pages
 from localvertex.serve.pipeline_jobs.batches import PipelineJobBatches
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
@@ -98,6 +99,7 @@ class Service:
     def collections(self) -> dict[str, dict[str, tuple[str, str, Method]]]:
         """For each collection its methods: HTTP method, path after the collection's, implementation."""
         models, cancel = self.models, "/{id:id}:cancel"
+        evaluations, of_model = Evaluations(self._store), "/{model:version}/evaluations"
         batches = PipelineJobBatches(self._store, self.operations, self.pipeline_jobs)
         return {
             "pipelineJobs": _standard(self.pipeline_jobs)
@@ -117,6 +119,9 @@ class Service:
                 "mergeVersionAliases": ("POST", "/{id:version}:mergeVersionAliases", models.merge_version_aliases),
                 "delete": ("DELETE", "/{id:id}", models.delete),
                 "deleteVersion": ("DELETE", "/{id:version}:deleteVersion", models.delete_version),
+                "evaluations.import": ("POST", f"{of_model}:import", evaluations.import_one),
+                "evaluations.get": ("GET", f"{of_model}/{{id:id}}", evaluations.get),
+                "evaluations.list": ("GET", of_model, evaluations.list_all),
             },
             "endpoints": endpoints.methods(Records(self.deployments.work_dir), self.operations, self.deployments),
             "schedules": _standard(self.schedules)

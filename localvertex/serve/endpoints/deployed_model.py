@@ -12,7 +12,8 @@ from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
 from localvertex.serve.api.store import ID
 from localvertex.serve.endpoints.records import Records
 from localvertex.state import record
-from localvertex.state.model_versions import DEFAULT, ModelVersions
+from localvertex.state.model_versions import ModelVersions
+from localvertex.state.models.reading import DEFAULT
 from vertex_gpu_training.userinput.spelling import camel
 
 _RESOURCES = ("dedicatedResources", "automaticResources", "sharedResources")

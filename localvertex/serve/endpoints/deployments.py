@@ -54,10 +54,10 @@ class Deployments:
         if credentials is None:
             credentials = NoCredentials()
             self._own.callback(credentials.close)
+        self._is_owner = processes is None
         if processes is None:
             processes = Processes(grace_seconds=_GRACE_SECONDS)
             processes.secrets = credentials.secrets.known
-            self._own.callback(processes.stop)
         self._machine = Machine(
             work_dir=self.work_dir,
             processes=processes,
@@ -124,6 +124,8 @@ class Deployments:
 
     def close(self) -> None:
         """End all processes."""
+        if self._is_owner:
+            self._machine.processes.stop()
         with self._own:
             for process in [*self._running.values()]:
                 process.stop()

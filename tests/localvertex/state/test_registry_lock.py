@@ -36,7 +36,8 @@ def holder(work_dir: Path) -> Iterator["subprocess.Popen[str]"]:
     """Start a process that holds the lock until its input ends."""
     command = [sys.executable, "-c", HOLD, str(work_dir)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout and process.stdout.readline() == "held\n"
+        assert process.stdout
+        assert process.stdout.readline() == "held\n"
         try:
             yield process
         finally:
