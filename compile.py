@@ -34,10 +34,10 @@ def _parser() -> cli.Parser:
     images.add_argument(
         "--cpu-image",
         default=default.cpu_image,
-        help="container image of prepare, plan, record, summary and Dataflow's workers (that of --image)",
+        help="container image of the steps without GPUs, of the server and of Dataflow's workers (that of --image)",
     )
     images.add_argument(
-        "--serving-image", default=default.serving_image, help="prediction container image (%(default)s)"
+        "--serving-image", default=default.serving_image, help="another prediction container image (our own server)"
     )
     add_machines(parser)
     other = parser.add_argument_group("other")
@@ -110,7 +110,7 @@ def _description(settings: Settings) -> list[str]:
         **own,
         ", ".join(default): "Vertex AI Pipelines' default machine (e2-standard-4)",
         "train": f"{settings.machines}; checked for {settings.region}",
-        "register": f"Model Registry of the pipeline's region, served by {settings.serving_image}",
+        "register": f"Model Registry of the pipeline's region, served by {settings.serving_image or 'our own server'}",
         "at the end": end,
     }
     return [f"{step:<41} {machine}" for step, machine in steps.items()]

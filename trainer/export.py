@@ -19,6 +19,7 @@ from trainer.data import dataset
 from trainer.data.stored.records import Record
 from trainer.files import storage
 from trainer.learner import libraries
+from trainer.results import seen
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from trainer.results.saved_model import LoadedModel
 
 _OWN = re.compile(
-    r"saved_model\.pb|fingerprint\.pb|variables/variables\.(?:index|data-\d+-of-\d+)|assets\.extra/model\.(?:json|keras)"
+    r"saved_model\.pb|fingerprint\.pb|variables/variables\.(?:index|data-\d+-of-\d+)"
+    r"|assets\.extra/(?:model\.json|model\.keras|seen_images)"
 )
 """The paths of all files of an exported model."""
 _NUM_COMPARED = 64
@@ -77,7 +79,12 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
     with storage.committed_directory(output_directory, last="saved_model.pb", own=_OWN) as aside:
         metadata |= _write_keras_file(trained.model, str(aside), images)
         saved_model.write(
-            trained.model, str(aside), class_names=list(data.class_names), image_size=data.image_size, metadata=metadata
+            trained.model,
+            str(aside),
+            class_names=list(data.class_names),
+            image_size=data.image_size,
+            metadata=metadata,
+            seen_images=seen.read(storage.join(checkpoint_directory, seen.FILE)),
         )
         difference = _largest_difference(trained.model, saved_model.load(str(aside)), images, records)
         num_bytes = sum(path.stat().st_size for path in pathlib.Path(aside).rglob("*") if path.is_file())

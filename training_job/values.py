@@ -11,6 +11,7 @@ from trainer.data.preparing.engines import factory
 from trainer.loop.board import profile
 from training_job.container_image import check_image
 from training_job.machines import Machines
+from training_job.release.criteria import Criteria
 from vertex_gpu_training.userinput.errors import UserError
 
 _UNSAFE_IN_NAMES = '"\\\n\r\t'
@@ -37,6 +38,7 @@ def check_values(given: Mapping[str, Any]) -> None:
         check_together(config, machines, exact=str(values.get("exact", "")).lower() == "true")
     if "minimum_accuracy" in values:
         check_accuracy(_number("minimum_accuracy", values["minimum_accuracy"], float))
+    Criteria(**_fields(Criteria, values))
     profile.parse(str(values.get("profile_steps", "")))
     check_names({name: str(values[name]) for name in _NAMES if name in values})
     check_run_label(str(values.get("run_label", "")))
@@ -81,7 +83,7 @@ def check_names(names: Mapping[str, str]) -> None:
     """
     if not 1 <= len(names.get("model_name", "-")) <= 100:
         raise UserError(f"model_name is {names['model_name']!r}; expected 1 to 100 characters")
-    if "serving_image" in names:
+    if names.get("serving_image"):
         check_image("serving_image", names["serving_image"])
     for field, value in names.items():
         if any(character in value for character in _UNSAFE_IN_NAMES):

@@ -196,7 +196,7 @@ def test_the_same_weights_by_two_names_are_the_same_run_and_a_moved_alias_is_ano
     name = finish(training, data)
     first, second = tmp_path / "export-1", tmp_path / "export-2"
     names, metadata = list(data.class_names), {"model": "convnet"}
-    saved_model.write(network(data), str(first), class_names=names, image_size=16, metadata=metadata)
+    saved_model.write(network(data), str(first), class_names=names, image_size=16, metadata=metadata, seen_images=None)
     shutil.copytree(first, second)
     # The same values for other classes are other weights.
     described = second / "assets.extra" / "model.json"

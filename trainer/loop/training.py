@@ -26,12 +26,13 @@ from trainer.files import storage
 from trainer.files.observers import Observer
 from trainer.learner import precision
 from trainer.learner.learner import Learner
-from trainer.loop import loop
+from trainer.loop import loop, warm_start
 from trainer.loop.board.board import EVALUATOR, VALIDATION, Board, NoBoard, run_name
 from trainer.loop.board.logs import Logs
 from trainer.loop.early_stopping import EarlyStopping
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync
+from trainer.results import seen
 from vertex_gpu_training.userinput.errors import UserError
 
 CONNECT_SECONDS = 120
@@ -250,6 +251,10 @@ class Training:
             task=f"{self.cluster.task_type} {self.cluster.task_index}",
             precision=self.dtype(),
         )
+        if self.cluster.is_chief:
+            sources = warm_start.records_of_seen_images(self.config.weights, self.options.starting_weights)
+            if reason := seen.record(self.directory, self.data, sources):
+                log_event("notice", message=f"no record of the images that this model sees: {reason}")
 
     def print_result(self) -> None:
         """Print the result of the run if it is finished."""

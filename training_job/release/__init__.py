@@ -1,1 +1,1 @@
-"""Releasing a trained model: the Model Registry, its comparison and its deployment, as the steps of the pipeline do."""
+"""The release of a model: comparison with the champion, registration, deployment."""
