@@ -18,10 +18,9 @@ import requests
 from kfp import dsl
 
 from localvertex.credentials.isolation import NoCredentials
-from localvertex.runner.endpoint.steps_endpoint import StepsEndpoint
 from localvertex.serve.access.step_access import StepAccess
 from localvertex.state import registry
-from tests.support.own_endpoint import reachable
+from tests.support.own_endpoint import reachable, steps_endpoint
 from tests.support.runs import STEP, Compile, StartRun
 from tests.support.server import PARENT, wait_until
 from vertex_gpu_training.userinput.step_endpoint import VARIABLE, StepEndpoint
@@ -137,7 +136,7 @@ def test_a_token_ends_with_its_run_and_is_not_that_of_another() -> None:
 
 def test_a_command_in_the_sandbox_may_read_and_predict(tmp_path: Path) -> None:
     registry.add(tmp_path, {"display_name": "pets"})
-    with closing(NoCredentials()) as credentials, StepsEndpoint(tmp_path, credentials, None, print):
+    with closing(NoCredentials()) as credentials, steps_endpoint(tmp_path, credentials):
         env = credentials.environment({})
         confined = credentials.step_file.confined(env)[VARIABLE]
         assert [str(each) for each in credentials.step_file.readable] == [confined] != [env[VARIABLE]]
@@ -167,7 +166,7 @@ def test_a_user_s_own_variable_and_proxy_do_not_lead_elsewhere(tmp_path: Path) -
     users = {VARIABLE: "/planted", "HTTP_PROXY": "http://proxy:1", "NO_PROXY": "intern"}
     with closing(NoCredentials()) as credentials:
         assert VARIABLE not in credentials.environment(users)
-        with StepsEndpoint(tmp_path, credentials, None, print):
+        with steps_endpoint(tmp_path, credentials):
             found = credentials.environment(users)
             assert Path(found[VARIABLE]).is_file()
             assert found["NO_PROXY"] == found["no_proxy"] == "intern,127.0.0.1,localhost"
@@ -176,14 +175,14 @@ def test_a_user_s_own_variable_and_proxy_do_not_lead_elsewhere(tmp_path: Path) -
 
 
 def test_no_masker_runs_before_the_token_is_used(tmp_path: Path) -> None:
-    with closing(NoCredentials()) as credentials, StepsEndpoint(tmp_path, credentials, None, print):
+    with closing(NoCredentials()) as credentials, steps_endpoint(tmp_path, credentials):
         assert credentials.secrets.live() == []
         token = json.loads(credentials.step_file.readable[0].read_text())["token"]
         assert token in credentials.secrets.known()
         credentials.secrets.use_tokens()
         assert token in credentials.secrets.live()
         credentials.secrets.learn({"API_KEY": "another-secret"})
-    with closing(NoCredentials()) as credentials, StepsEndpoint(tmp_path, credentials, None, print):
+    with closing(NoCredentials()) as credentials, steps_endpoint(tmp_path, credentials):
         credentials.secrets.learn({"API_KEY": "another-secret"})
         assert len(credentials.secrets.live()) == 3
 
