@@ -11,6 +11,7 @@ from pathlib import Path
 import uvicorn
 from starlette.routing import Route
 
+from localvertex.containers.serving.machine import Machine
 from localvertex.runner.endpoint.offered import Methods, Offered
 from localvertex.serve.access.access import Access
 from localvertex.serve.access.step_access import StepAccess
@@ -18,6 +19,7 @@ from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
 from localvertex.serve.app import application
 from localvertex.serve.connection import Connection
+from localvertex.serve.endpoints.deployments import Deployments
 from vertex_gpu_training.userinput.temporary import temporary_folder
 
 _REFUSAL = (
@@ -36,11 +38,11 @@ class _Service:
     unserved = _UNSERVED
     routes: tuple[Route, ...] = ()
 
-    def __init__(self, work_dir: Path, folder: Path, log: Callable[[str], None]) -> None:
+    def __init__(self, machine: Machine, folder: Path, log: Callable[[str], None]) -> None:
         self._held = ExitStack()
-        store = Store(work_dir, log)
+        store = Store(machine.work_dir, log)
         self._held.callback(store.close)
-        self._offered = Offered(store, Operations(Store(folder, log)))
+        self._offered = Offered(store, Operations(Store(folder, log)), Deployments(machine))
         self._held.callback(self._offered.close)
 
     @property
@@ -58,13 +60,13 @@ class Server:
     """The server of one run.
 
     Args:
-        work_dir: The work directory with the registry.
+        machine: The processes of the run, and the work directory with the registry.
         access: The token of the run.
         log: Called with each problem, as a line of text.
     """
 
-    def __init__(self, work_dir: Path, access: StepAccess, log: Callable[[str], None]) -> None:
-        self._work_dir, self._log = work_dir, log
+    def __init__(self, machine: Machine, access: StepAccess, log: Callable[[str], None]) -> None:
+        self._machine, self._log = machine, log
         # Nobody has the first token, which would allow everything.
         self._access = Access(secrets.token_urlsafe(), steps=access, refusal=_REFUSAL)
         self._server: uvicorn.Server | None = None
@@ -74,7 +76,7 @@ class Server:
         """Serve until `stop`."""
         # A client that sends no HTTP is no concern of the user.
         logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
-        with temporary_folder() as folder, closing(_Service(self._work_dir, Path(folder), self._log)) as service:
+        with temporary_folder() as folder, closing(_Service(self._machine, Path(folder), self._log)) as service:
             config = uvicorn.Config(
                 application(service, self._access),
                 http=Connection,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -17,10 +18,9 @@ import requests
 from kfp import dsl
 
 from localvertex.credentials.isolation import NoCredentials
-from localvertex.runner.endpoint.steps_endpoint import StepsEndpoint
 from localvertex.serve.access.step_access import StepAccess
 from localvertex.state import registry
-from tests.support.own_endpoint import reachable
+from tests.support.own_endpoint import reachable, steps_endpoint
 from tests.support.runs import STEP, Compile, StartRun
 from tests.support.server import PARENT, wait_until
 from vertex_gpu_training.userinput.step_endpoint import VARIABLE, StepEndpoint
@@ -77,7 +77,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StepEndpoint]:
 
 def call(endpoint: StepEndpoint, path: str = "models", method: str = "GET", **headers: str) -> requests.Response:
     url = f"{endpoint.address}/v1/{PARENT}/{path}"
-    body = {} if method == "POST" else None
+    body: Any = {} if method in ("POST", "PATCH") else None
     given = {"Authorization": f"Bearer {endpoint.token}"} | headers
     return requests.request(method, url, headers=given, json=body, timeout=60)
 
@@ -125,13 +125,28 @@ def test_a_token_ends_with_its_run_and_is_not_that_of_another() -> None:
     access.address = "http://127.0.0.1:1"
     first, second = access.issue(lambda: used.append(1)), access.issue(lambda: used.append(2))
     path = f"/v1/{PARENT}/models"
-    assert access.allows(second.token.encode(), path)
+    assert access.allows(second.token.encode(), "GET", path)
     assert used == [2]
     access.revoke(second)
-    assert not access.allows(second.token.encode(), path)
-    assert access.allows(first.token.encode(), f"/ui/{PARENT}/operations/1:wait")
-    assert not access.allows(first.token.encode(), f"/v1/{PARENT}/pipelineJobs")
-    assert not access.allows(b"", path)
+    assert not access.allows(second.token.encode(), "GET", path)
+    assert access.allows(first.token.encode(), "POST", f"/ui/{PARENT}/operations/1:wait")
+    assert not access.allows(first.token.encode(), "GET", f"/v1/{PARENT}/pipelineJobs")
+    assert not access.allows(b"", "GET", path)
+
+
+def test_a_command_in_the_sandbox_may_read_and_predict(tmp_path: Path) -> None:
+    registry.add(tmp_path, {"display_name": "pets"})
+    with closing(NoCredentials()) as credentials, steps_endpoint(tmp_path, credentials):
+        env = credentials.environment({})
+        confined = credentials.step_file.confined(env)[VARIABLE]
+        assert [str(each) for each in credentials.step_file.readable] == [confined] != [env[VARIABLE]]
+        found = StepEndpoint(**json.loads(Path(confined).read_text()))
+        assert call(found, "models/pets").json()["displayName"] == "pets"
+        for method, path in (("DELETE", "models/pets"), ("POST", "models:upload"), ("PATCH", "models/pets")):
+            assert call(found, path, method).status_code == 403, path
+        # It passes the check, and there is no such endpoint.
+        assert call(found, "endpoints/1:predict", "POST").status_code != 403
+        assert call(found, "endpoints", "POST").status_code == 403
 
 
 def test_without_the_extra_the_first_call_is_answered_with_what_to_install(
@@ -151,25 +166,25 @@ def test_a_user_s_own_variable_and_proxy_do_not_lead_elsewhere(tmp_path: Path) -
     users = {VARIABLE: "/planted", "HTTP_PROXY": "http://proxy:1", "NO_PROXY": "intern"}
     with closing(NoCredentials()) as credentials:
         assert VARIABLE not in credentials.environment(users)
-        with StepsEndpoint(tmp_path, credentials, None, print):
+        with steps_endpoint(tmp_path, credentials):
             found = credentials.environment(users)
-            assert found[VARIABLE] == str(credentials.step_file.readable[0])
+            assert Path(found[VARIABLE]).is_file()
             assert found["NO_PROXY"] == found["no_proxy"] == "intern,127.0.0.1,localhost"
             assert "no_proxy" not in credentials.environment({})
         assert VARIABLE not in credentials.environment(users)
 
 
 def test_no_masker_runs_before_the_token_is_used(tmp_path: Path) -> None:
-    with closing(NoCredentials()) as credentials, StepsEndpoint(tmp_path, credentials, None, print):
+    with closing(NoCredentials()) as credentials, steps_endpoint(tmp_path, credentials):
         assert credentials.secrets.live() == []
         token = json.loads(credentials.step_file.readable[0].read_text())["token"]
         assert token in credentials.secrets.known()
         credentials.secrets.use_tokens()
         assert token in credentials.secrets.live()
         credentials.secrets.learn({"API_KEY": "another-secret"})
-    with closing(NoCredentials()) as credentials, StepsEndpoint(tmp_path, credentials, None, print):
+    with closing(NoCredentials()) as credentials, steps_endpoint(tmp_path, credentials):
         credentials.secrets.learn({"API_KEY": "another-secret"})
-        assert len(credentials.secrets.live()) == 2
+        assert len(credentials.secrets.live()) == 3
 
 
 def test_a_run_without_a_call_imports_nothing_for_it(compiled: Compile, tmp_path: Path) -> None:
@@ -202,7 +217,6 @@ def test_nothing_is_left_of_a_run_that_was_stopped(start_run: StartRun, tmp_path
         assert not path.parent.exists()
     else:
         assert found["token"] in path.read_text(), "a dead token in a file that only its owner can read"
-        path.unlink()
-        path.parent.rmdir()
+        shutil.rmtree(path.parent)
     text = "".join(each.read_text(errors="replace") for each in (tmp_path / "runs").rglob("*") if each.is_file())
     assert found["token"] not in text
