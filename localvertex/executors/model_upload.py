@@ -16,7 +16,6 @@ from localvertex.executors.launcher import (
 )
 from localvertex.processes import logs
 from localvertex.state import executor_files, registry
-from localvertex.state.model_versions import ModelVersions, check_alias
 
 _MODULE = "google_cloud_pipeline_components.container.v1.model.upload_model.launcher"
 
@@ -44,16 +43,22 @@ class ModelUploadExecutor(LauncherExecutor):
             model["artifact_uri"] = attempt.context.buckets.localised(artifact_uri)
         parent = attempt.resolve(options.get("parent_model_name", ""))
         aliases = model.pop("version_aliases", [])
+        if not isinstance(aliases, list):
+            text = f"version_aliases {str(aliases)[:200]!r}: expected a list of strings"
+            raise TaskFailed(text, is_retryable=False)
+        context = attempt.context
         try:
-            for alias in aliases:
-                check_alias(str(alias))
-            version = registry.add(attempt.context.work_dir, without_empty(model), parent)
-            if aliases:
-                ModelVersions(version.folder.parent).merge(str(version.number), aliases)
+            version = registry.add(
+                context.work_dir,
+                without_empty(model),
+                parent,
+                [str(each) for each in aliases],
+                context.processes.check_stopped,
+            )
         except (ValueError, OSError) as error:
             raise TaskFailed(f"cannot register the model: {error}", is_retryable=False) from None
         if version.uncopied:
-            attempt.context.warnings.add(
+            context.warnings.add(
                 f"{attempt.label}: {version.uncopied} contains the work directory, so the registry uses the model's "
                 "files where they are, without a copy of its own"
             )

@@ -23,8 +23,9 @@ from localvertex.runner.scheduler import Scheduler
 from localvertex.runner.task_tree import root_task
 from localvertex.show import failure
 from localvertex.show.display import Display
-from localvertex.state import record, run_folder, step_cache
-from localvertex.state.finished_steps import FinishedSteps
+from localvertex.state import record, run_folder
+from localvertex.state.steps import cache as step_cache
+from localvertex.state.steps.finished import FinishedSteps
 from localvertex.state.task import Task, Values
 from vertex_gpu_training.compiled.load import PipelineFile
 from vertex_gpu_training.userinput import temporary

@@ -28,7 +28,7 @@ from localvertex.serve.service import Service
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.reading import parse_json
 
-Method = Callable[[Call], dict[str, Any]]
+Method = Callable[[Call], dict[str, Any] | Response]
 Endpoint = Callable[[Request], Awaitable[Response]]
 Beside = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
@@ -123,7 +123,8 @@ def _endpoint(method: Method) -> Endpoint:
 def _answer(method: Method, request: Request, body: bytes) -> Response:
     """Carry out a request."""
     try:
-        return JsonResponse(method(_call_of(request, body)))
+        result = method(_call_of(request, body))
+        return result if isinstance(result, Response) else JsonResponse(result)
     except ApiError as error:
         refused = error
     except OSError as error:

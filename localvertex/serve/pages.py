@@ -13,13 +13,12 @@ from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.records import StoredRecords
 from localvertex.serve.api.store import UNUSABLE, Store
 from localvertex.serve.custom_jobs import CustomJobs
-from localvertex.serve.models import Models
+from localvertex.serve.models.models import Models
 from localvertex.serve.pipeline_jobs.records import RunRecords
 from localvertex.serve.schedules import schedules
 from localvertex.show import report
 from localvertex.show.html import templates
-from localvertex.state import registry
-from localvertex.state.model_versions import ModelVersions
+from localvertex.state.model_versions import SOURCE, ModelVersions
 
 _INDEX, _MODEL = "index.html.j2", "model.html.j2"
 
@@ -126,7 +125,7 @@ class Pages:
             version=version,
             folder=folder,
             aliases=_aliases(folder),
-            run=self._run_of(str(content.get(registry.SOURCE, ""))),
+            run=self._run_of(str(content.get(SOURCE, ""))),
             sizes=sizes,
             num_more=len(every) - len(sizes),
         )

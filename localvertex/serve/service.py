@@ -5,25 +5,32 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from starlette.responses import Response
+
 from localvertex.engine import Options
 from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.operations import Operations
+from localvertex.serve.api.storage.storage import Storage
 from localvertex.serve.api.store import Store
 from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.endpoints import service as endpoints
+from localvertex.serve.endpoints.deployments import Deployments
+from localvertex.serve.endpoints.records import Records
 from localvertex.serve.metadata.metadata import Metadata
 from localvertex.serve.metadata.nodes import ARTIFACT
 from localvertex.serve.metadata.stores import Place
-from localvertex.serve.models import Models
+from localvertex.serve.models.evaluations import Evaluations
+from localvertex.serve.models.models import Models
 from localvertex.serve.pages import Pages
 from localvertex.serve.pipeline_jobs.batches import PipelineJobBatches
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedules.clock import Clock
 from localvertex.serve.schedules.schedules import Schedules
-from localvertex.serve.storage.storage import Storage
 from localvertex.serve.tensorboards import service as tensorboards
 from localvertex.serve.tensorboards.job_logs import JobLogs
+from localvertex.values.buckets import Buckets
 
-Method = Callable[[Call], dict[str, Any]]
+Method = Callable[[Call], dict[str, Any] | Response]
 
 
 class Service:
@@ -44,6 +51,13 @@ class Service:
         self.custom_jobs = CustomJobs(self._store, self.operations, log, options)
         self.custom_jobs.when_ended = JobLogs(self._store, self.operations, log).collect
         self.models = Models(self._store, self.operations)
+        self.deployments = Deployments(
+            work_dir,
+            choice=options.container_choice,
+            command_prefixes=options.command_prefixes,
+            buckets=Buckets(root=self.custom_jobs.buckets),
+            log=log,
+        )
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
@@ -77,6 +91,7 @@ class Service:
         self.schedules.close()
         self.pipeline_jobs.close()
         self.custom_jobs.close()
+        self.deployments.close()
         self._store.close()
         self._held.close()
 
@@ -84,6 +99,7 @@ class Service:
     def collections(self) -> dict[str, dict[str, tuple[str, str, Method]]]:
         """For each collection its methods: HTTP method, path after the collection's, implementation."""
         models, cancel = self.models, "/{id:id}:cancel"
+        evaluations, of_model = Evaluations(self._store), "/{model:version}/evaluations"
         batches = PipelineJobBatches(self._store, self.operations, self.pipeline_jobs)
         return {
             "pipelineJobs": _standard(self.pipeline_jobs)
@@ -103,7 +119,11 @@ class Service:
                 "mergeVersionAliases": ("POST", "/{id:version}:mergeVersionAliases", models.merge_version_aliases),
                 "delete": ("DELETE", "/{id:id}", models.delete),
                 "deleteVersion": ("DELETE", "/{id:version}:deleteVersion", models.delete_version),
+                "evaluations.import": ("POST", f"{of_model}:import", evaluations.import_one),
+                "evaluations.get": ("GET", f"{of_model}/{{id:id}}", evaluations.get),
+                "evaluations.list": ("GET", of_model, evaluations.list_all),
             },
+            "endpoints": endpoints.methods(Records(self.deployments.work_dir), self.operations, self.deployments),
             "schedules": _standard(self.schedules)
             | {
                 "patch": ("PATCH", "/{id:id}", self.schedules.patch),

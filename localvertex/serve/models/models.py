@@ -3,6 +3,8 @@
 The registry belongs to the work directory, not to a project or region, so every location shows all of it.
 """
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -13,11 +15,11 @@ from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
 from localvertex.serve.api.listing import page
 from localvertex.serve.api.operations import TYPES, Operations
 from localvertex.serve.api.store import ID, UNUSABLE, Store
+from localvertex.serve.models.registered import COLLECTION, Registered, number, number_to_change
 from localvertex.state import registry
-from localvertex.state.model_versions import DEFAULT, ModelVersions, check_alias
+from localvertex.state.model_versions import SOURCE, UPDATED, ModelVersions
+from localvertex.state.models.reading import DEFAULT
 from vertex_gpu_training.userinput.spelling import camel, snake
-
-_COLLECTION = "models"
 
 _MODEL_FIELDS = ("displayName", "description", "labels")
 
@@ -29,8 +31,11 @@ _ALL_VERSIONS = "-"
 _FILTER_FIELDS = {"model", "baseModelName"}
 """Fields that exist in filters only."""
 
-_OWN_FIELDS = ("model_id", "version", "create_time", registry.SOURCE)
-"""Fields of the registry that the Model message does not have."""
+_DEPLOYABLE = {"supportedDeploymentResourcesTypes": ["DEDICATED_RESOURCES"]}
+"""What a model with a serving container can be deployed to."""
+
+_OWN_FIELDS = ("model_id", "version", "create_time", UPDATED, SOURCE)
+"""Fields of the registry that the Model message does not have, or in another form."""
 
 
 class Models:
@@ -38,54 +43,72 @@ class Models:
 
     def __init__(self, store: Store, operations: Operations) -> None:
         self._store, self._operations = store, operations
-        self._work_dir = store.folder.parent
+        self._registered = Registered(store.folder.parent)
 
     def upload(self, call: Call) -> dict[str, Any]:
-        """Add a model, or a version to `parentModel`."""
+        """Add a model, or a version to `parentModel`; the version takes its aliases from others in the same moment."""
         body = messages.normalised(call.version, "UploadModelRequest", call.body, snake_case=True)
-        content, parent = body.get("model", {}), body.get("parent_model", "")
+        content, parent, wanted = body.get("model", {}), body.get("parent_model", ""), body.get("model_id", "")
         messages.check_names(content)
         if not content.get("display_name"):
             raise invalid("model.displayName is missing")
-        aliases = content.pop("version_aliases", [])
-        with self._store.lock:
-            model_id = self._parent_id(call, parent) if parent else self._new_id(call, body.get("model_id", ""))
+        if wanted and not ID.fullmatch(wanted):
+            raise invalid(f"modelId {wanted[:100]!r}: expected letters, digits, '-' and '_'")
+        versions = self._parent(call, parent) if parent else self._registered.versions(wanted or _new_id())
+        resource = call.location.child(COLLECTION, versions.folder.name)
+
+        def check(versions: ModelVersions) -> None:
             if parent:
-                # Before the files are copied.
-                _number(self._versions(model_id), DEFAULT)
-            try:
-                for alias in aliases:
-                    check_alias(alias)
-                version = registry.add_version(self._work_dir, model_id, content)
-            except ValueError as error:
-                raise invalid(str(error)) from None
-            except OSError as error:
-                raise invalid(f"model.artifactUri: its files cannot be copied into the registry: {error}") from None
-            self._versions(model_id).merge(str(version.number), aliases)
+                number_to_change(versions, DEFAULT)
+            elif versions.numbers:
+                raise ApiError(Status.ALREADY_EXISTS, f"{resource} already exists")
+
+        try:
+            version = registry.add_version(versions, content, content.pop("version_aliases", []), check)
+        except ValueError as error:
+            raise invalid(str(error)) from None
+        except OSError as error:
+            raise invalid(f"model.artifactUri: its files cannot be copied into the registry: {error}") from None
         response = {"@type": f"{TYPES}.{call.version}.UploadModelResponse"}
-        response |= {"model": call.location.child(_COLLECTION, model_id), "modelVersionId": str(version.number)}
+        response |= {"model": resource, "modelVersionId": str(version.number)}
         return self._operations.done(call, "UploadModelOperationMetadata", response)
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return the version with the given number or alias, by default the default version."""
         name = call.resource_version
-        return self._view(call, self._found(call), name or DEFAULT, is_version=bool(name))
+        return self._view(call, self._registered.found(call), name or DEFAULT, is_version=bool(name))
 
     def list_all(self, call: Call) -> dict[str, Any]:
         """List all models, each in its default version."""
-        folder = self._work_dir / _COLLECTION
-        ids = [each.name for each in folder.iterdir() if ID.fullmatch(each.name)] if folder.is_dir() else []
-        models = [self._view(call, versions, DEFAULT) for each in ids if (versions := self._versions(each)).numbers]
-        fields = messages.field_names(call.version, "Model") | _FILTER_FIELDS
-        return page(call, _COLLECTION, models, fields=fields, searchable=_searchable)
+        found = [self._registered.versions(each) for each in self._registered.ids if ID.fullmatch(each)]
+        return self._page(call, self._views(call, ((each, DEFAULT) for each in found if each.numbers)))
 
     def list_versions(self, call: Call) -> dict[str, Any]:
         """List all versions of a model, the oldest first unless the request has another order."""
-        versions = self._found(call)
+        versions = self._registered.found(call)
         call = replace(call, query={**call.query, "orderBy": call.query.get("orderBy") or "createTime"})
-        every = [self._view(call, versions, each, is_version=True) for each in versions.numbers]
+        aliases: dict[str, str] = {}
+        with suppress(OSError, *UNUSABLE):
+            # Read once, so that no alias moves from one version of the list to another.
+            aliases = versions.aliases
+        every = self._views(call, ((versions, each) for each in versions.numbers), is_version=True)
+        for each in every:
+            each["versionAliases"] = [name for name, number in aliases.items() if number == each["versionId"]]
+        return self._page(call, every)
+
+    def _views(
+        self, call: Call, named: Iterable[tuple[ModelVersions, str]], *, is_version: bool = False
+    ) -> list[dict[str, Any]]:
+        """Build the resources of versions, without those that are deleted meanwhile."""
+        found = []
+        for versions, name in named:
+            with suppress(ApiError):
+                found.append(self._view(call, versions, name, is_version=is_version))
+        return found
+
+    def _page(self, call: Call, models: list[dict[str, Any]]) -> dict[str, Any]:
         fields = messages.field_names(call.version, "Model") | _FILTER_FIELDS
-        return page(call, _COLLECTION, every, fields=fields, searchable=_searchable)
+        return page(call, COLLECTION, models, fields=fields, searchable=_searchable)
 
     def patch(self, call: Call) -> dict[str, Any]:
         """Change the fields that the mask names: of one version if the name contains it, else of all versions."""
@@ -94,47 +117,46 @@ class Models:
         is_version = call.resource_version not in ("", _ALL_VERSIONS)
         _check_mask(named, is_version=is_version)
         fields = {snake(name): body.get(snake(name)) for name in named}
-        with self._store.lock:
-            versions = self._found(call)
-            number = _number(versions, call.resource_version if is_version else DEFAULT)
+        versions = self._registered.found(call)
+        with versions.changing():
+            chosen = number_to_change(versions, call.resource_version if is_version else DEFAULT)
             if is_version:
-                versions.change(number, fields)
+                versions.change(chosen, fields)
             else:
                 versions.change_shared(fields)
-        return _view(call, versions, number, is_version=is_version)
+        return _view(call, versions, chosen, is_version=is_version)
 
     def merge_version_aliases(self, call: Call) -> dict[str, Any]:
         """Add aliases to a version, or remove those with a leading `-`."""
-        with self._store.lock:
-            versions = self._found(call)
-            number = _number(versions, call.resource_version or DEFAULT)
-            aliases = call.body.get("versionAliases", call.body.get("version_aliases"))
-            if not isinstance(aliases, list) or not all(isinstance(each, str) for each in aliases):
-                raise invalid("versionAliases: expected a list of strings")
+        aliases = call.body.get("versionAliases", call.body.get("version_aliases"))
+        if not isinstance(aliases, list) or not all(isinstance(each, str) for each in aliases):
+            raise invalid("versionAliases: expected a list of strings")
+        versions = self._registered.found(call)
+        with versions.changing():
+            chosen = number_to_change(versions, call.resource_version or DEFAULT)
             try:
-                versions.merge(number, aliases)
+                versions.merge(chosen, aliases)
             except ValueError as error:
                 raise invalid(str(error)) from None
-        return _view(call, versions, number, is_version=bool(call.resource_version))
+        return _view(call, versions, chosen, is_version=bool(call.resource_version))
 
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete a model with all its versions and their copies of files; the files that were uploaded stay."""
-        with self._store.lock:
-            try:
-                self._found(call).delete()
-            except ValueError as error:
-                raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
+        try:
+            self._registered.found(call).delete()
+        except ValueError as error:
+            raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         return self._operations.done(call, "DeleteOperationMetadata")
 
     def delete_version(self, call: Call) -> dict[str, Any]:
         """Delete a version that is not the default."""
-        with self._store.lock:
-            versions = self._found(call)
-            number = _number(versions, call.resource_version or DEFAULT)
-            if number == _number(versions, DEFAULT):
-                raise ApiError(Status.FAILED_PRECONDITION, f"version {number} is the default; delete the model instead")
+        versions = self._registered.found(call)
+        with versions.changing():
+            chosen = number_to_change(versions, call.resource_version or DEFAULT)
+            if chosen == number_to_change(versions, DEFAULT):
+                raise ApiError(Status.FAILED_PRECONDITION, f"version {chosen} is the default; delete the model instead")
             try:
-                versions.remove(number)
+                versions.remove(chosen)
             except ValueError as error:
                 raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         return self._operations.done(call, "DeleteOperationMetadata")
@@ -142,65 +164,27 @@ class Models:
     def _view(self, call: Call, versions: ModelVersions, name: str, *, is_version: bool = False) -> dict[str, Any]:
         """Build the Model resource of a version, a stand-in when the version is damaged."""
         try:
-            return _view(call, versions, _found_number(versions, name), is_version=is_version)
+            return _view(call, versions, number(versions, name), is_version=is_version)
         except ApiError:
             raise
         except (OSError, *UNUSABLE) as error:
-            resource = call.location.child(_COLLECTION, versions.folder.name)
+            resource = call.location.child(COLLECTION, versions.folder.name)
             reason = f"{type(error).__name__}: {str(error)[:200]}"
             self._store.report(f"{resource}@{name} is damaged ({reason}); nothing else is affected")
-            number = name if name.isdecimal() else versions.numbers[-1]
-            shown = f"{resource}@{number}" if is_version else resource
-            model = {"name": shown, "displayName": versions.folder.name, "versionId": number}
+            shown = name if name.isdecimal() else versions.numbers[-1]
+            model = {"name": f"{resource}@{shown}" if is_version else resource, "versionId": shown}
+            model |= {"displayName": versions.folder.name}
             return model | {"versionDescription": f"this version is damaged ({reason})"}
 
-    def _versions(self, model_id: str) -> ModelVersions:
-        return ModelVersions.of(self._work_dir, model_id)
-
-    def _found(self, call: Call) -> ModelVersions:
-        versions = self._versions(call.resource_id)
-        if not versions.numbers:
-            raise not_found(call.location.child(_COLLECTION, call.resource_id))
-        return versions
-
-    def _parent_id(self, call: Call, parent: str) -> str:
-        prefix = f"{call.location.child(_COLLECTION, '')}"
-        model_id = parent.removeprefix(prefix).partition("@")[0]
-        if not ID.fullmatch(model_id) or not self._versions(model_id).numbers:
+    def _parent(self, call: Call, parent: str) -> ModelVersions:
+        model_id = parent.removeprefix(call.location.child(COLLECTION, "")).partition("@")[0]
+        if not ID.fullmatch(model_id):
             raise not_found(parent[:300])
-        return model_id
-
-    def _new_id(self, call: Call, wanted: str) -> str:
-        if wanted and not ID.fullmatch(wanted):
-            raise invalid(f"modelId {wanted[:100]!r}: expected letters, digits, '-' and '_'")
-        if wanted and self._versions(wanted).numbers:
-            raise ApiError(Status.ALREADY_EXISTS, f"{call.location.child(_COLLECTION, wanted)} already exists")
-        return wanted or str(uuid4().int >> 66)
+        return self._registered.found(call, model_id)
 
 
-def _number(versions: ModelVersions, name: str) -> str:
-    """Return the version with this number or alias, for a change.
-
-    Raises:
-        ApiError: The model has no such version, or its aliases are damaged.
-    """
-    try:
-        return _found_number(versions, name)
-    except (ValueError, TypeError, RecursionError) as error:
-        text = f"the aliases in {versions.folder} are damaged ({error}); delete the model, or repair the file"
-        raise ApiError(Status.FAILED_PRECONDITION, text) from None
-
-
-def _found_number(versions: ModelVersions, name: str) -> str:
-    """Return the version with this number or alias, see `ModelVersions.number`.
-
-    Raises:
-        ApiError: The model has no such version.
-    """
-    try:
-        return versions.number(name)
-    except LookupError:
-        raise not_found(f"version {name!r} of the model {versions.folder.name}") from None
+def _new_id() -> str:
+    return str(uuid4().int >> 66)
 
 
 def _check_mask(named: list[str], *, is_version: bool) -> None:
@@ -239,13 +223,17 @@ def _view(call: Call, versions: ModelVersions, number: str, *, is_version: bool 
             "displayName": str(content.get("display_name", "")),
             "artifactUri": str(content.get("artifact_uri", "")),
         }
-    created = str(content.get("create_time", "")).replace("+00:00", "Z")
-    return model | {
-        "name": call.location.child(_COLLECTION, versions.folder.name) + (f"@{number}" if is_version else ""),
+    created, updated = (
+        str(content.get(name, content.get("create_time", ""))).replace("+00:00", "Z")
+        for name in ("create_time", UPDATED)
+    )
+    deployable = _DEPLOYABLE if model.get("containerSpec") else {}
+    return model | deployable | {
+        "name": call.location.child(COLLECTION, versions.folder.name) + (f"@{number}" if is_version else ""),
         "versionId": number,
-        "versionAliases": [alias for alias, each in versions.aliases.items() if each == number],
+        "versionAliases": versions.aliases_of(number),
         "createTime": created,
-        "updateTime": created,
+        "updateTime": updated,
         "versionCreateTime": created,
-        "versionUpdateTime": created,
+        "versionUpdateTime": updated,
     }
