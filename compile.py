@@ -110,8 +110,8 @@ def _names(options: argparse.Namespace) -> list[str]:
     """
     for name in options.names:
         if name not in _PIPELINES:
-            known = ", ".join(_PIPELINES)
-            raise UserError(f"no pipeline {name!r}{did_you_mean(name, _PIPELINES)}; expected one of {known}")
+            hint = did_you_mean(name, _PIPELINES) or f"; expected one of {', '.join(_PIPELINES)}"
+            raise UserError(f"no pipeline {name!r}{hint}")
     return [name for name in _PIPELINES if name in options.names or not options.names]
 
 

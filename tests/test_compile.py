@@ -58,7 +58,7 @@ def test_a_name_compiles_one_pipeline(compile_pipeline: Compile, tmp_path: pathl
     assert spec["pipelineInfo"]["name"] == "batch-prediction"
     wrong = compile_pipeline("batch_predictoin")
     assert wrong.returncode == 2
-    assert "no pipeline 'batch_predictoin' (did you mean 'batch_prediction'?)" in wrong.stderr
+    assert "no pipeline 'batch_predictoin'; did you mean batch_prediction?" in wrong.stderr
 
 
 def test_json_and_yaml_hold_the_same_spec(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
@@ -78,8 +78,8 @@ def test_the_steps_without_a_model_use_the_image_for_cpus(compile_pipeline: Comp
         for name, found in spec["deploymentSpec"]["executors"].items()
         if "image-training" in found.get("container", {}).get("image", "")
     }
-    of_cpu = {"prepare", "plan", "record", "summary"}
-    assert used == dict.fromkeys(of_cpu, other) | dict.fromkeys(("evaluate", "export"), IMAGE)
+    of_cpu = {"prepare", "plan", "export", "record", "deploy", "summary"}
+    assert used == dict.fromkeys(of_cpu, other) | dict.fromkeys(("evaluate", "compare"), IMAGE)
     tasks = spec["components"]["comp-exit-handler-1"]["dag"]["tasks"]
     images = {
         step: tasks[step]["inputs"]["parameters"]["image"]["runtimeValue"]["constant"] for step in ("prepare", "plan")
