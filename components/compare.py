@@ -41,8 +41,7 @@ def compare(
         force_promotion: Replace the champion whatever the comparison says, or if there can be none.
 
     Returns:
-        Whether the model is to be registered, the model that it becomes a version of, and its version if there is one
-        already; both are empty if there is none.
+        Whether the model is to be registered, its parent model, and its version if it is registered; empty if not.
     """
     from training_job.release.comparison import compare as compare_models, reported
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.export import export as export_model
-from training_job.release import labels
+from training_job.release.registration import labels_at_upload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,4 +22,4 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
         dataset_directory=dataset_directory,
         output_directory=output_directory,
     )
-    return Exported(metadata=metadata, labels=labels.at_upload(checkpoint_directory))
+    return Exported(metadata=metadata, labels=labels_at_upload(checkpoint_directory))

@@ -91,9 +91,14 @@ def _not_deployed(noted: Notes, endpoint: str, version: Version, versions: list[
     promoted another one by hand wants that one.
     """
     champions = [each for each in versions if CHAMPION in each.aliases]
-    if version in champions or not champions or _began(noted, endpoint, version.name):
+    if version in champions or not champions:
         return ""
-    return f"registered as {version.name}, not deployed: the champion is version {champions[0].number}"
+    current = champions[0]
+    if not _began(noted, endpoint, version.name):
+        return f"registered as {version.name}, not deployed: the champion is version {current.number}"
+    if noted.comparison.get("is_promoted") is False and noted.comparison.get("champion") == current.name:
+        return f"registered as {version.name}, not deployed: {noted.comparison.get('reason')}"
+    return ""
 
 
 def _refused(comparison: Any, release: Release, registry: Callable[[], Registry]) -> str:

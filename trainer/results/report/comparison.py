@@ -1,6 +1,6 @@
 """The page on a model and the champion."""
 
-from trainer.results.comparison.comparison import ClassResult, Comparison
+from trainer.results.comparison.decision import ClassResult, Comparison
 from trainer.results.report import page
 
 _TITLE = "Champion and challenger"
@@ -106,9 +106,7 @@ def _classes(comparison: Comparison) -> page.Block:
             ]
             for each in ranked[:_MAX_ROWS]
         ],
-        states=[
-            "warn" if not each.is_known else "bad" if _change(each) < 0 else "" for each in ranked[:_MAX_ROWS]
-        ],
+        states=["warn" if not each.is_known else "bad" if _change(each) < 0 else "" for each in ranked[:_MAX_ROWS]],
     )
 
 
