@@ -1,6 +1,6 @@
 """The API's collections and pages over one work directory, and their methods by path."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,7 @@ class Service:
         self._held.close()
 
     @property
-    def collections(self) -> dict[str, dict[str, tuple[str, str, Method]]]:
+    def collections(self) -> Mapping[str, Mapping[str, tuple[str, str, Method]]]:
         """For each collection its methods: HTTP method, path after the collection's, implementation."""
         models, cancel = self.models, "/{id:id}:cancel"
         evaluations, of_model = Evaluations(self._store), "/{model:version}/evaluations"

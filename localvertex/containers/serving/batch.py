@@ -13,7 +13,7 @@ from typing import IO, Any, Protocol
 from localvertex.containers.serving.instances import BadLine, InstanceConfig, Line
 from localvertex.containers.serving.process import Answer, NotServing
 
-_BATCH_SIZE = 64
+BATCH_SIZE = 64
 """The service's default number of instances per request."""
 
 _MAX_REQUEST_BYTES = 8 << 20
@@ -45,7 +45,7 @@ class BatchJob:
 
     instances: InstanceConfig
     parameters: Any = None
-    batch_size: int = _BATCH_SIZE
+    batch_size: int = BATCH_SIZE
 
 
 @dataclass(kw_only=True)

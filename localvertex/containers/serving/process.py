@@ -85,6 +85,10 @@ class NotServing(Exception):
     """The container does not serve; the text is the reason, in one line."""
 
 
+class NotConnected(NotServing):
+    """Nothing listens at the port: the request was not sent."""
+
+
 class ServingProcess:
     """A running serving container.
 
@@ -125,6 +129,10 @@ class ServingProcess:
     def is_running(self) -> bool:
         """Return whether the process has not ended."""
         return not self._ended.is_set()
+
+    def ends_within(self, seconds: float) -> bool:
+        """Wait for the end of the process; return whether it has ended."""
+        return self._ended.wait(seconds)
 
     def wait_until_healthy(self, check_stopped: Callable[[], None] = lambda: None) -> None:
         """Wait for the first health check that succeeds.
@@ -180,6 +188,8 @@ class ServingProcess:
             content = response.read(_MAX_ANSWER_BYTES + 1)
         except TimeoutError:
             raise
+        except ConnectionRefusedError:
+            raise NotConnected(f"the serving container does not listen at port {self.port}") from None
         except (OSError, http.client.HTTPException) as error:
             raise NotServing(f"no answer from the serving container: {type(error).__name__}: {error}") from None
         finally:

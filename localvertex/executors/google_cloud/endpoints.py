@@ -70,10 +70,8 @@ def call_of(name: str, body: dict[str, Any]) -> "Call":
 
     match = _NAME.fullmatch(name)
     if not match:
-        raise TaskFailed(
-            f"Invalid endpoint name: {name}. Expect: projects/[project_id]/locations/[location]/endpoints/[endpoint_id]",
-            is_retryable=False,
-        )
+        expected = "projects/[project_id]/locations/[location]/endpoints/[endpoint_id]"
+        raise TaskFailed(f"Invalid endpoint name: {name}. Expect: {expected}.", is_retryable=False)
     location = Location(project=match["project"], region=match["location"])
     return Call(version="v1", location=location, resource_id=match["id"], body=body)
 

@@ -103,8 +103,8 @@ def _check_machines(wanted: Resource, region: str) -> None:
     if not machine.get("machineType"):
         raise invalid("deployedModel.dedicatedResources.machineSpec.machineType is missing")
     _check_replicas(wanted["dedicatedResources"])
-    found = check_resources(wanted["dedicatedResources"], Reading(lenient=True), region=region)
-    if errors := [each for each in found if each.severity == "error"]:
+    findings = check_resources(wanted["dedicatedResources"], Reading(lenient=True), region=region)
+    if errors := [each for each in findings if each.severity == "error"]:
         raise invalid(f"deployedModel.dedicatedResources: {sentences(errors)}")
 
 

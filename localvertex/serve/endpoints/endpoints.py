@@ -129,7 +129,7 @@ class Endpoints:
         except BaseException:
             self._deployments.stop(name, deployed.message["id"])
             raise
-        response = {"@type": f"{TYPES}.{call.version}.DeployModelResponse", "deployedModel": deployed.message}
+        response = {"@type": f"{TYPES}.{call.version}.DeployModelResponse"} | {"deployedModel": deployed.message}
         return self._operations.done(call, "DeployModelOperationMetadata", response)
 
     def undeploy(self, call: Call) -> Resource:
@@ -164,7 +164,7 @@ class Endpoints:
             ]
 
         endpoint = self._change(_name(call), change)
-        response = {"@type": f"{TYPES}.{call.version}.MutateDeployedModelResponse"}
+        response: Resource = {"@type": f"{TYPES}.{call.version}.MutateDeployedModelResponse"}
         response |= {"deployedModel": _deployed(endpoint, wanted["id"])}
         return self._operations.done(call, "MutateDeployedModelOperationMetadata", response)
 

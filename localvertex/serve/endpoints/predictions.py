@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from localvertex.containers.serving.process import Answer, NotServing
+from localvertex.containers.serving.process import Answer, NotConnected, NotServing
 from localvertex.serve.api.call import Call
 from localvertex.serve.api.errors import ApiError, Status, invalid
 from localvertex.serve.endpoints import traffic
@@ -21,6 +21,9 @@ MAX_BYTES = 1_572_864
 
 _MAX_SECONDS = 60.0
 """The service's limit of an answer from a shared public endpoint."""
+
+_MAX_END_SECONDS = 10.0
+"""How long the end of a process that no longer listens may take."""
 
 _HTTP_BODY = "httpBody"
 
@@ -97,14 +100,23 @@ class Predictions:
         endpoint = self._records.found(name)
         chosen = traffic.choose(endpoint["trafficSplit"], name)
         deployed: Resource = next(each for each in endpoint["deployedModels"] if each["id"] == chosen)
-        process = self._deployments.serving(name, deployed)
         try:
-            return deployed, process.predict(body, content_type, seconds=_MAX_SECONDS)
+            return deployed, self._answer(name, deployed, body, content_type)
         except TimeoutError:
             text = f"deployed model {chosen} did not answer within {_MAX_SECONDS:g} s"
             raise ApiError(Status.DEADLINE_EXCEEDED, text) from None
         except NotServing as error:
             raise ApiError(Status.UNAVAILABLE, f"deployed model {chosen}: {error}") from None
+
+    def _answer(self, endpoint: str, deployed: Resource, body: bytes, content_type: str) -> Answer:
+        """Return the answer of a deployed model; start its process again when it has just ended."""
+        process = self._deployments.serving(endpoint, deployed)
+        try:
+            return process.predict(body, content_type, seconds=_MAX_SECONDS)
+        except NotConnected:
+            if not process.ends_within(_MAX_END_SECONDS):
+                raise
+        return self._deployments.serving(endpoint, deployed).predict(body, content_type, seconds=_MAX_SECONDS)
 
     def _display_name(self, deployed: Mapping[str, str]) -> str:
         versions = ModelVersions.of(self._records.work_dir, deployed["model"].rpartition("/")[2])

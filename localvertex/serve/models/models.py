@@ -228,12 +228,16 @@ def _view(call: Call, versions: ModelVersions, number: str, *, is_version: bool 
         for name in ("create_time", UPDATED)
     )
     deployable = _DEPLOYABLE if model.get("containerSpec") else {}
-    return model | deployable | {
-        "name": call.location.child(COLLECTION, versions.folder.name) + (f"@{number}" if is_version else ""),
-        "versionId": number,
-        "versionAliases": versions.aliases_of(number),
-        "createTime": created,
-        "updateTime": updated,
-        "versionCreateTime": created,
-        "versionUpdateTime": updated,
-    }
+    return (
+        model
+        | deployable
+        | {
+            "name": call.location.child(COLLECTION, versions.folder.name) + (f"@{number}" if is_version else ""),
+            "versionId": number,
+            "versionAliases": versions.aliases_of(number),
+            "createTime": created,
+            "updateTime": updated,
+            "versionCreateTime": created,
+            "versionUpdateTime": updated,
+        }
+    )
