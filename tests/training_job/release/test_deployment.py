@@ -268,7 +268,7 @@ def test_endpoints_of_others_are_left_alone(release: Release, server: Server) ->
         release.deploy(version)
     for _ in range(2):
         server.call("POST", "endpoints", {"displayName": NAME, "labels": {key: value}}).raise_for_status()
-    with pytest.raises(UserError, match="2 endpoints.*remove the label from all but one"):
+    with pytest.raises(UserError, match=r"2 endpoints.*remove the label from all but one"):
         release.deploy(version)
     assert all("deployedModels" not in each for each in server.call("GET", "endpoints").json()["endpoints"])
 
@@ -276,7 +276,7 @@ def test_endpoints_of_others_are_left_alone(release: Release, server: Server) ->
 def test_an_endpoint_with_another_model_is_left_alone(release: Release) -> None:
     other = release.upload(name="cars")
     release.deploy(other)
-    with pytest.raises(UserError, match="is not a version of .*another deploy_endpoint"):
+    with pytest.raises(UserError, match=r"is not a version of .*another deploy_endpoint"):
         release.deploy(release.upload())
     assert release.serving() == [(other, 100)]
 
