@@ -117,7 +117,11 @@ class ReplicaCommands:
             temporary=temporary,
             work_dir=work_dir,
             credentials=self._credentials.files,
-            readable=(*self._workspace.readable, *mentioned_paths(pool.command, work_dir=work_dir)),
+            readable=(
+                *self._workspace.readable,
+                *mentioned_paths(pool.command, work_dir=work_dir),
+                *self._credentials.step_file.readable,
+            ),
             writable=tuple(writable),
             gcs_root=gcs_root,
             known_links=leftovers.links_out(gcs_root),

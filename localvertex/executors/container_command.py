@@ -86,7 +86,7 @@ def _run(attempt: Attempt, words: list[str], arguments: list[str], env: dict[str
         temporary=attempt.temporary,
         work_dir=context.work_dir,
         credentials=context.credentials.files,
-        readable=(context.run_dir, *context.given_paths, *inputs),
+        readable=(context.run_dir, *context.given_paths, *inputs, *context.credentials.step_file.readable),
         gcs_root=context.buckets.root,
         known_links=leftovers.links_out(context.buckets.root),
         cpus=_quantity(attempt, resources, "resourceCpuLimit", "cpuLimit"),

@@ -7,20 +7,20 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from localvertex.containers.call import Call, Prepared
 from localvertex.containers.choice import Choice
 from localvertex.containers.programs import with_bash
 from localvertex.containers.serving.container import ServingContainer, expanded
-from localvertex.credentials.isolation import Credentials
+from localvertex.containers.serving.machine import Machine
 from localvertex.custom_jobs import gpus
 from localvertex.custom_jobs.environment import own_environment
 from localvertex.errors import TaskFailed
 from localvertex.processes import logs, own_packages
 from localvertex.processes.network import relay
-from localvertex.processes.processes import Process, Processes
+from localvertex.processes.processes import Process
 from vertex_gpu_training.userinput.temporary import temporary_folder
 
 _DEFAULT_SECONDS = 300.0
@@ -62,17 +62,6 @@ class Serving:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Machine:
-    """What all serving processes of an owner share."""
-
-    work_dir: Path
-    processes: Processes
-    credentials: Credentials
-    choice: Choice
-    command_prefixes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Answer:
     """A response of a container."""
 
@@ -83,10 +72,6 @@ class Answer:
 
 class NotServing(Exception):
     """The container does not serve; the text is the reason, in one line."""
-
-
-class NotConnected(NotServing):
-    """Nothing listens at the port: the request was not sent."""
 
 
 class ServingProcess:
@@ -188,8 +173,6 @@ class ServingProcess:
             content = response.read(_MAX_ANSWER_BYTES + 1)
         except TimeoutError:
             raise
-        except ConnectionRefusedError:
-            raise NotConnected(f"the serving container does not listen at port {self.port}") from None
         except (OSError, http.client.HTTPException) as error:
             raise NotServing(f"no answer from the serving container: {type(error).__name__}: {error}") from None
         finally:

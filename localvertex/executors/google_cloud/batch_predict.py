@@ -10,7 +10,8 @@ from localvertex.containers.serving import batch
 from localvertex.containers.serving.batch import BatchJob, Counts
 from localvertex.containers.serving.container import ServingContainer
 from localvertex.containers.serving.instances import InstanceConfig
-from localvertex.containers.serving.process import Machine, NotServing, Serving, ServingProcess
+from localvertex.containers.serving.machine import Machine
+from localvertex.containers.serving.process import NotServing, Serving, ServingProcess
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.google_cloud.endpoints import payload_of
@@ -56,13 +57,7 @@ class BatchPredictExecutor(LauncherExecutor):
             model = unmanaged_model(attempt) or _registered(attempt, str(message.get("model", "")))
             sources = _sources(attempt, message)
             prefix = _prefix(message)
-            machine = Machine(
-                work_dir=attempt.context.work_dir,
-                processes=attempt.context.processes,
-                credentials=attempt.context.credentials,
-                choice=attempt.context.containers,
-                command_prefixes=attempt.context.command_prefixes,
-            )
+            machine = attempt.context.machine
             serving = _serving(attempt, model, message, machine)
         except UserError as error:
             raise TaskFailed(str(error), exit_code=2, is_retryable=False) from None

@@ -41,14 +41,7 @@ def local_endpoints(attempt: Attempt) -> Iterator["Endpoints"]:
     from localvertex.serve.endpoints.records import Records
 
     context = attempt.context
-    deployments = Deployments(
-        context.work_dir,
-        choice=context.containers,
-        command_prefixes=context.command_prefixes,
-        buckets=context.buckets,
-        processes=context.processes,
-        credentials=context.credentials,
-    )
+    deployments = Deployments(context.machine)
     try:
         yield Endpoints(Records(context.work_dir), Operations(Store(context.work_dir)), deployments)
     except ApiError as error:

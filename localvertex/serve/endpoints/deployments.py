@@ -2,24 +2,17 @@
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-from localvertex.containers.choice import Choice
 from localvertex.containers.serving.container import ServingContainer
-from localvertex.containers.serving.process import Machine, NotServing, Serving, ServingProcess
-from localvertex.credentials.isolation import Credentials, NoCredentials
+from localvertex.containers.serving.machine import Machine
+from localvertex.containers.serving.process import NotServing, Serving, ServingProcess
 from localvertex.errors import Cancelled
-from localvertex.processes.processes import Processes
 from localvertex.serve.api.errors import ApiError, Status, not_found
 from localvertex.serve.endpoints.records import Records
 from localvertex.state.model_versions import ModelVersions
-from localvertex.values.buckets import Buckets
 from vertex_gpu_training.userinput.errors import UserError
-
-_GRACE_SECONDS = 10.0
 
 Resource = dict[str, Any]
 
@@ -28,43 +21,12 @@ class Deployments:
     """The running models of one owner: a server, or a run.
 
     Args:
-        work_dir: The folder of the runs, with the registry and the endpoints.
-        choice: How container commands run.
-        command_prefixes: Local commands in place of container images, by image.
-        buckets: The folders of the buckets.
+        machine: The owner's processes.
         log: Called with each start and problem.
-        processes: Of a run, which stops them with the run; None: of their own.
-        credentials: What the processes get of the user's credentials; None: nothing.
     """
 
-    def __init__(
-        self,
-        work_dir: Path,
-        *,
-        choice: Choice,
-        command_prefixes: Mapping[str, tuple[str, ...]] | None = None,
-        buckets: Buckets | None = None,
-        log: Callable[[str], None] = lambda _: None,
-        processes: Processes | None = None,
-        credentials: Credentials | None = None,
-    ) -> None:
-        self.work_dir, self._choice, self._log = work_dir.absolute(), choice, log
-        self._buckets, self._records = buckets or Buckets(), Records(self.work_dir)
-        self._own = ExitStack()
-        if credentials is None:
-            credentials = NoCredentials()
-            self._own.callback(credentials.close)
-        self._is_owner = processes is None
-        if processes is None:
-            processes = Processes(grace_seconds=_GRACE_SECONDS)
-            processes.secrets = credentials.secrets.known
-        self._machine = Machine(
-            work_dir=self.work_dir,
-            processes=processes,
-            credentials=credentials,
-            choice=choice,
-            command_prefixes=command_prefixes or {},
-        )
+    def __init__(self, machine: Machine, log: Callable[[str], None] = lambda _: None) -> None:
+        self._machine, self._log, self._records = machine, log, Records(machine.work_dir)
         self._lock = threading.Lock()
         self._starting: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._running: dict[str, ServingProcess] = {}
@@ -77,7 +39,7 @@ class Deployments:
         """
         try:
             container = ServingContainer.of_model(model)
-            problem = container.problem(self._choice)
+            problem = container.problem(self._machine.choice)
         except UserError as error:
             problem = str(error)
         if problem:
@@ -124,11 +86,8 @@ class Deployments:
 
     def close(self) -> None:
         """End all processes."""
-        if self._is_owner:
-            self._machine.processes.stop()
-        with self._own:
-            for process in [*self._running.values()]:
-                process.stop()
+        for process in [*self._running.values()]:
+            process.stop()
 
     def _plan(self, endpoint: str, deployed: Resource) -> Serving:
         """Return what runs for a deployed model.
@@ -138,7 +97,7 @@ class Deployments:
         """
         model_id, number = deployed["model"].rpartition("/")[2], deployed["modelVersionId"]
         try:
-            content = ModelVersions.of(self.work_dir, model_id).content(number)
+            content = ModelVersions.of(self._machine.work_dir, model_id).content(number)
         except (LookupError, OSError):
             raise not_found(f"version {number} of {deployed['model']}, which is deployed to {endpoint},") from None
         except ValueError as error:
@@ -154,7 +113,7 @@ class Deployments:
         }
         return Serving(
             container=container,
-            artifact=str(self._buckets.localised(str(content.get("artifact_uri", "")))),
+            artifact=str(self._machine.buckets.localised(str(content.get("artifact_uri", "")))),
             variables={name: text for name, text in variables.items() if text},
             default_route=f"/v1/endpoints/{endpoint_id}/deployedModels/{deployed['id']}",
             num_gpus=int(machine.get("acceleratorCount", 0)),

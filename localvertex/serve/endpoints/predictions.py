@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from localvertex.containers.serving.process import Answer, NotConnected, NotServing
+from localvertex.containers.serving.process import Answer, NotServing
 from localvertex.serve.api.call import Call
 from localvertex.serve.api.errors import ApiError, Status, invalid
 from localvertex.serve.endpoints import traffic
@@ -23,7 +23,7 @@ _MAX_SECONDS = 60.0
 """The service's limit of an answer from a shared public endpoint."""
 
 _MAX_END_SECONDS = 10.0
-"""How long the end of a process that no longer listens may take."""
+"""How long the end of a process that no longer answers may take."""
 
 _HTTP_BODY = "httpBody"
 
@@ -109,11 +109,11 @@ class Predictions:
             raise ApiError(Status.UNAVAILABLE, f"deployed model {chosen}: {error}") from None
 
     def _answer(self, endpoint: str, deployed: Resource, body: bytes, content_type: str) -> Answer:
-        """Return the answer of a deployed model; start its process again when it has just ended."""
+        """Return the answer of a deployed model; ask once more, a new process, when this one has ended."""
         process = self._deployments.serving(endpoint, deployed)
         try:
             return process.predict(body, content_type, seconds=_MAX_SECONDS)
-        except NotConnected:
+        except NotServing:
             if not process.ends_within(_MAX_END_SECONDS):
                 raise
         return self._deployments.serving(endpoint, deployed).predict(body, content_type, seconds=_MAX_SECONDS)

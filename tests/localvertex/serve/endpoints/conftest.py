@@ -56,7 +56,9 @@ class Client:
 
     def process_id(self, endpoint: str) -> int:
         """Return the id of the process that answers."""
-        return int(self.predict(endpoint, 1).json()["predictions"][0]["by"]["pid"])
+        answer = self.predict(endpoint, 1).json()
+        assert "predictions" in answer, answer
+        return int(answer["predictions"][0]["by"]["pid"])
 
     def get(self, name: str) -> Any:
         """Return a resource."""
