@@ -1,6 +1,7 @@
 """The images of a source as instances of a batch prediction: JSON Lines with `b64` and `file_name`."""
 
 import base64
+import contextlib
 import json
 import os
 import tempfile
@@ -72,9 +73,11 @@ def write(
     """
     if not isinstance(max_bad_fraction, int | float) or not 0 <= max_bad_fraction <= 1:
         raise UserError(f"max_bad_fraction is {max_bad_fraction}; expected a number from 0 to 1, e.g. 0.1")
-    with tempfile.TemporaryDirectory(prefix="unpacked-") as scratch, tempfile.TemporaryFile() as bad:
+    with contextlib.ExitStack() as stack:
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="unpacked-"))
+        bad = stack.enter_context(tempfile.TemporaryFile())
         opened = open_unlabelled(source, scratch)
-        shards = _Shards(directory, max_shard_bytes)
+        shards = stack.enter_context(contextlib.closing(_Shards(directory, max_shard_bytes)))
         num_bad, first_bad = 0, ""
         for each in _read_all(opened, image_size):
             if each.line:
@@ -89,7 +92,7 @@ def write(
                 f"{num_bad:,} of {total:,} images cannot be read, more than max_bad_fraction {max_bad_fraction:g}"
                 f" ({on_one_line(first_bad, 200)})"
             )
-        shards.close()
+        shards.finish()
         storage.write_file(bad_images_path, bad)
     print(f"{shards.num_lines:,} images in {len(shards.names)} files, {num_bad:,} images not read")
     return Instances(
@@ -129,15 +132,20 @@ class _Shards:
     def add(self, line: bytes) -> None:
         """Append a line; a line that is larger than a shard gets its own."""
         if self._file is None or self._num_bytes + len(line) > self._max_bytes:
-            self.close()
+            self.finish()
             self._file, self._num_bytes = tempfile.TemporaryFile(), 0
         self._num_bytes += self._file.write(line)
         self.num_lines += 1
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Write the open shard, if there is one."""
         if self._file is not None:
             self.names.append(f"instances-{len(self.names):05d}.jsonl")
-            with self._file as file:
-                storage.write_file(storage.join(self._directory, self.names[-1]), file)
+            storage.write_file(storage.join(self._directory, self.names[-1]), self._file)
+        self.close()
+
+    def close(self) -> None:
+        """Drop the open shard, if there is one."""
+        if self._file is not None:
+            self._file.close()
             self._file = None
