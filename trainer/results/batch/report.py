@@ -110,7 +110,7 @@ def _lines(directory: str, summary: _Summary) -> Iterator[str]:
 def _overview(summary: _Summary, *, num_bad: int, missing: int, problems: Sequence[str]) -> Iterator[page.Block]:
     yield page.Figures(
         figures=[
-            ("images", f"{summary.num:,}"),
+            ("predictions", f"{summary.num:,}"),
             ("classes predicted", f"{len(summary.classes):,}"),
             ("mean probability", f"{summary.total_certainty / summary.num:.3f}"),
             ("not read", f"{num_bad:,}"),
