@@ -12,6 +12,9 @@ from localvertex.processes.network import listeners
 from localvertex.serve.access import token_file
 from vertex_gpu_training.userinput.errors import UserError
 
+_GOOGLES = "aiplatform.googleapis.com"
+"""What the hosts of Vertex AI end with; `Endpoint.raw_predict` calls them whatever address `init` was given."""
+
 
 def init(
     work_dir: str | os.PathLike[str],
@@ -69,9 +72,15 @@ class Credentials(credentials.Credentials):
         """Add the token to a request to this machine.
 
         The SDK uses the same credentials for Cloud Storage, and the server may have ended and another user have taken
-        its port. Both get no token.
+        its port. Both get no token. A call of Vertex AI itself is refused, because it may contain data.
+
+        Raises:
+            RefreshError: The request leads to Google, or through a proxy, or others may know the token.
         """
         parts = urlsplit(url)
+        if (parts.hostname or "").endswith(_GOOGLES):
+            text = "the SDK sends this call to Google, not to the local server; nothing was sent: "
+            raise exceptions.RefreshError(f"{text}{url[:200]}")  # type: ignore[no-untyped-call]
         if parts.hostname in ("127.0.0.1", "localhost", "::1") and listeners.are_own(parts.port or 0):
             if get_environ_proxies(url):
                 text = "a proxy would get the token; add 127.0.0.1 and localhost to the variable NO_PROXY"

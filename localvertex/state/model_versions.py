@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.state import executor_files, registry_lock
-from localvertex.state.models import change, evaluations
+from localvertex.state.models import change, deployed, evaluations
 from localvertex.state.models.change import Change
 from localvertex.state.models.reading import (
     ALIASES,
@@ -23,7 +23,7 @@ from localvertex.state.models.reading import (
     merged,
     object_in,
 )
-from vertex_gpu_training.userinput import files
+from vertex_gpu_training.userinput import asides, files
 
 FILES = "model"
 """The copy of the model's file or folder, beside model.json."""
@@ -32,6 +32,8 @@ SOURCE = "source_uri"
 """The field of model.json with the URI that the files were copied from."""
 
 UPDATED = "update_time"
+
+_FILES = (ALIASES, SHARED, change.FILE)
 
 
 class ModelVersions(ModelRecords):
@@ -55,6 +57,8 @@ class ModelVersions(ModelRecords):
     def changing(self) -> Iterator[None]:
         """Hold the registry's lock, after completing the change of a process that was killed."""
         with registry_lock.locked(self.folder.parent.parent, self._check_stopped):
+            for name in _FILES:
+                asides.remove_left(self.folder / name)
             self._complete()
             yield
 
@@ -119,7 +123,8 @@ class ModelVersions(ModelRecords):
         """Delete a version and its aliases; files that the registry did not make stay.
 
         Raises:
-            ValueError: The version's entry is damaged or a link, so that the files of the registry are unknown.
+            ValueError: The version is deployed; or its entry is damaged or a link, so that the files of the registry
+                are unknown.
         """
         with self.changing():
             self._remove([number])
@@ -141,6 +146,9 @@ class ModelVersions(ModelRecords):
 
     def _remove(self, numbers: list[str]) -> None:
         removed = {each: SOURCE in self._entry(each) for each in numbers}
+        for each in numbers:
+            if names := deployed.endpoints_of(self.folder.parent.parent, self.folder.name, each):
+                raise ValueError(f"version {each} is deployed to {', '.join(names)}; undeploy it first")
         # The fields of the model and the last number outlive the versions that they came with.
         self.change_shared({})
         Change(removed=removed).write(self.folder)
@@ -180,6 +188,7 @@ def _erase(version: Path, *, is_copied: bool) -> None:
     if is_copied:
         executor_files.remove(version / FILES)
     evaluations.remove(version)
+    asides.remove_left(version / MODEL)
     (version / MODEL).unlink(missing_ok=True)
     with suppress(OSError):
         version.rmdir()

@@ -8,8 +8,9 @@ from starlette.responses import Response
 from localvertex.serve.api.call import Call
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
-from localvertex.serve.endpoints import service as endpoints
 from localvertex.serve.endpoints.deployments import Deployments
+from localvertex.serve.endpoints.endpoints import Endpoints
+from localvertex.serve.endpoints.predictions import Predictions
 from localvertex.serve.endpoints.records import Records
 from localvertex.serve.models.evaluations import Evaluations
 from localvertex.serve.models.models import Models
@@ -32,12 +33,14 @@ class Offered:
     def __init__(self, store: Store, operations: Operations, deployments: Deployments) -> None:
         self.operations, self._deployments = operations, deployments
         self.models, self._evaluations = Models(store, operations), Evaluations(store)
-        self._records = Records(store.folder.parent)
+        records = Records(store.folder.parent)
+        self.endpoints = Endpoints(records, operations, deployments)
+        self._predictions = Predictions(records, deployments)
 
     @property
     def collections(self) -> dict[str, Methods]:
         """The methods of each collection."""
-        models, operations = self.models, self.operations
+        models, operations, endpoints, predictions = self.models, self.operations, self.endpoints, self._predictions
         evaluations, of_model = self._evaluations, "/{model:version}/evaluations"
         return {
             "models": {
@@ -53,7 +56,18 @@ class Offered:
                 "evaluations.get": ("GET", f"{of_model}/{{id:id}}", evaluations.get),
                 "evaluations.list": ("GET", of_model, evaluations.list_all),
             },
-            "endpoints": endpoints.methods(self._records, operations, self._deployments),
+            "endpoints": {
+                "create": ("POST", "", endpoints.create),
+                "get": ("GET", "/{id:id}", endpoints.get),
+                "list": ("GET", "", endpoints.list_all),
+                "patch": ("PATCH", "/{id:id}", endpoints.patch),
+                "delete": ("DELETE", "/{id:id}", endpoints.delete),
+                "deployModel": ("POST", "/{id:id}:deployModel", endpoints.deploy),
+                "undeployModel": ("POST", "/{id:id}:undeployModel", endpoints.undeploy),
+                "mutateDeployedModel": ("POST", "/{id:id}:mutateDeployedModel", endpoints.mutate_deployed_model),
+                "predict": ("POST", "/{id:id}:predict", predictions.predict),
+                "rawPredict": ("POST", "/{id:id}:rawPredict", predictions.raw_predict),
+            },
             "operations": {
                 "get": ("GET", "/{id:id}", operations.get),
                 "list": ("GET", "", operations.list_all),

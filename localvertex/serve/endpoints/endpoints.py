@@ -14,8 +14,9 @@ from localvertex.serve.api.store import ID, Damaged
 from localvertex.serve.endpoints import traffic
 from localvertex.serve.endpoints.deployed_model import checked_change, new_deployed_model
 from localvertex.serve.endpoints.deployments import Deployments
-from localvertex.serve.endpoints.records import FOLDER, Records
+from localvertex.serve.endpoints.records import Records
 from localvertex.state import record
+from localvertex.state.models.deployed import FOLDER
 from vertex_gpu_training.userinput.spelling import camel
 
 _CHANGEABLE = ("displayName", "description", "labels", "trafficSplit", "clientConnectionConfig")

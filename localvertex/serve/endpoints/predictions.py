@@ -13,8 +13,9 @@ from localvertex.serve.api.call import Call
 from localvertex.serve.api.errors import ApiError, Status, invalid
 from localvertex.serve.endpoints import traffic
 from localvertex.serve.endpoints.deployments import Deployments
-from localvertex.serve.endpoints.records import FOLDER, Records
+from localvertex.serve.endpoints.records import Records
 from localvertex.state.model_versions import ModelVersions
+from localvertex.state.models.deployed import FOLDER
 
 MAX_BYTES = 1_572_864
 """The service's limit of a request: 1.5 MiB."""

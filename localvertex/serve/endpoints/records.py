@@ -12,11 +12,9 @@ from typing import Any
 
 from localvertex.serve.api.errors import not_found
 from localvertex.serve.api.store import ID, UNUSABLE, Damaged
+from localvertex.state.models.deployed import FILE, FOLDER
 from localvertex.state.registry_lock import locked
 from vertex_gpu_training.userinput import files
-
-FOLDER = "endpoints"
-_FILE = "endpoint.json"
 
 Resource = dict[str, Any]
 
@@ -42,7 +40,7 @@ class Records:
         """The ids of all endpoints."""
         if not self._folder.is_dir():
             return []
-        return sorted(path.parent.name for path in self._folder.glob(f"*/{_FILE}") if ID.fullmatch(path.parent.name))
+        return sorted(path.parent.name for path in self._folder.glob(f"*/{FILE}") if ID.fullmatch(path.parent.name))
 
     def read(self, endpoint_id: str) -> Resource | None:
         """Return an endpoint, None when it does not exist.
@@ -53,7 +51,7 @@ class Records:
         if not ID.fullmatch(endpoint_id):
             return None
         try:
-            content: Resource = json.loads((self.folder(endpoint_id) / _FILE).read_text())
+            content: Resource = json.loads((self.folder(endpoint_id) / FILE).read_text())
             _check(content, endpoint_id)
         except FileNotFoundError:
             return None
@@ -78,11 +76,11 @@ class Records:
     def write(self, endpoint_id: str, content: Resource) -> None:
         """Create or replace an endpoint."""
         self.folder(endpoint_id).mkdir(parents=True, exist_ok=True)
-        files.write_text(self.folder(endpoint_id) / _FILE, json.dumps(content, indent=1))
+        files.write_text(self.folder(endpoint_id) / FILE, json.dumps(content, indent=1))
 
     def remove(self, endpoint_id: str) -> None:
         """Delete an endpoint with its logs."""
-        (self.folder(endpoint_id) / _FILE).unlink(missing_ok=True)
+        (self.folder(endpoint_id) / FILE).unlink(missing_ok=True)
         shutil.rmtree(self.folder(endpoint_id), ignore_errors=True)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vertex_gpu_training.userinput import files
 
-_FILE = "change.json"
+FILE = "change.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,13 +26,13 @@ class Change:
 
     def write(self, folder: Path) -> None:
         """Begin the change of the model in a folder."""
-        files.write_text(folder / _FILE, json.dumps(asdict(self)))
+        files.write_text(folder / FILE, json.dumps(asdict(self)))
 
 
 def read(folder: Path) -> Change:
     """Return the change of a model that is in progress; an empty one if there is none, or it was edited by hand."""
     try:
-        content = json.loads((folder / _FILE).read_text())
+        content = json.loads((folder / FILE).read_text())
         found = Change(added=content["added"], aliases=content["aliases"], removed=content["removed"])
         is_sound = all(each.isdecimal() for each in [found.added or "0", *dict(found.removed)])
         is_sound = is_sound and all(isinstance(each, str) for each in found.aliases)
@@ -43,4 +43,4 @@ def read(folder: Path) -> Change:
 
 def end(folder: Path) -> None:
     """Mark the change of a model as complete."""
-    (folder / _FILE).unlink(missing_ok=True)
+    (folder / FILE).unlink(missing_ok=True)

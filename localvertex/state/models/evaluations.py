@@ -15,11 +15,15 @@ _FOLDER = "evaluations"
 
 _FILE = re.compile(r"[0-9]+\.json")
 
+_LEFT = re.compile(r"\.[0-9]+\.json\.[0-9a-f]{8}\.partial")
+"""What a killed process left; the registry's lock is held wherever it is removed."""
+
 
 def add(version: Path, content: dict[str, Any]) -> str:
     """Store an evaluation of the version in a folder, and return its id."""
     folder, number = version / _FOLDER, str(uuid4().int >> 66)
     folder.mkdir(exist_ok=True)
+    _clear(folder, _LEFT)
     files.write_text(folder / f"{number}.json", json.dumps({**content, "create_time": record.now()}, indent=1))
     return number
 
@@ -43,7 +47,15 @@ def content(version: Path, evaluation_id: str) -> dict[str, Any]:
 
 def remove(version: Path) -> None:
     """Remove all evaluations of a version; files that the registry did not make stay."""
-    for each in ids(version):
-        (version / _FOLDER / f"{each}.json").unlink(missing_ok=True)
+    folder = version / _FOLDER
+    with suppress(FileNotFoundError):
+        _clear(folder, _LEFT)
+        _clear(folder, _FILE)
     with suppress(OSError):
-        (version / _FOLDER).rmdir()
+        folder.rmdir()
+
+
+def _clear(folder: Path, names: re.Pattern[str]) -> None:
+    for each in [*folder.iterdir()]:
+        if names.fullmatch(each.name):
+            each.unlink(missing_ok=True)

@@ -78,13 +78,17 @@ class ModelRecords:
 
         An alias of a version that was removed by hand does not count.
         """
-        path, pending = self.folder / ALIASES, change.read(self.folder)
-        found = object_in(path) if path.is_file() else {}
-        if not all(isinstance(each, str) for each in found.values()):
-            raise ValueError(f"{path} is damaged: expected the number of a version, as text, for each alias")
-        if pending.added and self._exists(pending.added):
-            found = merged(found, pending.added, pending.aliases)
-        return {alias: each for alias, each in found.items() if each not in pending.removed and self._exists(each)}
+        path = self.folder / ALIASES
+        while True:
+            found, pending = object_in(path) if path.is_file() else {}, change.read(self.folder)
+            if not all(isinstance(each, str) for each in found.values()):
+                raise ValueError(f"{path} is damaged: expected the number of a version, as text, for each alias")
+            is_added = bool(pending.added) and self._exists(pending.added)
+            every = merged(found, pending.added, pending.aliases) if is_added else found
+            kept = {name: each for name, each in every.items() if each not in pending.removed and self._exists(each)}
+            # A version can be removed between the two readings, after its aliases have moved to another one.
+            if len(kept) == len(every) or found == (object_in(path) if path.is_file() else {}):
+                return kept
 
     def aliases_of(self, number: str) -> list[str]:
         """Return the aliases of a version, see `aliases`."""
@@ -106,10 +110,11 @@ class ModelRecords:
         Raises:
             LookupError: The model does not exist, or has no such version.
         """
+        number = self.aliases.get(name, name)
+        # After the aliases, which may name a version that has just been added.
         numbers = self.numbers
         if not numbers:
             raise LookupError(f"the model {self.folder.name!r} is not in {self.folder.parent}")
-        number = self.aliases.get(name, name)
         if number not in numbers:
             raise LookupError(f"the model {self.folder.name!r} has no version {name!r}; it has {', '.join(numbers)}")
         return number
