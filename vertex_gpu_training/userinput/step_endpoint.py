@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from vertex_gpu_training.userinput import files, private_files
+from vertex_gpu_training.userinput import private_files
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.reading import parse_json
 
@@ -72,12 +72,14 @@ def find() -> StepEndpoint | None:
 
 
 def write(path: Path, endpoint: StepEndpoint) -> None:
-    """Write the file, which only its owner can read.
+    """Write the file, which does not exist yet and only its owner can read.
 
     Raises:
         OSError: It cannot be written.
     """
-    files.write_text(path, json.dumps({"address": endpoint.address, "token": endpoint.token}), mode=0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with open(descriptor, "w", encoding="ascii") as file:
+        json.dump({"address": endpoint.address, "token": endpoint.token}, file)
 
 
 def credentials(endpoint: StepEndpoint) -> Any:
