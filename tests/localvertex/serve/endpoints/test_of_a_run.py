@@ -81,7 +81,7 @@ def test_no_process_outlives_a_run_that_is_stopped(
     start_run: StartRun, tmp_path: Path, work_dir: Path, number: signal.Signals
 ) -> None:
     registry.add(work_dir, MODEL)
-    run = start_run(deploys, "--param", f"folder={tmp_path}", "--param", "waits=true")
+    run = start_run(deploys, "--parameter", f"folder={tmp_path}", "--parameter", "waits=true")
     process = process_in(tmp_path)
     os.kill(run.pid, number)
     run.wait(60)
