@@ -84,5 +84,5 @@ def test_no_process_outlives_a_run_that_is_stopped(
     run = start_run(deploys, "--parameter", f"folder={tmp_path}", "--parameter", "waits=true")
     process = process_in(tmp_path)
     os.kill(run.pid, number)
-    run.wait(60)
+    run.communicate(timeout=60)
     wait_until(lambda: has_ended(process))
