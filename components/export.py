@@ -21,12 +21,10 @@ def export(checkpoint_directory: str, dataset: dsl.Input[dsl.Dataset], model: ds
     Returns:
         URI of the SavedModel, and the labels of its version, for the Model Registry.
     """
-    from trainer.export import export as export_model, reported
-    from training_job.release.labels import at_upload
+    from training_job.release.exported import export as export_model, reported
 
-    model.metadata.update(
-        reported(export_model)(
-            checkpoint_directory=checkpoint_directory, dataset_directory=dataset.path, output_directory=model.path
-        )
+    exported = reported(export_model)(
+        checkpoint_directory=checkpoint_directory, dataset_directory=dataset.path, output_directory=model.path
     )
-    return str(model.uri), at_upload(checkpoint_directory)
+    model.metadata.update(exported.metadata)
+    return str(model.uri), exported.labels

@@ -146,7 +146,7 @@ def image_training(settings: Settings) -> Any:
             min_compared_images: Fewest test images that neither model has seen and that are enough for a comparison.
             force_promotion: Replace the champion whatever the comparison shows, or if there can be none.
             model_name: Display name in the Model Registry; each registered model is a version of it.
-            serving_image: A prediction container image with its own server, such as TensorFlow Serving; empty: the pipeline's.
+            serving_image: Prediction container image with a server of its own; empty for this project's own server.
             deploy_endpoint: Display name of the endpoint to deploy a new champion to; empty for none.
             deploy_machine_type: Machine type of each replica of the endpoint.
             deploy_min_replicas: Fewest replicas of the endpoint, 1 or more.

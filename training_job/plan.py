@@ -16,6 +16,7 @@ from training_job.machines import Machines, check
 from training_job.release.criteria import Criteria
 from training_job.release.outcomes import Release, conclusion
 from training_job.release.registry import Registry
+from training_job.release.serving_machines import ServingMachines, check_deployment
 from training_job.values import check_accuracy, check_names, check_together
 from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
@@ -54,6 +55,7 @@ def plan(
     machines: dict[str, Any],
     criteria: dict[str, Any] | None = None,
     deploy_endpoint: str = "",
+    replicas: dict[str, Any] | None = None,
     default_persistent_resource_id: str = "",
 ) -> TrainingPlan:
     """Check the machines, derive the run id from what is computed, and write the report.
@@ -74,6 +76,7 @@ def plan(
         machines: Fields of `Machines`.
         criteria: Fields of `Criteria`.
         deploy_endpoint: Display name of the endpoint; empty for no deployment.
+        replicas: Fields of `ServingMachines`.
         default_persistent_resource_id: The one that the pipeline's own steps run on; empty for none.
 
     Returns:
@@ -96,6 +99,7 @@ def plan(
     config, pools = TrainConfig(**hyperparameters), _machines(machines, default_persistent_resource_id)
     check_together(config, pools, exact=exact)
     findings = check(pools, image=image, region=region)
+    findings += check_deployment(deploy_endpoint, ServingMachines(**replicas or {}), region=region)
     data = dataset.load(dataset_directory)
     _check_batch_size(config, num_train=data.num_examples["train"])
     check_boot_disk(pools, data)

@@ -27,7 +27,9 @@ def _is_training_region(job: Job) -> bool:
         job.note("region", "error", "region", f"{region!r} {found}; use a region such as europe-west4", near)
         return False
     if not job.catalogue.training_regions[region]:
-        message = f"custom {job.purpose} in {region} is doubtful: only some of Google's pages list it; try a short job first"
+        message = (
+            f"custom {job.purpose} in {region} is doubtful: only some of Google's pages list it; try a short job first"
+        )
         job.note("region-doubtful", "warning", "region", message)
     return True
 

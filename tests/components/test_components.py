@@ -17,7 +17,8 @@ def body_of(path: Path) -> ast.FunctionDef:
 
 
 def test_every_step_of_the_pipeline_has_its_file() -> None:
-    assert [path.stem for path in FILES] == ["evaluate", "export", "plan", "prepare", "record", "summary"]
+    steps = ["compare", "evaluate", "export", "plan", "prepare", "record", "summary"]
+    assert [path.stem for path in FILES] == steps
     assert [path.name for path in (ROOT / "components").iterdir() if path.is_dir() and path.name != "__pycache__"] == []
 
 

@@ -10,6 +10,8 @@ import errno
 import functools
 from typing import Any
 
+import numpy as np
+
 from trainer.checkpoints import checkpoints, identity, manifest, seal
 from trainer.checkpoints.checkpoints import Arrays, Best, Checkpoint
 from trainer.checkpoints.manifest import TornCheckpoint
@@ -69,10 +71,10 @@ def of_run(directory: str) -> StartingWeights:
 def pin(weights: StartingWeights, directory: str) -> None:
     """Copy weights into a folder; do nothing if they are there already."""
     # First, because weights in the folder count as complete. A copy of an earlier version has no such file.
-    if weights.seen_images is not None:
-        path = storage.join(directory, seen.FILE)
-        earlier = seen.read(path)
-        seen.write(path, weights.seen_images if earlier is None else seen.united(weights.seen_images, earlier))
+    path = storage.join(directory, seen.FILE)
+    known = [each for each in (weights.seen_images, seen.read(path)) if each is not None]
+    if known:
+        seen.write(path, np.concatenate(known))
     try:
         if _pinned(directory).digest == weights.digest:
             return

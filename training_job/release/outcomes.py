@@ -9,6 +9,7 @@ from trainer.checkpoints.outcome import Notes
 from training_job.release.criteria import Criteria
 from training_job.release.labels import CHAMPION
 from training_job.release.registry import Registry, Version
+from training_job.release.vertex_clients import NotFoundError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,10 @@ def _registered(noted: Notes, release: Release, registry: Registry) -> str:
     """Return what became of a registered version; empty if it was deleted, or is to be deployed."""
     name = str(noted.registration["resource_name"])
     model, _, number = name.partition("@")
-    versions = registry.versions(model)
+    try:
+        versions = registry.versions(model)
+    except NotFoundError:
+        versions = []
     # Localvertex and notes of earlier versions may name a model without its version: its first.
     found = [each for each in versions if each.number == (number or "1")]
     if not found:
@@ -87,9 +91,14 @@ def _not_deployed(noted: Notes, endpoint: str, version: Version, versions: list[
     promoted another one by hand wants that one.
     """
     champions = [each for each in versions if CHAMPION in each.aliases]
-    if version in champions or not champions or _began(noted, endpoint, version.name):
+    if version in champions or not champions:
         return ""
-    return f"registered as {version.name}, not deployed: the champion is version {champions[0].number}"
+    current = champions[0]
+    if not _began(noted, endpoint, version.name):
+        return f"registered as {version.name}, not deployed: the champion is version {current.number}"
+    if noted.comparison.get("is_promoted") is False and noted.comparison.get("champion") == current.name:
+        return f"registered as {version.name}, not deployed: {noted.comparison.get('reason')}"
+    return ""
 
 
 def _refused(comparison: Any, release: Release, registry: Callable[[], Registry]) -> str:

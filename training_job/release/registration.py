@@ -1,12 +1,14 @@
-"""What `record` does after the upload: aliases, labels, description and evaluation of the version, and the note."""
+"""What `record` does after the upload: aliases, labels, description, evaluation and note; and the labels to upload."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from trainer.checkpoints import outcome
+from trainer.checkpoints.identity import read_result
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from training_job.release import labels
 from training_job.release.registry import Registry, Version
+from vertex_gpu_training.userinput.errors import UserError
 
 _SCHEMA = "gs://google-cloud-aiplatform/schema/modelevaluation/classification_metrics_1.0.0.yaml"
 _EVALUATION = "test split"
@@ -45,7 +47,7 @@ def record(
     """
     registry = Registry(region=region, pipeline_root=pipeline_root)
     version = registry.get(resource_name)
-    registry.label_version(version.name, labels.of_version(checkpoint_directory))
+    registry.label_version(version.name, labels_of_version(checkpoint_directory))
     registry.label_model(version.model, dict([labels.PROJECT_LABEL]))
     registry.describe(version.name, description(metrics))
     _evaluate(registry, version, metrics, confusion_matrix)
@@ -55,6 +57,27 @@ def record(
     )
     print(f"registered as {version.name} with the aliases {' and '.join(labels.ALIASES)}")
     return version.name
+
+
+def labels_of_version(checkpoint_directory: str) -> dict[str, str]:
+    """Return the labels of the version that the best checkpoint of a finished run becomes.
+
+    Raises:
+        UserError: The run is not finished.
+    """
+    result = read_result(checkpoint_directory)
+    if not result:
+        raise UserError(f"the run in {checkpoint_directory!r} is not finished; run the pipeline again to continue it")
+    return {
+        labels.RUN_ID: str(result["run_id"]),
+        labels.CHECKPOINT: labels.label_value(outcome.best_digest(checkpoint_directory)),
+        labels.DATASET: labels.label_value(str(result["identity"]["dataset_fingerprint"])),
+    }
+
+
+def labels_at_upload(checkpoint_directory: str) -> dict[str, str]:
+    """Return the labels to upload a version with; the project's label is repeated on the model by `record`."""
+    return dict([labels.PROJECT_LABEL]) | labels_of_version(checkpoint_directory)
 
 
 def description(metrics: Mapping[str, Any]) -> str:

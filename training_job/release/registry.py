@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from training_job.release import vertex_clients
-from training_job.release.labels import CHAMPION, CHECKPOINT, PROJECT_LABEL, RUN_ID, VERSION_KEYS, checkpoint_value
+from training_job.release.labels import CHAMPION, CHECKPOINT, PROJECT_LABEL, RUN_ID, VERSION_KEYS, label_value
 from training_job.release.vertex_clients import NotFoundError, call
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -84,7 +84,7 @@ class Registry:
 
     def version_of_run(self, model: str, run_id: str, checkpoint_sha256: str) -> Version | None:
         """Return the newest version that a run registered for a checkpoint, None if there is none."""
-        wanted = {RUN_ID: run_id, CHECKPOINT: checkpoint_value(checkpoint_sha256)}
+        wanted = {RUN_ID: run_id, CHECKPOINT: label_value(checkpoint_sha256)}
         found = [each for each in self.versions(model) if wanted.items() <= each.labels.items()]
         return found[-1] if found else None
 
@@ -107,10 +107,8 @@ class Registry:
         self._update({"name": model, "labels": kept | dict(labels)}, "labels")
 
     def label_version(self, version: str, labels: Mapping[str, str]) -> None:
-        """Add labels to a version, or replace their values."""
-        present = self._labels(version)
-        if not labels.items() <= present.items():
-            self._update({"name": version, "labels": present | dict(labels)}, "labels")
+        """Add labels to a version, or replace their values, also if it has them from its model only."""
+        self._update({"name": version, "labels": self._labels(version) | dict(labels)}, "labels")
 
     def evaluations(self, version: str) -> list[str]:
         """Return the resource names of the evaluations of a version."""
@@ -126,7 +124,7 @@ class Registry:
             version: Resource name of the version.
             metrics: Its metrics, as the schema demands.
             display_name: Name in the console.
-            schema_uri: gs:// address of the schema of the metrics.
+            schema_uri: Address (gs://) of the schema of the metrics.
         """
         evaluation = {"display_name": display_name, "metrics_schema_uri": schema_uri, "metrics": dict(metrics)}
         what = f"the evaluation of {version} cannot be stored"

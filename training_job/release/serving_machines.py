@@ -62,16 +62,20 @@ class ServingMachines:
         return f"{count} x {self.deploy_machine_type}{gpus if self.deploy_accelerator_type else ''}"
 
 
-def check_serving(machines: ServingMachines, *, region: str) -> list[accelerators.Finding]:
-    """Check the machines for a region and return the warnings.
+def check_deployment(endpoint_name: str, machines: ServingMachines, *, region: str) -> list[accelerators.Finding]:
+    """Check a deployment for a region and return the warnings; without an endpoint, nothing is deployed.
 
     Raises:
-        UserError: Vertex AI would refuse the deployment; the message has the reasons and the nearest valid choices.
+        UserError: The name cannot be used, or Vertex AI would refuse the machines; the message has the reasons and the
+            nearest valid choices.
     """
+    check_endpoint_name(endpoint_name)
+    if not endpoint_name:
+        return []
     findings = accelerators.check_deployment(machines.dedicated_resources(), region=region)
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
-        raise UserError(f"deploy_endpoint: {sentences(errors)}")
+        raise UserError(f"deployment to {endpoint_name!r}: {sentences(errors)}")
     return findings
 
 

@@ -3,7 +3,6 @@
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import tensorflow as tf
 
@@ -14,44 +13,12 @@ from trainer.files import storage
 from trainer.results import seen, serving
 from trainer.results.comparison import champion as champions, images
 from trainer.results.comparison.champion import Champion
-from trainer.results.comparison.decision import Table
+from trainer.results.comparison.decision import ClassResult, Comparison, Table
 from trainer.results.comparison.images import Image, Unseen
 from trainer.results.comparison.not_comparable import NotComparable
 
 _BATCH = 32
 _Answer = Callable[[Sequence[bytes]], list[str]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClassResult:
-    """The images of one class."""
-
-    class_name: str
-    num_images: int
-    champion: int
-    """Number that the champion classifies correctly."""
-    challenger: int
-    is_known: bool
-    """Whether the champion knows the class; its answers are wrong if it does not."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """Both models' results on images that neither has seen."""
-
-    table: Table
-    classes: list[ClassResult]
-    num_left_out: int
-    """Test images that one of them has seen."""
-    has_originals: bool
-    """Whether both saw the originals, because their image sizes differ."""
-    num_unanswered: tuple[int, int]
-    """Images that the champion, and the new model, could not decode; they count as wrong."""
-
-    @property
-    def num_unknown(self) -> int:
-        """Images of classes that the champion does not know."""
-        return sum(each.num_images for each in self.classes if not each.is_known)
 
 
 def compare(
@@ -140,12 +107,12 @@ def _evaluate(
 
 
 def _class(name: str, cells: Counter[tuple[str, bool, bool]], champion: Champion) -> ClassResult:
-    counts = {right: cells[name, *right] for right in itertools.product((True, False), repeat=2)}
+    found = {right: cells[name, right[0], right[1]] for right in itertools.product((True, False), (True, False))}
     return ClassResult(
         class_name=name,
-        num_images=sum(counts.values()),
-        champion=counts[True, True] + counts[True, False],
-        challenger=counts[True, True] + counts[False, True],
+        num_images=sum(found.values()),
+        champion=found[True, True] + found[True, False],
+        challenger=found[True, True] + found[False, True],
         is_known=champion.class_names is None or name in champion.class_names,
     )
 

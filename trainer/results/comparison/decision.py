@@ -59,6 +59,38 @@ class Table:
         return num_discordant * (2 * share - 1) / self.num_images
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClassResult:
+    """The images of one class."""
+
+    class_name: str
+    num_images: int
+    champion: int
+    """Number that the champion classifies correctly."""
+    challenger: int
+    is_known: bool
+    """Whether the champion knows the class; its answers are wrong if it does not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Both models' results on images that neither has seen."""
+
+    table: Table
+    classes: list[ClassResult]
+    num_left_out: int
+    """Test images that one of them has seen."""
+    has_originals: bool
+    """Whether both saw the originals, because their image sizes differ."""
+    num_unanswered: tuple[int, int]
+    """Images that the champion, and the new model, could not decode; they count as wrong."""
+
+    @property
+    def num_unknown(self) -> int:
+        """Images of classes that the champion does not know."""
+        return sum(each.num_images for each in self.classes if not each.is_known)
+
+
 def decide(table: Table, *, max_regression: float, must_improve: bool) -> tuple[bool, str]:
     """Return whether the new model replaces the champion, and why.
 
