@@ -95,7 +95,7 @@ def test_the_commands_of_the_page(repository: Path, python: str, tmp_path: Path)
     variables = os.environ | {"PYTHONPATH": str(repository)}
     done = subprocess.run([python, *given, *allowed], cwd=tmp_path, env=variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "num_predictions: 3" in done.stdout
+    assert "SUCCEEDED" in done.stdout
 
 
 @pytest.mark.slow
