@@ -5,7 +5,7 @@ from typing import Any
 from google_cloud_pipeline_components.types.artifact_types import UnmanagedContainerModel
 from kfp import dsl
 
-from training_job import serving_container
+from training_job.release import serving_container
 
 
 def servable(uri: Any, *, serving_image: Any, own_image: str) -> Any:

@@ -10,6 +10,7 @@ import yaml
 
 import compile
 from tests.support.in_process import call
+from training_job.release import serving_container
 
 Compile = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -68,18 +69,23 @@ def test_json_and_yaml_hold_the_same_spec(compile_pipeline: Compile, tmp_path: p
     assert as_json == as_yaml
 
 
-def test_the_steps_without_a_model_use_the_image_for_cpus(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
+def test_the_steps_without_gpus_and_the_server_use_the_image_for_cpus(
+    compile_pipeline: Compile, tmp_path: pathlib.Path
+) -> None:
     other = IMAGE.replace("image-training-python", "image-training-cpu")
     done = compile_pipeline(f"--image={IMAGE}", f"--cpu-image={other}")
     assert done.returncode == 0, done.stderr
     spec = json.loads((tmp_path / "build/image_training.json").read_text())
+    executors = spec["deploymentSpec"]["executors"]
     used = {
         name.removeprefix("exec-"): found["container"]["image"]
-        for name, found in spec["deploymentSpec"]["executors"].items()
+        for name, found in executors.items()
         if "image-training" in found.get("container", {}).get("image", "")
     }
-    of_cpu = {"prepare", "plan", "record", "summary"}
-    assert used == dict.fromkeys(of_cpu, other) | dict.fromkeys(("evaluate", "export"), IMAGE)
+    of_cpu = {"prepare", "plan", "export", "record", "deploy", "summary"}
+    assert used == dict.fromkeys(of_cpu, other) | dict.fromkeys(("evaluate", "compare"), IMAGE)
+    importers = [each["importer"]["metadata"] for each in executors.values() if "trainer.serve" in str(each)]
+    assert importers == [{"containerSpec": serving_container.own(other)}]
     tasks = spec["components"]["comp-exit-handler-1"]["dag"]["tasks"]
     images = {
         step: tasks[step]["inputs"]["parameters"]["image"]["runtimeValue"]["constant"] for step in ("prepare", "plan")

@@ -11,13 +11,6 @@ import keras
 import tensorflow as tf
 
 from trainer.checkpoints import identity, occupant
-from trainer.cluster import distribution, notices
-from trainer.cluster.cluster import Cluster
-from trainer.cluster.meeting import meet
-from trainer.cluster.patience import Patience
-from trainer.cluster.peers import Peer, wait_for
-from trainer.cluster.signals import StopRequest
-from trainer.cluster.watchdog import Watchdog
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.data.examples import Examples, load_split
@@ -29,6 +22,13 @@ from trainer.learner.learner import Learner
 from trainer.loop import loop, warm_start
 from trainer.loop.board.board import EVALUATOR, VALIDATION, Board, NoBoard, run_name
 from trainer.loop.board.logs import Logs
+from trainer.loop.cluster import distribution, notices
+from trainer.loop.cluster.cluster import Cluster
+from trainer.loop.cluster.meeting import meet
+from trainer.loop.cluster.patience import Patience
+from trainer.loop.cluster.peers import Peer, wait_for
+from trainer.loop.cluster.signals import StopRequest
+from trainer.loop.cluster.watchdog import Watchdog
 from trainer.loop.early_stopping import EarlyStopping
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync

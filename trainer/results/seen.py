@@ -54,7 +54,7 @@ def read(path: storage.Path) -> Hashes | None:
     return hashes if bool((hashes[1:] > hashes[:-1]).all()) else None
 
 
-def united(*several: Hashes | None) -> Hashes | None:
+def _united(*several: Hashes | None) -> Hashes | None:
     """Return the images of several sets; None, which is unknown, if one of them is."""
     known = [each for each in several if each is not None]
     return np.unique(np.concatenate(known)) if len(known) == len(several) else None
@@ -76,7 +76,7 @@ def record(checkpoint_directory: str, data: Dataset, sources: list[str]) -> str:
     if is_there and checkpoints.steps(checkpoint_directory):
         return ""
     try:
-        known = united(of_dataset(data), *map(read, sources))
+        known = _united(of_dataset(data), *map(read, sources))
         reason = "" if known is not None else "the starting weights come without the images that they have seen"
     except storage.MISSING:
         known, reason = None, f"the dataset has no {image_list.FILE}"

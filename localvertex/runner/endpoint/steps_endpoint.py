@@ -28,11 +28,12 @@ class StepsEndpoint:
         secrets, file = self._machine.credentials.secrets, self._machine.credentials.step_file
         try:
             access = self._server or self._own()
-            found = access.issue(secrets.use_tokens)
-            self._held.callback(access.revoke, found)
-            secrets.learn_token(found.token)
+            tokens = [access.issue(secrets.use_tokens, may_change=each) for each in (True, False)]
+            for each in tokens:
+                self._held.callback(access.revoke, each)
+                secrets.learn_token(each.token)
             self._held.callback(file.close)
-            file.write(found)
+            file.write(*tokens)
         except OSError as error:
             self._warn(f"the steps of this run cannot reach the model registry: {error}")
             self.close()

@@ -68,11 +68,8 @@ def _table(comparison: Comparison) -> page.Block:
     return page.Table(
         title="Images by result",
         note=f"Test images that neither model has trained or validated on. {shown} {failed}".strip(),
-        columns=["", "champion correct", "champion wrong"],
-        rows=[
-            ["new model correct", table.both, table.only_challenger],
-            ["new model wrong", table.only_champion, table.neither],
-        ],
+        columns=["new model ↓ champion →", "correct", "wrong"],
+        rows=[["correct", table.both, table.only_challenger], ["wrong", table.only_champion, table.neither]],
     )
 
 
@@ -90,19 +87,19 @@ def _classes(comparison: Comparison) -> page.Block:
     ranked = sorted(comparison.classes, key=_change)
     more = f" The {_MAX_ROWS} with the largest losses are listed." if len(ranked) > _MAX_ROWS else ""
     unknown = comparison.num_unknown
-    note = f"{unknown:,} images are of classes that the champion does not know; its answers count as wrong."
+    new = f" {unknown:,} images are of classes that the champion does not know; its answers count as wrong."
     return page.Table(
         title="Classes",
-        note=f"{note if unknown else 'The champion knows all classes.'}{more}",
-        columns=["class", "", "images", "champion correct", "new model correct", "change"],
+        note=f"Correct answers per class.{new if unknown else ''}{more}",
+        columns=["class", "change", "champion", "new model", "images", ""],
         rows=[
             [
                 each.class_name,
-                "" if each.is_known else "new to the champion",
-                each.num_images,
+                _change(each),
                 each.champion,
                 each.challenger,
-                f"{_change(each):+,}",
+                each.num_images,
+                "" if each.is_known else "new to the champion",
             ]
             for each in ranked[:_MAX_ROWS]
         ],

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from trainer.cluster import cluster
-from trainer.cluster.cluster import Cluster
+from trainer.loop.cluster import cluster
+from trainer.loop.cluster.cluster import Cluster
 from vertex_gpu_training.userinput.errors import UserError
 
 TWO = {"chief": ["a:1"], "worker": ["b:2"]}

@@ -5,7 +5,7 @@ import sys
 
 WATCH = """
 import sys, time
-from trainer.cluster.watchdog import Watchdog
+from trainer.loop.cluster.watchdog import Watchdog
 dog = Watchdog(float(sys.argv[1]), report=lambda message: print(message, flush=True))
 time.sleep(float(sys.argv[1]) + 0.5)  # the start may take longer
 for _ in range(int(sys.argv[2])):

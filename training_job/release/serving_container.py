@@ -2,9 +2,9 @@
 
 from typing import Any
 
-PORT = 8080
-HEALTH_ROUTE = "/health"
-PREDICT_ROUTE = "/predict"
+_PORT = 8080
+_HEALTH_ROUTE = "/health"
+_PREDICT_ROUTE = "/predict"
 
 
 def own(image: str) -> dict[str, Any]:
@@ -20,9 +20,9 @@ def own(image: str) -> dict[str, Any]:
         # The entry point of the image for CPUs is Beam's.
         "command": ["python", "-m", "trainer.serve"],
         "args": [],
-        "ports": [{"containerPort": PORT}],
-        "healthRoute": HEALTH_ROUTE,
-        "predictRoute": PREDICT_ROUTE,
+        "ports": [{"containerPort": _PORT}],
+        "healthRoute": _HEALTH_ROUTE,
+        "predictRoute": _PREDICT_ROUTE,
     }
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from localvertex.processes.network.metadata_server import MAINTENANCE_EVENT, PREEMPTED, MetadataServer
 from tests.support.cloud_storage.server import CloudStorage
-from trainer.cluster import notices
+from trainer.loop.cluster import notices
 
 
 @pytest.fixture

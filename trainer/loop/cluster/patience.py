@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable, Sequence
 
-from trainer.cluster.signals import StopRequest
-from trainer.cluster.watchdog import EXIT_LOST_PEER
+from trainer.loop.cluster.signals import StopRequest
+from trainer.loop.cluster.watchdog import EXIT_LOST_PEER
 
 POLL_SECONDS = 0.2
 """A stop request waits for this time at most."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from trainer.cluster import patience as patiences
-from trainer.cluster.cluster import Cluster
-from trainer.cluster.meeting import difference, meet
-from trainer.cluster.patience import GaveUp, Patience
-from trainer.cluster.signals import StopRequest
+from trainer.loop.cluster import patience as patiences
+from trainer.loop.cluster.cluster import Cluster
+from trainer.loop.cluster.meeting import difference, meet
+from trainer.loop.cluster.patience import GaveUp, Patience
+from trainer.loop.cluster.signals import StopRequest
 from vertex_gpu_training.userinput.errors import UserError
 
 SETTINGS_FRAME = bytes([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100])

@@ -12,8 +12,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainer.cluster.cluster import Cluster
-from trainer.cluster.patience import POLL_SECONDS, Patience
+from trainer.loop.cluster.cluster import Cluster
+from trainer.loop.cluster.patience import POLL_SECONDS, Patience
 from vertex_gpu_training.userinput.errors import UserError
 
 _MAX_BYTES = 2**20

@@ -4,7 +4,7 @@ import os
 
 import tensorflow as tf
 
-from trainer.cluster.cluster import Cluster
+from trainer.loop.cluster.cluster import Cluster
 from vertex_gpu_training.userinput.errors import UserError
 
 

@@ -1,4 +1,4 @@
-"""The child process of `trainer.loop.xla_trial`: reads a request, times XLA on one device, prints the outcome."""
+"""The child process of `trainer.loop.xla.trial`: reads a request, times XLA on one device, prints the outcome."""
 
 import dataclasses
 import json
@@ -7,10 +7,10 @@ import signal
 import sys
 from typing import Any
 
-from trainer.cluster.parent import end_with
 from trainer.config import TrainConfig
 from trainer.learner import libraries
-from trainer.loop.xla_trial import Outcome
+from trainer.loop.cluster.parent import end_with
+from trainer.loop.xla.trial import Outcome
 
 
 def main() -> None:
@@ -49,12 +49,12 @@ def measure(
     libraries.load()
     import tensorflow as tf
 
-    from trainer.cluster import distribution
-    from trainer.cluster.cluster import Cluster
     from trainer.data.examples import ExamplesInMemory
     from trainer.data.sampler import Sampler
     from trainer.learner.learner import Learner
     from trainer.loop import speed
+    from trainer.loop.cluster import distribution
+    from trainer.loop.cluster.cluster import Cluster
 
     strategy = distribution.make(Cluster(strategy="one-device"))
     own = dataclasses.replace(TrainConfig(**config), global_batch_size=batch_size)

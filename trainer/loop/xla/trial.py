@@ -17,14 +17,14 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import IO, Any
 
-from trainer.cluster.patience import POLL_SECONDS, GaveUp
-from trainer.cluster.signals import StopRequest
+from trainer.loop.cluster.patience import POLL_SECONDS, GaveUp
+from trainer.loop.cluster.signals import StopRequest
 
 _LIMIT_SECONDS = 300.0
 """Longest trial; compiling a large network takes one or two minutes."""
 _MIN_STEPS = 100
 """A shorter run would not gain what the child's start costs."""
-_COMMAND = (sys.executable, "-m", "trainer.loop.xla_child")
+_COMMAND = (sys.executable, "-m", "trainer.loop.xla.child")
 _CAUSE = re.compile(rb"LLVM ERROR|Check failed|[Ff]atal|FATAL")
 
 
@@ -91,7 +91,7 @@ def run(
     """Time XLA in a child process, which has ended when this returns or raises.
 
     Args:
-        request: The arguments of `trainer.loop.xla_child.measure`.
+        request: The arguments of `trainer.loop.xla.child.measure`.
         stop: A stop request ends the trial.
         command: Reads the request from its standard input, and prints the fields of an outcome in its last line; by
             default the real one.

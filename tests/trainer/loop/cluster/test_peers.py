@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from trainer.cluster import peers
-from trainer.cluster.patience import GaveUp, Patience
-from trainer.cluster.peers import Peer, wait_for, watched
-from trainer.cluster.signals import StopRequest
+from trainer.loop.cluster import peers
+from trainer.loop.cluster.patience import GaveUp, Patience
+from trainer.loop.cluster.peers import Peer, wait_for, watched
+from trainer.loop.cluster.signals import StopRequest
 
 
 class Server:

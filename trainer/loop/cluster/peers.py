@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
-from trainer.cluster.patience import POLL_SECONDS, Patience
+from trainer.loop.cluster.patience import POLL_SECONDS, Patience
 
 State = Literal["alive", "frozen", "gone"]
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from trainer.cluster.signals import StopRequest
+from trainer.loop.cluster.signals import StopRequest
 
 
 def test_a_stop_request_has_an_exit_code() -> None:
