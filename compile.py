@@ -123,7 +123,9 @@ def _description(settings: Settings) -> list[str]:
     else:
         end = f"e-mail to {', '.join(settings.recipients) or 'the recipients given at submission'}"
     own = settings.steps.descriptions()
-    default = [step for step in ("prepare", "plan", "evaluate", "export", "record") if step not in own]
+    if "evaluate" in own:
+        own["compare"] = own["evaluate"]
+    default = [step for step in ("prepare", "plan", "evaluate", "compare", "export", "record") if step not in own]
     steps = {
         **own,
         ", ".join(default): "Vertex AI Pipelines' default machine (e2-standard-4)",
@@ -131,7 +133,7 @@ def _description(settings: Settings) -> list[str]:
         "register": f"Model Registry of the pipeline's region, served by {settings.serving_image or 'our own server'}",
         "at the end": end,
     }
-    return [f"{step:<41} {machine}" for step, machine in steps.items()]
+    return [f"{step:<50} {machine}" for step, machine in steps.items()]
 
 
 def _of_batch(settings: Settings) -> list[str]:
@@ -140,7 +142,7 @@ def _of_batch(settings: Settings) -> list[str]:
         "find-champion, write-instances, report": default,
         "predict": f"machines of the parameters; checked for {settings.region}",
     }
-    return [f"{step:<41} {machine}" for step, machine in steps.items()]
+    return [f"{step:<50} {machine}" for step, machine in steps.items()]
 
 
 def _next_commands(settings: Settings, path: pathlib.Path) -> list[str]:

@@ -42,7 +42,7 @@ class ModelUploadExecutor(LauncherExecutor):
         if artifact_uri := model.get("artifact_uri"):
             model["artifact_uri"] = attempt.context.buckets.localised(artifact_uri)
         parent = attempt.resolve(options.get("parent_model_name", ""))
-        aliases = model.pop("version_aliases", [])
+        aliases = model.pop("version_aliases", []) or []
         if not isinstance(aliases, list):
             text = f"version_aliases {str(aliases)[:200]!r}: expected a list of strings"
             raise TaskFailed(text, is_retryable=False)

@@ -14,7 +14,7 @@ from trainer.serve.image_files import MAX_PIXELS, ImageFile
 Probabilities = npt.NDArray[np.float32]
 Predict = Callable[[list[bytes]], Probabilities]
 """Maps encoded images to probabilities float32 [B, K]; raises ValueError for an image that it cannot decode."""
-_MAX_IMAGES = 64
+MAX_IMAGES = 64
 
 
 class CannotPredict(Exception):
@@ -30,7 +30,7 @@ class _Waiting:
 class Batches:
     """Predictions for images of any number of requests."""
 
-    def __init__(self, predict: Predict, *, max_images: int = _MAX_IMAGES) -> None:
+    def __init__(self, predict: Predict, *, max_images: int = MAX_IMAGES) -> None:
         self._predict = predict
         self._max_images = max_images
         self._waiting: queue.SimpleQueue[_Waiting] = queue.SimpleQueue()
