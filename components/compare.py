@@ -15,6 +15,8 @@ def compare(
     checkpoint_directory: str,
     source: str,
     model_name: str,
+    serving_image: str,
+    own_image: str,
     region: str,
     pipeline_root: str,
     max_regression: float,
@@ -33,6 +35,8 @@ def compare(
         checkpoint_directory: Folder with the checkpoints of the training job.
         source: The source of the images; read again if the champion has another image size.
         model_name: Display name in the Model Registry.
+        serving_image: Prediction container image that the model is to be registered with; empty for `own_image`.
+        own_image: The container image of this project's own server.
         region: Region of the Model Registry.
         pipeline_root: Folder or gs:// prefix of the run.
         max_regression: Largest loss of accuracy (0 to 1) with which the champion is replaced.
@@ -52,6 +56,7 @@ def compare(
         checkpoint_directory=checkpoint_directory,
         source=source,
         model_name=model_name,
+        serving_image=serving_image or own_image,
         region=region,
         pipeline_root=pipeline_root,
         max_regression=max_regression,

@@ -26,15 +26,15 @@ _HERE = {"region": training.LOCATION, "pipeline_root": dsl.PIPELINE_ROOT_PLACEHO
 def model_artifact(resource_name: str, uri: str) -> VertexModel:
     """Import the model; kfp resolves the placeholders of a URI only where it is an input."""
     imported = dsl.importer(artifact_uri=uri, artifact_class=VertexModel, metadata={"resourceName": resource_name})
-    return imported.output  # type: ignore[no-any-return]
+    return imported.output
 
 
 def _imported(resource_name: Any) -> Any:
     return model_artifact(resource_name=resource_name, uri=f"{_API}{resource_name}").output
 
 
-@dsl.pipeline(name="register", description="Adds a version to the parent model, or makes the first version.")
-def register(
+@dsl.pipeline(name="new-version", description="Adds a version to the parent model, or makes the first version.")
+def new_version(
     servable_model: dsl.Input[UnmanagedContainerModel],
     parent_model: str,
     model_name: str,
@@ -56,7 +56,7 @@ def register(
     with dsl.Else(name="first-version"):
         first = ModelUploadOp(**given)
         first.set_display_name("register").set_caching_options(False)
-    return dsl.OneOf(following.outputs["model"], first.outputs["model"])  # type: ignore[no-any-return]
+    return dsl.OneOf(following.outputs["model"], first.outputs["model"])
 
 
 def release(
@@ -72,13 +72,15 @@ def release(
         parameters: All parameters of the pipeline, by name.
     """
     model = {"checkpoint_directory": checkpoint_directory, "dataset": dataset}
-    compared = step(compare(**model, **_HERE, **_own(compare, parameters)), settings.image)
+    compared = step(
+        compare(**model, own_image=settings.step_image, **_HERE, **_own(compare, parameters)), settings.image
+    )
     with_gpus(compared, settings.steps)
     comparison = compared.outputs
     with dsl.If(comparison["is_promoted"] == True, name="promoted"):  # noqa: E712 - this builds an expression
         with dsl.If(comparison["registered_version"] == "", name="not-registered"):
             exported = step(export(**model), settings.step_image).outputs
-            uploaded = register(
+            uploaded = new_version(
                 servable_model=servable(
                     exported["uri"], serving_image=parameters["serving_image"], own_image=settings.step_image
                 ),

@@ -111,7 +111,7 @@ class ReplicaCommands:
             image=pool.image_uri,
             command=[*pool.entry_point] if is_image else with_bash([*pool.command]),
             arguments=[*pool.arguments] if is_image else [],
-            env=env,
+            env=self._credentials.step_file.confined(env) if self._containers.how.confines else env,
             declared=declared,
             folder=folder,
             temporary=temporary,

@@ -80,7 +80,7 @@ def _run(attempt: Attempt, words: list[str], arguments: list[str], env: dict[str
         image=attempt.container.image,
         command=words,
         arguments=arguments,
-        env=env,
+        env=context.credentials.step_file.confined(env) if containers.confines else env,
         declared=frozenset(attempt.container.env),
         folder=attempt.folder,
         temporary=attempt.temporary,

@@ -65,7 +65,7 @@ class PipelineRun:
         self._credentials.secrets.learn_declared([dict(inputs.parameters), constants])
         self._first_secrets = self._credentials.secrets.known()
         self._context = self._new_context(job, options)
-        self._endpoint = StepsEndpoint(self.work_dir, self._credentials, options.server, self._context.warnings.add)
+        self._endpoint = StepsEndpoint(self._context.machine, options.server, self._context.warnings.add)
         self._root = root_task(file.pipeline, self._inputs, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
         self._fail_fast = options.fail_fast or file.pipeline.job.fail_fast or bool(self._earlier.get("fail_fast"))

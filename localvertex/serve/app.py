@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, Protocol
 
@@ -27,7 +27,7 @@ from localvertex.serve.api.known_methods import KnownMethod
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.reading import parse_json
 
-Method = Callable[[Call], dict[str, Any]]
+Method = Callable[[Call], dict[str, Any] | Response]
 Endpoint = Callable[[Request], Awaitable[Response]]
 Beside = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
@@ -52,7 +52,7 @@ class Service(Protocol):
         ...
 
     @property
-    def collections(self) -> dict[str, dict[str, tuple[str, str, Method]]]:
+    def collections(self) -> Mapping[str, Mapping[str, tuple[str, str, Method]]]:
         """For each collection its methods: HTTP method, path after the collection's, implementation."""
         ...
 
@@ -149,7 +149,8 @@ def _endpoint(method: Method) -> Endpoint:
 def _answer(method: Method, request: Request, body: bytes) -> Response:
     """Carry out a request."""
     try:
-        return JsonResponse(method(_call_of(request, body)))
+        result = method(_call_of(request, body))
+        return result if isinstance(result, Response) else JsonResponse(result)
     except ApiError as error:
         refused = error
     except OSError as error:

@@ -9,6 +9,7 @@ from typing import IO, Any
 from uuid import uuid4
 
 from localvertex import custom_jobs
+from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import Credentials, NoCredentials
 from localvertex.custom_jobs import JobState, Outcome, Status, Workspace, images
 from localvertex.custom_jobs.environment import OUTPUT_FOLDERS
@@ -156,9 +157,16 @@ class CustomJobs:
         for _, thread in running.values():
             thread.join()
 
-    def _endpoint(self, credentials: Credentials, warn: Callable[[str], None]) -> StepsEndpoint:
+    def _endpoint(self, processes: Processes, credentials: Credentials, warn: Callable[[str], None]) -> StepsEndpoint:
         """Return the endpoint that the replicas of a job find."""
-        return StepsEndpoint(self._store.folder.parent, credentials, self._server, warn)
+        machine = Machine(
+            work_dir=self._store.folder.parent,
+            processes=processes,
+            credentials=credentials,
+            choice=self._containers,
+            command_prefixes=self._command_prefixes,
+        )
+        return StepsEndpoint(machine, self._server, warn)
 
     def _execute(
         self, number: str, job: custom_jobs.CustomJob, workspace: Workspace, cancel: threading.Event, hold: IO[str]
@@ -179,7 +187,7 @@ class CustomJobs:
             processes.hold = hold.fileno()
             with (
                 closing(NoCredentials()) as credentials,
-                StepsEndpoint(self._store.folder.parent, credentials, self._server, warn),
+                self._endpoint(processes, credentials, warn),
             ):
                 outcome = custom_jobs.run(
                     job,

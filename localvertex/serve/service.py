@@ -7,12 +7,17 @@ from typing import Any
 
 from starlette.routing import Route
 
+from localvertex.containers.serving.machine import Machine
+from localvertex.credentials.isolation import NoCredentials
 from localvertex.engine import Options
-from localvertex.runner.endpoint.offered import Methods, Offered
+from localvertex.processes.processes import Processes
+from localvertex.runner.endpoint.offered import Method, Methods, Offered
 from localvertex.serve.api.call import Location
 from localvertex.serve.api.operations import Operations
+from localvertex.serve.api.storage.storage import Storage
 from localvertex.serve.api.store import Store
 from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.endpoints.deployments import Deployments
 from localvertex.serve.metadata.metadata import Metadata
 from localvertex.serve.metadata.nodes import ARTIFACT
 from localvertex.serve.metadata.stores import Place
@@ -21,9 +26,11 @@ from localvertex.serve.pipeline_jobs.batches import PipelineJobBatches
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedules.clock import Clock
 from localvertex.serve.schedules.schedules import Schedules
-from localvertex.serve.storage.storage import Storage
 from localvertex.serve.tensorboards import service as tensorboards
 from localvertex.serve.tensorboards.job_logs import JobLogs
+from localvertex.values.buckets import Buckets
+
+_GRACE_SECONDS = 10.0
 
 _UNSERVED = "localvertex serve does not implement {name} of Vertex AI; docs/serve.md lists the methods it has"
 
@@ -47,7 +54,9 @@ class Service:
         self.pipeline_jobs = PipelineJobs(self._store, self.operations, log, options)
         self.custom_jobs = CustomJobs(self._store, self.operations, log, options)
         self.custom_jobs.when_ended = JobLogs(self._store, self.operations, log).collect
-        self.offered = Offered(self._store, self.operations)
+        self._credentials, self._processes = NoCredentials(), Processes(grace_seconds=_GRACE_SECONDS)
+        self._processes.secrets = self._credentials.secrets.known
+        self.offered = Offered(self._store, self.operations, self._deployments(options, log))
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
@@ -55,9 +64,20 @@ class Service:
         self.pipeline_jobs.find_artifact = self._find_artifact
         self.pipeline_jobs.contexts = self.metadata.runs.contexts
         self.pipeline_jobs.on_end_of = self.metadata.runs.add
-        self.pages = Pages(self._store, self.custom_jobs, self.offered.models)
+        self.pages = Pages(self._store, self.custom_jobs, self.offered.models, self.offered.endpoints)
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
+
+    def _deployments(self, options: Options, log: Callable[[str], None]) -> Deployments:
+        machine = Machine(
+            work_dir=self._store.folder.parent.absolute(),
+            processes=self._processes,
+            credentials=self._credentials,
+            choice=options.container_choice,
+            command_prefixes=options.command_prefixes,
+            buckets=Buckets(root=self.custom_jobs.buckets),
+        )
+        return Deployments(machine, log)
 
     def _find_artifact(self, location: Location, artifact_id: str) -> dict[str, Any] | None:
         """Return an artifact of the default metadata store, None when it does not exist."""
@@ -81,7 +101,9 @@ class Service:
         self.schedules.close()
         self.pipeline_jobs.close()
         self.custom_jobs.close()
+        self._processes.stop()
         self.offered.close()
+        self._credentials.close()
         self._store.close()
         self._held.close()
 
@@ -115,7 +137,7 @@ class Service:
         }
 
 
-def _standard(collection: Any) -> Methods:
+def _standard(collection: Any) -> dict[str, tuple[str, str, Method]]:
     """Return create, get, list and delete, which most collections have."""
     return {
         "create": ("POST", "", collection.create),

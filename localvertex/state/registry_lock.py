@@ -74,3 +74,6 @@ def _wait_for(file: IO[str], check_stopped: Callable[[], None]) -> None:
         except BlockingIOError:
             check_stopped()
             time.sleep(_POLL_SECONDS)
+        except OSError as error:
+            # A file system without locks; the error of the call names no file.
+            raise OSError(error.errno, error.strerror, file.name) from None

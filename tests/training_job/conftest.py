@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.finished import write_finished_run
 from tests.support.server import Server
+from trainer.checkpoints import outcome
 from training_job.release.registry import Registry
 from vertex_gpu_training.userinput import step_endpoint
 from vertex_gpu_training.userinput.step_endpoint import StepEndpoint
@@ -34,3 +36,13 @@ def registry(server: Server, reachable: None) -> Iterator[Registry]:
     yield Registry(region=REGION, pipeline_root=str(server.work_dir))
     for model in server.call("GET", "models").json().get("models", []):
         server.call("DELETE", f"models/{model['name'].rpartition('/')[2]}").raise_for_status()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> str:
+    """The checkpoint directory of a finished run with a test accuracy of 0.9."""
+    directory = str(tmp_path / "checkpoints")
+    identity = {"global_batch_size": 8, "dataset_fingerprint": "d" * 64}
+    write_finished_run(directory, run_id="0123456789abcdef", identity=identity, accuracy=0.9)
+    outcome.note_evaluation(directory, step=1, accuracy=0.9)
+    return directory

@@ -317,7 +317,7 @@ def test_the_page_shows_machines_and_configuration(make: Make, tmp_path: pathlib
         ({"exact": True, "machines": {"parameter_server_count": 1, "replica_count": 2}}, "exact does not work with"),
         ({"names": {"model_name": 'my "model"'}}, "model_name"),
         ({"names": {"model_name": ""}}, "model_name"),
-        ({"names": {"serving_image": ""}}, "serving_image"),
+        ({"names": {"serving_image": "nonsense"}}, "serving_image"),
         ({"names": {"kms_key": 'a"b'}}, "kms_key"),
         ({"names": {"tensorboard": "projects/1/locations/r/tensorboards/2"}}, "tensorboard is set without service_acc"),
         ({"machines": {"max_wait_seconds": 0, "scheduling_strategy": "FLEX_START"}}, "wait forever"),

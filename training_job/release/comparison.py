@@ -47,6 +47,7 @@ def compare(
     checkpoint_directory: str,
     source: str,
     model_name: str,
+    serving_image: str,
     region: str,
     pipeline_root: str,
     **criteria: Any,
@@ -60,6 +61,7 @@ def compare(
         checkpoint_directory: Of the run.
         source: Source of the dataset, read again if the champion has another image size.
         model_name: Display name in the Model Registry.
+        serving_image: Container image that the model is to be registered with; with another one it is a new version.
         region: Region of the Model Registry.
         pipeline_root: Folder or gs:// prefix of the run.
         **criteria: Fields of `Criteria`.
@@ -95,7 +97,7 @@ def compare(
         reason=result.reason,
         criteria=wanted.noted(),
     )
-    return Outcome(result.is_promoted, parent, own.name if own else "")
+    return Outcome(result.is_promoted, parent, own.name if own and own.container_image == serving_image else "")
 
 
 def _version_of(registry: Registry, model: str, chosen: BestCheckpoint, directory: str) -> Version | None:

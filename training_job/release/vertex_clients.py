@@ -6,6 +6,7 @@ environment variable names has address and token. Without that file the step fai
 
 import logging
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable
@@ -192,7 +193,8 @@ def _explained(error: Exception, what: str) -> Exception:
     from google.api_core import exceptions as api
     from google.auth import exceptions as auth
 
-    text = on_one_line(getattr(error, "message", None) or error)
+    # The REST transport puts method and address before the service's message.
+    text = re.sub(r"^[A-Z]+ https?://\S+: ", "", on_one_line(getattr(error, "message", None) or error))
     if isinstance(error, api.NotFound):
         return NotFoundError(f"{what}: not found ({text})")
     if isinstance(error, api.Unauthorized | auth.GoogleAuthError):
@@ -204,6 +206,7 @@ def _explained(error: Exception, what: str) -> Exception:
         )
     if isinstance(error, api.TooManyRequests):
         return TrainingError(f"{what}: quota exceeded ({text}); run the pipeline again later, or request more quota")
-    if isinstance(error, api.ClientError) and not isinstance(error, api.Conflict | api.Cancelled):
+    is_refusal = isinstance(error, api.ClientError) and not isinstance(error, api.Conflict | api.Cancelled)
+    if is_refusal or isinstance(error, api.MethodNotImplemented):
         return UserError(f"{what}: the service refused it ({text})")
     return TrainingError(f"{what}: the service is not available ({text}); run the pipeline again later")

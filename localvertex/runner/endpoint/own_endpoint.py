@@ -7,9 +7,9 @@ import selectors
 import socket
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Protocol
 
+from localvertex.containers.serving.machine import Machine
 from localvertex.serve.access.step_access import StepAccess
 
 _HOST = "127.0.0.1"
@@ -25,13 +25,13 @@ class OwnEndpoint:
     """The socket and its server.
 
     Args:
-        work_dir: The work directory with the registry.
+        machine: The processes of the run, and the work directory with the registry.
         log: Called with each problem, as a line of text.
     """
 
-    def __init__(self, work_dir: Path, log: Callable[[str], None]) -> None:
+    def __init__(self, machine: Machine, log: Callable[[str], None]) -> None:
         self.access = StepAccess()
-        self._work_dir, self._log = work_dir, log
+        self._machine, self._log = machine, log
         self._listener = socket.create_server((_HOST, 0))
         self.access.address = f"http://{_HOST}:{self._listener.getsockname()[1]}"
         self._wake, self._woken = socket.socketpair()
@@ -69,7 +69,7 @@ class OwnEndpoint:
             return MissingServer(
                 f"the endpoint of `localvertex run` needs {error.name}; run pip install 'vertex-gpu-training[serve]'"
             )
-        return Server(self._work_dir, self.access, self._log)
+        return Server(self._machine, self.access, self._log)
 
     def close(self) -> None:
         """Close the socket; a call that runs gets no answer."""

@@ -5,12 +5,13 @@ import logging
 import secrets
 import socket
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import uvicorn
 from starlette.routing import Route
 
+from localvertex.containers.serving.machine import Machine
 from localvertex.runner.endpoint.offered import Methods, Offered
 from localvertex.serve.access.access import Access
 from localvertex.serve.access.step_access import StepAccess
@@ -18,6 +19,7 @@ from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.store import Store
 from localvertex.serve.app import application
 from localvertex.serve.connection import Connection
+from localvertex.serve.endpoints.deployments import Deployments
 from vertex_gpu_training.userinput.temporary import temporary_folder
 
 _REFUSAL = (
@@ -36,11 +38,12 @@ class _Service:
     unserved = _UNSERVED
     routes: tuple[Route, ...] = ()
 
-    def __init__(self, work_dir: Path, log: Callable[[str], None]) -> None:
+    def __init__(self, machine: Machine, folder: Path, log: Callable[[str], None]) -> None:
         self._held = ExitStack()
-        operations = Operations(Store(Path(self._held.enter_context(temporary_folder())), log))
-        self._store = Store(work_dir, log)
-        self._offered = Offered(self._store, operations)
+        store = Store(machine.work_dir, log)
+        self._held.callback(store.close)
+        self._offered = Offered(store, Operations(Store(folder, log)), Deployments(machine))
+        self._held.callback(self._offered.close)
 
     @property
     def collections(self) -> dict[str, Methods]:
@@ -50,8 +53,6 @@ class _Service:
         """Do nothing: a server of the same work directory may run, which cleans up."""
 
     def close(self) -> None:
-        self._offered.close()
-        self._store.close()
         self._held.close()
 
 
@@ -59,32 +60,40 @@ class Server:
     """The server of one run.
 
     Args:
-        work_dir: The work directory with the registry.
+        machine: The processes of the run, and the work directory with the registry.
         access: The token of the run.
         log: Called with each problem, as a line of text.
     """
 
-    def __init__(self, work_dir: Path, access: StepAccess, log: Callable[[str], None]) -> None:
+    def __init__(self, machine: Machine, access: StepAccess, log: Callable[[str], None]) -> None:
+        self._machine, self._log = machine, log
         # Nobody has the first token, which would allow everything.
-        guard = Access(secrets.token_urlsafe(), steps=access, refusal=_REFUSAL)
-        self._config = uvicorn.Config(
-            application(_Service(work_dir, log), guard),
-            http=Connection,
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=1,
-        )
-        # A client that sends no HTTP is no concern of the user.
-        logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
-        self._server = uvicorn.Server(self._config)
+        self._access = Access(secrets.token_urlsafe(), steps=access, refusal=_REFUSAL)
+        self._server: uvicorn.Server | None = None
+        self._is_stopped = False
 
     def run(self, listener: socket.socket) -> None:
         """Serve until `stop`."""
-        with asyncio.Runner(loop_factory=self._config.get_loop_factory()) as runner:
-            runner.run(self._server.serve(sockets=[listener]))
+        # A client that sends no HTTP is no concern of the user.
+        logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
+        with temporary_folder() as folder, closing(_Service(self._machine, Path(folder), self._log)) as service:
+            config = uvicorn.Config(
+                application(service, self._access),
+                http=Connection,
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=1,
+            )
+            self._server = uvicorn.Server(config)
+            if self._is_stopped:
+                return
+            with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+                runner.run(self._server.serve(sockets=[listener]))
 
     def stop(self) -> None:
-        """End `run`, from any thread."""
-        self._server.should_exit = True
+        """End `run`, from any thread and at any time."""
+        self._is_stopped = True
+        if self._server is not None:
+            self._server.should_exit = True

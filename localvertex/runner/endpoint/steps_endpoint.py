@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Self
 
-from localvertex.credentials.isolation import Credentials
+from localvertex.containers.serving.machine import Machine
 from localvertex.runner.endpoint.own_endpoint import OwnEndpoint
 from localvertex.serve.access.step_access import StepAccess
 
@@ -14,34 +13,33 @@ class StepsEndpoint:
     """The endpoint of a run, from `open` to `close`.
 
     Args:
-        work_dir: The work directory with the registry.
-        credentials: What the processes of the run get; the file of the endpoint becomes part of it.
+        machine: The processes of the run, and the work directory with the registry. The file of the endpoint becomes
+            part of the credentials that the processes get.
         server: Access to the server that started the run; None if there is none.
         warn: Called with each problem, as a line of text.
     """
 
-    def __init__(
-        self, work_dir: Path, credentials: Credentials, server: StepAccess | None, warn: Callable[[str], None]
-    ) -> None:
-        self._work_dir, self._credentials, self._server, self._warn = work_dir, credentials, server, warn
+    def __init__(self, machine: Machine, server: StepAccess | None, warn: Callable[[str], None]) -> None:
+        self._machine, self._server, self._warn = machine, server, warn
         self._held = ExitStack()
 
     def open(self) -> None:
         """Let steps call; a run whose steps do not call is not affected by a failure."""
-        secrets, file = self._credentials.secrets, self._credentials.step_file
+        secrets, file = self._machine.credentials.secrets, self._machine.credentials.step_file
         try:
             access = self._server or self._own()
-            found = access.issue(secrets.use_tokens)
-            self._held.callback(access.revoke, found)
-            secrets.learn_token(found.token)
+            tokens = [access.issue(secrets.use_tokens, may_change=each) for each in (True, False)]
+            for each in tokens:
+                self._held.callback(access.revoke, each)
+                secrets.learn_token(each.token)
             self._held.callback(file.close)
-            file.write(found)
+            file.write(*tokens)
         except OSError as error:
             self._warn(f"the steps of this run cannot reach the model registry: {error}")
             self.close()
 
     def _own(self) -> StepAccess:
-        own = OwnEndpoint(self._work_dir, self._warn)
+        own = OwnEndpoint(self._machine, self._warn)
         self._held.callback(own.close)
         return own.access
 

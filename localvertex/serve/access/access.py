@@ -41,14 +41,15 @@ class Access:
             return True
         return hmac.compare_digest(_token(header), self._token)
 
-    def allows_step(self, header: str | None, path: str) -> bool:
+    def allows_step(self, header: str | None, method: str, path: str) -> bool:
         """Return whether a call may be carried out because it has the token of a run.
 
         Args:
             header: Its `authorization` header.
+            method: Its HTTP method.
             path: Its path.
         """
-        return self._steps.allows(_token(header), path)
+        return self._steps.allows(_token(header), method, path)
 
     def allows_reading(self, header: str | None, *, port: str) -> bool:
         """Return whether a page may be shown.

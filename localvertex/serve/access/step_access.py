@@ -13,6 +13,8 @@ COLLECTIONS = ("models", "endpoints", "operations")
 
 _PATHS = re.compile(rf"/(?:v1|v1beta1|ui)/projects/[^/]+/locations/[^/]+/(?:{'|'.join(COLLECTIONS)})(?:[/:].*)?", re.S)
 
+_PREDICTIONS = re.compile(r"/v1/projects/[^/]+/locations/[^/]+/endpoints/[^/]+:(?:predict|rawPredict)")
+
 _NUM_BYTES = 32
 """Of random data in a token."""
 
@@ -24,13 +26,18 @@ class StepAccess:
         self.address = ""
         """http://127.0.0.1:PORT; empty before the server listens."""
         self._lock = threading.Lock()
-        self._runs: dict[str, Callable[[], None]] = {}
+        self._runs: dict[str, tuple[Callable[[], None], bool]] = {}
 
-    def issue(self, on_use: Callable[[], None]) -> StepEndpoint:
-        """Return the address with a new token; `on_use` is called before each call with it is answered."""
+    def issue(self, on_use: Callable[[], None], *, may_change: bool = True) -> StepEndpoint:
+        """Return the address with a new token.
+
+        Args:
+            on_use: Called before each call with the token is answered.
+            may_change: Whether it allows more than reading and predictions.
+        """
         found = StepEndpoint(address=self.address, token=secrets.token_urlsafe(_NUM_BYTES))
         with self._lock:
-            self._runs[found.token] = on_use
+            self._runs[found.token] = on_use, may_change
         return found
 
     def revoke(self, endpoint: StepEndpoint) -> None:
@@ -38,10 +45,12 @@ class StepAccess:
         with self._lock:
             self._runs.pop(endpoint.token, None)
 
-    def allows(self, token: bytes, path: str) -> bool:
+    def allows(self, token: bytes, method: str, path: str) -> bool:
         """Return whether a call may be carried out."""
         with self._lock:
-            found = [use for each, use in self._runs.items() if hmac.compare_digest(each.encode(), token)]
-        for on_use in found:
+            found = [run for each, run in self._runs.items() if hmac.compare_digest(each.encode(), token)]
+        for on_use, _ in found:
             on_use()
-        return bool(found) and _PATHS.fullmatch(path) is not None
+        is_reading = method in ("GET", "HEAD") or _PREDICTIONS.fullmatch(path) is not None
+        is_allowed = any(may_change or is_reading for _, may_change in found)
+        return is_allowed and _PATHS.fullmatch(path) is not None

@@ -83,7 +83,7 @@ class Guard:
         port = headers.get("host", "").rpartition(":")[2]
         is_allowed = (
             self._access.allows(headers.get("authorization"))
-            or self._access.allows_step(headers.get("authorization"), path)
+            or self._access.allows_step(headers.get("authorization"), method, path)
             or (is_reading and path == open_page.PATH)
             or (is_reading and self._access.allows_reading(headers.get("cookie"), port=port))
         )

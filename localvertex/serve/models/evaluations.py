@@ -14,8 +14,6 @@ from localvertex.state.models.reading import DEFAULT
 
 _MESSAGE = "ModelEvaluation"
 
-_CREATED = "create_time"
-
 
 class Evaluations:
     """The evaluations of the API; those of `models/ID` are those of its default version."""
@@ -64,8 +62,7 @@ class Evaluations:
         name = {"name": f"{parent}/evaluations/{evaluation}"}
         try:
             content = evaluations.content(versions.folder / number, evaluation)
-            created = str(content.pop(_CREATED, ""))
-            return messages.normalised(call.version, _MESSAGE, content) | name | {"createTime": created}
+            return messages.normalised(call.version, _MESSAGE, content) | name
         except (OSError, ApiError, *UNUSABLE) as error:
             reason = f"{type(error).__name__}: {str(error)[:200]}"
             self._store.report(f"{name['name']} is damaged ({reason}); nothing else is affected")

@@ -6,6 +6,7 @@ The registry belongs to the work directory, not to a project or region, so every
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -30,6 +31,9 @@ _ALL_VERSIONS = "-"
 
 _FILTER_FIELDS = {"model", "baseModelName"}
 """Fields that exist in filters only."""
+
+_DEPLOYABLE = {"supportedDeploymentResourcesTypes": ["DEDICATED_RESOURCES"]}
+"""What a model with a serving container can be deployed to."""
 
 _OWN_FIELDS = ("model_id", "version", "create_time", UPDATED, SOURCE)
 """Fields of the registry that the Model message does not have, or in another form."""
@@ -220,16 +224,22 @@ def _view(call: Call, versions: ModelVersions, number: str, *, is_version: bool 
             "displayName": str(content.get("display_name", "")),
             "artifactUri": str(content.get("artifact_uri", "")),
         }
-    created, updated = (
-        str(content.get(name, content.get("create_time", ""))).replace("+00:00", "Z")
-        for name in ("create_time", UPDATED)
-    )
+    created = _time(content.get("create_time"))
+    updated = _time(content.get(UPDATED)) or created
+    times = {"createTime": created, "updateTime": updated}
+    times |= {"versionCreateTime": created, "versionUpdateTime": updated}
+    model |= _DEPLOYABLE if model.get("containerSpec") else {}
     return model | {
         "name": call.location.child(COLLECTION, versions.folder.name) + (f"@{number}" if is_version else ""),
         "versionId": number,
         "versionAliases": versions.aliases_of(number),
-        "createTime": created,
-        "updateTime": updated,
-        "versionCreateTime": created,
-        "versionUpdateTime": updated,
+        **{name: text for name, text in times.items() if text},
     }
+
+
+def _time(text: Any) -> str:
+    """Return a time of model.json as the API has it, empty when it is none: a client refuses the whole list with it."""
+    try:
+        return datetime.fromisoformat(str(text)).astimezone(UTC).isoformat().replace("+00:00", "Z")
+    except (ValueError, OverflowError):
+        return ""

@@ -1,6 +1,7 @@
 """A model upload becomes a version in the local registry; a notification e-mail becomes a warning."""
 
 import json
+import signal
 from pathlib import Path
 
 from google_cloud_pipeline_components.types import artifact_types
@@ -8,7 +9,9 @@ from google_cloud_pipeline_components.v1.model import ModelUploadOp
 from google_cloud_pipeline_components.v1.vertex_notification_email import VertexNotificationEmailOp
 from kfp import dsl
 
-from tests.support.runs import Execute, FindTask
+from localvertex.state.registry_lock import locked
+from tests.support.runs import Execute, FindTask, StartRun
+from tests.support.server import wait_until
 
 
 @dsl.pipeline(name="upload")
@@ -87,3 +90,16 @@ def test_a_parameter_inside_the_list_of_recipients_is_warned_of(execute: Execute
 def test_no_recipient_is_an_error_on_vertex(execute: Execute, tmp_path: Path) -> None:
     record = execute(notifies, {"folder": str(tmp_path), "recipients": []})
     assert [text for text in record["warnings"] if "would notify no recipient, which is an error there" in text]
+
+
+def test_an_upload_that_waits_for_the_registry_can_be_stopped(start_run: StartRun, tmp_path: Path) -> None:
+    staged = tmp_path / "runs" / "models"
+    with locked(tmp_path / "runs"):
+        process = start_run(upload, "--parameter", f"folder={tmp_path / 'files'}")
+        # The files are copied before the wait.
+        wait_until(lambda: process.poll() is not None or [*staged.glob(".digits.*.partial")])
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    assert [*staged.iterdir()] == []
+    assert "Traceback" not in output

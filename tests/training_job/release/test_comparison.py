@@ -82,7 +82,7 @@ class Release:
         assert champion
         return name, Path(champion.artifact_uri)
 
-    def compare(self, favourite: str, **criteria: Any) -> Outcome:
+    def compare(self, favourite: str, *, serving_image: str = "serving:1", **criteria: Any) -> Outcome:
         """Call the step for a run."""
         return compare(
             dataset_directory=str(self.folder / "dataset"),
@@ -91,6 +91,7 @@ class Release:
             checkpoint_directory=str(self.checkpoints(favourite)),
             source="no-such-source",
             model_name=self.model_name,
+            serving_image=serving_image,
             region="us-central1",
             pipeline_root=str(self.folder),
             **vars(Criteria(min_compared_images=10, **criteria)),
@@ -187,6 +188,8 @@ def test_a_run_does_not_compete_with_its_own_version(release: Release) -> None:
     model, files = release.register("few")
     shutil.rmtree(files)
     assert release.compare("few", must_improve=True) == Outcome(True, model, f"{model}@1")
+    # With another server it is another version, which competes with nothing.
+    assert release.compare("few", must_improve=True, serving_image="serving:2") == Outcome(True, model, "")
     assert "is the champion already" in release.page()
 
 

@@ -21,16 +21,6 @@ RELEASE = Release(model_name=NAME, serving_image=IMAGE, region="us-central1", mi
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> str:
-    """The checkpoint directory of a finished run with a test accuracy of 0.9."""
-    directory = str(tmp_path / "checkpoints")
-    identity = {"global_batch_size": 8, "dataset_fingerprint": "d" * 64}
-    write_finished_run(directory, run_id="0123456789abcdef", identity=identity, accuracy=0.9)
-    outcome.note_evaluation(directory, step=1, accuracy=0.9)
-    return directory
-
-
-@pytest.fixture
 def upload(server: Server, registry: Registry) -> Callable[..., str]:
     """Register the next version of the model and return its resource name."""
 

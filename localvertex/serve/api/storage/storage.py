@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from localvertex.serve.api.errors import ApiError, Status, error_body, invalid, not_written
 from localvertex.serve.api.json_response import JsonResponse
-from localvertex.serve.storage.objects import Objects, PreconditionFailed
+from localvertex.serve.api.storage.objects import Objects, PreconditionFailed
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.reading import parse_json
 
