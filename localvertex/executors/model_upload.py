@@ -30,7 +30,7 @@ class ModelUploadExecutor(LauncherExecutor):
     def execute(self, attempt: Attempt) -> None:
         """Register the model, and write `gcp_resources` and the model artifact as the launcher does."""
         options = launcher_options(attempt.arguments())
-        model = {**launcher_payload(options["payload"], attempt), **_unmanaged_model(attempt)}
+        model = {**launcher_payload(options["payload"], attempt), **unmanaged_model(attempt)}
         project, location = target(options, attempt)
         if location != attempt.context.region:
             attempt.context.warnings.add(
@@ -75,7 +75,7 @@ class ModelUploadExecutor(LauncherExecutor):
         attempt.report_exit(0)
 
 
-def _unmanaged_model(attempt: Attempt) -> dict[str, Any]:
+def unmanaged_model(attempt: Attempt) -> dict[str, Any]:
     """Return the fields of the input artifact `unmanaged_container_model`, in the launcher's snake_case."""
     value = attempt.executor_input["inputs"]["artifacts"].get("unmanaged_container_model")
     if not value:
@@ -83,16 +83,16 @@ def _unmanaged_model(attempt: Attempt) -> dict[str, Any]:
     artifact = value["artifacts"][0]
     metadata = artifact.get("metadata", {})
     return {
-        "predict_schemata": _snake_case(metadata.get("predictSchemata", {})),
-        "container_spec": _snake_case(metadata.get("containerSpec", {})),
+        "predict_schemata": snake_case(metadata.get("predictSchemata", {})),
+        "container_spec": snake_case(metadata.get("containerSpec", {})),
         "artifact_uri": artifact["uri"],
     }
 
 
-def _snake_case(value: Any) -> Any:
+def snake_case(value: Any) -> Any:
     """Rename the keys of objects from camelCase to snake_case, at any depth."""
     if isinstance(value, list):
-        return [_snake_case(item) for item in value]
+        return [snake_case(item) for item in value]
     if isinstance(value, dict):
-        return {re.sub(r"(?<!^)(?=[A-Z])", "_", key).lower(): _snake_case(item) for key, item in value.items()}
+        return {re.sub(r"(?<!^)(?=[A-Z])", "_", key).lower(): snake_case(item) for key, item in value.items()}
     return value

@@ -14,6 +14,7 @@ from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.records import StoredRecords
 from localvertex.serve.api.store import UNUSABLE, Store
 from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.endpoints.endpoints import Endpoints
 from localvertex.serve.models.models import Models
 from localvertex.serve.pipeline_jobs.records import RunRecords
 from localvertex.serve.schedules import schedules
@@ -53,8 +54,9 @@ _SANDBOX = {
 class Pages:
     """The pages of one work directory."""
 
-    def __init__(self, store: Store, jobs: CustomJobs, models: Models) -> None:
+    def __init__(self, store: Store, jobs: CustomJobs, models: Models, endpoints: Endpoints) -> None:
         self._store, self._custom_jobs, self._models, self._work_dir = store, jobs, models, store.folder.parent
+        self._endpoints = endpoints
 
     @property
     def routes(self) -> list[Route]:
@@ -67,7 +69,7 @@ class Pages:
         ]
 
     def index(self) -> Response:
-        """Render runs, custom jobs, models and schedules with their states."""
+        """Render runs, custom jobs, models, endpoints and schedules with their states."""
         runs = ((name, each.content or {}) for name, each in self._store.index.summaries(RunRecords(self._work_dir)))
         runs_by_time = sorted(sorted(runs), key=lambda each: str(each[1].get("create_time", "")), reverse=True)
         page = templates.render(
@@ -80,6 +82,7 @@ class Pages:
             custom_jobs=_newest(self._custom_jobs.records),
             schedules=_newest(schedules.records(self._store)),
             models=[(each, self._champion(each)) for each in self._models.list_all(_ANYWHERE)["models"]],
+            endpoints=self._endpoints.all(_ANYWHERE)[:_MAX_ROWS],
         )
         return HTMLResponse(page, headers=_HEADERS)
 

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import uvicorn
@@ -10,6 +11,7 @@ import uvicorn
 from localvertex.engine import Options
 from localvertex.serve.access import open_page, token_file
 from localvertex.serve.access.access import Access
+from localvertex.serve.access.step_access import StepAccess
 from localvertex.serve.app import application
 from localvertex.serve.connection import HOST, REQUEST_SECONDS, Connection, listen
 from localvertex.serve.rpc.server import RpcServer
@@ -44,12 +46,13 @@ def serve(options: Options, *, port: int, grpc_port: int | None, time_factor: fl
             print(text + "\n", end="", flush=True)
 
     work_dir = options.work_dir.absolute()
-    service = Service(work_dir, time_factor=time_factor, log=log, options=options)
+    steps = StepAccess()
+    service = Service(work_dir, time_factor=time_factor, log=log, options=replace(options, server=steps))
     service.hold()
     if run_folder.is_open_to_others(work_dir):
         log(f"warning: other users of this machine can open {work_dir}; to prevent it: chmod 700 {work_dir}")
     token = token_file.prepare(work_dir, log) if needs_token else ""
-    access = Access(token)
+    access = Access(token, steps=steps)
     with listen("--port", port) as listener:
         rpc = RpcServer(work_dir / "api" / "grpc", log, seconds=REQUEST_SECONDS, allows=access.allows)
         config = uvicorn.Config(
@@ -62,6 +65,7 @@ def serve(options: Options, *, port: int, grpc_port: int | None, time_factor: fl
         )
         url = f"http://{HOST}:{listener.getsockname()[1]}"
         token_file.publish(work_dir, url)
+        steps.address = url
         started = _STARTED.format(work_dir=str(options.work_dir), url=url, page=_page(url, token, options.work_dir))
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             clients = runner.run(rpc.bind(grpc_port, rest_port=port))

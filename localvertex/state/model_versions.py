@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.state import executor_files, registry_lock
-from localvertex.state.models import change, evaluations
+from localvertex.state.models import change, deployed, evaluations
 from localvertex.state.models.change import Change
 from localvertex.state.models.reading import (
     ALIASES,
@@ -132,7 +132,8 @@ class ModelVersions(ModelRecords):
         """Delete a version and its aliases; files that the registry did not make stay.
 
         Raises:
-            ValueError: The version's entry is damaged or a link, so that the files of the registry are unknown.
+            ValueError: The version is deployed; or its entry is damaged or a link, so that the files of the registry
+                are unknown.
         """
         with self.changing():
             self._remove([number])
@@ -154,6 +155,9 @@ class ModelVersions(ModelRecords):
 
     def _remove(self, numbers: list[str]) -> None:
         removed = {each: SOURCE in self._entry(each) for each in numbers}
+        for each in numbers:
+            if names := deployed.endpoints_of(self.folder.parent.parent, self.folder.name, each):
+                raise ValueError(f"version {each} is deployed to {', '.join(names)}; undeploy it first")
         # The fields of the model and the last number outlive the versions that they came with.
         self.change_shared({})
         Change(removed=removed).write(self.folder)

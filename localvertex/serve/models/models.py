@@ -32,6 +32,9 @@ _ALL_VERSIONS = "-"
 _FILTER_FIELDS = {"model", "baseModelName"}
 """Fields that exist in filters only."""
 
+_DEPLOYABLE = {"supportedDeploymentResourcesTypes": ["DEDICATED_RESOURCES"]}
+"""What a model with a serving container can be deployed to."""
+
 _OWN_FIELDS = ("model_id", "version", "create_time", UPDATED, SOURCE)
 """Fields of the registry that the Model message does not have, or in another form."""
 
@@ -225,6 +228,7 @@ def _view(call: Call, versions: ModelVersions, number: str, *, is_version: bool 
     updated = _time(content.get(UPDATED)) or created
     times = {"createTime": created, "updateTime": updated}
     times |= {"versionCreateTime": created, "versionUpdateTime": updated}
+    model |= _DEPLOYABLE if model.get("containerSpec") else {}
     return model | {
         "name": call.location.child(COLLECTION, versions.folder.name) + (f"@{number}" if is_version else ""),
         "versionId": number,

@@ -49,7 +49,7 @@ def test_the_index_lists_everything_and_links_to_the_page_of_each_run(
     start_server: Callable[..., Server], new_job: Any
 ) -> None:
     server = start_server()
-    assert get(server, "/").text.count("none yet") == 4
+    assert get(server, "/").text.count("none yet") == 5
     job = new_job(server, job_id="shown", display_name="<script>alert(1)</script>")
     job.create_schedule(cron="0 3 * * *", display_name="<b>nightly</b>")
     job.submit()
