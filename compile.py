@@ -168,7 +168,7 @@ def _compile(options: argparse.Namespace) -> int:
     place = {"image": settings.image, "region": settings.region}
     findings = check(settings.machines, **place) + check_steps(settings.steps, **place)
     findings += check_deployment("deploy_endpoint", ServingMachines(), region=settings.region)
-    files = {}
+    files: dict[pathlib.Path, bytes] = {}
     for name in names:
         files |= _files(_PIPELINES[name](settings), name, directory)
     try:

@@ -8,9 +8,14 @@ from training_job.container_image import PLACEHOLDER_IMAGE
 
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
-def find_champion(model_name: str, region: str, pipeline_root: str) -> NamedTuple(
-    "Champion", [("version", str), ("image_size", int)]
-):  # type: ignore[valid-type]  # kfp takes the outputs from this call
+def find_champion(
+    model_name: str,
+    region: str,
+    pipeline_root: str,
+) -> NamedTuple(  # type: ignore[valid-type]  # kfp takes the outputs from this call
+    "Champion",
+    [("version", str), ("image_size", int)],
+):
     """Look up the champion in the Model Registry.
 
     Args:

@@ -1,6 +1,9 @@
 """The pipeline batch_prediction through `localvertex`: images of a folder, the champion's container, and the page."""
 
 import json
+import os
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from localvertex.containers.options import ContainerOptions
 from localvertex.state import registry
 from tests.support import answering, tiny_images
 from tests.support.in_process import call
+from tests.test_docs import commands
 
 NAMES = ["cat", "dog"]
 
@@ -26,7 +30,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "batch_prediction.json"
 
 
-def register(work_dir: Path, folder: Path, probabilities: list[float], *, is_champion: bool) -> str:
+def register(work_dir: Path, folder: Path, probabilities: list[float], *, is_champion: bool, name: str = "pets") -> str:
     """Register a version that gives each image the same answer, and return its number."""
     (folder / "assets.extra").mkdir(parents=True)
     (folder / "saved_model.pb").write_text("")
@@ -34,7 +38,7 @@ def register(work_dir: Path, folder: Path, probabilities: list[float], *, is_cha
     stored = {"class_names": NAMES, "probabilities": {}, "other": probabilities}
     (folder / "answers.json").write_text(json.dumps(stored))
     model = {
-        "display_name": "pets",
+        "display_name": name,
         "artifact_uri": str(folder),
         "labels": {"managed-by": "vertex-gpu-training"},
         "container_spec": {
@@ -77,6 +81,21 @@ def test_the_champion_predicts_all_images_of_a_folder(compiled: Path, tmp_path: 
     assert "models/" in page
     assert "broken.png" in page
     assert page.count("data:image/png") == 20
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_page(repository: Path, python: str, tmp_path: Path) -> None:
+    register(tmp_path / "runs", tmp_path / "one", [0.9, 0.1], is_champion=True, name="image-training")
+    tiny_images.write(tmp_path / "new", 3)
+    compiles, runs = commands(repository / "docs" / "batch-prediction.md")
+    words = [*shlex.split(compiles)[2:], "--output-dir", str(tmp_path / "build")]
+    assert call(compile.main, words, cwd=tmp_path, program="compile.py").returncode == 0
+    given = [word.replace("FOLDER", str(tmp_path / "new")) for word in shlex.split(runs)[1:]]
+    allowed = ["--allow-host-commands"] * bool(Choice().how.problem)
+    variables = os.environ | {"PYTHONPATH": str(repository)}
+    done = subprocess.run([python, *given, *allowed], cwd=tmp_path, env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "SUCCEEDED" in done.stdout
 
 
 @pytest.mark.slow

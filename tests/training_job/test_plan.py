@@ -323,6 +323,10 @@ def test_the_page_shows_machines_and_configuration(make: Make, tmp_path: pathlib
         ({"machines": {"max_wait_seconds": 0, "scheduling_strategy": "FLEX_START"}}, "wait forever"),
         ({"machines": {"reservation": "ANY"}, "default_persistent_resource_id": "own"}, "exclude each other"),
         ({"minimum_accuracy": 2}, "minimum_accuracy is 2"),
+        (
+            {"deploy_endpoint": "live", "replicas": {"deploy_machine_type": "n1-standard-64"}},
+            "deployment to 'live': 'n1-standard-64' is not a machine type for custom prediction",
+        ),
         ({"region": "mars-east1"}, "mars-east1"),
         ({"dataset_directory": "/nowhere"}, "/nowhere"),
     ],

@@ -79,4 +79,3 @@ def test_a_new_version_takes_over_and_the_old_one_is_undeployed(server: Server, 
     endpoint.undeploy(old.id)
     assert [each.id for each in endpoint.list_models()] == [new.id]
     assert (endpoint.display_name, endpoint.traffic_split) == ("renamed", {new.id: 100})
-
