@@ -34,7 +34,7 @@ def test_a_dry_run_prints_the_plan_of_an_endpoint(pipelines: Any, compiled_train
     assert done.returncode == 0, done.stderr
     for line in (
         "deploy: a new champion is deployed on 1 to 3 x n1-standard-4 with 2 x NVIDIA_TESLA_T4, and gets all"
-        + " traffic after a live prediction",
+        " traffic after a live prediction",
         "  endpoint 'pets' in us-central1: created if it does not exist; its old version is undeployed",
         "  it costs money as long as it is deployed, also after the run",
     ):
