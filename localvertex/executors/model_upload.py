@@ -16,6 +16,7 @@ from localvertex.executors.launcher import (
 )
 from localvertex.processes import logs
 from localvertex.state import executor_files, registry
+from localvertex.state.model_versions import UPLOADED_BY
 
 _MODULE = "google_cloud_pipeline_components.container.v1.model.upload_model.launcher"
 
@@ -47,10 +48,12 @@ class ModelUploadExecutor(LauncherExecutor):
             text = f"version_aliases {str(aliases)[:200]!r}: expected a list of strings"
             raise TaskFailed(text, is_retryable=False)
         context = attempt.context
+        # A step that was killed after the upload, or is tried again, continues with its version, as the launcher does.
+        step = f"{context.job['pipeline_job_uuid']}/{attempt.folder.relative_to(context.run_dir)}"
         try:
             version = registry.add(
                 context.work_dir,
-                without_empty(model),
+                without_empty(model) | {UPLOADED_BY: step},
                 parent,
                 [str(each) for each in aliases],
                 context.processes.check_stopped,

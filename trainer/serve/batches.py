@@ -1,6 +1,7 @@
 """Micro-batches: one thread runs the model on as many waiting images at once as fit, without waiting for more."""
 
 import queue
+import re
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -72,6 +73,8 @@ class Batches:
             return
         try:
             found = self._predict([each.image.data for each in batch])
+            if len(found) != len(batch):
+                raise TypeError(f"the model has {len(found)} answers for {len(batch)} images")
         except Exception as error:
             if len(batch) > 1:
                 # One image spoils its whole batch: each is tried alone.
@@ -85,4 +88,6 @@ class Batches:
 
 
 def _reason(error: Exception) -> str:
-    return (str(error).splitlines() or [""])[0][:200]
+    # TensorFlow's names of nodes precede its reason.
+    line = (str(error).splitlines() or [""])[0]
+    return re.sub(r"\{\{.*?\}\}", "", line).strip()[:200]

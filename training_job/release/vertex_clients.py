@@ -174,14 +174,16 @@ def _retried(once: Callable[[], T], *, what: str, is_repeatable: bool) -> T:
     import requests
     from google.api_core import exceptions as api
     from google.auth import exceptions as auth
+    from google.protobuf.json_format import ParseError
 
     again: tuple[type[Exception], ...] = (api.TooManyRequests,)
     if is_repeatable:
-        again += (api.ServiceUnavailable, api.GatewayTimeout, api.BadGateway, requests.ConnectionError)
+        again += (api.ServiceUnavailable, api.GatewayTimeout, api.BadGateway)
+        again += (requests.ConnectionError, requests.Timeout, auth.TransportError)
     for pause in (*_PAUSES_SECONDS, None):
         try:
             return once()
-        except (api.GoogleAPICallError, api.RetryError, auth.GoogleAuthError, requests.RequestException) as error:
+        except (api.GoogleAPICallError, auth.GoogleAuthError, requests.RequestException, ParseError) as error:
             if pause is None or not isinstance(error, again):
                 raise _explained(error, what) from None
             time.sleep(pause)
@@ -197,7 +199,7 @@ def _explained(error: Exception, what: str) -> Exception:
     text = re.sub(r"^[A-Z]+ https?://\S+: ", "", on_one_line(getattr(error, "message", None) or error))
     if isinstance(error, api.NotFound):
         return NotFoundError(f"{what}: not found ({text})")
-    if isinstance(error, api.Unauthorized | auth.GoogleAuthError):
+    if isinstance(error, api.Unauthorized | auth.GoogleAuthError) and not isinstance(error, auth.TransportError):
         return UserError(f"{what}: the credentials were not accepted ({text}); docs/cloud.md has the set-up")
     if isinstance(error, api.Forbidden):
         return UserError(

@@ -18,7 +18,7 @@ from localvertex.serve.api.operations import TYPES, Operations
 from localvertex.serve.api.store import ID, UNUSABLE, Store
 from localvertex.serve.models.registered import COLLECTION, Registered, number, number_to_change
 from localvertex.state import registry
-from localvertex.state.model_versions import SOURCE, UPDATED, ModelVersions
+from localvertex.state.model_versions import SOURCE, UPDATED, UPLOADED_BY, ModelVersions
 from localvertex.state.models.reading import DEFAULT
 from vertex_gpu_training.userinput.spelling import camel, snake
 
@@ -35,7 +35,7 @@ _FILTER_FIELDS = {"model", "baseModelName"}
 _DEPLOYABLE = {"supportedDeploymentResourcesTypes": ["DEDICATED_RESOURCES"]}
 """What a model with a serving container can be deployed to."""
 
-_OWN_FIELDS = ("model_id", "version", "create_time", UPDATED, SOURCE)
+_OWN_FIELDS = ("model_id", "version", "create_time", UPDATED, UPLOADED_BY, SOURCE)
 """Fields of the registry that the Model message does not have, or in another form."""
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.auth import exceptions
 
 from tests.support.own_endpoint import reachable
 from trainer.command_line import TrainingError
@@ -149,6 +150,7 @@ class Service(ThreadingHTTPServer):
 
     codes: list[int]
     seen: list[str]
+    text = b"{}"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -158,7 +160,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.seen.append(self.path)
         code = self.server.codes.pop(0) if self.server.codes else 200
         error = {"error": {"code": code, "message": "first\nsecond", "status": "X"}}
-        body = json.dumps({} if code == 200 else error).encode()
+        body = self.server.text if code == 200 else json.dumps(error).encode()
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -224,6 +226,28 @@ def test_what_passes_is_not_an_error(service: Service) -> None:
     with pytest.raises(TrainingError):
         listed(is_repeatable=False)
     assert len(service.seen) == 2
+
+
+def test_a_metadata_server_that_does_not_answer_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vertex_clients, "_PAUSES_SECONDS", (0.0, 0.0))
+    asked = []
+
+    def method(**_: Any) -> str:
+        asked.append(1)
+        if len(asked) % 3:
+            raise exceptions.TransportError("no answer")  # type: ignore[no-untyped-call]
+        return "answer"
+
+    assert call(method, {}, what="x") == "answer"
+    with pytest.raises(TrainingError, match="x: the service is not available"):
+        call(method, {}, what="x", is_repeatable=False)
+
+
+def test_what_is_not_the_api_is_one_line(service: Service) -> None:
+    service.text = b"<html>\n<title>Log in</title>"
+    with pytest.raises(TrainingError, match="the models cannot be listed: the service is not available") as caught:
+        listed()
+    assert "\n" not in str(caught.value)
 
 
 def test_an_endpoint_that_has_ended_is_one_line(service: Service, tmp_path: Path) -> None:
