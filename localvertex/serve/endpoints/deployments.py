@@ -61,8 +61,10 @@ class Deployments:
             starting = self._starting[key]
         with starting:
             found = self._running.get(key)
-            if found is not None and found.is_running:
+            # Another process may have deployed another model with this id meanwhile.
+            if found is not None and found.is_running and found.serving.created == deployed["createTime"]:
                 return found
+            self.stop(endpoint, deployed["id"])
             serving = self._plan(endpoint, deployed)
             process = None
             try:
@@ -116,6 +118,7 @@ class Deployments:
             artifact=str(self._machine.buckets.localised(str(content.get("artifact_uri", "")))),
             variables={name: text for name, text in variables.items() if text},
             default_route=f"/v1/endpoints/{endpoint_id}/deployedModels/{deployed['id']}",
+            created=deployed["createTime"],
             num_gpus=int(machine.get("acceleratorCount", 0)),
             log=self._records.folder(endpoint_id) / f"{deployed['id']}.log",
         )

@@ -127,6 +127,7 @@ def test_a_pipeline_deploys_a_model(execute: Execute, task: FindTask, work_dir: 
         assert (resource["resourceType"], "/operations/" in resource["resourceUri"]) == ("VertexLro", True)
 
 
+@pytest.mark.slow
 def test_a_pipeline_undeploys_a_model_and_deletes_the_endpoint(
     execute: Execute, work_dir: Path, model_folder: str
 ) -> None:
