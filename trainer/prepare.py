@@ -22,6 +22,7 @@ from trainer.data.preparing.quality.kinds import TEXTS, parse_strict
 from trainer.data.preparing.quality.limits import BadLimit
 from trainer.files import storage
 from trainer.files.bucket_errors import Replaced
+from trainer.files.overlap import begun
 from trainer.results.report import dataset as report
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
@@ -107,8 +108,9 @@ def prepare(
     if not pipeline_root:
         return _metadata(made)
     # Killed attempts leave parts and work items.
-    storage.remove_tree(storage.join(pointer.parts, beam.WORK))
-    parts.remove(pointer.parts)
+    with begun(lambda: storage.remove_tree(storage.join(pointer.parts, beam.WORK))) as wait_for_work:
+        parts.remove(pointer.parts)
+        wait_for_work()
     # At the end, because until then another attempt may finish this one.
     pointer.write(dataclasses.replace(made.entry, is_published=True))
     print(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, TypeVar
 
 from trainer.files import bucket
-from trainer.files.overlap import in_order
+from trainer.files.overlap import begun, in_order
 from vertex_gpu_training.userinput import asides, outputs, paths
 from vertex_gpu_training.userinput.files import write_all
 
@@ -55,6 +55,8 @@ def is_occupied(final: Path, *, last: str, own: re.Pattern[str]) -> bool:
     Locally: it exists and is not an empty folder. In a bucket: the file that is written last exists, or one that the
     writer never writes; the remains of an interrupted writer do not count.
     """
+    if is_remote(final):
+        return any(name == last or not own.fullmatch(name) for name in _tree(final))
     if is_object_store(final):
         return exists(join(final, last)) or not all(own.fullmatch(name) for name in _tree(final))
     return os.path.exists(final) and (not os.path.isdir(final) or bool(os.listdir(final)))
@@ -62,7 +64,12 @@ def is_occupied(final: Path, *, last: str, own: re.Pattern[str]) -> bool:
 
 @contextlib.contextmanager
 def committed_directory(
-    final: Path, *, last: str, own: re.Pattern[str], copied: Mapping[str, bucket.Version] | None = None
+    final: Path,
+    *,
+    last: str,
+    own: re.Pattern[str],
+    copied: Mapping[str, bucket.Version] | None = None,
+    is_checked: bool = False,
 ) -> Iterator[pathlib.Path]:
     """Yield a local folder to write into; its content appears at `final` when the block succeeds, and not before.
 
@@ -75,20 +82,17 @@ def committed_directory(
         own: All paths that may be written below the folder.
         copied: Path of a file below a folder on gs:// -> the object that is copied there instead of the file; it may
             be filled within the block.
+        is_checked: Whether the caller knows from `is_occupied` that the path is not occupied.
 
     Raises:
         FileExistsError: The path is occupied.
     """
-    if is_occupied(final, last=last, own=own):
+    if not is_checked and is_occupied(final, last=last, own=own):
         raise FileExistsError(f"{os.fspath(final)} exists and is not empty")
     if is_object_store(final):
         with scratch("upload") as folder:
             yield folder
-            for name in filter(own.fullmatch, list(_tree(final))):
-                # Another attempt may be removing it, too.
-                with contextlib.suppress(*MISSING):
-                    remove(join(final, name))
-            _upload(folder, final, last, copied or {})
+            _upload(folder, final, last, copied or {}, own)
         return
     target = pathlib.Path(final)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -331,9 +335,18 @@ def _tree(directory: Path) -> Iterator[str]:
         yield from (os.path.relpath(os.path.join(folder, name), directory) for name in files)
 
 
-def _upload(source: pathlib.Path, target: Path, last: str, copied: Mapping[str, bucket.Version]) -> None:
+def _upload(
+    source: pathlib.Path, target: Path, last: str, copied: Mapping[str, bucket.Version], own: re.Pattern[str]
+) -> None:
+    """Copy all files of a folder, `last` after the others, and remove what else an interrupted writer left."""
     files = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file())
     others = [name for name in files if name != last]
+
+    def remove_left() -> None:
+        for name in filter(own.fullmatch, {*_tree(target)}.difference(files)):
+            # Another attempt may be removing it, too.
+            with contextlib.suppress(*MISSING):
+                remove(join(target, name))
 
     def write(name: str) -> None:
         if name in copied:
@@ -341,8 +354,10 @@ def _upload(source: pathlib.Path, target: Path, last: str, copied: Mapping[str, 
         else:
             _upload_file(source / name, join(target, name))
 
-    for _ in in_order(write, others, num_threads=_NUM_TRANSFERS):
-        pass
+    with begun(remove_left) as remove_all:
+        for _ in in_order(write, others, num_threads=_NUM_TRANSFERS):
+            pass
+        remove_all()
     _upload_file(source / last, join(target, last))
 
 

@@ -29,6 +29,7 @@ from trainer.data.sources.source import Source, SourceImage
 from trainer.data.splits import SPLITS, Splits
 from trainer.data.stored.records import Record
 from trainer.files import progress, storage
+from trainer.files.overlap import begun
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -92,7 +93,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
     began_ns = time.time_ns()
     with (
         storage.scratch("prepare") as scratch,
-        contextlib.closing(_previous(pointer, scratch, wanted, is_trusted=is_trusted)) as previous,
+        begun(lambda: _previous(pointer, scratch, wanted, is_trusted=is_trusted)) as find_previous,
     ):
         with progress.shown("listing", "entries") as found:
             opened = open_source(wanted.source, str(scratch), found.advance)
@@ -100,6 +101,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
             # Refused before any image is read.
             wanted.limit.check(opened.unreadable, len(opened.unreadable), opened.num_images)
         with (
+            contextlib.closing(find_previous()) as previous,
             # Without names, because they are as large as the dataset: they vanish with the process, even a killed one.
             tempfile.TemporaryFile(prefix="prepare-") as file,
             rows_on_disk() as rows,
@@ -116,6 +118,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
                 last=dataset.METADATA_FILE,
                 own=dataset_files.OWN,
                 copied=ChainMap(previous.copied, engine.copied),
+                is_checked=True,
             ) as directory,
         ):
             rows.add(
@@ -153,11 +156,12 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
             made = dataset.load(str(directory))
             train = shards.to_records(prepared.images(rows.used("train", *prefixes.bounds(""))))
             shown = shards.to_records(prepared.images(quality.shown()))
-            wanted.write_report(made, train, {record.file_name: record for record in shown})
-            wanted.write_changes(previous.folder, previous.entry.dataset if previous.entry else "", str(directory))
             entry = entry_of(directory, wanted.address, began_ns=began_ns)
             earlier = [dataclasses.replace(previous.entry, is_published=True)] if previous.entry else []
-            pointer.write(entry, *earlier)
+            with begun(lambda: pointer.write(entry, *earlier)) as wait_for_pointer:
+                wanted.write_report(made, train, {record.file_name: record for record in shown})
+                wanted.write_changes(previous.folder, previous.entry.dataset if previous.entry else "", str(directory))
+                wait_for_pointer()
             sizes = {path.name: path.stat().st_size for path in directory.iterdir()}
             # A shard that is copied in the bucket is an empty file here.
             sizes |= {shard.name: shard.num_bytes for split in SPLITS for shard in made.shards[split]}

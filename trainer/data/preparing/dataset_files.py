@@ -22,6 +22,7 @@ from trainer.data.splits import SPLITS
 from trainer.data.stored import records
 from trainer.data.stored.metadata import NAME, StoredShard
 from trainer.files import storage
+from trainer.files.overlap import in_order
 from trainer.files.progress import Progress
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -30,6 +31,8 @@ OWN = re.compile(
     rf"|{re.escape(image_list.FILE)}|{re.escape(rejected.FILE)}"
 )
 """The names of all files of a dataset."""
+_NUM_SHARDS_AHEAD = 4
+"""Shards of the previous dataset that are linked, or downloaded and checked, while others are written."""
 
 
 class Digest(Protocol):
@@ -112,9 +115,14 @@ def _new(
         reused: Receives name and content of each unchanged shard.
         progress: Counts the images of unchanged shards.
     """
-    for shard in planned:
+    # Rows can be asked for in this thread only.
+    items = ((shard, previous.is_unchanged(shard, rows)) for shard in planned)
+    # Few ahead, which bounds the disk's use.
+    for shard, old in in_order(
+        lambda item: (item[0], previous.shard(*item, directory)), items, num_threads=_NUM_SHARDS_AHEAD, num_ahead=1
+    ):
         counted = _counted(shard, rows, digest)
-        if not (old := previous.shard(shard, rows, directory)):
+        if not old:
             yield shard, counted
             continue
         own = hashlib.sha256()

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from trainer.data.preparing import parts
 from trainer.data.preparing.earlier.known import Known
@@ -13,7 +13,7 @@ from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.parts import DamagedPart
 from trainer.data.preparing.rows import Rows
 from trainer.data.sources.source import Identity, SourceImage
-from trainer.files.overlap import in_order
+from trainer.files.overlap import begun, in_order
 from trainer.files.progress import Progress
 
 _NUM_THREADS = 16
@@ -45,10 +45,10 @@ def gather(
         progress: Advances with the images.
     """
     known = Known(rows)
-    if previous.entry:
-        known.add_previous(previous.rows(), began_ns=previous.entry.began_ns, is_trusted=is_trusted)
-    if parts_folder:
-        _add_parts(known, parts_folder, engine)
+    with begun(lambda: parts.names(parts_folder) if parts_folder else []) as find_parts:
+        if previous.entry:
+            known.add_previous(previous.rows(), began_ns=previous.entry.began_ns, is_trusted=is_trusted)
+        _add_parts(known, find_parts(), engine)
     if parts_folder or (previous.entry and is_trusted):
         known.sort()
         images = _unknown(images, known, progress)
@@ -60,9 +60,9 @@ def gather(
     return num_read
 
 
-def _add_parts(known: Known, folder: str, engine: Engine) -> None:
-    """Add the rows of all parts."""
-    for name in parts.names(folder):
+def _add_parts(known: Known, names: Sequence[str], engine: Engine) -> None:
+    """Add the rows of parts."""
+    for name in names:
         # A killed attempt left a damaged one, or someone changed it: its images are read.
         with contextlib.suppress(DamagedPart):
             own, began_ns = engine.take_part(name)
