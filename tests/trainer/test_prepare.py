@@ -190,7 +190,7 @@ def test_every_image_is_listed_with_its_figures_or_the_reason_against_it(tmp_pat
     (source / "a" / "torn.png").write_bytes((source / "a" / "3.png").read_bytes()[:200])
     (source / "b" / "1.heic").write_bytes(b"x")
     run(source, tmp_path / "out")
-    lines = {line["name"]: line for line in image_list.read(tmp_path / "out")}
+    lines = {line["name"]: line for line in map(json.loads, image_list.read_encoded(tmp_path / "out"))}
     assert list(lines) == sorted(lines)
     assert len(lines) == 26
     assert "truncated" in lines["a/torn.png"]["reason"]

@@ -122,7 +122,8 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
             ) as directory,
         ):
             rows.add(
-                Row(name=name, label=None, split="", identity={}, reason=reason) for name, reason in opened.unreadable
+                Row.of(name=name, label=None, split="", identity={}, reason=reason)
+                for name, reason in opened.unreadable
             )
             images = _sample(opened, wanted.max_examples)
             total = min(opened.num_images, wanted.max_examples or opened.num_images)
@@ -191,10 +192,10 @@ def _statistics(wanted: Wanted, opened: Source, rows: Rows, directory: pathlib.P
         rejected.written(directory, opened.class_names) as add_rejected,
         progress.shown("summing up", "images") as done,
     ):
-        for row, details in rows.by_name():
+        for row in rows.by_name():
             statistics.add(row)
             quality.add(row)
-            add_line(row, details)
+            add_line(row)
             add_rejected(row)
             done.advance()
     # A sample is taken from the readable images.

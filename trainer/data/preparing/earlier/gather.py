@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from trainer.data.preparing import parts
@@ -17,8 +18,12 @@ from trainer.files.overlap import begun, in_order
 from trainer.files.progress import Progress
 
 _NUM_THREADS = 16
+_SLOW_SECONDS = 0.005
+"""From a look that takes longer on, several images are looked at together."""
 _GROUP = 16
 """Number of images whose identities are looked up together."""
+_TOGETHER = 256
+"""Number of images whose rows are looked up together."""
 
 
 def gather(
@@ -71,16 +76,24 @@ def _add_parts(known: Known, names: Sequence[str], engine: Engine) -> None:
 
 def _unknown(images: Iterable[SourceImage], known: Known, progress: Progress) -> Iterator[SourceImage]:
     """Yield the images that have to be read, and add the rows of the others."""
-    for image, identity in _identified(images):
-        if known.take(image, identity):
-            progress.advance(num_known=1)
-        else:
+    identified = _identified(images)
+    while some := list(itertools.islice(identified, _TOGETHER)):
+        unknown = known.take(some)
+        num_known = len(some) - len(unknown)
+        progress.advance(num_known, num_known=num_known)
+        for image, identity in unknown:
             yield dataclasses.replace(image, identity=functools.partial(dict, identity)) if identity else image
 
 
 def _identified(images: Iterable[SourceImage]) -> Iterator[tuple[SourceImage, Identity]]:
     """Yield each image with its identity; empty if it cannot be looked at, which reading it finds again."""
     remaining = iter(images)
+    # Handing an image over to a thread takes longer than a look at a file.
+    for image in remaining:
+        begin = time.monotonic()
+        yield image, _identity(image)
+        if time.monotonic() - begin > _SLOW_SECONDS:
+            break
     groups = iter(lambda: list(itertools.islice(remaining, _GROUP)), [])
     # One request per image, where a manifest names objects.
     for group, identities in in_order(

@@ -98,7 +98,7 @@ class Previous(Nothing):
         self._ready: dict[str, str] = {}
         """Name of a shard that is to be read -> its path on this machine."""
         self._checked_names: set[str] = set()
-        """Of the shards whose SHA-256 was compared. Each record has a checksum of its own, which ArrayRecord checks."""
+        """Of the shards whose CRC32C was compared. Each record has a checksum of its own, which ArrayRecord checks."""
 
     def rows(self) -> Iterator[tuple[tuple[str | int | None, ...], Identity]]:
         """Yield what all rows contain, by name, and their identities."""
@@ -148,7 +148,7 @@ class Previous(Nothing):
         for row in rows:
             record = found[row.origin.partition(":")[0], row.offset]
             # Checksums would not find a record that is in another place than the list has it.
-            if row.figures is None or row.figures.content_hash.encode() not in record:
+            if not row.content_hash or row.content_hash.encode() not in record:
                 raise Unusable(f"{self.entry.dataset} has another image for {row.name}")
             yield record
 
@@ -247,7 +247,7 @@ class Previous(Nothing):
             self._take(path, pathlib.Path(copy), shard.sha256)
             return copy
         try:
-            if shard.name not in self._checked_names and _sha256(pathlib.Path(path)) != shard.sha256:
+            if shard.name not in self._checked_names and bucket.crc32c(path) != shard.crc32c:
                 raise Unusable(f"{path} was changed")
         except (PermissionError, *storage.MISSING) as error:
             raise Unusable(str(error)) from error

@@ -6,9 +6,10 @@ from typing import Any
 from trainer.data.preparing.quality import signature_index
 from trainer.data.preparing.quality.channels import Channels
 from trainer.data.preparing.quality.kinds import is_flat
-from trainer.data.preparing.quality.signatures import signature_of
+from trainer.data.preparing.quality.signatures import signatures_of
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.splits import SPLITS
+from trainer.data.stored.records import Figures
 
 _MIN_PIXELS = 64
 """Length of the shorter edge below which images are not compared: different digits, for example, would match."""
@@ -46,7 +47,7 @@ class Finder:
     def __init__(self, rows: Rows, class_names: list[str]) -> None:
         self._database = rows.database
         self._class_names = class_names
-        self._pending: list[tuple[bytes, str, str, int | None]] = []
+        self._pending: list[tuple[Row, Figures, Channels]] = []
         self._database.execute(_SCHEMA)
 
     def add(self, row: Row, channels: Channels) -> None:
@@ -54,8 +55,7 @@ class Finder:
         figures = row.figures
         if figures is None or min(figures.width, figures.height) < _MIN_PIXELS or is_flat(channels):
             return
-        signature = signature_of(figures.perceptual_hash, channels)
-        self._pending.append((signature, figures.content_hash, row.name, row.label))
+        self._pending.append((row, figures, channels))
         if len(self._pending) == _NUM_TOGETHER:
             self._store()
 
@@ -82,7 +82,14 @@ class Finder:
         )
 
     def _store(self) -> None:
-        self._database.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?, ?, ?)", self._pending)
+        found = signatures_of([(figures.perceptual_hash, channels) for _, figures, channels in self._pending])
+        self._database.executemany(
+            "INSERT OR IGNORE INTO contents VALUES (?, ?, ?, ?)",
+            (
+                (signature, row.content_hash, row.name, row.label)
+                for signature, (row, _, _) in zip(found, self._pending, strict=True)
+            ),
+        )
         self._pending.clear()
 
     def _pair(self, one: int, other: int, is_across: bool, distance: int) -> dict[str, Any]:
