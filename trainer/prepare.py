@@ -20,7 +20,7 @@ from trainer.data.preparing.earlier.reuse import Previous
 from trainer.data.preparing.engines import beam, factory
 from trainer.data.preparing.quality.kinds import TEXTS, parse_strict
 from trainer.data.preparing.quality.limits import BadLimit
-from trainer.files import storage
+from trainer.files import publication, storage
 from trainer.files.bucket_errors import Replaced
 from trainer.files.overlap import begun
 from trainer.results.report import dataset as report
@@ -103,7 +103,7 @@ def prepare(
     pointer = pointers.of(pipeline_root, source=source, image_size=image_size, max_examples=max_examples)
     if pipeline_root:
         _check_state(pipeline_root, pointer, output_directory)
-    is_occupied = storage.is_occupied(output_directory, last=dataset.METADATA_FILE, own=dataset_files.OWN)
+    is_occupied = publication.is_occupied(output_directory, last=dataset.METADATA_FILE, own=dataset_files.OWN)
     made = _finished(wanted, pointer) if is_occupied else _made(wanted, pointer, reread=reread)
     if not pipeline_root:
         return _metadata(made)

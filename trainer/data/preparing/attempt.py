@@ -28,7 +28,7 @@ from trainer.data.sources.factory import open_source
 from trainer.data.sources.source import Source, SourceImage
 from trainer.data.splits import SPLITS, Splits
 from trainer.data.stored.records import Record
-from trainer.files import progress, storage
+from trainer.files import progress, publication, storage
 from trainer.files.overlap import begun
 
 
@@ -113,7 +113,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
                     is_remote=storage.is_remote(wanted.address),
                 )
             ) as engine,
-            storage.committed_directory(
+            publication.committed_directory(
                 wanted.output_directory,
                 last=dataset.METADATA_FILE,
                 own=dataset_files.OWN,
