@@ -204,7 +204,7 @@ def _statistics(wanted: Wanted, opened: Source, rows: Rows, directory: pathlib.P
     refuse_untrainable(wanted.source, opened.class_names, rows)
     if remarks := statistics.describe():
         print(f"note: source {wanted.source!r}: {'; '.join(remarks)}", file=sys.stderr)
-    quality.report(wanted.strict)
+    quality.report(wanted.strict, directory)
     return statistics
 
 

@@ -14,7 +14,7 @@ from trainer.data.preparing import image_list, shards
 from trainer.data.preparing.earlier.pointer import Unusable
 from trainer.data.preparing.earlier.prepared import Prepared
 from trainer.data.preparing.earlier.reuse import Nothing
-from trainer.data.preparing.quality import rejected
+from trainer.data.preparing.quality import near_duplicates, rejected
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Shard
 from trainer.data.preparing.statistics import Statistics
@@ -28,7 +28,7 @@ from vertex_gpu_training.userinput.errors import UserError
 
 OWN = re.compile(
     rf"{NAME}-[a-z]+\.array_record-\d+-of-\d+|(?:dataset|dataset_info|features)\.json|label\.labels\.txt"
-    rf"|{re.escape(image_list.FILE)}|{re.escape(rejected.FILE)}"
+    rf"|{re.escape(image_list.FILE)}|{re.escape(rejected.FILE)}|{re.escape(near_duplicates.FILE)}"
 )
 """The names of all files of a dataset."""
 _NUM_SHARDS_AHEAD = 4
