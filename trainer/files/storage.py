@@ -7,6 +7,7 @@ import mmap
 import os
 import pathlib
 import shutil
+import stat
 import tempfile
 import time
 import uuid
@@ -136,7 +137,15 @@ def remove_tree(directory: Path) -> None:
 
 def read_bytes(path: Path) -> bytes:
     """Return the content of a file; a passing error is retried."""
-    return bucket.read(os.fspath(path)) if is_remote(path) else _patiently(pathlib.Path(path).read_bytes)
+    return bucket.read(os.fspath(path)) if is_remote(path) else _patiently(lambda: _read_regular(path))
+
+
+def _read_regular(path: Path) -> bytes:
+    # Opening a FIFO would wait for its writer.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
+        return file.read()
 
 
 def read_range(path: Path, start: int, num_bytes: int) -> bytes:

@@ -15,9 +15,9 @@ from trainer.data import dataset, splits
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import dataset_files, image_list, prefixes, shards
 from trainer.data.preparing.earlier.gather import gather
-from trainer.data.preparing.earlier.pointer import Entry, NoPointer, Unusable
+from trainer.data.preparing.earlier.pointer import Entry, Unpersisted, Unusable
 from trainer.data.preparing.earlier.prepared import Prepared
-from trainer.data.preparing.earlier.reuse import Nothing, entry_of, previous_of
+from trainer.data.preparing.earlier.reuse import NoPreviousDataset, entry_of, previous_of
 from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.quality import rejected
 from trainer.data.preparing.quality.limits import BadLimit, refuse_untrainable
@@ -70,6 +70,8 @@ class Made:
     dataset: Dataset
     """Its folder is gone."""
     entry: Entry
+    earlier: tuple[Entry, ...]
+    """The entry of the previous dataset, if there is one."""
     num_read: int
     """Number of images that were read for it."""
     num_bytes_written: int
@@ -77,7 +79,7 @@ class Made:
     """Size of the shards of the previous dataset that are part of it."""
 
 
-def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folder: str) -> Made:
+def attempt(wanted: Wanted, pointer: Unpersisted, *, is_trusted: bool, parts_folder: str) -> Made:
     """Make the dataset; it appears complete or not at all.
 
     Args:
@@ -141,7 +143,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
             rows.set_splits(Splits(rows.contents))
             quality = Quality(rows, opened.class_names, wanted.image_size)
             statistics = _statistics(wanted, opened, rows, directory, quality)
-            prepared = Prepared(engine, previous if is_trusted else Nothing())
+            prepared = Prepared(engine, previous if is_trusted else NoPreviousDataset())
             with progress.shown("writing", "images", statistics.num_images) as done:
                 dataset_files.write(
                     directory,
@@ -158,7 +160,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
             train = shards.to_records(prepared.images(rows.used("train", *prefixes.bounds(""))))
             shown = shards.to_records(prepared.images(quality.shown()))
             entry = entry_of(directory, wanted.address, began_ns=began_ns)
-            earlier = [dataclasses.replace(previous.entry, is_published=True)] if previous.entry else []
+            earlier = (dataclasses.replace(previous.entry, is_published=True),) if previous.entry else ()
             with begun(lambda: pointer.write(entry, *earlier)) as wait_for_pointer:
                 wanted.write_report(made, train, {record.file_name: record for record in shown})
                 wanted.write_changes(previous.folder, previous.entry.dataset if previous.entry else "", str(directory))
@@ -169,19 +171,20 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
     return Made(
         dataset=made,
         entry=entry,
+        earlier=earlier,
         num_read=num_read,
         num_bytes_written=sum(size for name, size in sizes.items() if name not in previous.reused),
         num_bytes_reused=sum(previous.reused.values()),
     )
 
 
-def _previous(pointer: NoPointer, scratch: pathlib.Path, wanted: Wanted, *, is_trusted: bool) -> Nothing:
+def _previous(pointer: Unpersisted, scratch: pathlib.Path, wanted: Wanted, *, is_trusted: bool) -> NoPreviousDataset:
     try:
         return previous_of(pointer, scratch, image_size=wanted.image_size, is_remote=storage.is_remote(wanted.address))
     except Unusable:
         if is_trusted:
             raise
-        return Nothing()
+        return NoPreviousDataset()
 
 
 def _statistics(wanted: Wanted, opened: Source, rows: Rows, directory: pathlib.Path, quality: Quality) -> Statistics:

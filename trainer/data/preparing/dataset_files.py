@@ -13,7 +13,7 @@ from trainer.data import dataset, images
 from trainer.data.preparing import image_list, shards
 from trainer.data.preparing.earlier.pointer import Unusable
 from trainer.data.preparing.earlier.prepared import Prepared
-from trainer.data.preparing.earlier.reuse import Nothing
+from trainer.data.preparing.earlier.reuse import NoPreviousDataset
 from trainer.data.preparing.quality import near_duplicates, rejected
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Shard
@@ -99,7 +99,7 @@ def _new(
     directory: os.PathLike[str],
     planned: Iterable[Shard],
     rows: Rows,
-    previous: Nothing,
+    previous: NoPreviousDataset,
     digest: Digest,
     reused: dict[str, StoredShard],
     progress: Progress,

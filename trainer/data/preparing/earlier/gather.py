@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from trainer.data.preparing import parts
 from trainer.data.preparing.earlier.known import Known
-from trainer.data.preparing.earlier.reuse import Nothing
+from trainer.data.preparing.earlier.reuse import NoPreviousDataset
 from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.parts import DamagedPart
 from trainer.data.preparing.rows import Rows
@@ -31,7 +31,7 @@ def gather(
     image_size: int,
     engine: Engine,
     rows: Rows,
-    previous: Nothing,
+    previous: NoPreviousDataset,
     *,
     is_trusted: bool,
     parts_folder: str,

@@ -8,13 +8,14 @@ import itertools
 import os
 import pathlib
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list, prefixes, shards
-from trainer.data.preparing.earlier.pointer import Entry, NoPointer, Unusable
+from trainer.data.preparing.earlier.pointer import Entry, Unpersisted, Unusable
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Shard
 from trainer.data.sources.source import Identity
@@ -27,7 +28,7 @@ from trainer.files.overlap import begun, in_order
 from vertex_gpu_training.userinput.errors import UserError
 
 
-class Nothing:
+class NoPreviousDataset:
     """There is no previous dataset."""
 
     entry: Entry | None = None
@@ -64,7 +65,7 @@ class Nothing:
         """Close the shards."""
 
 
-class Previous(Nothing):
+class Previous(NoPreviousDataset):
     """The previous dataset. Everything taken of it is checked; `Unusable` is raised where it was changed or removed."""
 
     def __init__(self, entry: Entry, scratch: pathlib.Path, *, image_size: int, is_remote: bool) -> None:
@@ -255,8 +256,8 @@ class Previous(Nothing):
         return path
 
 
-def previous_of(pointer: NoPointer, scratch: pathlib.Path, *, image_size: int, is_remote: bool) -> Nothing:
-    """Open the previous dataset, if there is one.
+def previous_of(pointer: Unpersisted, scratch: pathlib.Path, *, image_size: int, is_remote: bool) -> NoPreviousDataset:
+    """Open the previous dataset, if there is one; the one before, if the newest is lost.
 
     Args:
         pointer: Names it.
@@ -265,16 +266,23 @@ def previous_of(pointer: NoPointer, scratch: pathlib.Path, *, image_size: int, i
         is_remote: Whether the next dataset will be on gs://.
 
     Raises:
-        Unusable: It is missing or was changed.
+        Unusable: Both are missing or were changed.
     """
+    lost: Unusable | None = None
     for entry in pointer.read():
         try:
-            return Previous(entry, scratch, image_size=image_size, is_remote=is_remote)
-        except Unusable:
-            # Its attempt was killed before it published it, and the next entry is the one before.
+            found = Previous(entry, scratch, image_size=image_size, is_remote=is_remote)
+        except Unusable as error:
+            # Otherwise its attempt was killed before it published it.
             if entry.is_published:
-                raise
-    return Nothing()
+                lost = lost or error
+            continue
+        if lost:
+            print(f"note: the newest dataset cannot be used ({lost}); the one before is used", file=sys.stderr)
+        return found
+    if lost:
+        raise lost
+    return NoPreviousDataset()
 
 
 def entry_of(directory: pathlib.Path, address: str, *, began_ns: int) -> Entry:
