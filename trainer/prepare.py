@@ -17,7 +17,7 @@ from trainer.data.preparing import dataset_files, parts
 from trainer.data.preparing.attempt import Made, Wanted, attempt
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.earlier import pointer as pointers
-from trainer.data.preparing.earlier.pointer import Entry, Unpersisted, ReadOnly, Unusable
+from trainer.data.preparing.earlier.pointer import Entry, ReadOnly, Unpersisted, Unusable
 from trainer.data.preparing.earlier.reuse import Previous
 from trainer.data.preparing.engines import beam, factory
 from trainer.data.preparing.quality.kinds import TEXTS, parse_strict

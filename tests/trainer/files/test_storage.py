@@ -170,3 +170,11 @@ def test_lines_for_a_user_may_go_to_a_pipe(tmp_path: Path, lines: list[str]) -> 
         os.close(reader)
     with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
         storage.write_output_lines("/dev/full", ["a\n"])
+
+
+def test_what_is_no_regular_file_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "dataset.json")
+    for read in (storage.read_bytes, storage.read_json):
+        with pytest.raises(OSError, match="not a regular file") as caught:
+            read(tmp_path / "dataset.json")
+        assert caught.value.filename == str(tmp_path / "dataset.json")

@@ -1,7 +1,8 @@
 """Work items, results and errors as files in a folder that all workers read and write, local or gs://.
 
-NAME.work is the version of the submitting step, then a function with an item, NAME.result its return value, and NAME.error the exception of its last failed
-call. Like the pipelines that Beam stages, they are pickled: write access to the folder allows code in the workers.
+NAME.work is the version of the submitting step and a function with an item, NAME.result its return value, and
+NAME.error the exception of its last failed call. Like the pipelines that Beam stages, they are pickled: write access to
+the folder allows code in the workers.
 """
 
 import contextlib
