@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -100,24 +99,35 @@ class Row:
         found: Sequence[str] = self._content.get("remarks", ())
         return found
 
-    @functools.cached_property
+    @property
     def figures(self) -> Figures | None:
         """None if the image is rejected."""
         if self.content_hash is None:
             return None
-        found = {name: self._content[name] for name in _FIGURES}
-        for name in ("pixel_sums", "pixel_sums_of_squares"):
-            found[name] = tuple(found[name])
-        return Figures(**found)
+        found: Figures | None = self.__dict__.get("_figures")
+        if found is None:
+            content = self._content
+            found = self.__dict__["_figures"] = Figures(
+                content_hash=self.content_hash,
+                perceptual_hash=content["perceptual_hash"],
+                width=content["width"],
+                height=content["height"],
+                num_bytes=content["num_bytes"],
+                pixel_sums=tuple(content["pixel_sums"]),
+                pixel_sums_of_squares=tuple(content["pixel_sums_of_squares"]),
+            )
+        return found
 
-    @functools.cached_property
+    @property
     def _content(self) -> dict[str, Any]:
-        # Not before it is asked for, because most passes over all rows need only columns.
-        content: dict[str, Any] = json.loads(self.details)
-        return content
+        # Not before it is asked for, because most passes over all rows need only columns. As `figures` without
+        # functools.cached_property, whose lock takes a quarter of the time.
+        found: dict[str, Any] | None = self.__dict__.get("_parsed")
+        if found is None:
+            found = self.__dict__["_parsed"] = json.loads(self.details)
+        return found
 
 
-_FIGURES = [field.name for field in dataclasses.fields(Figures)]
 _ENCODER = json.JSONEncoder(sort_keys=True)
 COLUMNS = "name, label, split, reason, content_hash, stored_hash, num_stored_bytes, origin, offset, details"
 """Columns of what `to_values` returns."""
@@ -165,14 +175,18 @@ class Rows:
         return map(from_values, self._query(f"{_SELECT} {where}", split, first, last))
 
     def contents(self) -> Iterator[Content]:
-        """Yield each content with first and last label, the strictest split of the source, and the previous split."""
+        """Yield each content with first and last label, the strictest split of the source, and the previous split.
+
+        They are those of the first call, so all rows have to be added before.
+        """
         ranks = " ".join(f"WHEN '{split}' THEN {strictness(split)}" for split in SPLITS)
-        query = f"""
+        self.database.execute(f"""
+            CREATE TABLE IF NOT EXISTS contents_found AS
             SELECT content_hash, MIN(label), MAX(label), MAX(CASE images.split {ranks} ELSE 0 END),
                 COALESCE(previous.split, '')
             FROM images LEFT JOIN previous USING (content_hash) WHERE reason = ''
-            GROUP BY content_hash ORDER BY content_hash"""  # noqa: S608 - constants
-        for content_hash, first, last, rank, previous in self._query(query):
+            GROUP BY content_hash ORDER BY content_hash""")  # noqa: S608 - constants
+        for content_hash, first, last, rank, previous in self._query("SELECT * FROM contents_found ORDER BY rowid"):
             yield Content(
                 content_hash=content_hash,
                 labels=frozenset((first, last)),
