@@ -108,7 +108,9 @@ class _Own:
 
     def hashed(self, image: Image.Image) -> Bits:
         deviations = tuple(np.asarray(image, dtype=np.float64).std(axis=(0, 1)) + 1e-3)
-        signature = signatures.signature_of(signatures.hash_of(image), Channels(means=(), deviations=deviations))
+        (signature,) = signatures.signatures_of(
+            [(signatures.hash_of(image), Channels(means=(), deviations=deviations))]
+        )
         return np.frombuffer(signature, dtype=np.uint8)
 
     def alike(self, hashes: Bits, one: Any, other: Any) -> npt.NDArray[np.bool_]:

@@ -84,25 +84,27 @@ def _clean_command(options: argparse.Namespace) -> int:
     kept = planned.kept | {each.run_dir: "its record cannot be read" for each in every if each.problem and not named}
     for run_dir, reason in kept.items():
         print(f"keeping {run_dir}: {reason}")
-    caches = _caches(options.work_dir, every) if options.cache else []
-    return _remove_all([*planned.removed], caches, options)
+    caches = _unused([options.work_dir / record.PRIVATE], options.work_dir, every) if options.cache else []
+    prepared = _unused(removal.prepared_folders(options.work_dir), options.work_dir, every) if options.prepared else []
+    return _remove_all([*planned.removed], caches, prepared, options)
 
 
-def _caches(work_dir: Path, every: list[Found]) -> list[Path]:
-    """Return the folder of caches and environments, unless a run or the endpoint may use it."""
-    private = work_dir / record.PRIVATE
-    if any(map(record.is_running, [work_dir / "api", *(each.run_dir for each in every)])):
-        print(f"keeping {private}: it is in use")
-        return []
-    return [private] if private.is_dir() else []
+def _unused(found: list[Path], work_dir: Path, every: list[Found]) -> list[Path]:
+    """Return the folders that exist, unless a run or the endpoint may use them."""
+    found = [path for path in found if path.is_dir()]
+    if not any(map(record.is_running, [work_dir / "api", *(each.run_dir for each in every)])):
+        return found
+    for path in found:
+        print(f"keeping {path}: it is in use")
+    return []
 
 
-def _remove_all(runs: list[Path], caches: list[Path], options: argparse.Namespace) -> int:
-    if not runs and not caches:
+def _remove_all(runs: list[Path], caches: list[Path], prepared: list[Path], options: argparse.Namespace) -> int:
+    if not [*runs, *caches, *prepared]:
         print("nothing to remove")
         return 0
     if options.dry_run or not options.yes:
-        for path in [*runs, *caches]:
+        for path in [*runs, *caches, *prepared]:
             print(f"would remove {path}")
     if options.dry_run or not (options.yes or _agrees("remove all of these? [y/N] ")):
         print("nothing was removed")
@@ -110,6 +112,13 @@ def _remove_all(runs: list[Path], caches: list[Path], options: argparse.Namespac
     for path in runs:
         others = removal.remove(path)
         print(f"removed {path}" if not others else f"removed the run {path}, but not {', '.join(others)} in it")
+    for path in prepared:
+        others = removal.remove_prepared(path)
+        print(
+            f"removed {path}"
+            if not others
+            else f"removed what prepare wrote in {path}, but not {', '.join(others)} in it"
+        )
     for path in caches:
         _remove_cache(path, options.work_dir / "api")
     return 0

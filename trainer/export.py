@@ -19,7 +19,7 @@ from trainer.command_line import TrainingError, reported as reported  # a compon
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.stored.records import Record
-from trainer.files import storage
+from trainer.files import publication, storage
 from trainer.learner import libraries
 from trainer.results import seen
 from trainer.serve import trial
@@ -61,7 +61,7 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
     command_line.set_environment()
     paths.check("checkpoint directory", checkpoint_directory)
     storage.check_folder("output directory", output_directory)
-    if storage.is_occupied(output_directory, last="saved_model.pb", own=_OWN):
+    if publication.is_occupied(output_directory, last="saved_model.pb", own=_OWN):
         raise UserError(f"output directory {output_directory!r} exists and is not empty; give a new one or remove it")
     data = dataset.load(paths.check("dataset", dataset_directory))
     data.check_shards("test")
@@ -87,7 +87,7 @@ def _export(
     indices = list(range(min(_NUM_COMPARED, data.num_examples["test"])))
     records = list(staging.stage(data, "test").records("test", indices))
     images = np.stack([record.pixels() for record in records])
-    with storage.committed_directory(output_directory, last="saved_model.pb", own=_OWN) as aside:
+    with publication.committed_directory(output_directory, last="saved_model.pb", own=_OWN) as aside:
         metadata |= _write_keras_file(trained.model, str(aside), images)
         saved_model.write(
             trained.model,

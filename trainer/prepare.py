@@ -1,10 +1,12 @@
-"""Prepare a dataset from source images: read, check, resize, split and write them, with a report."""
+"""Prepare a dataset: read, check, resize, split and write images, with a report."""
 
+import contextlib
 import dataclasses
 import functools
 import os
+import re
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from typing import Any
 
 from trainer import command_line
@@ -15,13 +17,14 @@ from trainer.data.preparing import dataset_files, parts
 from trainer.data.preparing.attempt import Made, Wanted, attempt
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.earlier import pointer as pointers
-from trainer.data.preparing.earlier.pointer import Entry, NoPointer, ReadOnly, Unusable
+from trainer.data.preparing.earlier.pointer import Entry, ReadOnly, Unpersisted, Unusable
 from trainer.data.preparing.earlier.reuse import Previous
 from trainer.data.preparing.engines import beam, factory
 from trainer.data.preparing.quality.kinds import TEXTS, parse_strict
 from trainer.data.preparing.quality.limits import BadLimit
-from trainer.files import storage
+from trainer.files import publication, storage
 from trainer.files.bucket_errors import Replaced
+from trainer.files.overlap import begun
 from trainer.results.report import dataset as report
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
@@ -29,6 +32,10 @@ from vertex_gpu_training.userinput.spelling import quoted
 
 _MAX_BAD_FRACTION = 0.1
 _MAX_EXAMPLES = 10**9
+_PARAMETER = re.compile(
+    r"(?<![\w'\"/-])(image_size|max_examples|max_bad_fraction|strict|prepare_engine|beam_runner)(=|: the report|;|$)"
+)
+"""A parameter in a message, but not in a quoted value."""
 
 
 def prepare(
@@ -102,15 +109,16 @@ def prepare(
     pointer = pointers.of(pipeline_root, source=source, image_size=image_size, max_examples=max_examples)
     if pipeline_root:
         _check_state(pipeline_root, pointer, output_directory)
-    is_occupied = storage.is_occupied(output_directory, last=dataset.METADATA_FILE, own=dataset_files.OWN)
+    is_occupied = publication.is_occupied(output_directory, last=dataset.METADATA_FILE, own=dataset_files.OWN)
     made = _finished(wanted, pointer) if is_occupied else _made(wanted, pointer, reread=reread)
     if not pipeline_root:
         return _metadata(made)
     # Killed attempts leave parts and work items.
-    storage.remove_tree(storage.join(pointer.parts, beam.WORK))
-    parts.remove(pointer.parts)
+    with begun(lambda: storage.remove_tree(storage.join(pointer.parts, beam.WORK))) as wait_for_work:
+        parts.remove(pointer.parts)
+        wait_for_work()
     # At the end, because until then another attempt may finish this one.
-    pointer.write(dataclasses.replace(made.entry, is_published=True))
+    pointer.write(dataclasses.replace(made.entry, is_published=True), *made.earlier)
     print(
         f"note: {made.num_read:,} images read, {made.num_bytes_written:,} bytes written,"
         f" {made.num_bytes_reused:,} bytes of unchanged shards reused",
@@ -120,7 +128,7 @@ def prepare(
     return _metadata(made) | {name: getattr(made, name) for name in effort}
 
 
-def _made(wanted: Wanted, pointer: NoPointer, *, reread: bool = False) -> Made:
+def _made(wanted: Wanted, pointer: Unpersisted, *, reread: bool = False) -> Made:
     if reread:
         # Without parts, because those of a killed attempt would not be read again.
         return attempt(wanted, pointer, is_trusted=False, parts_folder="")
@@ -131,14 +139,15 @@ def _made(wanted: Wanted, pointer: NoPointer, *, reread: bool = False) -> Made:
         return attempt(wanted, pointer, is_trusted=False, parts_folder=pointer.parts)
 
 
-def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
+def _finished(wanted: Wanted, pointer: Unpersisted) -> Made:
     """Return the dataset in the output folder if a killed attempt published it and it has not changed.
 
     Raises:
         UserError: The folder contains something else.
     """
     if (expected := pointer.unfinished(wanted.address)) and _is_there(expected, wanted):
-        before = "".join(entry.dataset for entry in pointer.read()[1:2])
+        earlier = pointer.read()[1:2]
+        before = "".join(entry.dataset for entry in earlier)
         with storage.scratch("prepare") as scratch:
             # The killed attempt has written the report; its figures on changes are lost.
             elsewhere = dataclasses.replace(
@@ -149,7 +158,7 @@ def _finished(wanted: Wanted, pointer: NoPointer) -> Made:
             )
             again = _made(elsewhere, ReadOnly(pointer))
         if again.entry.is_equal(expected):
-            return dataclasses.replace(again, entry=expected)
+            return dataclasses.replace(again, entry=expected, earlier=tuple(earlier))
     raise UserError(
         f"output directory {wanted.output_directory!r} exists and is not empty; give a new one or remove it"
     )
@@ -186,7 +195,7 @@ def _check_arguments(output_directory: str, image_size: int, max_examples: int, 
     storage.check_folder("output directory", output_directory)
 
 
-def _check_state(pipeline_root: str, pointer: NoPointer, output_directory: str) -> None:
+def _check_state(pipeline_root: str, pointer: Unpersisted, output_directory: str) -> None:
     """Refuse, before all work, what would fail at its end."""
     storage.check_folder("pipeline root", pointer.folder)
     storage.check_folder("pipeline root", pointer.parts)
@@ -199,6 +208,23 @@ def _check_state(pipeline_root: str, pointer: NoPointer, output_directory: str) 
             f"pipeline root {pipeline_root!r} is in the output directory {output_directory!r}, which has to be empty;"
             " give another one"
         )
+
+
+@contextlib.contextmanager
+def _flags_named() -> Iterator[None]:
+    """Name flags in messages that name the parameters of `prepare`.
+
+    Raises:
+        UserError: The block raised it.
+    """
+    try:
+        yield
+    except UserError as error:
+        raise UserError(_PARAMETER.sub(lambda found: f"--{_flag(found[1])}{found[2]}", str(error))) from error
+
+
+def _flag(parameter: str) -> str:
+    return "engine" if parameter == "prepare_engine" else parameter.replace("_", "-")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -230,19 +256,20 @@ def main(arguments: list[str] | None = None) -> int:
     report_path = beside if options.report is None else options.report
     given = options.pipeline_root
     pipeline_root = "" if given is None else paths.check("--pipeline-root", given)
-    metadata = prepare(
-        source=options.source,
-        output_directory=options.output_directory,
-        report_path=report_path,
-        image_size=options.image_size,
-        max_examples=options.max_examples,
-        max_bad_fraction=options.max_bad_fraction,
-        strict=options.strict,
-        pipeline_root=pipeline_root,
-        reread=options.reread,
-        prepare_engine=options.engine,
-        beam_runner=options.beam_runner,
-    )
+    with _flags_named():
+        metadata = prepare(
+            source=options.source,
+            output_directory=options.output_directory,
+            report_path=report_path,
+            image_size=options.image_size,
+            max_examples=options.max_examples,
+            max_bad_fraction=options.max_bad_fraction,
+            strict=options.strict,
+            pipeline_root=pipeline_root,
+            reread=options.reread,
+            prepare_engine=options.engine,
+            beam_runner=options.beam_runner,
+        )
     for name, value in metadata.items():
         print(f"{name}: {value}")
     print(f"report: {report_path}")

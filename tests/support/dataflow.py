@@ -29,6 +29,10 @@ class Dataflow:
         """Statuses that replace those of the next answers; 0 does not replace."""
         self.refuses_by_conflict = False
         """Answer 409 to a second job of a name, and not the existing one."""
+        self.loses_answers = False
+        """Answer 404 to the creation of a job that is stored."""
+        self.num_late = 0
+        """Number of lists that a new job is missing in."""
         self.changed = threading.Condition()
         self._gates: dict[str, tuple[threading.Event, threading.Event]] = {}
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"service": self}))
@@ -94,7 +98,9 @@ class Dataflow:
             return 200, _summary(self.jobs[-1])
 
     def list(self, query: Mapping[str, str]) -> tuple[int, Any]:
-        found = [job for job in self.jobs if query.get("name", job["name"]) == job["name"]]
+        late = self.jobs if self.num_late else []
+        self.num_late -= bool(late)
+        found = [job for job in self.jobs if job not in late and query.get("name", job["name"]) == job["name"]]
         start = int(query.get("pageToken") or 0)
         more = {"nextPageToken": str(start + _PAGE)} if start + _PAGE < len(found) else {}
         return 200, {"jobs": [_summary(job) for job in found[start : start + _PAGE]], **more}
@@ -143,6 +149,8 @@ class _Handler(BaseHTTPRequestHandler):
             service.pass_gate("create received")
             status, answer = service.create(found[1], found[2], json.loads(body))
             service.pass_gate("create stored")
+            if service.loses_answers:
+                status, answer = 404, {"error": {"code": 404, "message": "the answer is lost"}}
         elif not found[3]:
             status, answer = service.list(query)
         else:

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from trainer import task
-from trainer.files import storage
+from trainer.files import publication
 
-flush = storage._flush_to_disk
+flush = publication._flush_to_disk
 
 
 def flush_and_die(directory: Path) -> None:
@@ -20,5 +20,5 @@ def flush_and_die(directory: Path) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-storage._flush_to_disk = flush_and_die
+publication._flush_to_disk = flush_and_die
 sys.exit(task.main(sys.argv[3:]))

@@ -21,7 +21,7 @@ from trainer.data.sources.layout import ListedSource
 from trainer.data.splits import SPLITS
 from trainer.files import progress
 from trainer.files.progress import Progress
-from trainer.prepare import prepare
+from trainer.prepare import main, prepare
 from vertex_gpu_training.userinput.errors import UserError
 
 
@@ -190,7 +190,7 @@ def test_every_image_is_listed_with_its_figures_or_the_reason_against_it(tmp_pat
     (source / "a" / "torn.png").write_bytes((source / "a" / "3.png").read_bytes()[:200])
     (source / "b" / "1.heic").write_bytes(b"x")
     run(source, tmp_path / "out")
-    lines = {line["name"]: line for line in image_list.read(tmp_path / "out")}
+    lines = {line["name"]: line for line in map(json.loads, image_list.read_encoded(tmp_path / "out"))}
     assert list(lines) == sorted(lines)
     assert len(lines) == 26
     assert "truncated" in lines["a/torn.png"]["reason"]
@@ -466,3 +466,26 @@ def test_splits_and_sample_are_those_of_earlier_versions_with_seed_0(
 ) -> None:
     run("digits", tmp_path / "out", max_examples=max_examples)
     assert fingerprint_of_format_1(dataset.load(str(tmp_path / "out"))) == fingerprint
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--strict", "dark,no"], "--strict='dark,no': 'no' is not a warning"),
+        (["--image-size", "4"], "--image-size=4 is out of range"),
+        (["--beam-runner=FnApiRunner"], "--beam-runner=FnApiRunner has no effect with --engine=local; use --engine="),
+        (["--max-bad-fraction=1"], "--max-bad-fraction=1.0 is out of range"),
+        ([], "source 'strict=1' not found"),
+    ],
+)
+def test_messages_of_the_command_line_name_flags(tmp_path: Path, words: list[str], message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        main(["strict=1", str(tmp_path / "out"), *words])
+    assert str(caught.value).startswith(message)
+
+
+def test_the_help_has_lines_of_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80

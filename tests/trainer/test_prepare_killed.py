@@ -39,7 +39,7 @@ POINTS = {
 }
 IN_BUCKET = {
     "between two copied shards": ["trainer.files.bucket", "copy", "after", 2],
-    "before the last upload": ["trainer.files.storage", "_upload_file", "before", 6],
+    "before the last upload": ["trainer.files.publication", "_upload_file", "before", 6],
     "after a part": [f"{PREPARING}.parts", "commit", "after", 2],
     "after it is published": [f"{PREPARING}.earlier.pointer", "Pointer.write", "before", 2],
 }

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.cloud_storage.server import CloudStorage
-from tests.support.growing import InBucket, Local, content, fill, run
+from tests.support.growing import InBucket, Local, content, fill, png, run
 from trainer.data.preparing.earlier import known, pointer
 from trainer.data.preparing.earlier.reuse import previous_of
 from trainer.data.preparing.quality import signatures
@@ -61,6 +61,26 @@ def test_a_pointer_that_names_no_path_is_damaged(local: Local) -> None:
         pointer_file(local).write_text(json.dumps([entry | {"dataset": wrong}]))
         with pytest.raises(pointer.Unusable, match="is damaged"):
             opened.read()
+
+
+def test_after_the_newest_dataset_is_lost_the_one_before_gives_images_and_splits(
+    local: Local, capsys: pytest.CaptureFixture[str]
+) -> None:
+    local.write("source/a/new.png", png(9999))
+    assert run(local, "two")["num_read"] == 1
+    two = content(local, "two")
+    shutil.rmtree(local.folder / "two")
+    capsys.readouterr()
+    assert run(local, "three")["num_read"] == 1
+    assert content(local, "three") == two
+    lines = [line for line in capsys.readouterr().err.splitlines() if "cannot be used" in line]
+    assert lines == [
+        f"note: the newest dataset cannot be used ({local.folder}/two/dataset.json is missing); the one before is used"
+    ]
+    shutil.rmtree(local.folder / "one")
+    shutil.rmtree(local.folder / "three")
+    assert run(local, "four")["num_read"] == 25
+    assert f"({local.folder}/three/dataset.json is missing); all images are read again" in capsys.readouterr().err
 
 
 def test_a_previous_dataset_without_permission_is_like_a_missing_one(local: Local) -> None:

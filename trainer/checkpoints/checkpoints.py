@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from trainer.checkpoints import identity, manifest
 from trainer.checkpoints.manifest import MANIFEST_FILE, TornCheckpoint, name
-from trainer.files import storage
+from trainer.files import publication, storage
 from vertex_gpu_training.userinput.errors import UserError
 
 VARIABLES_FILE = "variables.npz"
@@ -80,7 +80,7 @@ def save(directory: str, checkpoint: Checkpoint) -> str:
             # Also the remains of a writer that died before its last write.
             storage.remove_tree(final)
     data = _pack(checkpoint)
-    with storage.committed_directory(final, last=MANIFEST_FILE, own=_OWN) as folder:
+    with publication.committed_directory(final, last=MANIFEST_FILE, own=_OWN) as folder:
         (folder / VARIABLES_FILE).write_bytes(data)
         files = {VARIABLES_FILE: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}}
         manifest.write(folder, _manifest(checkpoint, files))

@@ -35,7 +35,7 @@ class Content:
     """SHA-256 of the encoded original."""
     labels: frozenset[int]
     split: str
-    """The split that the source assigned, or empty; of several, `strictest`."""
+    """The split that the source assigned, or empty; of several, the one of the highest `strictness`."""
     previous: str = ""
     """The split in the previous dataset, or empty."""
 
@@ -110,11 +110,6 @@ class _Nearest:
         return self._first.pop(0)[1]
 
 
-def strictest(splits: Iterable[str]) -> str:
-    """Return the split that equal images under several splits of the source get: test before validation and train."""
-    return max(splits, key=strictness)
-
-
 def _position(content_hash: str) -> float:
     """Return the position of a content in [0, 1), uniformly distributed."""
     digest = hashlib.sha256(f"{SALT}:{content_hash}".encode()).digest()
@@ -122,7 +117,7 @@ def _position(content_hash: str) -> float:
 
 
 def strictness(split: str) -> int:
-    """Return the rank of a split, empty being the lowest: an image in several is used in the highest."""
+    """Return the rank of a split, empty being the lowest: equal images in several are used in the highest."""
     return ("", *SPLITS).index(split)
 
 

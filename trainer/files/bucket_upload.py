@@ -10,6 +10,8 @@ _RESUMABLE_BYTES = 2**20
 """From this size on, what has arrived is worth a request more."""
 _PIECE_BYTES = 32 * 2**20
 """Multiple of 256 KiB, as the protocol asks for."""
+_READ_BYTES = 2**20
+"""At a time for the checksum, so that it needs no memory."""
 _CONTENT_TYPE = "application/octet-stream"
 
 
@@ -82,6 +84,6 @@ def crc32c(file: IO[bytes]) -> str:
 
     checksum: Any = google_crc32c.Checksum()  # type: ignore[no-untyped-call]
     file.seek(0)
-    while piece := file.read(_PIECE_BYTES):
+    while piece := file.read(_READ_BYTES):
         checksum.update(piece)
     return base64.b64encode(checksum.digest()).decode()

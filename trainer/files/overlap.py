@@ -1,6 +1,7 @@
 """Calls that overlap, for work that waits for a bucket or a disk, or releases the interpreter's lock."""
 
 import collections
+import contextlib
 import itertools
 import queue
 import threading
@@ -11,10 +12,32 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 _NUM_AHEAD = 16
-"""Items per thread that are begun before the oldest result is taken, which bounds the memory."""
+"""For items that are small in memory."""
 
 
-def in_order(call: Callable[[T], R], items: Iterable[T], *, num_threads: int) -> Iterator[R]:
+@contextlib.contextmanager
+def begun(call: Callable[[], R]) -> Iterator[Callable[[], R]]:
+    """Call a function in a thread, and yield a function that waits for its result.
+
+    The end of the block waits, too, unless the process is to stop.
+    """
+    future: Future[R] = Future()
+    tasks: queue.SimpleQueue[tuple[Future[R], None] | None] = queue.SimpleQueue()
+    tasks.put((future, None))
+    tasks.put(None)
+    thread = threading.Thread(target=_work, args=(lambda _: call(), tasks), name="overlap", daemon=True)
+    thread.start()
+    try:
+        yield future.result
+    except Exception:
+        thread.join()
+        raise
+    thread.join()
+
+
+def in_order(
+    call: Callable[[T], R], items: Iterable[T], *, num_threads: int, num_ahead: int = _NUM_AHEAD
+) -> Iterator[R]:
     """Yield the result for each item, in the order of the items.
 
     All threads are busy while the caller takes results: a slow item delays no other. An exception is raised at its
@@ -24,12 +47,13 @@ def in_order(call: Callable[[T], R], items: Iterable[T], *, num_threads: int) ->
         call: Is called with one item; for an item whose failure must not stop the rest, it returns the failure.
         items: Are taken a little ahead of the results.
         num_threads: Number of calls at a time.
+        num_ahead: Items per thread that are begun before the oldest result is taken, which bounds memory and disk.
     """
     tasks: queue.SimpleQueue[tuple[Future[R], T] | None] = queue.SimpleQueue()
     remaining, waiting, num_started = iter(items), collections.deque[Future[R]](), 0
     try:
         while True:
-            for item in itertools.islice(remaining, _NUM_AHEAD * num_threads - len(waiting)):
+            for item in itertools.islice(remaining, num_ahead * num_threads - len(waiting)):
                 waiting.append(Future())
                 tasks.put((waiting[-1], item))
                 if num_started < num_threads:

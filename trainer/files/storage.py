@@ -6,16 +6,15 @@ import json
 import mmap
 import os
 import pathlib
-import re
 import shutil
+import stat
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
 from trainer.files import bucket
-from trainer.files.overlap import in_order
 from vertex_gpu_training.userinput import asides, outputs, paths
 from vertex_gpu_training.userinput.files import write_all
 
@@ -23,8 +22,6 @@ Path = str | os.PathLike[str]
 T = TypeVar("T")
 MISSING = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 """Errors that show that there is no such file; after any other one, the file may be intact."""
-_NUM_TRANSFERS = 8
-"""Number of parallel uploads."""
 _PASSING = {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.ENOTCONN, errno.EHOSTDOWN}
 """Errors of a disk or of a network mount that a later attempt may not have."""
 _PAUSES_SECONDS = (0.5, 1.0, 2.0)
@@ -47,57 +44,6 @@ def is_remote(path: Path) -> bool:
 def join(directory: Path, *names: str) -> str:
     """Return the path of something below a folder."""
     return "/".join([os.fspath(directory).rstrip("/"), *names])
-
-
-def is_occupied(final: Path, *, last: str, own: re.Pattern[str]) -> bool:
-    """Return whether `committed_directory` would refuse the path.
-
-    Locally: it exists and is not an empty folder. In a bucket: the file that is written last exists, or one that the
-    writer never writes; the remains of an interrupted writer do not count.
-    """
-    if is_object_store(final):
-        return exists(join(final, last)) or not all(own.fullmatch(name) for name in _tree(final))
-    return os.path.exists(final) and (not os.path.isdir(final) or bool(os.listdir(final)))
-
-
-@contextlib.contextmanager
-def committed_directory(
-    final: Path, *, last: str, own: re.Pattern[str], copied: Mapping[str, bucket.Version] | None = None
-) -> Iterator[pathlib.Path]:
-    """Yield a local folder to write into; its content appears at `final` when the block succeeds, and not before.
-
-    Locally it is renamed at the end. To a bucket the files are copied, `last` after all others, because readers ignore
-    a folder without it. The remains of interrupted writers are removed first, and never another file.
-
-    Args:
-        final: Local, gs:// or /gcs/; need not exist.
-        last: Path of a file below the folder.
-        own: All paths that may be written below the folder.
-        copied: Path of a file below a folder on gs:// -> the object that is copied there instead of the file; it may
-            be filled within the block.
-
-    Raises:
-        FileExistsError: The path is occupied.
-    """
-    if is_occupied(final, last=last, own=own):
-        raise FileExistsError(f"{os.fspath(final)} exists and is not empty")
-    if is_object_store(final):
-        with scratch("upload") as folder:
-            yield folder
-            for name in filter(own.fullmatch, list(_tree(final))):
-                # Another attempt may be removing it, too.
-                with contextlib.suppress(*MISSING):
-                    remove(join(final, name))
-            _upload(folder, final, last, copied or {})
-        return
-    target = pathlib.Path(final)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    asides.remove_left(target)
-    with asides.folder(target) as aside:
-        yield aside
-        _flush_to_disk(aside)
-        # A rename to an existing empty folder replaces it atomically (POSIX rename).
-        os.rename(aside, target)
 
 
 @contextlib.contextmanager
@@ -191,7 +137,15 @@ def remove_tree(directory: Path) -> None:
 
 def read_bytes(path: Path) -> bytes:
     """Return the content of a file; a passing error is retried."""
-    return bucket.read(os.fspath(path)) if is_remote(path) else _patiently(pathlib.Path(path).read_bytes)
+    return bucket.read(os.fspath(path)) if is_remote(path) else _patiently(lambda: _read_regular(path))
+
+
+def _read_regular(path: Path) -> bytes:
+    # Opening a FIFO would wait for its writer.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(path))
+        return file.read()
 
 
 def read_range(path: Path, start: int, num_bytes: int) -> bytes:
@@ -312,43 +266,3 @@ def read_json(path: Path) -> Any:
         return json.loads(read_bytes(path))
     except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
         return None
-
-
-def _flush_to_disk(directory: pathlib.Path) -> None:
-    """Flush the content before the rename that publishes it, so that a power failure cannot publish empty files."""
-    for folder, _, files in os.walk(directory):
-        for name in files:
-            with open(os.path.join(folder, name), "rb") as file:
-                os.fsync(file.fileno())
-
-
-def _tree(directory: Path) -> Iterator[str]:
-    """Yield the paths of all files below a folder in a bucket, relative to it."""
-    if is_remote(directory):
-        yield from (name for name, _ in bucket.identities(os.fspath(directory)) if not name.endswith("/"))
-        return
-    for folder, _, files in os.walk(directory):
-        yield from (os.path.relpath(os.path.join(folder, name), directory) for name in files)
-
-
-def _upload(source: pathlib.Path, target: Path, last: str, copied: Mapping[str, bucket.Version]) -> None:
-    files = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file())
-    others = [name for name in files if name != last]
-
-    def write(name: str) -> None:
-        if name in copied:
-            bucket.copy(copied[name], join(target, name))
-        else:
-            _upload_file(source / name, join(target, name))
-
-    for _ in in_order(write, others, num_threads=_NUM_TRANSFERS):
-        pass
-    _upload_file(source / last, join(target, last))
-
-
-def _upload_file(source: pathlib.Path, target: str) -> None:
-    if is_remote(target):
-        bucket.upload(str(source), target)
-        return
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    shutil.copyfile(source, target)

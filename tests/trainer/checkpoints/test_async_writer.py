@@ -76,7 +76,7 @@ def test_a_failure_is_logged_and_its_best_does_not_count(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("trainer.files.storage._flush_to_disk", full)
+        patch.setattr("trainer.files.publication._flush_to_disk", full)
         writer.write(checkpoint(10, Best(step=10, accuracy=0.9, loss=0.1)), pause_seconds=0.0)
         error = writer.settle(wait=True)
     assert error is not None
@@ -136,7 +136,9 @@ def test_passed_over_checkpoints_are_removed_after_the_next_save_is_committed_an
         str(tmp_path), lease, keep=1, best=Best(), saved_step=10, log_event=lambda *_, **__: None, passed_over=[30, 20]
     )
     with monkeypatch.context() as patch:
-        patch.setattr("trainer.files.storage._flush_to_disk", lambda directory: (_ for _ in ()).throw(OSError(28, "")))
+        patch.setattr(
+            "trainer.files.publication._flush_to_disk", lambda directory: (_ for _ in ()).throw(OSError(28, ""))
+        )
         writer.write(checkpoint(15), pause_seconds=0.0)
         assert writer.settle(wait=True)
     assert checkpoints.steps(str(tmp_path)) == [30, 20, 10]

@@ -130,7 +130,7 @@ def test_a_save_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     def full(directory: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("trainer.files.storage._flush_to_disk", full)
+    monkeypatch.setattr("trainer.files.publication._flush_to_disk", full)
     with pytest.raises(OSError, match="No space left"):
         checkpoints.save(str(tmp_path), checkpoint(10))
     assert os.listdir(tmp_path) == [manifest.name(5)]

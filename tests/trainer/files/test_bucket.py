@@ -16,7 +16,7 @@ from trainer.checkpoints.checkpoints import Best, Checkpoint
 from trainer.command_line import describe_path_error
 from trainer.data.sources import remarks
 from trainer.data.sources.bucket import BucketSource
-from trainer.files import bucket, event_log, storage
+from trainer.files import bucket, event_log, publication, storage
 from trainer.files.event_log import EventLog
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -212,25 +212,25 @@ def test_a_torn_checkpoint_is_skipped_and_one_that_cannot_be_read_now_is_not(ser
 
 def test_the_remains_of_an_interrupted_writer_do_not_count_and_are_removed(server: CloudStorage) -> None:
     server.buckets.put("b", "out/shard-3-of-4", b"of another attempt")
-    assert not storage.is_occupied("gs://b/out", last="deep/last", own=OWN)
-    with storage.committed_directory("gs://b/out", last="deep/last", own=OWN) as folder:
+    assert not publication.is_occupied("gs://b/out", last="deep/last", own=OWN)
+    with publication.committed_directory("gs://b/out", last="deep/last", own=OWN) as folder:
         (folder / "deep").mkdir()
         for name in ("a", "deep/b", "deep/last"):
             (folder / name).write_text(name)
     assert server.buckets.names("b") == ["out/a", "out/deep/b", "out/deep/last"]
     uploads = [r.target for r in server.faults.requests if r.method == "POST"]
     assert uploads[-1].endswith("last")
-    with pytest.raises(FileExistsError), storage.committed_directory("gs://b/out", last="deep/last", own=OWN):
+    with pytest.raises(FileExistsError), publication.committed_directory("gs://b/out", last="deep/last", own=OWN):
         pass
 
 
 def test_files_of_others_are_never_removed_from_a_bucket(server: CloudStorage) -> None:
     server.buckets.put("b", "out/deeper/precious", b"of the user")
-    assert storage.is_occupied("gs://b/out", last="deep/last", own=OWN)
-    assert storage.is_occupied("gs://b", last="deep/last", own=OWN)
-    with pytest.raises(FileExistsError), storage.committed_directory("gs://b/out", last="deep/last", own=OWN):
+    assert publication.is_occupied("gs://b/out", last="deep/last", own=OWN)
+    assert publication.is_occupied("gs://b", last="deep/last", own=OWN)
+    with pytest.raises(FileExistsError), publication.committed_directory("gs://b/out", last="deep/last", own=OWN):
         pass
-    with storage.committed_directory("gs://b/new", last="a", own=OWN) as folder:
+    with publication.committed_directory("gs://b/new", last="a", own=OWN) as folder:
         (folder / "a").touch()
         server.buckets.put("b", "new/shard-1-of-2", b"of another attempt")
         server.buckets.put("b", "new/precious", b"of the user, meanwhile")

@@ -12,13 +12,13 @@ import pytest
 
 from trainer.checkpoints import checkpoints, manifest
 from trainer.checkpoints.checkpoints import Best, Checkpoint
-from trainer.files import storage
+from trainer.files import publication, storage
 
 ANY = re.compile(".*")
 
 
 def write_half(final: Path) -> None:
-    with storage.committed_directory(final, last="a", own=ANY) as folder:
+    with publication.committed_directory(final, last="a", own=ANY) as folder:
         (folder / "a").write_text("a")
         raise RuntimeError("in the middle")
 
@@ -27,7 +27,7 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="in the middle"):
         write_half(tmp_path / "out")
     assert os.listdir(tmp_path) == []
-    with storage.committed_directory(tmp_path / "deep" / "out", last="a", own=ANY) as folder:
+    with publication.committed_directory(tmp_path / "deep" / "out", last="a", own=ANY) as folder:
         (folder / "a").write_text("a")
         assert not (tmp_path / "deep" / "out").exists()
     assert (tmp_path / "deep" / "out" / "a").read_text() == "a"
@@ -35,9 +35,9 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
 
 def test_an_empty_folder_is_replaced_and_a_full_one_refused(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    with storage.committed_directory(tmp_path / "out", last="a", own=ANY) as folder:
+    with publication.committed_directory(tmp_path / "out", last="a", own=ANY) as folder:
         (folder / "a").write_text("a")
-    with pytest.raises(FileExistsError), storage.committed_directory(tmp_path / "out", last="a", own=ANY):
+    with pytest.raises(FileExistsError), publication.committed_directory(tmp_path / "out", last="a", own=ANY):
         pass
     assert os.listdir(tmp_path / "out") == ["a"]
 
@@ -88,14 +88,14 @@ def test_the_file_that_marks_a_folder_in_a_bucket_complete_is_copied_last(
     bucket: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied: list[str] = []
-    copy = storage._upload_file
+    copy = publication._upload_file
 
     def recorded(source: Path, target: str) -> None:
         copied.append(source.name)
         copy(source, target)
 
-    monkeypatch.setattr(storage, "_upload_file", recorded)
-    with storage.committed_directory(bucket / "out", last="a", own=ANY) as folder:
+    monkeypatch.setattr(publication, "_upload_file", recorded)
+    with publication.committed_directory(bucket / "out", last="a", own=ANY) as folder:
         for name in ("a", "b", "deep/c"):
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(name)
@@ -103,7 +103,7 @@ def test_the_file_that_marks_a_folder_in_a_bucket_complete_is_copied_last(
     assert sorted(copied) == ["a", "b", "c"]
     assert copied[-1] == "a"
     assert (bucket / "out" / "deep" / "c").read_text() == "deep/c"
-    with pytest.raises(FileExistsError), storage.committed_directory(bucket / "out", last="a", own=ANY):
+    with pytest.raises(FileExistsError), publication.committed_directory(bucket / "out", last="a", own=ANY):
         pass
 
 
@@ -112,7 +112,7 @@ def test_a_checkpoint_whose_upload_was_cut_off_does_not_exist(bucket: Path, monk
         return Checkpoint(step=step, best=Best(), identity={}, run_id="", arrays=[np.zeros(3)])
 
     checkpoints.save(str(bucket), checkpoint(1))
-    copy = storage._upload_file
+    copy = publication._upload_file
 
     def cut_off(source: Path, target: str) -> None:
         if source.name == manifest.MANIFEST_FILE:
@@ -120,7 +120,7 @@ def test_a_checkpoint_whose_upload_was_cut_off_does_not_exist(bucket: Path, monk
         copy(source, target)
 
     with monkeypatch.context() as patched:
-        patched.setattr(storage, "_upload_file", cut_off)
+        patched.setattr(publication, "_upload_file", cut_off)
         with pytest.raises(OSError, match="cut off"):
             checkpoints.save(str(bucket), checkpoint(2))
     assert (bucket / manifest.name(2) / checkpoints.VARIABLES_FILE).exists()
@@ -170,3 +170,11 @@ def test_lines_for_a_user_may_go_to_a_pipe(tmp_path: Path, lines: list[str]) -> 
         os.close(reader)
     with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
         storage.write_output_lines("/dev/full", ["a\n"])
+
+
+def test_what_is_no_regular_file_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "dataset.json")
+    for read in (storage.read_bytes, storage.read_json):
+        with pytest.raises(OSError, match="not a regular file") as caught:
+            read(tmp_path / "dataset.json")
+        assert caught.value.filename == str(tmp_path / "dataset.json")

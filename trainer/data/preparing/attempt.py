@@ -15,9 +15,9 @@ from trainer.data import dataset, splits
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import dataset_files, image_list, prefixes, shards
 from trainer.data.preparing.earlier.gather import gather
-from trainer.data.preparing.earlier.pointer import Entry, NoPointer, Unusable
+from trainer.data.preparing.earlier.pointer import Entry, Unpersisted, Unusable
 from trainer.data.preparing.earlier.prepared import Prepared
-from trainer.data.preparing.earlier.reuse import Nothing, entry_of, previous_of
+from trainer.data.preparing.earlier.reuse import NoPreviousDataset, entry_of, previous_of
 from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.quality import rejected
 from trainer.data.preparing.quality.limits import BadLimit, refuse_untrainable
@@ -28,7 +28,8 @@ from trainer.data.sources.factory import open_source
 from trainer.data.sources.source import Source, SourceImage
 from trainer.data.splits import SPLITS, Splits
 from trainer.data.stored.records import Record
-from trainer.files import progress, storage
+from trainer.files import progress, publication, storage
+from trainer.files.overlap import begun
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,6 +70,8 @@ class Made:
     dataset: Dataset
     """Its folder is gone."""
     entry: Entry
+    earlier: tuple[Entry, ...]
+    """The entry of the previous dataset, if there is one."""
     num_read: int
     """Number of images that were read for it."""
     num_bytes_written: int
@@ -76,7 +79,7 @@ class Made:
     """Size of the shards of the previous dataset that are part of it."""
 
 
-def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folder: str) -> Made:
+def attempt(wanted: Wanted, pointer: Unpersisted, *, is_trusted: bool, parts_folder: str) -> Made:
     """Make the dataset; it appears complete or not at all.
 
     Args:
@@ -92,7 +95,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
     began_ns = time.time_ns()
     with (
         storage.scratch("prepare") as scratch,
-        contextlib.closing(_previous(pointer, scratch, wanted, is_trusted=is_trusted)) as previous,
+        begun(lambda: _previous(pointer, scratch, wanted, is_trusted=is_trusted)) as find_previous,
     ):
         with progress.shown("listing", "entries") as found:
             opened = open_source(wanted.source, str(scratch), found.advance)
@@ -100,6 +103,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
             # Refused before any image is read.
             wanted.limit.check(opened.unreadable, len(opened.unreadable), opened.num_images)
         with (
+            contextlib.closing(find_previous()) as previous,
             # Without names, because they are as large as the dataset: they vanish with the process, even a killed one.
             tempfile.TemporaryFile(prefix="prepare-") as file,
             rows_on_disk() as rows,
@@ -111,15 +115,17 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
                     is_remote=storage.is_remote(wanted.address),
                 )
             ) as engine,
-            storage.committed_directory(
+            publication.committed_directory(
                 wanted.output_directory,
                 last=dataset.METADATA_FILE,
                 own=dataset_files.OWN,
                 copied=ChainMap(previous.copied, engine.copied),
+                is_checked=True,
             ) as directory,
         ):
             rows.add(
-                Row(name=name, label=None, split="", identity={}, reason=reason) for name, reason in opened.unreadable
+                Row.of(name=name, label=None, split="", identity={}, reason=reason)
+                for name, reason in opened.unreadable
             )
             images = _sample(opened, wanted.max_examples)
             total = min(opened.num_images, wanted.max_examples or opened.num_images)
@@ -137,7 +143,7 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
             rows.set_splits(Splits(rows.contents))
             quality = Quality(rows, opened.class_names, wanted.image_size)
             statistics = _statistics(wanted, opened, rows, directory, quality)
-            prepared = Prepared(engine, previous if is_trusted else Nothing())
+            prepared = Prepared(engine, previous if is_trusted else NoPreviousDataset())
             with progress.shown("writing", "images", statistics.num_images) as done:
                 dataset_files.write(
                     directory,
@@ -153,30 +159,32 @@ def attempt(wanted: Wanted, pointer: NoPointer, *, is_trusted: bool, parts_folde
             made = dataset.load(str(directory))
             train = shards.to_records(prepared.images(rows.used("train", *prefixes.bounds(""))))
             shown = shards.to_records(prepared.images(quality.shown()))
-            wanted.write_report(made, train, {record.file_name: record for record in shown})
-            wanted.write_changes(previous.folder, previous.entry.dataset if previous.entry else "", str(directory))
             entry = entry_of(directory, wanted.address, began_ns=began_ns)
-            earlier = [dataclasses.replace(previous.entry, is_published=True)] if previous.entry else []
-            pointer.write(entry, *earlier)
+            earlier = (dataclasses.replace(previous.entry, is_published=True),) if previous.entry else ()
+            with begun(lambda: pointer.write(entry, *earlier)) as wait_for_pointer:
+                wanted.write_report(made, train, {record.file_name: record for record in shown})
+                wanted.write_changes(previous.folder, previous.entry.dataset if previous.entry else "", str(directory))
+                wait_for_pointer()
             sizes = {path.name: path.stat().st_size for path in directory.iterdir()}
             # A shard that is copied in the bucket is an empty file here.
             sizes |= {shard.name: shard.num_bytes for split in SPLITS for shard in made.shards[split]}
     return Made(
         dataset=made,
         entry=entry,
+        earlier=earlier,
         num_read=num_read,
         num_bytes_written=sum(size for name, size in sizes.items() if name not in previous.reused),
         num_bytes_reused=sum(previous.reused.values()),
     )
 
 
-def _previous(pointer: NoPointer, scratch: pathlib.Path, wanted: Wanted, *, is_trusted: bool) -> Nothing:
+def _previous(pointer: Unpersisted, scratch: pathlib.Path, wanted: Wanted, *, is_trusted: bool) -> NoPreviousDataset:
     try:
         return previous_of(pointer, scratch, image_size=wanted.image_size, is_remote=storage.is_remote(wanted.address))
     except Unusable:
         if is_trusted:
             raise
-        return Nothing()
+        return NoPreviousDataset()
 
 
 def _statistics(wanted: Wanted, opened: Source, rows: Rows, directory: pathlib.Path, quality: Quality) -> Statistics:
@@ -187,10 +195,10 @@ def _statistics(wanted: Wanted, opened: Source, rows: Rows, directory: pathlib.P
         rejected.written(directory, opened.class_names) as add_rejected,
         progress.shown("summing up", "images") as done,
     ):
-        for row, details in rows.by_name():
+        for row in rows.by_name():
             statistics.add(row)
             quality.add(row)
-            add_line(row, details)
+            add_line(row)
             add_rejected(row)
             done.advance()
     # A sample is taken from the readable images.
@@ -199,7 +207,7 @@ def _statistics(wanted: Wanted, opened: Source, rows: Rows, directory: pathlib.P
     refuse_untrainable(wanted.source, opened.class_names, rows)
     if remarks := statistics.describe():
         print(f"note: source {wanted.source!r}: {'; '.join(remarks)}", file=sys.stderr)
-    quality.report(wanted.strict)
+    quality.report(wanted.strict, directory)
     return statistics
 
 

@@ -13,8 +13,8 @@ from trainer.data import dataset, images
 from trainer.data.preparing import image_list, shards
 from trainer.data.preparing.earlier.pointer import Unusable
 from trainer.data.preparing.earlier.prepared import Prepared
-from trainer.data.preparing.earlier.reuse import Nothing
-from trainer.data.preparing.quality import rejected
+from trainer.data.preparing.earlier.reuse import NoPreviousDataset
+from trainer.data.preparing.quality import near_duplicates, rejected
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Shard
 from trainer.data.preparing.statistics import Statistics
@@ -22,14 +22,17 @@ from trainer.data.splits import SPLITS
 from trainer.data.stored import records
 from trainer.data.stored.metadata import NAME, StoredShard
 from trainer.files import storage
+from trainer.files.overlap import in_order
 from trainer.files.progress import Progress
 from vertex_gpu_training.userinput.errors import UserError
 
 OWN = re.compile(
     rf"{NAME}-[a-z]+\.array_record-\d+-of-\d+|(?:dataset|dataset_info|features)\.json|label\.labels\.txt"
-    rf"|{re.escape(image_list.FILE)}|{re.escape(rejected.FILE)}"
+    rf"|{re.escape(image_list.FILE)}|{re.escape(rejected.FILE)}|{re.escape(near_duplicates.FILE)}"
 )
 """The names of all files of a dataset."""
+_NUM_SHARDS_AHEAD = 4
+"""Shards of the previous dataset that are linked, or downloaded and checked, while others are written."""
 
 
 class Digest(Protocol):
@@ -96,7 +99,7 @@ def _new(
     directory: os.PathLike[str],
     planned: Iterable[Shard],
     rows: Rows,
-    previous: Nothing,
+    previous: NoPreviousDataset,
     digest: Digest,
     reused: dict[str, StoredShard],
     progress: Progress,
@@ -112,9 +115,14 @@ def _new(
         reused: Receives name and content of each unchanged shard.
         progress: Counts the images of unchanged shards.
     """
-    for shard in planned:
+    # Rows can be asked for in this thread only.
+    items = ((shard, previous.is_unchanged(shard, rows)) for shard in planned)
+    # Few ahead, which bounds the disk's use.
+    for shard, old in in_order(
+        lambda item: (item[0], previous.shard(*item, directory)), items, num_threads=_NUM_SHARDS_AHEAD, num_ahead=1
+    ):
         counted = _counted(shard, rows, digest)
-        if not (old := previous.shard(shard, rows, directory)):
+        if not old:
             yield shard, counted
             continue
         own = hashlib.sha256()

@@ -7,7 +7,6 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from trainer.data.preparing.rows import Row
 from trainer.data.sources.source import Identity
@@ -19,23 +18,18 @@ _COMPRESSION = 1
 
 
 @contextlib.contextmanager
-def written(directory: str | os.PathLike[str], class_names: list[str]) -> Iterator[Callable[[Row, str], None]]:
-    """Yield a function that appends a row with its details; the same rows give the same bytes at any time."""
+def written(directory: str | os.PathLike[str], class_names: list[str]) -> Iterator[Callable[[Row], None]]:
+    """Yield a function that appends a row; the same rows give the same bytes at any time."""
     with (
         open(os.path.join(directory, FILE), "wb") as file,
         # Without name and time, so the header is always the same.
         gzip.GzipFile("", "wb", compresslevel=_COMPRESSION, fileobj=file, mtime=0) as packed,
     ):
 
-        def add(row: Row, details: str) -> None:
-            packed.write(_line(row, details, class_names))
+        def add(row: Row) -> None:
+            packed.write(_line(row, class_names))
 
         yield add
-
-
-def read(directory: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a dataset, local or on gs://, by name."""
-    yield from map(json.loads, read_encoded(directory))
 
 
 def read_encoded(directory: str | os.PathLike[str]) -> Iterator[bytes]:
@@ -65,14 +59,14 @@ def values(
         yield (
             (
                 *(content["name"], labels[content["label"]], content["split"], content.get("reason", ""), content_hash),
-                *(content.get("num_stored_bytes", 0), "", 0, details),
+                *(content.get("stored_hash", ""), content.get("num_stored_bytes", 0), "", 0, details),
             ),
             content["identity"],
         )
 
 
-def _line(row: Row, details: str, class_names: list[str]) -> bytes:
+def _line(row: Row, class_names: list[str]) -> bytes:
     """Return a line; what comes first changes without the image, and the rest is known from the previous dataset."""
     label = None if row.label is None else class_names[row.label]
     first = json.dumps({"label": label, "name": row.name, "split": row.final or row.split})
-    return f"{first[:-1]}, {details[1:]}\n".encode()
+    return f"{first[:-1]}, {row.details[1:]}\n".encode()

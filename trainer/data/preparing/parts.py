@@ -1,7 +1,7 @@
 """Parts: the finished work on some images of a source, in a folder where a later attempt or another machine finds it.
 
-A part is a pair of files. NAME.bytes has the prepared images one after the other. NAME.rows is written after it: a line
-with the checksums of the other lines and of NAME.bytes, then a row per image. Without it, the part does not exist.
+A part is a pair of files. NAME.bytes has the prepared images one after the other. NAME.rows has a line with the
+checksums of its other lines and of NAME.bytes, then a row per image. A part exists if both files are there.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from trainer.data.preparing.read import examined
 from trainer.data.preparing.rows import Row, from_values, to_values
 from trainer.data.sources.source import SourceImage
 from trainer.files import downloads, storage
-from trainer.files.overlap import in_order
+from trainer.files.overlap import begun, in_order
 from vertex_gpu_training.userinput import asides
 
 MAX_IMAGES = 2048
@@ -119,8 +119,9 @@ def commit(rows: Sequence[Row], prepared: BinaryIO, *, image_size: int, folder: 
     )
     body = "".join(json.dumps(to_values(row)) + "\n" for row in rows).encode()
     header = dataclasses.asdict(part) | {"rows_sha256": hashlib.sha256(body).hexdigest()}
-    storage.write_file(_path(folder, part.name, _BYTES), prepared)
-    storage.write_bytes(_path(folder, part.name, _ROWS), json.dumps(header).encode() + b"\n" + body)
+    with begun(lambda: storage.write_file(_path(folder, part.name, _BYTES), prepared)) as wait_for_bytes:
+        storage.write_bytes(_path(folder, part.name, _ROWS), json.dumps(header).encode() + b"\n" + body)
+        wait_for_bytes()
     return part
 
 

@@ -65,8 +65,8 @@ def _read_one(image: SourceImage, image_size: int) -> _Outcome:
 
 def _row(image: SourceImage, identity: Identity, outcome: Examined | str, offset: int) -> Row:
     if isinstance(outcome, str):
-        return Row(name=image.name, label=image.label, split=image.split, identity=identity, reason=outcome)
-    return Row(
+        return Row.of(name=image.name, label=image.label, split=image.split, identity=identity, reason=outcome)
+    return Row.of(
         name=image.name,
         label=image.label,
         split=image.split,

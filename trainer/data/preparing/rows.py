@@ -9,7 +9,7 @@ from typing import Any
 
 from trainer.data.preparing.prefixes import FIELD_BYTES, Extent
 from trainer.data.sources.source import Identity
-from trainer.data.splits import Content, Splits, strictest
+from trainer.data.splits import SPLITS, Content, Splits, strictness
 from trainer.data.stored.records import Figures
 from trainer.files import temporary_database
 
@@ -23,37 +23,122 @@ class Row:
     """Index into the class names; None if the source does not know it, because the image cannot be read."""
     split: str
     """The split that the source assigned, or empty."""
-    identity: Identity
-    """Empty if the image was not looked at, or if its source has none."""
+    details: str
+    """All that the source does not decide, as JSON: the end of the image's line in the list of images."""
     reason: str = ""
     """Why the image is rejected; empty if it is used."""
-    remarks: tuple[str, ...] = ()
-    figures: Figures | None = None
-    """None if the image is rejected."""
+    content_hash: str | None = None
+    """SHA-256 of the original; None if the image is rejected."""
     stored_hash: str = ""
     """SHA-256 of the prepared image as stored."""
-    offset: int = 0
-    """Position of the prepared image in the file of prepared images, in bytes; with an `origin`, its number there."""
-    origin: str = ""
-    """Split and label in the previous dataset, as SPLIT:LABEL, if it has the prepared image; otherwise empty."""
-    final: str = ""
-    """Split in which the image is used; empty before `Rows.set_splits`, and if it is rejected."""
     num_stored_bytes: int = 0
     """Size of the prepared image."""
+    origin: str = ""
+    """Split and label in the previous dataset, as SPLIT:LABEL, if it has the prepared image; otherwise empty."""
+    offset: int = 0
+    """Position of the prepared image in the file of prepared images, in bytes; with an `origin`, its number there."""
+    final: str = ""
+    """Split in which the image is used; empty before `Rows.set_splits`, and if it is rejected."""
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        name: str,
+        label: int | None,
+        split: str,
+        identity: Identity,
+        reason: str = "",
+        remarks: tuple[str, ...] = (),
+        figures: Figures | None = None,
+        stored_hash: str = "",
+        num_stored_bytes: int = 0,
+        offset: int = 0,
+    ) -> "Row":
+        """Return the row of an image that was read, or that cannot be read.
+
+        Args:
+            name: As the attribute.
+            label: As the attribute.
+            split: As the attribute.
+            identity: Empty if the image was not looked at, or if its source has none.
+            reason: As the attribute.
+            remarks: What is missing in the file or not used.
+            figures: None if the image is rejected.
+            stored_hash: As the attribute.
+            num_stored_bytes: As the attribute.
+            offset: As the attribute.
+        """
+        content: dict[str, Any] = {"identity": identity}
+        if figures is None:
+            content["reason"] = reason
+        else:
+            content |= vars(figures) | {"stored_hash": stored_hash, "remarks": remarks}
+            content["num_stored_bytes"] = num_stored_bytes
+        return cls(
+            name=name,
+            label=label,
+            split=split,
+            details=_ENCODER.encode(content),
+            reason=reason,
+            content_hash=figures.content_hash if figures else None,
+            stored_hash=stored_hash,
+            num_stored_bytes=num_stored_bytes,
+            offset=offset,
+        )
+
+    @property
+    def identity(self) -> Identity:
+        """That of the image when it was looked at."""
+        found: Identity = self._content["identity"]
+        return found
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What is missing in the file or not used."""
+        found: Sequence[str] = self._content.get("remarks", ())
+        return found
+
+    @property
+    def figures(self) -> Figures | None:
+        """None if the image is rejected."""
+        if self.content_hash is None:
+            return None
+        found: Figures | None = self.__dict__.get("_figures")
+        if found is None:
+            content = self._content
+            found = self.__dict__["_figures"] = Figures(
+                content_hash=self.content_hash,
+                perceptual_hash=content["perceptual_hash"],
+                width=content["width"],
+                height=content["height"],
+                num_bytes=content["num_bytes"],
+                pixel_sums=tuple(content["pixel_sums"]),
+                pixel_sums_of_squares=tuple(content["pixel_sums_of_squares"]),
+            )
+        return found
+
+    @property
+    def _content(self) -> dict[str, Any]:
+        # Not before it is asked for, because most passes over all rows need only columns. As `figures` without
+        # functools.cached_property, whose lock takes a quarter of the time.
+        found: dict[str, Any] | None = self.__dict__.get("_parsed")
+        if found is None:
+            found = self.__dict__["_parsed"] = json.loads(self.details)
+        return found
 
 
-_FIGURES = [field.name for field in dataclasses.fields(Figures)]
 _ENCODER = json.JSONEncoder(sort_keys=True)
-COLUMNS = "name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details"
+COLUMNS = "name, label, split, reason, content_hash, stored_hash, num_stored_bytes, origin, offset, details"
 """Columns of what `to_values` returns."""
-NUM_COLUMNS = COLUMNS.count(",") + 1
+_NAMES = COLUMNS.split(", ")
+_ALL_NAMES = [*_NAMES, "final"]
+NUM_COLUMNS = len(_NAMES)
 _SCHEMA = f"""
 CREATE TABLE images ({COLUMNS}, final DEFAULT '');
 CREATE TABLE previous (content_hash PRIMARY KEY, split) WITHOUT ROWID;
 """
 """Of the two, `previous` has the splits of the previous dataset, if there is one."""
-_DETAILS = NUM_COLUMNS - 1
-"""Index of the column with them."""
 _NUM_TOGETHER = 512
 """Rows of one statement, far below SQLite's limit on its values."""
 _INDEX = "CREATE INDEX by_content ON images (final, content_hash, label, name, num_stored_bytes)"
@@ -80,13 +165,9 @@ class Rows:
             values = [value for row in chunk for value in to_values(row)]
             self.database.execute(f"INSERT INTO images ({COLUMNS}) VALUES {marks}", values)  # noqa: S608 - constants
 
-    def by_name(self) -> Iterator[tuple[Row, str]]:
-        """Yield all rows, rejected ones too, in the order of their names: the same for every order of the source.
-
-        With each come its details as JSON, which are the same bytes as those of an equal row.
-        """
-        for values in self._query(f"{_SELECT} ORDER BY name, label, content_hash"):
-            yield from_values(values), values[_DETAILS]
+    def by_name(self) -> Iterator[Row]:
+        """Yield all rows, rejected ones too, in the order of their names: the same for every order of the source."""
+        return map(from_values, self._query(f"{_SELECT} ORDER BY name, label, content_hash"))
 
     def used(self, split: str, first: str, last: str) -> Iterator[Row]:
         """Yield the rows of a split from one content hash to another, by content hash, label and name."""
@@ -94,14 +175,23 @@ class Rows:
         return map(from_values, self._query(f"{_SELECT} {where}", split, first, last))
 
     def contents(self) -> Iterator[Content]:
-        """Yield each content with its labels, the strictest of the splits of the source, and the previous split."""
-        query = """
-            SELECT content_hash, label, images.split, COALESCE(previous.split, '')
-            FROM images LEFT JOIN previous USING (content_hash) WHERE reason = '' ORDER BY content_hash"""
-        for content_hash, group in itertools.groupby(self._query(query), key=lambda found: str(found[0])):
-            _, labels, given, (previous, *_) = zip(*group, strict=True)
+        """Yield each content with first and last label, the strictest split of the source, and the previous split.
+
+        They are those of the first call, so all rows have to be added before.
+        """
+        ranks = " ".join(f"WHEN '{split}' THEN {strictness(split)}" for split in SPLITS)
+        self.database.execute(f"""
+            CREATE TABLE IF NOT EXISTS contents_found AS
+            SELECT content_hash, MIN(label), MAX(label), MAX(CASE images.split {ranks} ELSE 0 END),
+                COALESCE(previous.split, '')
+            FROM images LEFT JOIN previous USING (content_hash) WHERE reason = ''
+            GROUP BY content_hash ORDER BY content_hash""")  # noqa: S608 - constants
+        for content_hash, first, last, rank, previous in self._query("SELECT * FROM contents_found ORDER BY rowid"):
             yield Content(
-                content_hash=content_hash, labels=frozenset(labels), split=strictest(given), previous=previous
+                content_hash=content_hash,
+                labels=frozenset((first, last)),
+                split=("", *SPLITS)[rank],
+                previous=previous,
             )
 
     def set_splits(self, splits: Splits) -> None:
@@ -169,47 +259,11 @@ def opened() -> Iterator[Rows]:
         yield rows
 
 
-def details_of(row: Row) -> str:
-    """Return all that the source does not decide, as JSON: the end of the row's line in the list of images."""
-    content: dict[str, Any] = {"identity": row.identity}
-    if row.figures is None:
-        content["reason"] = row.reason
-    else:
-        content |= vars(row.figures) | {"stored_hash": row.stored_hash, "remarks": row.remarks}
-        content["num_stored_bytes"] = row.num_stored_bytes
-    return _ENCODER.encode(content)
-
-
 def to_values(row: Row) -> tuple[str | int | None, ...]:
     """Return what a row contains, ready for JSON or SQLite."""
-    content_hash = row.figures.content_hash if row.figures else None
-    return (
-        *(row.name, row.label, row.split, row.reason, content_hash),
-        *(row.num_stored_bytes, row.origin, row.offset, details_of(row)),
-    )
+    return tuple(getattr(row, name) for name in _NAMES)
 
 
 def from_values(values: Sequence[Any]) -> Row:
-    """Return the row that `to_values` took apart."""
-    name, label, split, reason, content_hash, num_stored_bytes, origin, offset, details, *final = values
-    content = json.loads(details)
-    figures = None
-    if content_hash is not None:
-        found = {name: content[name] for name in _FIGURES}
-        for name_of_sums in ("pixel_sums", "pixel_sums_of_squares"):
-            found[name_of_sums] = tuple(found[name_of_sums])
-        figures = Figures(**found)
-    return Row(
-        name=name,
-        label=label,
-        split=split,
-        identity=content["identity"],
-        reason=reason,
-        remarks=tuple(content.get("remarks", ())),
-        figures=figures,
-        stored_hash=content.get("stored_hash", ""),
-        offset=offset,
-        num_stored_bytes=num_stored_bytes,
-        origin=origin,
-        final=final[0] if final else "",
-    )
+    """Return the row of the values of `COLUMNS` and perhaps of its final split."""
+    return Row(**dict(zip(_ALL_NAMES, values, strict=False)))

@@ -42,8 +42,7 @@ def plan(split: str, rows: Rows) -> list[Shard]:
 
 def distinct(row: Row) -> bytes:
     """Return all that makes the image of a row another one in a split; its name does not."""
-    content_hash = row.figures.content_hash if row.figures else ""
-    return f"{row.label}:{content_hash}:{row.stored_hash};".encode()
+    return f"{row.label}:{row.content_hash or ''}:{row.stored_hash};".encode()
 
 
 def write(directory: str | os.PathLike[str], shard: Shard, records: Iterable[tuple[Row, bytes]]) -> StoredShard:

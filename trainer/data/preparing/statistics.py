@@ -45,9 +45,9 @@ class Statistics:
 
     def _add_figures(self, figures: Figures) -> None:
         self.num_images += 1
-        self._sums = [a + b for a, b in zip(self._sums, figures.pixel_sums, strict=True)]
-        squares = zip(self._sums_of_squares, figures.pixel_sums_of_squares, strict=True)
-        self._sums_of_squares = [a + b for a, b in squares]
+        for channel in range(3):
+            self._sums[channel] += figures.pixel_sums[channel]
+            self._sums_of_squares[channel] += figures.pixel_sums_of_squares[channel]
         width, height = figures.width, figures.height
         self._longer_edges[bisect.bisect_left(_SIZE_EDGES, max(width, height))] += 1
         # Equal areas are ordered by width, so the order of the rows has no effect.

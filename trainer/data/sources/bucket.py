@@ -1,5 +1,6 @@
 """A folder in a bucket (gs://...), laid out like a local one; each image is fetched when it is read."""
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator
 
@@ -8,7 +9,12 @@ from trainer.data.sources.layout import ListedSource, Listing
 from trainer.data.sources.remarks import SYSTEM
 from trainer.data.sources.source import Count, Identity, uncounted
 from trainer.files import bucket
+from trainer.files.overlap import begun, in_order
 from vertex_gpu_training.userinput.errors import UserError
+
+_NUM_CONNECTIONS = 16
+_NUM_ALONE = 1000
+"""Objects in one answer of a listing."""
 
 
 class BucketSource(ListedSource):
@@ -40,10 +46,38 @@ def listing(directory: str, count: Count = uncounted) -> Listing:
         OSError: The bucket does not exist or is not readable.
     """
     path = directory.rstrip("/")
-    objects = bucket.identities(path)
+    objects = _objects(path)
     if (first := next(objects, None)) is None:
         raise UserError(f"source {directory!r} not found: no object name starts with {path}/; check the path")
     return listed(path, _counted(itertools.chain([first], objects), count))
+
+
+def _objects(path: str) -> Iterator[tuple[str, Identity]]:
+    """Yield the name and identity of each object below a folder, in order; large folders in it are listed together."""
+    with begun(lambda: bucket.entries(path)) as find_entries:
+        remaining = bucket.identities(path)
+        first = list(itertools.islice(remaining, _NUM_ALONE))
+        entries = find_entries()
+    begin = f"{first[-1][0].partition('/')[0]}/" if first else ""
+    if len(first) < _NUM_ALONE or len({name.partition("/")[0] for name, _ in first}) > _NUM_CONNECTIONS:
+        yield from itertools.chain(first, remaining)
+        return
+    # Objects of the last folder may be missing in the first answer.
+    yield from ((name, identity) for name, identity in first if name < begin)
+    later = (entry for entry in entries if entry >= begin)
+    # Few at a time, which bounds the memory.
+    while some := list(itertools.islice(later, _NUM_CONNECTIONS)):
+        for found, others in in_order(functools.partial(_below, path), some, num_threads=_NUM_CONNECTIONS):
+            yield from itertools.chain(found, others)
+
+
+def _below(path: str, entry: str) -> tuple[list[tuple[str, Identity]], Iterator[tuple[str, Identity]]]:
+    """Return the first objects of a folder, after its placeholder, and an iterator over its others."""
+    if not entry.endswith("/"):
+        # No image of a class, so its identity has no effect.
+        return [(entry, {})], iter(())
+    found = ((entry + name, identity) for name, identity in bucket.identities(f"{path}/{entry}"))
+    return [(entry, {}), *itertools.islice(found, _NUM_ALONE)], found
 
 
 def _counted(objects: Iterable[tuple[str, Identity]], count: Count) -> Iterator[tuple[str, Identity]]:

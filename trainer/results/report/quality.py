@@ -53,6 +53,7 @@ def _pairs(near: dict[str, Any], records: Mapping[str, Record]) -> page.Pairs:
         f"Pairs of different files, those in two splits first. {_shown(len(near['pairs']), near['num_pairs'])}"
         f" {near['num_across']:,} validation and test images have a near-duplicate in another split;"
         f" {near['num_within']:,} images have one in their own split."
+        " near_duplicates.csv in the dataset lists all of them."
     )
     if not near["is_complete"]:
         note += " There may be more, because not all similar images were compared with each other."

@@ -14,7 +14,7 @@ from trainer.data.changes import __main__ as command, changes
 from trainer.data.changes.changes import Changes
 from trainer.data.changes.images import ADDED, KINDS, RELABELLED, REMOVED, RENAMED, REPLACED
 from trainer.data.preparing import image_list
-from trainer.data.preparing.rows import Row, details_of
+from trainer.data.preparing.rows import Row
 from trainer.data.stored.records import Figures
 from trainer.results.report import changes as report
 from vertex_gpu_training.userinput.errors import UserError
@@ -27,7 +27,7 @@ Image = tuple[str, str, str]
 def row(name: str, label: int | None, content: str, level: int = 100) -> Row:
     """Return the row of an image of one grey; without content, of a rejected one."""
     if not content:
-        return Row(name=name, label=label, split="", identity={}, reason="torn")
+        return Row.of(name=name, label=label, split="", identity={}, reason="torn")
     sums, squares = (level * SIZE**2,) * 3, (level**2 * SIZE**2,) * 3
     figures = Figures(
         content_hash=content,
@@ -38,7 +38,7 @@ def row(name: str, label: int | None, content: str, level: int = 100) -> Row:
         pixel_sums=sums,
         pixel_sums_of_squares=squares,
     )
-    return Row(name=name, label=label, split="", identity={"size": 9}, figures=figures, stored_hash=content)
+    return Row.of(name=name, label=label, split="", identity={"size": 9}, figures=figures, stored_hash=content)
 
 
 def dataset(directory: Path, rows: Iterable[Row], class_names: list[str]) -> str:
@@ -46,7 +46,7 @@ def dataset(directory: Path, rows: Iterable[Row], class_names: list[str]) -> str
     directory.mkdir(parents=True)
     with image_list.written(directory, class_names) as add:
         for each in sorted(rows, key=lambda each: each.name):
-            add(each, details_of(each))
+            add(each)
     content: dict[str, Any] = {
         "format_version": 2,
         "fingerprint": "f" * 64,

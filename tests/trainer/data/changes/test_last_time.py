@@ -113,7 +113,7 @@ def test_a_dataset_that_a_killed_attempt_published_is_compared_with_the_one_befo
     metrics = run(source, tmp_path / "two", pipeline_root=str(tmp_path / "root"))
     assert metrics["images_added"] == 1
     # As it is while the dataset is published.
-    (entry,) = json.loads(pointer.read_text())
+    entry, *_ = json.loads(pointer.read_text())
     pointer.write_text(json.dumps([entry | {"is_published": False}, *before]))
     assert run(source, tmp_path / "two", pipeline_root=str(tmp_path / "root")) == metrics
 

@@ -11,7 +11,7 @@ from trainer.data.splits import Splits
 from trainer.data.stored.records import Figures
 
 
-def row(name: str, label: int, content: int) -> Row:
+def row(name: str, label: int, content: int, split: str = "") -> Row:
     figures = Figures(
         content_hash=f"{content:064x}",
         perceptual_hash="0" * 16,
@@ -22,15 +22,15 @@ def row(name: str, label: int, content: int) -> Row:
         pixel_sums_of_squares=(2**40, 0, 7),
     )
     identity: dict[str, int | str] = {"generation": 2**62, "crc32c": "x"}
-    return Row(name=name, label=label, split="", identity=identity, remarks=("r",), figures=figures, offset=2**40)
+    return Row.of(name=name, label=label, split=split, identity=identity, remarks=("r",), figures=figures, offset=2**40)
 
 
 def test_rows_come_back_as_they_were_in_the_order_of_their_names() -> None:
-    bad = Row(name="ä\n", label=None, split="test", identity={}, reason="damaged")
+    bad = Row.of(name="ä\n", label=None, split="test", identity={}, reason="damaged")
     found = [row("b", 0, 1), bad, row("a", 1, 2)]
     with rows.opened() as opened:
         opened.add(found)
-        assert [each for each, _ in opened.by_name()] == [found[2], found[0], found[1]]
+        assert [each for each in opened.by_name()] == [found[2], found[0], found[1]]
         assert opened.label_counts() == {0: 1, 1: 1}
 
 
@@ -44,6 +44,16 @@ def test_a_split_is_sorted_by_content_label_and_name() -> None:
         assert opened.extent(split, f"{2:064x}", f"{2:064x}").num_hashes == 1
         assert opened.extent(split, f"{2:064x}", f"{3:064x}").num_hashes == 2
         assert opened.extent(split, f"{4:064x}", "f" * 64).num_hashes == 0
+
+
+def test_equal_images_are_one_content_with_the_strictest_of_their_splits() -> None:
+    given = [("", 2), ("train", 0), ("validation", 0), ("test", 1), ("validation", 0), ("train", 0), ("", 3)]
+    # Images 0 and 1, 2 and 3, and so on are equal.
+    found = [row(str(number), label, number // 2, split) for number, (split, label) in enumerate(given)]
+    with rows.opened() as opened:
+        opened.add(found)
+        contents = [(content.split, sorted(content.labels), content.previous) for content in opened.contents()]
+    assert contents == [("train", [0, 2], ""), ("test", [0, 1], ""), ("validation", [0], ""), ("", [3], "")]
 
 
 def test_a_full_disk_is_an_error_of_the_disk() -> None:

@@ -10,13 +10,13 @@ from types import FrameType
 from typing import Any
 
 from trainer.command_line import TrainingError
-from trainer.data.preparing.dataflow.service import Job, Service, failed
+from trainer.data.preparing.dataflow.service import Job, Service, failed, is_refusal
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.dataflow.submit import submit
 
 _NUM_ERRORS = 3
-_LOOKS_FOR_ERRORS = 6
-"""Waiting time for the messages of a failed job, which may come half a minute after its state."""
+_LOOKS = 6
+"""For what the service shows up to half a minute late: messages of a failed job, and a new job."""
 
 
 def run(settings: Settings, build: Callable[[Any], None], is_done: Callable[[], bool]) -> None:
@@ -126,10 +126,12 @@ class _Run:
         try:
             return submit(self._settings, build)
         except Exception as error:
-            # The service may have received the request although the answer was lost.
-            if self._service.active(self._settings.job_name) is None:
-                raise failed(error, self._settings, "the submission to Dataflow") from None
-            return ""
+            # The service may have received the request although the answer was lost, and lists a new job late.
+            for _ in range(1 if is_refusal(error) else _LOOKS):
+                if self._service.active(self._settings.job_name):
+                    return ""
+                time.sleep(self._settings.pause_seconds)
+            raise failed(error, self._settings, "the submission to Dataflow") from None
 
     def _wait(self, job: Job) -> None:
         """Wait until the job is done, or until one that was already ending has ended."""
@@ -164,7 +166,7 @@ class _Run:
     def _why(self, job: Job) -> str:
         if job.state != "FAILED":
             return f"the Dataflow job {job.id} was {job.state.lower()}; run the pipeline again to start a new one"
-        for _ in range(_LOOKS_FOR_ERRORS):
+        for _ in range(_LOOKS):
             if found := self._service.errors(job.id):
                 break
             time.sleep(self._settings.pause_seconds)

@@ -126,6 +126,11 @@ def failed(error: BaseException, settings: Settings, doing: str) -> TrainingErro
     return TrainingError(f"{doing} failed: {on_one_line(error)}{hint}")
 
 
+def is_refusal(error: BaseException) -> bool:
+    """Return whether the service has refused a request, which therefore had no effect."""
+    return getattr(error, "code", None) in (400, 401, 403)
+
+
 def _job(found: Any) -> Job:
     return Job(id=found.id, state=found.current_state.name.removeprefix(_PREFIX))
 

@@ -4,21 +4,26 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 
 from trainer.data.preparing import parts
 from trainer.data.preparing.earlier.known import Known
-from trainer.data.preparing.earlier.reuse import Nothing
+from trainer.data.preparing.earlier.reuse import NoPreviousDataset
 from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.parts import DamagedPart
 from trainer.data.preparing.rows import Rows
 from trainer.data.sources.source import Identity, SourceImage
-from trainer.files.overlap import in_order
+from trainer.files.overlap import begun, in_order
 from trainer.files.progress import Progress
 
 _NUM_THREADS = 16
+_SLOW_SECONDS = 0.005
+"""From a look that takes longer on, several images are looked at together."""
 _GROUP = 16
 """Number of images whose identities are looked up together."""
+_TOGETHER = 256
+"""Number of images whose rows are looked up together."""
 
 
 def gather(
@@ -26,7 +31,7 @@ def gather(
     image_size: int,
     engine: Engine,
     rows: Rows,
-    previous: Nothing,
+    previous: NoPreviousDataset,
     *,
     is_trusted: bool,
     parts_folder: str,
@@ -45,10 +50,10 @@ def gather(
         progress: Advances with the images.
     """
     known = Known(rows)
-    if previous.entry:
-        known.add_previous(previous.rows(), began_ns=previous.entry.began_ns, is_trusted=is_trusted)
-    if parts_folder:
-        _add_parts(known, parts_folder, engine)
+    with begun(lambda: parts.names(parts_folder) if parts_folder else []) as find_parts:
+        if previous.entry:
+            known.add_previous(previous.rows(), began_ns=previous.entry.began_ns, is_trusted=is_trusted)
+        _add_parts(known, find_parts(), engine)
     if parts_folder or (previous.entry and is_trusted):
         known.sort()
         images = _unknown(images, known, progress)
@@ -60,9 +65,9 @@ def gather(
     return num_read
 
 
-def _add_parts(known: Known, folder: str, engine: Engine) -> None:
-    """Add the rows of all parts."""
-    for name in parts.names(folder):
+def _add_parts(known: Known, names: Sequence[str], engine: Engine) -> None:
+    """Add the rows of parts."""
+    for name in names:
         # A killed attempt left a damaged one, or someone changed it: its images are read.
         with contextlib.suppress(DamagedPart):
             own, began_ns = engine.take_part(name)
@@ -71,16 +76,24 @@ def _add_parts(known: Known, folder: str, engine: Engine) -> None:
 
 def _unknown(images: Iterable[SourceImage], known: Known, progress: Progress) -> Iterator[SourceImage]:
     """Yield the images that have to be read, and add the rows of the others."""
-    for image, identity in _identified(images):
-        if known.take(image, identity):
-            progress.advance(num_known=1)
-        else:
+    identified = _identified(images)
+    while some := list(itertools.islice(identified, _TOGETHER)):
+        unknown = known.take(some)
+        num_known = len(some) - len(unknown)
+        progress.advance(num_known, num_known=num_known)
+        for image, identity in unknown:
             yield dataclasses.replace(image, identity=functools.partial(dict, identity)) if identity else image
 
 
 def _identified(images: Iterable[SourceImage]) -> Iterator[tuple[SourceImage, Identity]]:
     """Yield each image with its identity; empty if it cannot be looked at, which reading it finds again."""
     remaining = iter(images)
+    # Handing an image over to a thread takes longer than a look at a file.
+    for image in remaining:
+        begin = time.monotonic()
+        yield image, _identity(image)
+        if time.monotonic() - begin > _SLOW_SECONDS:
+            break
     groups = iter(lambda: list(itertools.islice(remaining, _GROUP)), [])
     # One request per image, where a manifest names objects.
     for group, identities in in_order(

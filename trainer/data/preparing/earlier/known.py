@@ -1,7 +1,7 @@
 """What is known of images already, from the previous dataset and from parts of a killed attempt, on disk."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from trainer.data.preparing.rows import COLUMNS, NUM_COLUMNS, Row, Rows, to_values
 from trainer.data.sources.source import Identity, SourceImage
@@ -15,15 +15,18 @@ _SCHEMA = f"CREATE TABLE {{}} ({COLUMNS}, identity)"
 _SPLITS = "INSERT OR IGNORE INTO previous SELECT content_hash, split FROM listed WHERE reason = ''"
 _NUMBERED = f"""
 INSERT INTO known ({COLUMNS}, identity)
-SELECT name, label, split, reason, content_hash, num_stored_bytes,
+SELECT name, label, split, reason, content_hash, stored_hash, num_stored_bytes,
     CASE WHEN reason = '' THEN split || ':' || label ELSE '' END,
     ROW_NUMBER() OVER (PARTITION BY reason = '', split ORDER BY content_hash, label, name) - 1, details, identity
 FROM listed
 """  # noqa: S608 - constants
+_FIND = """
+INSERT INTO asked VALUES (?, ?, ?, (SELECT rowid FROM known WHERE name = ? AND identity = ? LIMIT 1))
+"""
 _TAKE = f"""
 INSERT INTO images ({COLUMNS})
-SELECT name, ?, ?, reason, content_hash, num_stored_bytes, origin, offset, details
-FROM known WHERE name = ? AND identity = ? LIMIT 1
+SELECT name, asked.label, asked.split, reason, content_hash, stored_hash, num_stored_bytes, origin, offset, details
+FROM asked JOIN known ON known.rowid = found ORDER BY asked.number
 """  # noqa: S608 - constants
 
 _ENCODER = json.JSONEncoder(sort_keys=True)
@@ -39,6 +42,7 @@ class Known:
         self._database = rows.database
         self._database.execute(_SCHEMA.format("listed"))
         self._database.execute(_SCHEMA.format("known"))
+        self._database.execute("CREATE TABLE asked (number, label, split, found)")
 
     def add_previous(self, rows: Iterable[Found], *, began_ns: int, is_trusted: bool) -> None:
         """Add all rows of the previous dataset, once.
@@ -67,12 +71,19 @@ class Known:
         """Sort what was added, so that `take` finds it."""
         self._database.execute("CREATE INDEX by_name ON known (name, identity)")
 
-    def take(self, image: SourceImage, identity: Identity) -> bool:
-        """Move the row of an image, with its label and split of today, and return whether there was one."""
-        if not identity:
-            return False
-        values = (image.label, image.split, image.name, _ENCODER.encode(identity))
-        return self._database.execute(_TAKE, values).rowcount == 1
+    def take(self, images: Sequence[tuple[SourceImage, Identity]]) -> list[tuple[SourceImage, Identity]]:
+        """Copy the rows of images, each with its label and split of today, and return those that have none."""
+        self._database.executemany(
+            _FIND,
+            (
+                (number, image.label, image.split, image.name, _ENCODER.encode(identity) if identity else None)
+                for number, (image, identity) in enumerate(images)
+            ),
+        )
+        self._database.execute(_TAKE)
+        unknown = self._database.execute("SELECT number FROM asked WHERE found IS NULL ORDER BY number").fetchall()
+        self._database.execute("DELETE FROM asked")
+        return [images[number] for (number,) in unknown]
 
     def _add(self, table: str, rows: Iterable[Found], began_ns: int) -> None:
         marks = ", ".join("?" * (NUM_COLUMNS + 1))

@@ -52,7 +52,7 @@ class Entry:
         return (self.metadata_sha256, self.list_sha256) == (other.metadata_sha256, other.list_sha256)
 
 
-class NoPointer:
+class Unpersisted:
     """Without a pipeline root, nothing is kept."""
 
     folder = ""
@@ -74,10 +74,10 @@ class NoPointer:
         return next((entry for entry in entries[:1] if entry.dataset == address and not entry.is_published), None)
 
 
-class ReadOnly(NoPointer):
+class ReadOnly(Unpersisted):
     """A pointer that stays as it is."""
 
-    def __init__(self, pointer: NoPointer) -> None:
+    def __init__(self, pointer: Unpersisted) -> None:
         self._pointer = pointer
 
     def read(self) -> list[Entry]:
@@ -85,7 +85,7 @@ class ReadOnly(NoPointer):
         return self._pointer.read()
 
 
-class Pointer(NoPointer):
+class Pointer(Unpersisted):
     """The folder of one source, image size and so on."""
 
     def __init__(self, folder: str) -> None:
@@ -113,7 +113,7 @@ class Pointer(NoPointer):
         storage.write_json(self._path, [dataclasses.asdict(entry) for entry in entries])
 
 
-def of(pipeline_root: str, *, source: str, image_size: int, max_examples: int) -> NoPointer:
+def of(pipeline_root: str, *, source: str, image_size: int, max_examples: int) -> Unpersisted:
     """Return the pointer for what would be prepared; any other version of the decoders or of the code has another.
 
     Args:
@@ -123,20 +123,35 @@ def of(pipeline_root: str, *, source: str, image_size: int, max_examples: int) -
         max_examples: Size of the sample, or 0.
     """
     if not pipeline_root:
-        return NoPointer()
+        return Unpersisted()
     key = {
         "source": source,
         # A relative one is another one in another folder.
         "path": source if "://" in source else os.path.abspath(source),
         "image_size": image_size,
         "max_examples": max_examples,
+        **_versions(),
+    }
+    name = _digest(key)
+    return Pointer(storage.join(pipeline_root, "prepared", name))
+
+
+def version() -> str:
+    """Return a digest of all versions that the bytes of a dataset depend on: equal on machines that can share work."""
+    return _digest(_versions())
+
+
+def _versions() -> dict[str, Any]:
+    return {
         "format": dataset.FORMAT_VERSION,
         "decoders": {name: features.version(name) for name in _DECODERS},
         "array_record": importlib.metadata.version("array_record"),
         "code": [hashlib.sha256(pathlib.Path(str(module.__file__)).read_bytes()).hexdigest() for module in _CODE],
     }
-    name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:32]
-    return Pointer(storage.join(pipeline_root, "prepared", name))
+
+
+def _digest(value: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _entry(value: dict[str, Any]) -> Entry:

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from trainer.data.preparing import shards
-from trainer.data.preparing.earlier.reuse import Nothing
+from trainer.data.preparing.earlier.reuse import NoPreviousDataset
 from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.rows import Row
 
@@ -15,7 +15,7 @@ _TOGETHER = 256
 class Prepared:
     """The prepared images of all rows: in the previous dataset, or of this attempt."""
 
-    def __init__(self, engine: Engine, previous: Nothing) -> None:
+    def __init__(self, engine: Engine, previous: NoPreviousDataset) -> None:
         """Keep both."""
         self.engine = engine
         self.previous = previous

@@ -8,13 +8,14 @@ import itertools
 import os
 import pathlib
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list, prefixes, shards
-from trainer.data.preparing.earlier.pointer import Entry, NoPointer, Unusable
+from trainer.data.preparing.earlier.pointer import Entry, Unpersisted, Unusable
 from trainer.data.preparing.rows import Row, Rows
 from trainer.data.preparing.shards import Shard
 from trainer.data.sources.source import Identity
@@ -23,10 +24,11 @@ from trainer.data.stored.metadata import StoredShard
 from trainer.data.stored.records import image_of
 from trainer.data.stored.shards import DamagedShard, Shards
 from trainer.files import bucket, downloads, storage
+from trainer.files.overlap import begun, in_order
 from vertex_gpu_training.userinput.errors import UserError
 
 
-class Nothing:
+class NoPreviousDataset:
     """There is no previous dataset."""
 
     entry: Entry | None = None
@@ -51,15 +53,19 @@ class Nothing:
         """Yield the record of each row, all of which it has, as it is to be stored."""
         return iter(())
 
-    def shard(self, shard: Shard, rows: Rows, directory: str | os.PathLike[str]) -> StoredShard | None:
-        """Put a shard into a folder if it exists with the same records."""
+    def is_unchanged(self, shard: Shard, rows: Rows) -> bool:
+        """Return whether a shard exists with the same records."""
+        return False
+
+    def shard(self, shard: Shard, is_unchanged: bool, directory: str | os.PathLike[str]) -> StoredShard | None:
+        """Put a shard that is unchanged into a folder."""
         return None
 
     def close(self) -> None:
         """Close the shards."""
 
 
-class Previous(Nothing):
+class Previous(NoPreviousDataset):
     """The previous dataset. Everything taken of it is checked; `Unusable` is raised where it was changed or removed."""
 
     def __init__(self, entry: Entry, scratch: pathlib.Path, *, image_size: int, is_remote: bool) -> None:
@@ -79,6 +85,7 @@ class Previous(Nothing):
         self.entry: Entry = entry
         self.folder = str(scratch)
         self._is_remote = is_remote
+        self._is_elsewhere = storage.is_remote(entry.dataset)
         self._dataset = self._checked(scratch)
         if self._dataset.image_size != image_size:
             # The pointer was copied from another folder.
@@ -89,8 +96,10 @@ class Previous(Nothing):
             for split in SPLITS
         }
         self._opened: dict[str, tuple[str, contextlib.ExitStack, Shards]] = {}
+        self._ready: dict[str, str] = {}
+        """Name of a shard that is to be read -> its path on this machine."""
         self._checked_names: set[str] = set()
-        """Of the shards whose SHA-256 was compared. Each record has a checksum of its own, which ArrayRecord checks."""
+        """Of the shards whose CRC32C was compared. Each record has a checksum of its own, which ArrayRecord checks."""
 
     def rows(self) -> Iterator[tuple[tuple[str | int | None, ...], Identity]]:
         """Yield what all rows contain, by name, and their identities."""
@@ -140,23 +149,33 @@ class Previous(Nothing):
         for row in rows:
             record = found[row.origin.partition(":")[0], row.offset]
             # Checksums would not find a record that is in another place than the list has it.
-            if row.figures is None or row.figures.content_hash.encode() not in record:
+            if not row.content_hash or row.content_hash.encode() not in record:
                 raise Unusable(f"{self.entry.dataset} has another image for {row.name}")
             yield record
 
-    def shard(self, shard: Shard, rows: Rows, directory: str | os.PathLike[str]) -> StoredShard | None:
-        """Put a shard into a folder, or note it for a copy in the bucket, if all its records are unchanged.
+    def is_unchanged(self, shard: Shard, rows: Rows) -> bool:
+        """Return whether a shard exists with the same records."""
+        old = self._shards.get((shard.split, shard.prefix))
+        num, num_unchanged = rows.num_unchanged(shard.split, *prefixes.bounds(shard.prefix))
+        return old is not None and num == num_unchanged == old.num_records
+
+    def shard(self, shard: Shard, is_unchanged: bool, directory: str | os.PathLike[str]) -> StoredShard | None:
+        """Put a shard into a folder, or note it for a copy in the bucket; if it changes, get ready to read it.
+
+        Several threads may call it.
 
         Raises:
             Unusable: It was changed.
         """
         old = self._shards.get((shard.split, shard.prefix))
-        num, num_unchanged = rows.num_unchanged(shard.split, *prefixes.bounds(shard.prefix))
-        if old is None or not num == num_unchanged == old.num_records:
+        if old is None:
+            return None
+        if not is_unchanged:
+            self._ready[old.name] = self._checked_path(old)
             return None
         self.reused[shard.name] = old.num_bytes
         address, path = storage.join(self.entry.dataset, old.name), pathlib.Path(directory, shard.name)
-        if self._is_remote and storage.is_remote(address):
+        if self._is_remote and self._is_elsewhere:
             self.copied[shard.name] = self._versions[old.name]
             # In its place, because TensorFlow Datasets looks for the names.
             path.touch()
@@ -165,16 +184,19 @@ class Previous(Nothing):
         return dataclasses.replace(old, name=shard.name)
 
     def _checked(self, scratch: pathlib.Path) -> Dataset:
-        for name, sha256 in (
-            (dataset.METADATA_FILE, self.entry.metadata_sha256),
-            (image_list.FILE, self.entry.list_sha256),
-        ):
-            self._take(storage.join(self.entry.dataset, name), scratch / name, sha256)
+        expected = {dataset.METADATA_FILE: self.entry.metadata_sha256, image_list.FILE: self.entry.list_sha256}
+
+        def take(name: str) -> None:
+            self._take(storage.join(self.entry.dataset, name), scratch / name, expected[name])
+
+        with begun(lambda: bucket.versions(self.entry.dataset) if self._is_elsewhere else {}) as versions:
+            for _ in in_order(take, expected, num_threads=len(expected)):
+                pass
+            self._versions = versions()
         try:
             found = dataclasses.replace(dataset.load(str(scratch)), directory=self.entry.dataset)
             stored = [shard for split in SPLITS for shard in found.shards[split]]
-            if storage.is_remote(self.entry.dataset):
-                self._versions = bucket.versions(self.entry.dataset)
+            if self._is_elsewhere:
                 is_whole = all(
                     each.name in self._versions and self._versions[each.name].crc32c == each.crc32c for each in stored
                 )
@@ -210,21 +232,32 @@ class Previous(Nothing):
             del self._opened[split]
             stack.close()
         with contextlib.ExitStack() as opening:
-            path = storage.join(self.entry.dataset, shard.name)
-            if storage.is_remote(path):
-                folder = opening.enter_context(tempfile.TemporaryDirectory(dir=self.folder))
-                path, remote = os.path.join(folder, shard.name), path
-                self._take(remote, pathlib.Path(path), shard.sha256)
-            elif shard.name not in self._checked_names and _sha256(pathlib.Path(path)) != shard.sha256:
-                raise Unusable(f"{path} was changed")
-            self._checked_names.add(shard.name)
+            path = self._ready.pop(shard.name, "") or self._checked_path(shard)
+            if self._is_elsewhere:
+                opening.callback(os.unlink, path)
             opened = opening.enter_context(Shards([path], shard.num_records))
             self._opened[split] = (shard.name, opening.pop_all(), opened)
         return opened
 
+    def _checked_path(self, shard: StoredShard) -> str:
+        """Return the path of a shard on this machine, after a comparison with its checksum."""
+        path = storage.join(self.entry.dataset, shard.name)
+        if self._is_elsewhere:
+            descriptor, copy = tempfile.mkstemp(dir=self.folder, prefix=shard.name)
+            os.close(descriptor)
+            self._take(path, pathlib.Path(copy), shard.sha256)
+            return copy
+        try:
+            if shard.name not in self._checked_names and bucket.crc32c(path) != shard.crc32c:
+                raise Unusable(f"{path} was changed")
+        except (PermissionError, *storage.MISSING) as error:
+            raise Unusable(str(error)) from error
+        self._checked_names.add(shard.name)
+        return path
 
-def previous_of(pointer: NoPointer, scratch: pathlib.Path, *, image_size: int, is_remote: bool) -> Nothing:
-    """Open the previous dataset, if there is one.
+
+def previous_of(pointer: Unpersisted, scratch: pathlib.Path, *, image_size: int, is_remote: bool) -> NoPreviousDataset:
+    """Open the previous dataset, if there is one; the one before, if the newest is lost.
 
     Args:
         pointer: Names it.
@@ -233,16 +266,23 @@ def previous_of(pointer: NoPointer, scratch: pathlib.Path, *, image_size: int, i
         is_remote: Whether the next dataset will be on gs://.
 
     Raises:
-        Unusable: It is missing or was changed.
+        Unusable: Both are missing or were changed.
     """
+    lost: Unusable | None = None
     for entry in pointer.read():
         try:
-            return Previous(entry, scratch, image_size=image_size, is_remote=is_remote)
-        except Unusable:
-            # Its attempt was killed before it published it, and the next entry is the one before.
+            found = Previous(entry, scratch, image_size=image_size, is_remote=is_remote)
+        except Unusable as error:
+            # Otherwise its attempt was killed before it published it.
             if entry.is_published:
-                raise
-    return Nothing()
+                lost = lost or error
+            continue
+        if lost:
+            print(f"note: the newest dataset cannot be used ({lost}); the one before is used", file=sys.stderr)
+        return found
+    if lost:
+        raise lost
+    return NoPreviousDataset()
 
 
 def entry_of(directory: pathlib.Path, address: str, *, began_ns: int) -> Entry:

@@ -1,10 +1,12 @@
 """Work items, results and errors as files in a folder that all workers read and write, local or gs://.
 
-NAME.work is a function with an item, NAME.result its return value, and NAME.error the exception of its last failed
-call. Like the pipelines that Beam stages, they are pickled: write access to the folder allows code in the workers.
+NAME.work is the version of the submitting step and a function with an item, NAME.result its return value, and
+NAME.error the exception of its last failed call. Like the pipelines that Beam stages, they are pickled: write access to
+the folder allows code in the workers.
 """
 
 import contextlib
+import io
 import itertools
 import os
 import pickle
@@ -13,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from trainer.command_line import TrainingError
+from trainer.data.preparing.earlier import pointer
 from trainer.files import storage
 from trainer.files.overlap import in_order
 from vertex_gpu_training.userinput.errors import UserError
@@ -28,7 +31,8 @@ def put(folder: str, function: Callable[[Any], Any], items: Iterable[Any]) -> in
         number, pickled = numbered
         storage.write_bytes(storage.join(folder, f"{number:06d}{_WORK}"), pickled)
 
-    num_items, remaining = 0, enumerate(pickle.dumps((function, item)) for item in items)
+    version = pickle.dumps(pointer.version())
+    num_items, remaining = 0, enumerate(version + pickle.dumps((function, item)) for item in items)
     # Few at a time, because a work item may have some megabytes.
     while some := list(itertools.islice(remaining, _NUM_THREADS)):
         num_items += len([*in_order(put_one, some, num_threads=_NUM_THREADS)])
@@ -41,8 +45,8 @@ def work(folder: str, name: str) -> None:
     Raises:
         Exception: The exception of the function, which is also written for `raise_error`.
     """
-    function, item = _load(folder, name + _WORK)
     try:
+        function, item = _work_item(storage.read_bytes(storage.join(folder, name + _WORK)))
         result = function(item)
     except Exception as error:
         # The error of the function matters more than one of writing it.
@@ -77,6 +81,22 @@ def _names(folder: str, ending: str) -> list[str]:
 
 def _load(folder: str, file: str) -> Any:
     return pickle.loads(storage.read_bytes(storage.join(folder, file)))  # noqa: S301 - see above
+
+
+def _work_item(content: bytes) -> tuple[Callable[[Any], Any], Any]:
+    """Return a function and its item.
+
+    Raises:
+        UserError: Another version of this project has written them, whose results would have other bytes.
+    """
+    file = io.BytesIO(content)
+    if (theirs := pickle.load(file)) != (own := pointer.version()):  # noqa: S301 - see above
+        raise UserError(
+            f"the workers' image has another version of the trainer ({own}) than this step ({theirs}); compile the"
+            " pipeline with a --cpu-image that does not change, such as NAME@sha256:DIGEST"
+        )
+    function, item = pickle.load(file)  # noqa: S301 - see above
+    return function, item
 
 
 def _portable(error: Exception) -> Exception:

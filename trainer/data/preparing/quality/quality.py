@@ -1,5 +1,6 @@
 """All warnings about the images of a dataset, with counts and first names."""
 
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -47,16 +48,18 @@ class Quality:
             self._add(kind, 1, [row.name])
         self._finder.add(row, channels)
 
-    def report(self, strict: frozenset[str]) -> None:
-        """Find all warnings, once the splits are set, and print one line per kind.
+    def report(self, strict: frozenset[str], directory: str | os.PathLike[str]) -> None:
+        """Find all warnings, once the splits are set, write the near-duplicates, and print one line per kind.
 
         Args:
             strict: Names of the warnings that are errors.
+            directory: Folder for the list of all near-duplicates.
 
         Raises:
             UserError: One of these kinds was found.
         """
         self._near = self._finder.find()
+        self._finder.write(directory)
         self._add_pairs(self._near)
         self._add_conflicts()
         self._add_classes()

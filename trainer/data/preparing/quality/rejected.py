@@ -23,12 +23,14 @@ def written(directory: str | os.PathLike[str], class_names: list[str]) -> Iterat
         def add(row: Row) -> None:
             if row.figures is None:
                 label = "" if row.label is None else class_names[row.label]
-                writer.writerow([_cell(text) for text in (row.name, label, row.reason)])
+                writer.writerow([cell(text) for text in (row.name, label, row.reason)])
 
         yield add
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """Return a text on one line that a spreadsheet shows as it is: with an apostrophe where it could be a formula."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    shown = text
+    if not text.isprintable():
+        shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return f"'{shown}" if shown.lstrip().translate(_FULL_WIDTH).startswith(_FORMULA) else shown

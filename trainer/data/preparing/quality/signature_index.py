@@ -98,7 +98,7 @@ class _Signatures:
 
 
 def find(database: sqlite3.Connection, max_pairs: int) -> Matches:
-    """Find all pairs of similar signatures.
+    """Find all pairs of similar signatures, and put them into a new table `pairs` with ids and distance.
 
     Args:
         database: Its table `signatures` has the columns id (from 1), signature, train, validation and test. The last
@@ -106,12 +106,14 @@ def find(database: sqlite3.Connection, max_pairs: int) -> Matches:
         max_pairs: Number of pairs to keep across splits, and as many within one split; all are counted.
     """
     ((number,),) = database.execute("SELECT COUNT(*) FROM signatures")
+    database.execute("CREATE TABLE pairs (one, other, distance)")
     found = Matches(max_pairs=max_pairs, near=np.zeros(number, dtype=np.uint8))
     for band in range(signatures.NUM_BANDS):
         for chunk, num_before in _by_band(database, band):
             if band == 0:
                 found.add_equal(_Signatures(**{name: values[num_before:] for name, values in vars(chunk).items()}))
-            _compare(found, chunk, num_before, band)
+            for pairs in _compare(found, chunk, num_before, band):
+                database.executemany("INSERT INTO pairs VALUES (?, ?, ?)", zip(*pairs, strict=True))
     return found
 
 
@@ -134,8 +136,12 @@ def _by_band(database: sqlite3.Connection, band: int) -> Iterator[tuple[_Signatu
         before = together[-_MAX_COMPARED - 1 :]
 
 
-def _compare(found: Matches, chunk: _Signatures, num_before: int, band: int) -> None:
-    """Compare each signature of a chunk with the preceding ones of the same band."""
+def _compare(found: Matches, chunk: _Signatures, num_before: int, band: int) -> Iterator[tuple[list[int], ...]]:
+    """Compare each signature of a chunk with the preceding ones of the same band.
+
+    Yields:
+        Both ids and the distance of each new pair, a list of each.
+    """
     bands, splits, number = chunk.bands, chunk.splits, len(chunk.ids)
     unpacked = signatures.unpack(chunk.signatures)
     for offset in range(1, _MAX_COMPARED + 2):
@@ -154,4 +160,6 @@ def _compare(found: Matches, chunk: _Signatures, num_before: int, band: int) -> 
         np.bitwise_or.at(found.near, chunk.ids[second] - 1, splits[first])
         # A pair is counted in the first of its common bands.
         new = ~(bands[first, :band] == bands[second, :band]).any(axis=1)
-        found.add(chunk, first[new], second[new], distances[new])
+        first, second, distances = first[new], second[new], distances[new]
+        found.add(chunk, first, second, distances)
+        yield tuple(values.tolist() for values in (chunk.ids[first], chunk.ids[second], distances))

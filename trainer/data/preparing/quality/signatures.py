@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,18 +47,19 @@ def hash_of(image: Image.Image) -> str:
     return bytes(roots.astype(np.int8)).hex()
 
 
-def signature_of(perceptual_hash: str, channels: Channels) -> bytes:
-    """Return the bands of a hash, the hash, and the share of each channel in the contrast, from 0 to 255.
+def signatures_of(images: Sequence[tuple[str, Channels]]) -> list[bytes]:
+    """Return for each image the bands of its hash, the hash, and each channel's share in the contrast, 0 to 255.
 
     Args:
-        perceptual_hash: As `hash_of` returns it.
-        channels: Of the same image, which must have some contrast.
+        images: Of each, what `hash_of` returns, and its channels, which must have some contrast.
     """
-    found = bytes.fromhex(perceptual_hash)
-    signs = np.frombuffer(found, dtype=np.int8)[_BANDS] > 0
-    total = sum(channels.deviations)
-    shares = bytes(int(255 * deviation / total) for deviation in channels.deviations)
-    return np.packbits(signs).tobytes() + found + shares
+    hashes = np.frombuffer(bytes.fromhex("".join(found for found, _ in images)), dtype=np.int8).reshape(-1, _NUMBER)
+    deviations = np.array([channels.deviations for _, channels in images], dtype=np.float64).reshape(-1, 3)
+    # In this order, because the order of additions has an effect.
+    total = deviations[:, 0] + deviations[:, 1] + deviations[:, 2]
+    shares = (255 * deviations / total[:, np.newaxis]).astype(np.uint8)
+    bands = np.packbits((hashes[:, _BANDS] > 0).reshape(len(images), _BAND_END * 8), axis=1)
+    return [row.tobytes() for row in np.concatenate([bands, hashes.view(np.uint8), shares], axis=1)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -273,6 +273,17 @@ def test_a_lost_answer_of_the_creation_makes_no_second_job(
     assert len(service.jobs) == 1
 
 
+def test_a_job_whose_creation_seems_to_fail_is_found_although_it_is_listed_late(
+    steps: Steps, server: CloudStorage, service: Dataflow
+) -> None:
+    service.loses_answers, service.num_late = True, 2
+    step = steps.start()
+    steps.waits(step)
+    finish(server, service)
+    assert steps.end(step) == 0, steps.lines(step)
+    assert len(service.jobs) == 1
+
+
 def test_a_stopped_step_cancels_its_job_also_one_that_it_found_and_one_that_is_being_created(
     steps: Steps, server: CloudStorage, service: Dataflow
 ) -> None:

@@ -24,7 +24,7 @@ def _row(number: int) -> Row:
         pixel_sums=(1, 2, 3),
         pixel_sums_of_squares=(1, 2, 3),
     )
-    return Row(name=f"a/{number}", label=0, split="train", identity=_identity(number), figures=figures)
+    return Row.of(name=f"a/{number}", label=0, split="train", identity=_identity(number), figures=figures)
 
 
 def _image(number: int) -> SourceImage:
@@ -52,8 +52,10 @@ def _num_steps(number: int, *, is_previous: bool) -> int:
         # Of a killed attempt, which had the previous dataset, too.
         known.add_part(map(_row, range(number)), began_ns=2**62)
         known.sort()
-        assert all(known.take(_image(each), _identity(each)) for each in range(number))
-        assert not known.take(_image(0), _identity(1))
+        assert known.take([(_image(each), _identity(each)) for each in range(number)]) == []
+        unknown = [(_image(0), _identity(1)), (_image(0), {})]
+        assert known.take([unknown[0], (_image(1), _identity(1)), unknown[1]]) == unknown
+        opened.database.execute("DELETE FROM images WHERE rowid > ?", (number,))
         opened.set_splits(Splits(opened.contents))
         planned = [shard for split in SPLITS for shard in shards.plan(split, opened)]
         assert sum(len([*shard.rows(opened)]) for shard in planned) == number

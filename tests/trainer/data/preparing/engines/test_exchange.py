@@ -9,6 +9,7 @@ import pytest
 
 from tests.support import work_items
 from trainer.command_line import TrainingError
+from trainer.data.preparing.earlier import pointer
 from trainer.data.preparing.engines import exchange, factory, fn_api
 from trainer.data.preparing.engines.beam import Beam
 from vertex_gpu_training.userinput.errors import UserError
@@ -80,6 +81,23 @@ def test_the_error_of_a_worker_is_the_one_of_this_machine(
         exchange.raise_error(folder)
     assert str(caught.value) == line
     assert exchange.missing(folder) == ["000000", "000001"]
+
+
+def test_workers_of_another_version_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = str(tmp_path)
+    exchange.put(folder, work_items.square, [3])
+    with monkeypatch.context() as worker:
+        worker.setattr(pointer, "version", lambda: "another")
+        with pytest.raises(UserError, match="another version"):
+            work_on_all(folder)
+    with pytest.raises(UserError) as caught:
+        exchange.raise_error(folder)
+    expected = f"the workers' image has another version of the trainer (another) than this step ({pointer.version()});"
+    assert str(caught.value).startswith(expected)
+    assert "\n" not in str(caught.value)
+    # The image was replaced: nothing of the failure remains.
+    work_on_all(folder)
+    assert list(exchange.results(folder)) == [9]
 
 
 def test_an_error_before_the_result_is_forgotten(tmp_path: Path) -> None:

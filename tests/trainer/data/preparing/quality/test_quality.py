@@ -95,6 +95,36 @@ def test_planted_copies_are_found_and_nothing_else(tmp_path: Path, capsys: pytes
     assert [line.split(":")[1] for line in lines] == [" leaks", " near-duplicates"]
 
 
+def test_all_near_duplicates_are_a_file_with_equal_ones_under_the_first_of_them(tmp_path: Path) -> None:
+    source = folder(tmp_path / "source")
+    for name in ("=1", "2", "3"):
+        # The same pixels in other bytes.
+        scene(3).save(source / "b" / f"{name}.png", compress_level=len(name))
+        with (source / "b" / f"{name}.png").open("ab") as file:
+            file.write(name.encode())
+    recoded(scene(5)).save(source / "a" / "recoded.png")
+    found = run(source, tmp_path / "out")["near_duplicates"]
+    content = (tmp_path / "out" / "near_duplicates.csv").read_bytes()
+    rows = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
+    splits = {
+        record.file_name: split for split in SPLITS for record in dataset.load(str(tmp_path / "out")).records(split)
+    }
+    assert [(row["name"], row["near_duplicate_name"], row["similarity"] == "1.0") for row in rows] == [
+        ("a/3.png", "b/2.png", True),
+        ("a/3.png", "b/3.png", True),
+        ("a/3.png", "b/=1.png", True),
+        *((one, other, False) for one, other in [sorted(["a/5.png", "a/recoded.png"])]),
+    ]
+    for row in rows:
+        assert row["split"] == splits[row["name"]]
+        assert row["near_duplicate_split"] == splits[row["near_duplicate_name"]]
+        assert row["near_duplicate_class"] == row["near_duplicate_name"][0]
+    # The page counts pairs: those of the three copies with each other, too.
+    assert found["num_pairs"] == 7
+    run(source, tmp_path / "again")
+    assert (tmp_path / "again" / "near_duplicates.csv").read_bytes() == content
+
+
 def test_the_demo_has_no_false_pair_and_no_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = run("digits", tmp_path / "out", max_examples=150)
     assert found == {
@@ -179,7 +209,7 @@ def test_strict_makes_errors_of_the_named_warnings_only(tmp_path: Path, capsys: 
         main(arguments)
     assert str(error.value) == (
         "flat: images of nearly one colour (standard deviations below 5 of 255): 1 (a/grey\ufffd.png);"
-        " look at them and remove those that show nothing; or prepare without strict: the report then shows them"
+        " look at them and remove those that show nothing; or prepare without --strict: the report then shows them"
     )
     assert capsys.readouterr().err == ""
     assert {path.name for path in tmp_path.iterdir()} == {"source", "one", "one.html"}

@@ -37,7 +37,7 @@ def random_values(number: int) -> Values:
 def signatures_of(values: Values, deviations: tuple[float, ...] = (9, 9, 9)) -> Signatures:
     """The signatures of images with these frequencies."""
     channels = Channels(means=(99, 99, 99), deviations=deviations)
-    found = [signatures.signature_of(row.astype(np.int8).tobytes().hex(), channels) for row in values]
+    found = signatures.signatures_of([(row.astype(np.int8).tobytes().hex(), channels) for row in values])
     return np.frombuffer(b"".join(found), dtype=np.uint8).reshape(len(values), -1).copy()
 
 

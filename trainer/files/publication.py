@@ -1,0 +1,122 @@
+"""Folders that appear complete or not at all, locally and on gs://."""
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+
+from trainer.files import bucket, storage
+from trainer.files.overlap import begun, in_order
+from trainer.files.storage import MISSING, Path
+from vertex_gpu_training.userinput import asides
+
+_NUM_TRANSFERS = 8
+"""Number of parallel uploads."""
+
+
+def is_occupied(final: Path, *, last: str, own: re.Pattern[str]) -> bool:
+    """Return whether `committed_directory` would refuse the path.
+
+    Locally: it exists and is not an empty folder. In a bucket: the file that is written last exists, or one that the
+    writer never writes; the remains of an interrupted writer do not count.
+    """
+    if storage.is_remote(final):
+        return any(name == last or not own.fullmatch(name) for name in _tree(final))
+    if storage.is_object_store(final):
+        return storage.exists(storage.join(final, last)) or not all(own.fullmatch(name) for name in _tree(final))
+    return os.path.exists(final) and (not os.path.isdir(final) or bool(os.listdir(final)))
+
+
+@contextlib.contextmanager
+def committed_directory(
+    final: Path,
+    *,
+    last: str,
+    own: re.Pattern[str],
+    copied: Mapping[str, bucket.Version] | None = None,
+    is_checked: bool = False,
+) -> Iterator[pathlib.Path]:
+    """Yield a local folder to write into; its content appears at `final` when the block succeeds, and not before.
+
+    Locally it is renamed at the end. To a bucket the files are copied, `last` after all others, because readers ignore
+    a folder without it. The remains of interrupted writers are removed first, and never another file.
+
+    Args:
+        final: Local, gs:// or /gcs/; need not exist.
+        last: Path of a file below the folder.
+        own: All paths that may be written below the folder.
+        copied: Path of a file below a folder on gs:// -> the object that is copied there instead of the file; it may
+            be filled within the block.
+        is_checked: Whether the caller knows from `is_occupied` that the path is not occupied.
+
+    Raises:
+        FileExistsError: The path is occupied.
+    """
+    if not is_checked and is_occupied(final, last=last, own=own):
+        raise FileExistsError(f"{os.fspath(final)} exists and is not empty")
+    if storage.is_object_store(final):
+        with storage.scratch("upload") as folder:
+            yield folder
+            _upload(folder, final, last, copied or {}, own)
+        return
+    target = pathlib.Path(final)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    asides.remove_left(target)
+    with asides.folder(target) as aside:
+        yield aside
+        _flush_to_disk(aside)
+        # A rename to an existing empty folder replaces it atomically (POSIX rename).
+        os.rename(aside, target)
+
+
+def _flush_to_disk(directory: pathlib.Path) -> None:
+    """Flush the content before the rename that publishes it, so that a power failure cannot publish empty files."""
+    for folder, _, files in os.walk(directory):
+        for name in files:
+            with open(os.path.join(folder, name), "rb") as file:
+                os.fsync(file.fileno())
+
+
+def _tree(directory: Path) -> Iterator[str]:
+    """Yield the paths of all files below a folder in a bucket, relative to it."""
+    if storage.is_remote(directory):
+        yield from (name for name, _ in bucket.identities(os.fspath(directory)) if not name.endswith("/"))
+        return
+    for folder, _, files in os.walk(directory):
+        yield from (os.path.relpath(os.path.join(folder, name), directory) for name in files)
+
+
+def _upload(
+    source: pathlib.Path, target: Path, last: str, copied: Mapping[str, bucket.Version], own: re.Pattern[str]
+) -> None:
+    """Copy all files of a folder, `last` after the others, and remove what else an interrupted writer left."""
+    files = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file())
+    others = [name for name in files if name != last]
+
+    def remove_left() -> None:
+        for name in filter(own.fullmatch, {*_tree(target)}.difference(files)):
+            # Another attempt may be removing it, too.
+            with contextlib.suppress(*MISSING):
+                storage.remove(storage.join(target, name))
+
+    def write(name: str) -> None:
+        if name in copied:
+            bucket.copy(copied[name], storage.join(target, name))
+        else:
+            _upload_file(source / name, storage.join(target, name))
+
+    with begun(remove_left) as remove_all:
+        for _ in in_order(write, others, num_threads=_NUM_TRANSFERS):
+            pass
+        remove_all()
+    _upload_file(source / last, storage.join(target, last))
+
+
+def _upload_file(source: pathlib.Path, target: str) -> None:
+    if storage.is_remote(target):
+        bucket.upload(str(source), target)
+        return
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    shutil.copyfile(source, target)
