@@ -131,7 +131,7 @@ def test_the_machines_of_steps_and_their_quotas_are_printed(pipelines: Any, tmp_
     done = pipelines("submit", "own.json", *PLACE, "--dry-run")
     lines = done.stderr.splitlines()
     assert "prepare: a machine with 16 CPUs" in lines
-    after = lines.index("evaluate: a machine with 2 x NVIDIA_L4") + 1
+    after = lines.index("evaluate, compare: a machine with 2 x NVIDIA_L4") + 1
     assert lines[after] == "  quota in us-central1: 2 of aiplatform.googleapis.com/custom_model_training_nvidia_l4_gpus"
     refused(pipelines("submit", "own.json", *PLACE, "--dry-run", "--region", "us-west4"))
 
