@@ -4,6 +4,7 @@ import base64
 import signal
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,42 @@ def test_a_container_that_ended_is_started_again(client: Any) -> None:
     assert crashed.status_code == 503
     # The process may still be ending.
     assert client.process_id(endpoint) != first
+
+
+def test_a_version_that_is_deployed_is_not_deleted(client: Any) -> None:
+    endpoint = client.deployed()
+    model = client.get(endpoint)["deployedModels"][0]["model"].rpartition("/")[2]
+    refused = client.server.call("DELETE", f"models/{model}")
+    assert (refused.status_code, message(refused)) == (
+        400,
+        f"version 1 is deployed to {endpoint}; undeploy it first",
+    )
+    assert client.predict(endpoint, 1).status_code == 200
+    client.done(client.post(endpoint, "undeployModel", {"deployedModelId": "1"}))
+    client.done(client.server.call("DELETE", f"models/{model}"))
+
+
+def test_the_first_predictions_at_once_start_one_process(client: Any) -> None:
+    endpoint = client.deployed()
+    first = client.process_id(endpoint)
+    psutil.Process(first).kill()
+    with ThreadPoolExecutor(4) as pool:
+        found = set(pool.map(lambda _: client.process_id(endpoint), range(8)))
+    assert len(found) == 1
+    assert first not in found
+
+
+def test_a_damaged_record_is_shown_and_can_be_deleted(client: Any) -> None:
+    endpoint, other = client.create(), client.create(displayName="other")
+    file = client.server.work_dir / "endpoints" / endpoint.rpartition("/")[2] / "endpoint.json"
+    file.write_text(file.read_text()[:-5])
+    found = {each["name"]: each for each in client.server.call("GET", "endpoints").json()["endpoints"]}
+    assert "its record is damaged" in found[endpoint]["description"]
+    assert found[other]["displayName"] == "other"
+    assert "its record is damaged" in message(client.predict(endpoint, 1))
+    assert client.server.get("/").status_code == 200
+    client.done(client.server.call("DELETE", f"endpoints/{endpoint.rpartition('/')[2]}"))
+    assert not file.exists()
 
 
 def test_an_undeployed_model_has_no_process(client: Any) -> None:
