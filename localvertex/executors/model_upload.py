@@ -16,6 +16,7 @@ from localvertex.executors.launcher import (
 )
 from localvertex.processes import logs
 from localvertex.state import executor_files, registry
+from localvertex.state.models.reading import UPLOADED_BY
 
 _MODULE = "google_cloud_pipeline_components.container.v1.model.upload_model.launcher"
 
@@ -42,15 +43,17 @@ class ModelUploadExecutor(LauncherExecutor):
         if artifact_uri := model.get("artifact_uri"):
             model["artifact_uri"] = attempt.context.buckets.localised(artifact_uri)
         parent = attempt.resolve(options.get("parent_model_name", ""))
-        aliases = model.pop("version_aliases", [])
+        aliases = model.pop("version_aliases", []) or []
         if not isinstance(aliases, list):
             text = f"version_aliases {str(aliases)[:200]!r}: expected a list of strings"
             raise TaskFailed(text, is_retryable=False)
         context = attempt.context
+        # A step that was killed after the upload, or is tried again, continues with its version, as the launcher does.
+        step = f"{context.job['pipeline_job_uuid']}/{attempt.folder.relative_to(context.run_dir)}"
         try:
             version = registry.add(
                 context.work_dir,
-                without_empty(model),
+                without_empty(model) | {UPLOADED_BY: step},
                 parent,
                 [str(each) for each in aliases],
                 context.processes.check_stopped,

@@ -17,6 +17,7 @@ from localvertex.state.models.reading import (
     MODEL,
     NEWEST,
     SHARED,
+    UPLOADED_BY,
     VERSION_LABELS,
     ModelRecords,
     check_alias,
@@ -84,6 +85,14 @@ class ModelVersions(ModelRecords):
             with suppress(OSError):
                 self._complete()
         return number
+
+    def uploaded_by(self, step: str) -> str:
+        """Return the newest version that a step uploaded before its run was killed, empty without one."""
+        for number in reversed(self.numbers):
+            with suppress(OSError, ValueError):
+                if object_in(self.folder / number / MODEL).get(UPLOADED_BY) == step:
+                    return number
+        return ""
 
     def merge(self, name: str, aliases: Sequence[str]) -> None:
         """Move aliases to the version with a number or alias; remove those with a leading '-' from it.
@@ -171,7 +180,8 @@ class ModelVersions(ModelRecords):
         """Complete the change in progress, in an order in which this can be repeated."""
         found = change.read(self.folder)
         if found == Change():
-            return
+            # One that was edited by hand has no meaning.
+            return change.end(self.folder)
         # Nothing in a damaged file can be kept.
         with suppress(ValueError):
             _write(self.folder / ALIASES, self.assigned)

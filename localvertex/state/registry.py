@@ -13,7 +13,7 @@ from zlib import crc32
 
 from localvertex.state import copies, record, run_folder
 from localvertex.state.model_versions import FILES, SOURCE, ModelVersions
-from localvertex.state.models.reading import DEFAULT, check_alias
+from localvertex.state.models.reading import DEFAULT, UPLOADED_BY, check_alias
 from vertex_gpu_training.userinput import asides
 
 _RESOURCE = re.compile(r"(?:.*/)?models/(?P<id>[A-Za-z0-9_-]+)(?:@(?P<version>[A-Za-z0-9_-]+))?")
@@ -66,7 +66,7 @@ def add_version(
 
     Args:
         versions: The model.
-        model: The content of model.json.
+        model: The content of model.json. A step that already uploaded a version gets this one, see `UPLOADED_BY`.
         aliases: What the version takes from other versions in the same moment. The first one takes `default`, too.
         check: Called before the files are copied and once more before the version is added; what it raises refuses it.
 
@@ -77,6 +77,8 @@ def add_version(
     for alias in aliases:
         check_alias(alias)
     check(versions)
+    if (step := model.get(UPLOADED_BY)) and (number := versions.uploaded_by(step)):
+        return Version(model_id=versions.folder.name, number=int(number), folder=versions.folder / number)
     folder, work_dir = versions.folder, versions.folder.parent.parent
     folder.parent.mkdir(parents=True, exist_ok=True)
     # Where a link leads, so that the version can be moved there by one rename.

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from os.path import isfile
 from pathlib import Path
@@ -27,6 +27,9 @@ NEWEST = "newest_version"
 VERSION_LABELS = "version_labels"
 """The field of model.json with the labels of this version only; without it those of the upload, except of version 1."""
 
+UPLOADED_BY = "uploaded_by"
+"""The field of model.json with the step that uploaded the version, by the unique number of its run."""
+
 _ALIAS = re.compile(r"-?[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 """The API's rule, by which a number is never an alias. A leading '-' removes the alias."""
 
@@ -43,8 +46,16 @@ class ModelRecords:
     @property
     def numbers(self) -> list[str]:
         """The versions, the oldest first; empty when the model does not exist."""
+        return [*self._numbers()]
+
+    def _numbers(self) -> Iterator[str]:
         removed = change.read(self.folder).removed
-        return [each for each in self._folders if each not in removed and self._exists(each)]
+        return (each for each in self._folders if each not in removed and self._exists(each))
+
+    @property
+    def _oldest(self) -> str:
+        """The oldest version, empty without one; lists ask for it once per version, so only one file is looked at."""
+        return next(self._numbers(), "")
 
     @property
     def _folders(self) -> list[str]:
@@ -68,9 +79,9 @@ class ModelRecords:
             ValueError: The file that has them is damaged.
         """
         assigned = self.assigned
-        if DEFAULT in assigned or not (numbers := self.numbers):
+        if DEFAULT in assigned or not (oldest := self._oldest):
             return assigned
-        return {DEFAULT: numbers[0], **assigned}
+        return {DEFAULT: oldest, **assigned}
 
     @property
     def assigned(self) -> dict[str, str]:
@@ -97,9 +108,9 @@ class ModelRecords:
     @property
     def shared(self) -> dict[str, Any]:
         """The fields of the model, which all versions share; empty when the file that has them is damaged."""
-        path, oldest = self.folder / SHARED, next(iter(self.numbers), "")
+        path = self.folder / SHARED
         try:
-            source = object_in(path if path.is_file() else self.folder / oldest / MODEL)
+            source = object_in(path if path.is_file() else self.folder / self._oldest / MODEL)
         except (OSError, ValueError):
             return {}
         return {name: source[name] for name in _SHARED_FIELDS if name in source}
@@ -112,12 +123,12 @@ class ModelRecords:
         """
         number = self.aliases.get(name, name)
         # After the aliases, which may name a version that has just been added.
+        if number.isdecimal() and number not in change.read(self.folder).removed and self._exists(number):
+            return number
         numbers = self.numbers
         if not numbers:
             raise LookupError(f"the model {self.folder.name!r} is not in {self.folder.parent}")
-        if number not in numbers:
-            raise LookupError(f"the model {self.folder.name!r} has no version {name!r}; it has {', '.join(numbers)}")
-        return number
+        raise LookupError(f"the model {self.folder.name!r} has no version {name!r}; it has {', '.join(numbers)}")
 
     def content(self, number: str) -> dict[str, Any]:
         """Return the content of a version's model.json, with the fields that it shares with the other versions.
@@ -127,7 +138,7 @@ class ModelRecords:
         """
         own, shared = object_in(self.folder / number / MODEL), self.shared
         labels = {**_labels(shared.pop("labels", {})), **_labels_of_version(own, number)}
-        kept = {name: value for name, value in own.items() if name not in (*_SHARED_FIELDS, VERSION_LABELS)}
+        kept = {name: value for name, value in own.items() if name not in (*_SHARED_FIELDS, VERSION_LABELS, UPLOADED_BY)}
         return kept | shared | ({"labels": labels} if labels else {})
 
     def _exists(self, number: str) -> bool:

@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 from google_cloud_pipeline_components.types import artifact_types
@@ -9,8 +11,9 @@ from google_cloud_pipeline_components.v1.model import ModelUploadOp
 from google_cloud_pipeline_components.v1.vertex_notification_email import VertexNotificationEmailOp
 from kfp import dsl
 
+from localvertex.state.model_versions import ModelVersions
 from localvertex.state.registry_lock import locked
-from tests.support.runs import Execute, FindTask, StartRun
+from tests.support.runs import Command, Compile, Execute, FindTask, StartRun
 from tests.support.server import wait_until
 
 
@@ -103,3 +106,31 @@ def test_an_upload_that_waits_for_the_registry_can_be_stopped(start_run: StartRu
     assert process.returncode == 130, output
     assert [*staged.iterdir()] == []
     assert "Traceback" not in output
+
+
+KILLED = """
+import os, signal, sys
+from localvertex.__main__ import main
+from localvertex.executors import model_upload
+model_upload.write_resource = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+main(sys.argv[1:])
+"""
+
+
+def test_a_step_that_was_killed_after_its_upload_registers_nothing_twice(
+    compiled: Compile, command: Command, work_dir: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "files").write_text("weights")
+    file, options = compiled(upload), ["--work-dir", str(work_dir), "--parameter", f"folder={tmp_path / 'files'}"]
+    words = [sys.executable, "-c", KILLED, "run", str(file), "--run-id", "killed", *options]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    versions = ModelVersions.of(work_dir, "digits")
+    assert versions.numbers == ["1"]
+    done = command("run", "--resume", "killed", "--work-dir", str(work_dir))
+    assert done.returncode == 0, done.stderr
+    # The second upload of the pipeline is another step, and another run uploads again.
+    assert versions.numbers == ["1", "2"]
+    assert command("clean", "--yes", "killed", "--work-dir", str(work_dir)).returncode == 0
+    assert command("run", str(file), "--run-id", "killed", "--no-cache", *options).returncode == 0
+    assert versions.numbers == ["1", "2", "3", "4"]

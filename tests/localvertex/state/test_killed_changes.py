@@ -14,9 +14,8 @@ OWN_NAME = re.compile(r"m|other|[0-9]+|model|(model|aliases|shared|[0-9]+)\.json
 """A temporary name among those of evaluations stays until the next evaluation."""
 
 
-@pytest.mark.parametrize(
-    "change", ["merge", *(pytest.param(each, marks=pytest.mark.slow) for each in CHANGES if each != "merge")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("change", CHANGES)
 def test_a_killed_change_is_whole_or_not_at_all(tmp_path: Path, change: str) -> None:
     command = [sys.executable, "-m", "tests.localvertex.state.killed_change", str(tmp_path), change]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
