@@ -26,7 +26,7 @@ _HERE = {"region": training.LOCATION, "pipeline_root": dsl.PIPELINE_ROOT_PLACEHO
 def model_artifact(resource_name: str, uri: str) -> VertexModel:
     """Import the model; kfp resolves the placeholders of a URI only where it is an input."""
     imported = dsl.importer(artifact_uri=uri, artifact_class=VertexModel, metadata={"resourceName": resource_name})
-    return imported.output  # type: ignore[no-any-return]
+    return imported.output
 
 
 def _imported(resource_name: Any) -> Any:
@@ -56,7 +56,7 @@ def new_version(
     with dsl.Else(name="first-version"):
         first = ModelUploadOp(**given)
         first.set_display_name("register").set_caching_options(False)
-    return dsl.OneOf(following.outputs["model"], first.outputs["model"])  # type: ignore[no-any-return]
+    return dsl.OneOf(following.outputs["model"], first.outputs["model"])
 
 
 def release(

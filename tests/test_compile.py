@@ -40,9 +40,26 @@ def parameters(path: pathlib.Path) -> dict[str, object]:
 def test_both_files_are_byte_identical_on_every_run(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
     assert compile_pipeline(output="one", is_process=True).returncode == 0
     assert compile_pipeline(output="two").returncode == 0
-    for name in ("image_training.json", "image_training.yaml"):
+    names = [f"{name}.{suffix}" for name in ("batch_prediction", "image_training") for suffix in ("json", "yaml")]
+    for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
-    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["image_training.json", "image_training.yaml"]
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == names
+
+
+def test_a_name_compiles_one_pipeline(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
+    done = compile_pipeline("batch_prediction", f"--image={IMAGE}")
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "build").iterdir()) == [
+        "batch_prediction.json",
+        "batch_prediction.yaml",
+    ]
+    assert "train" not in done.stdout
+    assert done.stdout.count("Wrote") == 1
+    spec = json.loads((tmp_path / "build/batch_prediction.json").read_text())
+    assert spec["pipelineInfo"]["name"] == "batch-prediction"
+    wrong = compile_pipeline("batch_predictoin")
+    assert wrong.returncode == 2
+    assert "no pipeline 'batch_predictoin'; did you mean batch_prediction?" in wrong.stderr
 
 
 def test_json_and_yaml_hold_the_same_spec(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:

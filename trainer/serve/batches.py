@@ -1,6 +1,7 @@
 """Micro-batches: one thread runs the model on as many waiting images at once as fit, without waiting for more."""
 
 import queue
+import re
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -14,7 +15,7 @@ from trainer.serve.image_files import MAX_PIXELS, ImageFile
 Probabilities = npt.NDArray[np.float32]
 Predict = Callable[[list[bytes]], Probabilities]
 """Maps encoded images to probabilities float32 [B, K]; raises ValueError for an image that it cannot decode."""
-_MAX_IMAGES = 64
+MAX_IMAGES = 64
 
 
 class CannotPredict(Exception):
@@ -30,7 +31,7 @@ class _Waiting:
 class Batches:
     """Predictions for images of any number of requests."""
 
-    def __init__(self, predict: Predict, *, max_images: int = _MAX_IMAGES) -> None:
+    def __init__(self, predict: Predict, *, max_images: int = MAX_IMAGES) -> None:
         self._predict = predict
         self._max_images = max_images
         self._waiting: queue.SimpleQueue[_Waiting] = queue.SimpleQueue()
@@ -72,6 +73,8 @@ class Batches:
             return
         try:
             found = self._predict([each.image.data for each in batch])
+            if len(found) != len(batch):
+                raise TypeError(f"the model has {len(found)} answers for {len(batch)} images")
         except Exception as error:
             if len(batch) > 1:
                 # One image spoils its whole batch: each is tried alone.
@@ -85,4 +88,6 @@ class Batches:
 
 
 def _reason(error: Exception) -> str:
-    return (str(error).splitlines() or [""])[0][:200]
+    # TensorFlow's names of nodes precede its reason.
+    line = (str(error).splitlines() or [""])[0]
+    return re.sub(r"\{\{.*?\}\}", "", line).strip()[:200]

@@ -1,6 +1,7 @@
 """Image files for the signature that is served: checked by header, converted where TensorFlow cannot decode."""
 
 import io
+import threading
 from dataclasses import dataclass
 
 from PIL import Image
@@ -13,6 +14,8 @@ MAX_PIXELS = 2**26
 _FORMATS = ("JPEG", "MPO", "PNG", "BMP")
 _MODES = ("RGB", "L", "RGBA", "LA", "1")
 """Format and mode, as Pillow names them, of files that TensorFlow decodes to the pixels that prepare makes of them."""
+_conversions = threading.BoundedSemaphore(2)
+"""Each may take a gigabyte."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +44,8 @@ def check(data: bytes, *, max_pixels: int = MAX_PIXELS) -> ImageFile:
         raise BadImage(f"{width}x{height} is more than {max_pixels:,} pixels; send a smaller image")
     if is_servable:
         return ImageFile(data=data, num_pixels=width * height)
-    decoded = images.decode(data)
     buffer = io.BytesIO()
-    decoded.save(buffer, "PNG", compress_level=1)
+    with _conversions:
+        decoded = images.decode(data)
+        decoded.save(buffer, "PNG", compress_level=1)
     return ImageFile(data=buffer.getvalue(), num_pixels=decoded.width * decoded.height)

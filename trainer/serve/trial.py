@@ -36,6 +36,8 @@ _OTHER_TOLERANCE = 0.1
 _LIMIT_SECONDS = 300.0
 _POLL_SECONDS = 0.02
 _IMAGES_PER_REQUEST = 8
+_REQUEST_BYTES = 2**24
+"""Of the files of a request, unless it has only one."""
 _NUM_ORIGINALS = 8
 """Stored images of which files of other kinds are made."""
 _ROOT = Path(__file__).resolve().parents[2]
@@ -111,7 +113,8 @@ class TrialServer:
     def _difference(
         self, kind: str, address: str, files: Sequence[bytes], expected: Probabilities, tolerance: float
     ) -> float:
-        parts = [files[start : start + _IMAGES_PER_REQUEST] for start in range(0, len(files), _IMAGES_PER_REQUEST)]
+        size = max(1, min(_IMAGES_PER_REQUEST, _REQUEST_BYTES // max(map(len, files))))
+        parts = [files[start : start + size] for start in range(0, len(files), size)]
         answers = np.concatenate([self._predict(kind, address, part) for part in parts])
         if answers.shape != expected.shape:
             found = f"shape {answers.shape}, expected {expected.shape}"

@@ -135,7 +135,7 @@ def _against(
 
 
 def _report(result: _Result, page_path: str, metrics: MutableMapping[str, Any]) -> None:
-    metrics["is_promoted"] = float(result.is_promoted)
+    metrics.update({"is_promoted": float(result.is_promoted), "reason": result.reason})
     if result.comparison:
         metrics.update(report.metrics(result.comparison))
     page = report.render(

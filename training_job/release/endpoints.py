@@ -172,14 +172,16 @@ class Endpoints:
 
     def predict(self, endpoint: str, instances: Sequence[Mapping[str, Any]]) -> tuple[str, list[Any]]:
         """Return the id of the deployed model that answered, and its answers."""
-        from google.protobuf import json_format
+        from google.protobuf import json_format, struct_pb2
 
-        what = f"{endpoint} cannot be asked for a prediction"
-        response = call(
-            vertex_clients.predictions(self._region, self._root).predict,
-            {"endpoint": endpoint, "instances": [dict(each) for each in instances]},
-            what=what,
-        )
+        values = [json_format.ParseDict(dict(each), struct_pb2.Value()) for each in instances]
+        client = vertex_clients.predictions(self._region, self._root)
+
+        def predict(*, request: Any, **options: Any) -> Any:
+            # A list of values is not accepted in a request that is a dict.
+            return client.predict(endpoint=endpoint, instances=values, **options)
+
+        response = call(predict, None, what=f"{endpoint} cannot be asked for a prediction")
         content = json_format.MessageToDict(type(response).pb(response))
         return str(response.deployed_model_id), list(content.get("predictions", []))
 

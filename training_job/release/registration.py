@@ -47,7 +47,7 @@ def record(
     """
     registry = Registry(region=region, pipeline_root=pipeline_root)
     version = registry.get(resource_name)
-    registry.label_version(version.name, labels_of_version(checkpoint_directory))
+    registry.label_version(version.name, _labels_of_run(checkpoint_directory))
     registry.label_model(version.model, dict([labels.PROJECT_LABEL]))
     registry.describe(version.name, description(metrics))
     _evaluate(registry, version, metrics, confusion_matrix)
@@ -59,7 +59,7 @@ def record(
     return version.name
 
 
-def labels_of_version(checkpoint_directory: str) -> dict[str, str]:
+def _labels_of_run(checkpoint_directory: str) -> dict[str, str]:
     """Return the labels of the version that the best checkpoint of a finished run becomes.
 
     Raises:
@@ -77,7 +77,7 @@ def labels_of_version(checkpoint_directory: str) -> dict[str, str]:
 
 def labels_at_upload(checkpoint_directory: str) -> dict[str, str]:
     """Return the labels to upload a version with; the project's label is repeated on the model by `record`."""
-    return dict([labels.PROJECT_LABEL]) | labels_of_version(checkpoint_directory)
+    return dict([labels.PROJECT_LABEL]) | _labels_of_run(checkpoint_directory)
 
 
 def description(metrics: Mapping[str, Any]) -> str:

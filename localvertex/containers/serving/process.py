@@ -233,7 +233,8 @@ class ServingProcess:
             words = [*prefix, *command, *arguments]
             if not prefix and words[0] in ("python", "python3"):
                 words[0] = str(python)
-            return Prepared(command=words, env=env)
+            # Servers that know the variable are not open to other machines; the service has none like it.
+            return Prepared(command=words, env={"AIP_HTTP_HOST": "127.0.0.1", **env})
         return machine.choice.how.prepared(self._call(command, arguments, env, frozenset((*service, *own))))
 
     def _call(self, command: list[str], arguments: list[str], env: dict[str, str], declared: frozenset[str]) -> Call:

@@ -35,7 +35,7 @@ _FILTER_FIELDS = {"model", "baseModelName"}
 _DEPLOYABLE = {"supportedDeploymentResourcesTypes": ["DEDICATED_RESOURCES"]}
 """What a model with a serving container can be deployed to."""
 
-_OWN_FIELDS = ("model_id", "version", "create_time", UPDATED, SOURCE)
+_OWN_FIELDS = ("model_id", "version", "create_time", UPDATED, UPLOADED_BY, SOURCE)
 """Fields of the registry that the Model message does not have, or in another form."""
 
 

@@ -28,10 +28,10 @@ class Network:
         self.runs.set()
         assert self.may_run.wait(SECONDS)
         if b"bad" in files:
-            raise ValueError("not an image\nand a stack of nodes")
+            raise ValueError("{{function_node f}} not an image\nand a stack of nodes")
         if b"defect" in files:
             raise MemoryError("no memory")
-        return np.asarray([[len(each)] for each in files], np.float32)
+        return np.asarray([[len(each)] for each in files if each != b"lost"], np.float32)
 
 
 def answers(futures: "list[Future[Probabilities]]") -> list[float]:
@@ -67,11 +67,13 @@ def test_only_a_bad_image_and_a_defect_have_no_answer() -> None:
     batches = Batches(network)
     first = batches.submit([image(b"a")])
     assert network.runs.wait(SECONDS)
-    futures = batches.submit([image(text) for text in (b"one", b"bad", b"defect", b"three")])
+    futures = batches.submit([image(text) for text in (b"one", b"bad", b"defect", b"three", b"lost")])
     network.may_run.set()
     assert answers([*first, futures[0], futures[3]]) == [1, 3, 5]
     with pytest.raises(CannotPredict, match=r"^not an image$"):
         futures[1].result(SECONDS)
     with pytest.raises(MemoryError):
         futures[2].result(SECONDS)
+    with pytest.raises(TypeError, match="0 answers for 1 images"):
+        futures[4].result(SECONDS)
     assert answers(batches.submit([image(b"again")])) == [5]

@@ -4,6 +4,7 @@ import base64
 import functools
 import io
 import json
+import shlex
 import shutil
 import signal
 import sys
@@ -21,6 +22,7 @@ from PIL import Image
 from tests.support.cloud_storage.server import CloudStorage
 from tests.support.modules import start_module
 from tests.support.shared import make_once
+from tests.test_docs import commands
 from trainer.checkpoints import best, restored
 from trainer.command_line import TrainingError
 from trainer.data import staging
@@ -30,6 +32,7 @@ from trainer.results import predictions, saved_model, serving
 from trainer.serve import trial
 
 pytestmark = pytest.mark.slow
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "serving.md"
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +75,11 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(exported: Path) -> Iterator[Served]:
-    """The server of the exported model."""
-    server = Served(str(exported), "--port=0")
+    """The server of the exported model, started as the documentation does it."""
+    (line,) = commands(PAGE)
+    words = [{"MODEL": str(exported), "8080": "0"}.get(word, word) for word in shlex.split(line)]
+    assert words[:3] == ["python", "-m", "trainer.serve"]
+    server = Served(*words[3:])
     server.wait()
     yield server
     server.process.send_signal(signal.SIGTERM)
@@ -131,6 +137,7 @@ def test_a_damaged_image_is_named_and_others_in_the_same_batch_are_answered(serv
         assert status == 400
         assert content["error"].startswith("instance 1 cannot be decoded: ")
         assert "\n" not in content["error"]
+        assert "{{" not in content["error"]
     assert served.ask("/predict", {"instances": [instance(png())]})[0] == 200
 
 

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +17,8 @@ from typing import Any
 
 import pytest
 from PIL import Image
+
+from trainer.serve import contract, server as listener
 
 Answer = tuple[int, Any]
 Call = Callable[..., Answer]
@@ -111,3 +114,11 @@ def test_a_full_queue_and_a_large_body_are_refused_and_the_others_answered(serve
     assert ask(f"{server.url}/predict", b"x" * (64 * 2**20 + 1))[0] == 413
     assert ask(f"{server.url}/other") == (404, {"error": "GET /other is not a route of this server"})
     assert server.predict().result()[0] == 200
+
+
+def test_answers_on_open_connections_do_not_wait_for_acknowledgements() -> None:
+    free = contract.of_environment({"AIP_HTTP_HOST": "127.0.0.1", "AIP_HTTP_PORT": "0"})
+    with listener._listen(free) as opened, socket.create_connection(opened.getsockname()):
+        accepted, _ = opened.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

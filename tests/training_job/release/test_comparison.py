@@ -146,6 +146,8 @@ def test_a_worse_model_is_refused_with_its_table_and_noted_for_the_next_run(rele
     assert (noted["champion"], noted["is_promoted"]) == (f"{model.partition('@')[0]}@1", False)
     assert noted["criteria"] == Criteria(min_compared_images=10).noted()
     assert release.metrics["is_promoted"] == 0
+    assert release.metrics["reason"] == noted["reason"]
+    assert release.metrics["challenger_accuracy"] < release.metrics["champion_accuracy"]
     assert release.metrics["difference"] < 0
     assert release.metrics["num_left_out"] == 0
     forced = release.compare("few", force_promotion=True)

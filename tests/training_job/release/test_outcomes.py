@@ -93,6 +93,20 @@ def test_a_registered_version_is_nothing_new_until_it_is_deleted(
     assert concluded() == ""
 
 
+def test_notes_of_earlier_versions_are_read(
+    run: str, server: Server, registry: Registry, concluded: Callable[..., str]
+) -> None:
+    """Their models have neither labels nor a champion, and a first version may be named by its model."""
+    answer = server.call("POST", "models:upload", {"model": {"displayName": NAME}})
+    model = answer.json()["response"]["model"]
+    for name in (f"{model}@1", model):
+        register(run, name)
+        assert concluded() == f"test accuracy 0.9000, registered as {name}"
+        # Nothing refuses it as the champion, so a deployment that is asked for now resumes there.
+        assert concluded(endpoint="pets") == ""
+    assert registry.find(NAME) == ""
+
+
 def test_a_refused_model_is_compared_again_only_when_the_champion_or_the_criteria_change(
     run: str, upload: Callable[..., str], concluded: Callable[..., str], registry: Registry
 ) -> None:

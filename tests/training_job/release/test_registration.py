@@ -110,9 +110,10 @@ def test_a_step_killed_before_any_call_is_repeated_without_a_trace(
     def killed(*_: Any, **__: Any) -> None:
         raise Killed
 
-    with monkeypatch.context() as patch, pytest.raises(Killed):
+    with monkeypatch.context() as patch:
         patch.setattr(owner, point, killed)
-        recorded(server, run, name)
+        with pytest.raises(Killed):
+            recorded(server, run, name)
     assert recorded(server, run, name) == name
     assert [each.number for each in registry.versions(name.partition("@")[0])] == ["1", "2"]
     assert len(registry.evaluations(name)) == 1

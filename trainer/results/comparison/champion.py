@@ -98,7 +98,7 @@ def _labels(outputs: dict[str, Any]) -> tuple[str, str]:
     Raises:
         NotComparable: There are none.
     """
-    texts = {name: spec.shape.rank for name, spec in outputs.items() if spec.dtype == tf.string}
+    texts = {name: spec.shape.rank or 1 for name, spec in outputs.items() if spec.dtype == tf.string}
     scores = [name for name, spec in outputs.items() if spec.dtype.is_floating and spec.shape.rank == 2]
     for name, rank in texts.items():
         if rank == 1:

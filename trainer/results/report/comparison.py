@@ -27,7 +27,7 @@ def metrics(comparison: Comparison) -> dict[str, float]:
     """Return all figures by name."""
     table = comparison.table
     return {
-        "accuracy": table.challenger_accuracy,
+        "challenger_accuracy": table.challenger_accuracy,
         "champion_accuracy": table.champion_accuracy,
         "difference": table.difference,
         "p_value": table.p_value,

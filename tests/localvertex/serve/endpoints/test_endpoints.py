@@ -46,6 +46,8 @@ def test_an_endpoint_serves_a_model_until_it_is_undeployed(server: Server, sdk: 
     assert values["OWN_NAME"] == "x"
     assert values["arguments"] == f"{endpoint.name} $(HOME)"
     assert values["AIP_MACHINE_TYPE"] == "n1-standard-2"
+    # Other machines reach no server here that knows the variable.
+    assert values["AIP_HTTP_HOST"] == "127.0.0.1"
     assert (found.model_resource_name, found.model_version_id) == (model.resource_name, "1")
     (deployed,) = endpoint.list_models()
     assert (found.deployed_model_id, endpoint.traffic_split) == (deployed.id, {deployed.id: 100})
@@ -77,4 +79,3 @@ def test_a_new_version_takes_over_and_the_old_one_is_undeployed(server: Server, 
     endpoint.undeploy(old.id)
     assert [each.id for each in endpoint.list_models()] == [new.id]
     assert (endpoint.display_name, endpoint.traffic_split) == ("renamed", {new.id: 100})
-

@@ -11,6 +11,7 @@ import tensorflow as tf
 from PIL import Image
 
 from tests.support.modules import run_module
+from tests.support.shared import make_once
 from trainer.checkpoints import best
 from trainer.data import dataset
 from trainer.evaluate import evaluate
@@ -41,8 +42,11 @@ class Setting:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+
+    def draw(self) -> None:
+        """Write the images."""
         for number in range(NUM_IMAGES):
-            path = folder / "images" / ("columns", "rows")[number % 2] / f"{number:03}.png"
+            path = self.folder / "images" / ("columns", "rows")[number % 2] / f"{number:03}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(draw(number % 2, number))
 
@@ -75,15 +79,19 @@ class Setting:
 @pytest.fixture(scope="module")
 def setting(tmp_path_factory: pytest.TempPathFactory) -> Setting:
     """Two runs, of 64 and 32 pixels, and the export of the first."""
-    made = Setting(tmp_path_factory.mktemp("comparison"))
-    made.train(64, "fine")
-    made.train(32, "coarse")
-    export(
-        checkpoint_directory=str(made.folder / "fine"),
-        dataset_directory=str(made.folder / "fine-data"),
-        output_directory=str(made.folder / "champion"),
-    )
-    return made
+
+    def make(folder: Path) -> None:
+        made = Setting(folder)
+        made.draw()
+        made.train(64, "fine")
+        made.train(32, "coarse")
+        export(
+            checkpoint_directory=str(folder / "fine"),
+            dataset_directory=str(folder / "fine-data"),
+            output_directory=str(folder / "champion"),
+        )
+
+    return Setting(make_once(tmp_path_factory, "comparison", make))
 
 
 @pytest.fixture
@@ -243,8 +251,7 @@ def test_a_champion_of_another_signature_has_a_reason(
 
 
 def test_a_challenger_of_unknown_descent_has_a_reason(setting: Setting, tmp_path: Path) -> None:
-    copy = Setting.__new__(Setting)
-    copy.folder = tmp_path
+    copy = Setting(tmp_path)
     for name in ("coarse", "coarse-data", "images"):
         shutil.copytree(setting.folder / name, tmp_path / name)
     (tmp_path / "coarse" / seen.FILE).unlink()
