@@ -148,6 +148,8 @@ class PipelineRun:
                     self._record.begin(self.run_dir)
             with self._stopped_by_signals():
                 self._endpoint.open()
+                # No step has written anything before the token was known.
+                self._first_secrets = self._credentials.secrets.known()
                 self._scheduler.run(self._root)
         finally:
             # Whatever happens to the record, the run is no longer locked.

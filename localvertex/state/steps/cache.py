@@ -86,11 +86,13 @@ def keep(work_dir: Path, key: str, outputs: Values, origin: str, secrets: Secret
 def remove_secrets(work_dir: Path, run_id: str, secrets: Secrets) -> None:
     """Put hashes in place of secrets that became known after steps of a run were stored."""
     for path in _entry(work_dir, "").parent.glob("*.json"):
-        content = json.loads(path.read_text())
-        if str(content["origin"]).startswith(f"{run_id}/"):
-            hashed = secrets.hashed(content, path.stem)
-            if hashed != content:
-                files.write_text(path, json.dumps(hashed, indent=1))
+        try:
+            content = json.loads(path.read_text())
+            is_own = str(content["origin"]).startswith(f"{run_id}/")
+        except (ValueError, KeyError, TypeError):
+            continue  # a torn entry of an earlier run
+        if is_own and (hashed := secrets.hashed(content, path.stem)) != content:
+            files.write_text(path, json.dumps(hashed, indent=1))
 
 
 def _entry(work_dir: Path, key: str) -> Path:
