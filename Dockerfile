@@ -1,5 +1,5 @@
 # The container images: pinned packages with this project. `docker build .` makes that of the GPU steps, the last one;
-# `docker build --target cpu .` that of the other steps and of Dataflow's workers.
+# `docker build --target cpu .` that of the other steps, of the prediction server and of Dataflow's workers.
 # For reproducible builds give the images by digest: --build-arg BASE_IMAGE=python@sha256:..., and BEAM_IMAGE alike.
 ARG BASE_IMAGE=python:3.12-slim-bookworm
 ARG BEAM_IMAGE=apache/beam_python3.12_sdk:2.77.0
@@ -31,7 +31,7 @@ COPY --from=project / /opt/image-training/
 # In place: a wheel has only the tools for anybody's pipelines.
 RUN python -m pip install --no-deps --no-build-isolation -e /opt/image-training
 # Dataflow starts a worker by Beam's boot program, as root, because it mounts folders that only root can write. The
-# variable makes it use the packages of this image. Steps of the pipeline have commands of their own.
+# variable makes it use the packages of this image. Steps of the pipeline and the server have commands of their own.
 COPY --from=beam /opt/apache/beam /opt/apache/beam
 ENV RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1
 WORKDIR /home/trainer

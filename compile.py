@@ -1,4 +1,4 @@
-"""`python compile.py`: check the machines, then write build/image_training.json and .yaml."""
+"""`python compile.py`: check the machines, then write each pipeline to build/ as JSON and YAML."""
 
 import argparse
 import json
@@ -11,22 +11,29 @@ from typing import Any
 from google.protobuf import json_format
 from kfp import compiler
 
+from pipelines.batch_prediction import batch_prediction
 from pipelines.image_training import image_training
 from pipelines.settings import Settings, add_machines, machines_from, steps_from
 from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.machines import check
 from training_job.notification.targets import Targets
+from training_job.release.serving_machines import ServingMachines, check_deployment
 from training_job.step_machines import check_steps
 from vertex_gpu_training.userinput import cli, outputs
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import did_you_mean
 
 _BUILD = "gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/REPOSITORY/image-training-python ."
+_PIPELINES = {"image_training": image_training, "batch_prediction": batch_prediction}
 _RUN_LOCALLY = "python -m localvertex run"
 
 
 def _parser() -> cli.Parser:
     default = Settings()
-    parser = cli.Parser("python compile.py", description="Compile the image training pipeline for Vertex AI Pipelines.")
+    parser = cli.Parser("python compile.py", description="Compile the pipelines for Vertex AI Pipelines.")
+    parser.add_argument(
+        "names", metavar="NAME", nargs="*", help=f"pipelines to compile: {', '.join(_PIPELINES)} (default: all)"
+    )
     images = parser.add_argument_group("container images")
     images.add_argument(
         "--image", default=default.image, help="container image of all steps, ideally by digest: NAME@sha256:..."
@@ -34,10 +41,10 @@ def _parser() -> cli.Parser:
     images.add_argument(
         "--cpu-image",
         default=default.cpu_image,
-        help="container image of prepare, plan, record, summary and Dataflow's workers (that of --image)",
+        help="container image of the steps without GPUs, of the server and of Dataflow's workers (that of --image)",
     )
     images.add_argument(
-        "--serving-image", default=default.serving_image, help="prediction container image (%(default)s)"
+        "--serving-image", default=default.serving_image, help="another prediction container image (our own server)"
     )
     add_machines(parser)
     other = parser.add_argument_group("other")
@@ -79,10 +86,9 @@ def _settings(options: argparse.Namespace) -> Settings:
     )
 
 
-def _write(pipeline: Any, directory: pathlib.Path) -> pathlib.Path:
-    """Write the pipeline as JSON and as YAML, both or neither, and return the path of the JSON file."""
-    directory.mkdir(parents=True, exist_ok=True)
-    paths = {suffix: directory / f"image_training.{suffix}" for suffix in ("json", "yaml")}
+def _files(pipeline: Any, name: str, directory: pathlib.Path) -> dict[pathlib.Path, bytes]:
+    """Return the content of a pipeline's two files by path."""
+    paths = {suffix: directory / f"{name}.{suffix}" for suffix in ("json", "yaml")}
     for path in paths.values():
         if path.is_dir():
             raise UserError(f"{path} is a folder; remove it or give another --output-dir")
@@ -93,8 +99,20 @@ def _write(pipeline: Any, directory: pathlib.Path) -> pathlib.Path:
     # Vertex AI loads both formats. kfp deprecates its own JSON output, so the same message is written here.
     spec = json_format.MessageToDict(pipeline.pipeline_spec)
     text = json.dumps(spec, indent=2, sort_keys=True, ensure_ascii=False)
-    outputs.write({paths["json"]: f"{text}\n".encode(), paths["yaml"]: yaml})
-    return paths["json"]
+    return {paths["json"]: f"{text}\n".encode(), paths["yaml"]: yaml}
+
+
+def _names(options: argparse.Namespace) -> list[str]:
+    """Return the names of the pipelines to compile, in the order of the table.
+
+    Raises:
+        UserError: A name is unknown.
+    """
+    for name in options.names:
+        if name not in _PIPELINES:
+            hint = did_you_mean(name, _PIPELINES) or f"; expected one of {', '.join(_PIPELINES)}"
+            raise UserError(f"no pipeline {name!r}{hint}")
+    return [name for name in _PIPELINES if name in options.names or not options.names]
 
 
 def _description(settings: Settings) -> list[str]:
@@ -105,28 +123,40 @@ def _description(settings: Settings) -> list[str]:
     else:
         end = f"e-mail to {', '.join(settings.recipients) or 'the recipients given at submission'}"
     own = settings.steps.descriptions()
-    default = [step for step in ("prepare", "plan", "evaluate", "export", "record") if step not in own]
+    if "evaluate" in own:
+        own["compare"] = own["evaluate"]
+    default = [step for step in ("prepare", "plan", "evaluate", "compare", "export", "record") if step not in own]
     steps = {
         **own,
         ", ".join(default): "Vertex AI Pipelines' default machine (e2-standard-4)",
         "train": f"{settings.machines}; checked for {settings.region}",
-        "register": f"Model Registry of the pipeline's region, served by {settings.serving_image}",
+        "register": f"Model Registry of the pipeline's region, served by {settings.serving_image or 'our own server'}",
         "at the end": end,
     }
-    return [f"{step:<41} {machine}" for step, machine in steps.items()]
+    return [f"{step:<50} {machine}" for step, machine in steps.items()]
+
+
+def _of_batch(settings: Settings) -> list[str]:
+    default = "Vertex AI Pipelines' default machine (e2-standard-4)"
+    steps = {
+        "find-champion, write-instances, report": default,
+        "predict": f"machines of the parameters; checked for {settings.region}",
+    }
+    return [f"{step:<50} {machine}" for step, machine in steps.items()]
 
 
 def _next_commands(settings: Settings, path: pathlib.Path) -> list[str]:
+    local = f"{_RUN_LOCALLY} {path}{' --parameter source=FOLDER' * (path.stem == 'batch_prediction')}"
     if settings.image == PLACEHOLDER_IMAGE:
         return [
             "Without --image the file runs only locally. For Vertex AI, `python cloud.py up --project PROJECT` builds",
             "and pushes the container image and compiles with it. By hand, first build and push it:",
             f"  {_BUILD}",
             "then recompile with --image and the printed digest. To run the file locally instead:",
-            f"  {_RUN_LOCALLY} {path}",
+            f"  {local}",
         ]
     return [
-        f"Try it locally first: {_RUN_LOCALLY} {path}",
+        f"Try it locally first: {local}",
         "Then upload it: Vertex AI > Pipelines > Create run > Upload file.",
     ]
 
@@ -134,17 +164,24 @@ def _next_commands(settings: Settings, path: pathlib.Path) -> list[str]:
 def _compile(options: argparse.Namespace) -> int:
     directory: pathlib.Path = options.output_dir
     outputs.check_folder("--output-dir", directory)
-    settings = _settings(options)
+    names, settings = _names(options), _settings(options)
     place = {"image": settings.image, "region": settings.region}
     findings = check(settings.machines, **place) + check_steps(settings.steps, **place)
+    findings += check_deployment("deploy_endpoint", ServingMachines(), region=settings.region)
+    files: dict[pathlib.Path, bytes] = {}
+    for name in names:
+        files |= _files(_PIPELINES[name](settings), name, directory)
     try:
-        path = _write(image_training(settings), directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        outputs.write(files)
     except OSError as error:
         raise UserError(f"cannot write to {directory}: {error.strerror}; give another --output-dir") from None
     for finding in findings:
         print(f"warning: {finding.message}", file=sys.stderr)
-    written = f"Wrote {path} and {path.with_suffix('.yaml')}."
-    print(*_description(settings), "", written, *_next_commands(settings, path), sep="\n")
+    paths = [directory / f"{name}.json" for name in names]
+    written = [f"Wrote {path} and {path.with_suffix('.yaml')}." for path in paths]
+    described = _description(settings) if "image_training" in names else _of_batch(settings)
+    print(*described, "", *written, *_next_commands(settings, paths[0]), sep="\n")
     return cli.DONE
 
 

@@ -4,7 +4,7 @@ It uses only the standard library, and PyYAML to read and write YAML.
 """
 
 from accelerators.catalogue.catalogue import Catalogue, load_catalogue
-from accelerators.check import check_custom_job, check_worker_pools, custom_job_fields
+from accelerators.check import check_custom_job, check_deployment, check_worker_pools, custom_job_fields
 from accelerators.document import check_file
 from accelerators.job.finding import Finding
 from accelerators.pipeline.check import check_pipeline
@@ -15,6 +15,7 @@ __all__ = [
     "Finding",
     "UserError",
     "check_custom_job",
+    "check_deployment",
     "check_file",
     "check_pipeline",
     "check_worker_pools",

@@ -6,6 +6,7 @@ from typing import Any
 from accelerators.catalogue.catalogue import Catalogue
 from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
+from accelerators.rules import prediction
 from accelerators.rules.rules import check_job, check_spec
 
 
@@ -79,3 +80,26 @@ def custom_job_fields(custom_job: dict[str, Any]) -> dict[str, Any]:
     The result is complete if `check_custom_job` finds no error; otherwise unreadable fields may be missing.
     """
     return Reading(lenient=True).message(custom_job, "CustomJob", "")
+
+
+def check_deployment(
+    dedicated_resources: dict[str, Any],
+    *,
+    region: str = "",
+    catalogue: Catalogue | None = None,
+    today: date | None = None,
+) -> list[Finding]:
+    """Check the machines of a model that is deployed to an endpoint.
+
+    Args:
+        dedicated_resources: The field of a DeployedModel in snake_case.
+        region: Region of the endpoint; without it regions are not checked.
+        catalogue: The tables to check against; None for `load_catalogue()`.
+        today: The day for end-of-support dates; None for the real one.
+
+    Returns:
+        Errors and warnings; an empty list when nothing is wrong.
+    """
+    return prediction.check_resources(
+        dedicated_resources, Reading(lenient=False), region=region, catalogue=catalogue, today=today
+    )

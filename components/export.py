@@ -1,12 +1,16 @@
 """The `export` step: the best checkpoint as a SavedModel that accepts encoded image files."""
 
+from typing import NamedTuple
+
 from kfp import dsl
 
 from training_job.container_image import PLACEHOLDER_IMAGE
 
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
-def export(checkpoint_directory: str, dataset: dsl.Input[dsl.Dataset], model: dsl.Output[dsl.Model]) -> str:
+def export(checkpoint_directory: str, dataset: dsl.Input[dsl.Dataset], model: dsl.Output[dsl.Model]) -> NamedTuple(  # type: ignore[valid-type]  # kfp takes the outputs from this call
+    "Exported", [("uri", str), ("labels", dict)]
+):
     """Write the SavedModel, load it again and compare its predictions with the checkpoint's.
 
     Args:
@@ -15,13 +19,12 @@ def export(checkpoint_directory: str, dataset: dsl.Input[dsl.Dataset], model: ds
         model: The SavedModel; its metadata has the results of the comparison.
 
     Returns:
-        URI of the SavedModel, for the Model Registry.
+        URI of the SavedModel, and the labels of its version, for the Model Registry.
     """
-    from trainer.export import export as export_model, reported
+    from training_job.release.exported import export as export_model, reported
 
-    model.metadata.update(
-        reported(export_model)(
-            checkpoint_directory=checkpoint_directory, dataset_directory=dataset.path, output_directory=model.path
-        )
+    exported = reported(export_model)(
+        checkpoint_directory=checkpoint_directory, dataset_directory=dataset.path, output_directory=model.path
     )
-    return str(model.uri)
+    model.metadata.update(exported.metadata)
+    return str(model.uri), exported.labels

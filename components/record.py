@@ -1,4 +1,4 @@
-"""The `record` step: notes the registration, so that a run on the same data ends after `plan`."""
+"""The `record` step: completes the registration, and notes it, so that a run on the same data ends after `plan`."""
 
 from kfp import dsl
 
@@ -7,21 +7,39 @@ from training_job.container_image import PLACEHOLDER_IMAGE
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
 def record(
-    checkpoint_directory: str, model_name: str, serving_image: str, registered_model: dsl.Input[dsl.Artifact]
-) -> None:
-    """Write the registration next to the checkpoints, where `plan` reads it.
+    registered_model: dsl.Input[dsl.Artifact],
+    metrics: dsl.Input[dsl.Metrics],
+    confusion_matrix: dsl.Input[dsl.ClassificationMetrics],
+    checkpoint_directory: str,
+    model_name: str,
+    serving_image: str,
+    region: str,
+    pipeline_root: str,
+) -> str:
+    """Check aliases and labels of the version, give it its evaluation, and note it next to the checkpoints.
 
     Args:
-        checkpoint_directory: Folder with the checkpoints of the training job.
-        model_name: Display name in the Model Registry.
-        serving_image: Prediction container image of the registered model.
         registered_model: The registered model; its metadata has the resource name.
-    """
-    from trainer.checkpoints.outcome import note_registration
+        metrics: Accuracy, loss and the number of examples, from `evaluate`.
+        confusion_matrix: Rows are true classes, columns are predicted classes.
+        checkpoint_directory: Folder with the checkpoints of the training job, where `plan` reads the note.
+        model_name: Display name in the Model Registry.
+        serving_image: Prediction container image of the registered model; empty for this project's own server.
+        region: Region of the Model Registry.
+        pipeline_root: Folder or gs:// prefix of the run.
 
-    note_registration(
-        checkpoint_directory,
+    Returns:
+        Resource name of the version, projects/P/locations/R/models/ID@NUMBER.
+    """
+    from training_job.release.registration import record as record_version, reported
+
+    return reported(record_version)(
+        resource_name=registered_model.metadata["resourceName"],
+        metrics=metrics.metadata,
+        confusion_matrix=confusion_matrix.metadata,
+        checkpoint_directory=checkpoint_directory,
         model_name=model_name,
         serving_image=serving_image,
-        resource_name=registered_model.metadata["resourceName"],
+        region=region,
+        pipeline_root=pipeline_root,
     )

@@ -10,35 +10,50 @@ from requests.utils import get_environ_proxies
 
 from localvertex.processes.network import listeners
 from localvertex.serve.access import token_file
+from vertex_gpu_training.userinput import step_endpoint
 from vertex_gpu_training.userinput.errors import UserError
+
+_GOOGLES = "aiplatform.googleapis.com"
+"""What the hosts of Vertex AI end with; `Endpoint.raw_predict` calls them whatever address `init` was given."""
 
 
 def init(
-    work_dir: str | os.PathLike[str],
+    work_dir: str | os.PathLike[str] | None = None,
     *,
     project: str = "local-project",
     location: str = "us-central1",
     **options: Any,
 ) -> None:
-    """Call `aiplatform.init` with the address and the token of the server of a work directory.
+    """Call `aiplatform.init` with the address and the token of the server of a work directory, or of a step's run.
 
     Args:
-        work_dir: The work directory of the server.
+        work_dir: The work directory of the server; None in a step, for the registry that the step reaches.
         project: Any project id.
         location: Any region.
         **options: Other arguments of `aiplatform.init`.
 
     Raises:
-        UserError: No server has used the work directory.
+        UserError: No server has used the work directory, or this is not a step of a local run.
     """
     from google.cloud import aiplatform
 
-    folder = Path(work_dir).absolute()
+    address, found = _of_step() if work_dir is None else _of_server(Path(work_dir).absolute())
+    values = {"api_endpoint": address, "api_transport": "rest", "credentials": found, **options}
+    aiplatform.init(project=project, location=location, **values)
+
+
+def _of_step() -> tuple[str, credentials.Credentials]:
+    found = step_endpoint.find()
+    if found is None:
+        raise UserError("this is no step of a local run: call localvertex.client.init(WORK_DIR) with a work directory")
+    return found.address, step_endpoint.credentials(found)
+
+
+def _of_server(folder: Path) -> tuple[str, credentials.Credentials]:
     address = token_file.address(folder)
     if not address:
         raise UserError(f"{folder} has no server: start `python -m localvertex serve --work-dir {folder}` first")
-    values = {"api_endpoint": address, "api_transport": "rest", "credentials": Credentials(folder), **options}
-    aiplatform.init(project=project, location=location, **values)
+    return address, Credentials(folder)
 
 
 class Credentials(credentials.Credentials):
@@ -69,9 +84,15 @@ class Credentials(credentials.Credentials):
         """Add the token to a request to this machine.
 
         The SDK uses the same credentials for Cloud Storage, and the server may have ended and another user have taken
-        its port. Both get no token.
+        its port. Both get no token. A call of Vertex AI itself is refused, because it may contain data.
+
+        Raises:
+            RefreshError: The request leads to Google, or through a proxy, or others may know the token.
         """
         parts = urlsplit(url)
+        if (parts.hostname or "").endswith(_GOOGLES):
+            text = "the SDK sends this call to Google, not to the local server; nothing was sent: "
+            raise exceptions.RefreshError(f"{text}{url[:200]}")  # type: ignore[no-untyped-call]
         if parts.hostname in ("127.0.0.1", "localhost", "::1") and listeners.are_own(parts.port or 0):
             if get_environ_proxies(url):
                 text = "a proxy would get the token; add 127.0.0.1 and localhost to the variable NO_PROXY"

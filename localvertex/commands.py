@@ -9,8 +9,9 @@ from pathlib import Path
 
 from localvertex.show import follow, summary
 from localvertex.show.terminal import resume_command, run_list
-from localvertex.state import record, removal, run_folder, step_logs
+from localvertex.state import record, removal, run_folder
 from localvertex.state.runs import Found, find, find_all, find_readable, find_steps
+from localvertex.state.steps import logs as step_logs
 from localvertex.state.task import State
 from vertex_gpu_training.userinput.errors import UserError
 

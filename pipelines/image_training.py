@@ -1,23 +1,17 @@
 """The image classification pipeline: prepare, plan, train, evaluate, export and register."""
 
-import inspect
-from collections.abc import Callable
 from typing import Any
 
-from google_cloud_pipeline_components.types.artifact_types import UnmanagedContainerModel
-from google_cloud_pipeline_components.v1.model import ModelUploadOp
 from google_cloud_pipeline_components.v1.vertex_notification_email import VertexNotificationEmailOp
 from kfp import dsl
 
 from components.evaluate import evaluate
-from components.export import export
 from components.plan import plan
 from components.prepare import prepare
-from components.record import record
 from components.summary import summary
-from pipelines import training
+from pipelines import release, signature, training
 from pipelines.settings import Settings
-from training_job.step_machines import StepMachines
+from pipelines.steps import sized, step, with_gpus
 
 _NAME = "image-training"
 _JOB_FIELDS = (
@@ -81,8 +75,18 @@ def image_training(settings: Settings) -> Any:
         exact: bool = False,
         profile_steps: str = "",
         minimum_accuracy: float = 0.8,
+        max_regression: float = 0.0,
+        must_improve: bool = False,
+        min_compared_images: int = 100,
+        force_promotion: bool = False,
         model_name: str = _NAME,
         serving_image: str = settings.serving_image,
+        deploy_endpoint: str = "",
+        deploy_machine_type: str = "n1-standard-2",
+        deploy_min_replicas: int = 1,
+        deploy_max_replicas: int = 1,
+        deploy_accelerator_type: str = "",
+        deploy_accelerator_count: int = 0,
         run_label: str = "",
         service_account: str = "",
         network: str = "",
@@ -136,9 +140,19 @@ def image_training(settings: Settings) -> Any:
             persistent_resource_id: Id of a persistent resource to train on; empty for the pipeline's own, if any.
             exact: Bit-identical weights on every run and after every restart, at some cost in speed.
             profile_steps: Training steps to profile for TensorBoard, e.g. 100-109; empty for none.
-            minimum_accuracy: Export and register the model only at this test accuracy (0 to 1) or above.
-            model_name: Display name in the Model Registry.
-            serving_image: Prediction container image of the registered model.
+            minimum_accuracy: Compare, export and register the model only at this test accuracy (0 to 1) or above.
+            max_regression: Largest loss of test accuracy (0 to 1) with which the model replaces the champion.
+            must_improve: Replace the champion only by a significantly better model (McNemar, p < 0.05).
+            min_compared_images: Fewest test images that neither model has seen and that are enough for a comparison.
+            force_promotion: Replace the champion whatever the comparison shows, or if there can be none.
+            model_name: Display name in the Model Registry; each registered model is a version of it.
+            serving_image: Prediction container image with a server of its own; empty for this project's own server.
+            deploy_endpoint: Display name of the endpoint to deploy a new champion to; empty for none.
+            deploy_machine_type: Machine type of each replica of the endpoint.
+            deploy_min_replicas: Fewest replicas of the endpoint, 1 or more.
+            deploy_max_replicas: Most replicas of the endpoint.
+            deploy_accelerator_type: GPU type of each replica, e.g. NVIDIA_TESLA_T4; empty for CPUs.
+            deploy_accelerator_count: GPUs of each replica.
             run_label: Any text; a new one trains an unchanged configuration again.
             service_account: Service account of the training job; empty for the default one. TensorBoard needs one.
             network: VPC network to peer with: projects/NUMBER/global/networks/NAME.
@@ -150,7 +164,7 @@ def image_training(settings: Settings) -> Any:
         # What `plan` needs of the pipeline's parameters has the same name there.
         of_plan = {name: value for name, value in parameters.items() if name in plan.component_spec.inputs}
         at_the_end = (
-            _step(summary(webhook_secret=settings.targets.secret, topic=settings.targets.topic), settings.step_image)
+            step(summary(webhook_secret=settings.targets.secret, topic=settings.targets.topic), settings.step_image)
             if settings.recipients is None
             else VertexNotificationEmailOp(recipients=recipients).set_caching_options(False)
         )
@@ -175,7 +189,7 @@ def image_training(settings: Settings) -> Any:
                 pipeline_root=dsl.PIPELINE_ROOT_PLACEHOLDER,
                 reread=reread,
             )
-            dataset = _sized(_step(prepared, settings.step_image), settings.steps).outputs["dataset"]
+            dataset = sized(step(prepared, settings.step_image), settings.steps).outputs["dataset"]
             planned = plan(
                 dataset=dataset,
                 image=settings.image,
@@ -184,7 +198,7 @@ def image_training(settings: Settings) -> Any:
                 default_persistent_resource_id=training.PERSISTENT_RESOURCE,
                 **of_plan,
             )
-            plan_outputs = _step(planned, settings.step_image).outputs
+            plan_outputs = step(planned, settings.step_image).outputs
             with dsl.If(plan_outputs["has_nothing_new"] == False, name="something-new"):  # noqa: E712
                 trained = training.train_unless_finished(
                     **{name: plan_outputs[name] for name in _JOB_FIELDS},
@@ -195,83 +209,18 @@ def image_training(settings: Settings) -> Any:
                     kms_key=kms_key,
                 )
                 checkpoints = plan_outputs["checkpoint_directory"]
-                evaluated = _step(
+                evaluated = step(
                     evaluate(checkpoint_directory=checkpoints, dataset=dataset).after(trained), settings.image
                 )
-                _with_gpus(evaluated, settings.steps)
+                with_gpus(evaluated, settings.steps)
                 with dsl.If(evaluated.outputs["Output"] >= minimum_accuracy, name="good-enough"):
-                    _register(
-                        checkpoints,
-                        dataset,
-                        settings,
-                        model_name=model_name,
-                        serving_image=serving_image,
-                        kms_key=kms_key,
-                    )
+                    release.release(checkpoints, dataset, settings, evaluated=evaluated.outputs, parameters=parameters)
 
     if settings.recipients is None:
-        _drop_parameter(graph, "recipients")
+        signature.drop(graph, "recipients")
     elif not settings.recipients:
-        _require_parameter(graph, "recipients")
+        signature.require(graph, "recipients")
     return dsl.pipeline(name=_NAME, display_name="Image training")(graph)
-
-
-def _register(
-    checkpoint_directory: Any, dataset: Any, settings: Settings, *, model_name: str, serving_image: str, kms_key: str
-) -> None:
-    exported = _step(export(checkpoint_directory=checkpoint_directory, dataset=dataset), settings.image)
-    servable = dsl.importer(
-        artifact_uri=exported.outputs["Output"],
-        artifact_class=UnmanagedContainerModel,
-        metadata={"containerSpec": {"imageUri": serving_image}},
-    )
-    registered = ModelUploadOp(
-        display_name=model_name,
-        location=training.LOCATION,
-        unmanaged_container_model=servable.output,
-        encryption_spec_key_name=kms_key,
-    )
-    registered.set_display_name("register").set_caching_options(False)
-    recorded = record(
-        checkpoint_directory=checkpoint_directory,
-        model_name=model_name,
-        serving_image=serving_image,
-        registered_model=registered.outputs["model"],
-    )
-    _step(recorded, settings.step_image)
-
-
-def _drop_parameter(graph: Callable[..., Any], name: str) -> None:
-    # kfp reads the signature, so a parameter that is not in it does not become a field of the console's form.
-    signature = inspect.signature(graph)
-    graph.__signature__ = signature.replace(parameters=[p for p in signature.parameters.values() if p.name != name])  # type: ignore[attr-defined]
-
-
-def _require_parameter(graph: Callable[..., Any], name: str) -> None:
-    # Without a default the console and `submit` ask for a value; Google's operation has no use for an empty list.
-    signature = inspect.signature(graph)
-    kept = {"kind": inspect.Parameter.KEYWORD_ONLY, "default": inspect.Parameter.empty}
-    changed = [p.replace(**kept) if p.name == name else p for p in signature.parameters.values()]  # type: ignore[arg-type]
-    graph.__signature__ = signature.replace(parameters=changed)  # type: ignore[attr-defined]
-
-
-def _step(task: Any, image: str) -> Any:
-    # The service's cache compares the path of a folder, not its content: a cached step could miss changed data.
-    return task.set_container_image(image).set_caching_options(False)
-
-
-def _sized(task: Any, machines: StepMachines) -> Any:
-    if machines.prepare_cpus:
-        task.set_cpu_limit(str(machines.prepare_cpus))
-    if machines.prepare_memory_gb:
-        task.set_memory_limit(f"{machines.prepare_memory_gb}G")
-    return task
-
-
-def _with_gpus(task: Any, machines: StepMachines) -> None:
-    if machines.evaluate_accelerator_type:
-        task.set_accelerator_type(machines.evaluate_accelerator_type)
-        task.set_accelerator_limit(machines.evaluate_accelerator_count)
 
 
 pipeline = image_training(Settings())

@@ -10,9 +10,6 @@ from training_job.notification.targets import Targets
 from training_job.step_machines import StepMachines
 from vertex_gpu_training.userinput.errors import UserError
 
-_SERVING_IMAGE = "us-docker.pkg.dev/vertex-ai/prediction/tf2-cpu.2-15:latest"
-"""Newest prebuilt TensorFlow image of Vertex AI Prediction (docs/decisions/0004-serving-image.md)."""
-
 _DEFAULT_MACHINES = Machines(machine_type="g2-standard-8", accelerator_type="NVIDIA_L4", accelerator_count=1)
 _DEFAULT_STEPS = StepMachines()
 
@@ -27,11 +24,12 @@ class Settings:
     """Container images, and defaults of parameters."""
 
     image: str = PLACEHOLDER_IMAGE
-    """Container image of the training job, and of the steps that use the model."""
+    """Container image of the training job, and of the steps that may have GPUs."""
     cpu_image: str = ""
-    """Container image of the steps without model and GPU, and of Dataflow's workers; empty for `image`."""
-    serving_image: str = _SERVING_IMAGE
-    """Prediction container image of the registered model."""
+    """Container image of the steps without GPUs, of our prediction server and of Dataflow's workers; empty for
+    `image`."""
+    serving_image: str = ""
+    """Another prediction container image of the registered model; empty for our own server."""
     region: str = "us-central1"
     """Region that the machines are checked for; the compiled file runs wherever it is submitted."""
     machines: Machines = _DEFAULT_MACHINES
@@ -48,7 +46,8 @@ class Settings:
             UserError: One is not valid.
         """
         check_image("image", self.image)
-        check_image("serving_image", self.serving_image)
+        if self.serving_image:
+            check_image("serving_image", self.serving_image)
         check_image("cpu_image", self.step_image)
         for recipient in self.recipients or ():
             if not re.fullmatch(r"[^@\s]+@[^@\s]+", recipient):
@@ -63,7 +62,7 @@ class Settings:
 
     @property
     def step_image(self) -> str:
-        """The container image of the steps without model and GPU."""
+        """The container image of the steps without GPUs."""
         return self.cpu_image or self.image
 
 

@@ -5,7 +5,6 @@ The clients are google-cloud-aiplatform's generated ones, imported when a call i
 
 import argparse
 import dataclasses
-import logging
 import os
 import re
 import warnings
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 from accelerators import load_catalogue
 from accelerators.commands.options import known_region
 from training_job.notification.message import run_page
+from training_job.release import vertex_clients
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import on_one_line
 
@@ -135,16 +135,7 @@ def client(location: Location, name: str) -> Any:
     Raises:
         UserError: There are no credentials.
     """
-    # Google's packages log deprecations and attempts to find a metadata server, which a user cannot act on.
-    logging.getLogger("google").addHandler(logging.NullHandler())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from google.cloud import aiplatform_v1
-
-        options = {"api_endpoint": location.url}
-        return getattr(aiplatform_v1, name)(
-            transport="rest", credentials=_credentials(location), client_options=options
-        )
+    return vertex_clients.make(name, url=location.url, credentials=_credentials(location))
 
 
 def _credentials(location: Location) -> Any:
@@ -156,7 +147,7 @@ def _credentials(location: Location) -> Any:
 
         return Credentials(location.work_dir)
     try:
-        found, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
+        found, _ = google.auth.default(scopes=[vertex_clients.SCOPE])
     except exceptions.DefaultCredentialsError as error:
         raise UserError(f"no credentials for Google Cloud: run `{LOG_IN}` ({on_one_line(error)})") from None
     return found

@@ -10,6 +10,7 @@ import yaml
 
 import compile
 from tests.support.in_process import call
+from training_job.release import serving_container
 
 Compile = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -39,9 +40,26 @@ def parameters(path: pathlib.Path) -> dict[str, object]:
 def test_both_files_are_byte_identical_on_every_run(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
     assert compile_pipeline(output="one", is_process=True).returncode == 0
     assert compile_pipeline(output="two").returncode == 0
-    for name in ("image_training.json", "image_training.yaml"):
+    names = [f"{name}.{suffix}" for name in ("batch_prediction", "image_training") for suffix in ("json", "yaml")]
+    for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
-    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["image_training.json", "image_training.yaml"]
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == names
+
+
+def test_a_name_compiles_one_pipeline(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
+    done = compile_pipeline("batch_prediction", f"--image={IMAGE}")
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "build").iterdir()) == [
+        "batch_prediction.json",
+        "batch_prediction.yaml",
+    ]
+    assert "train" not in done.stdout
+    assert done.stdout.count("Wrote") == 1
+    spec = json.loads((tmp_path / "build/batch_prediction.json").read_text())
+    assert spec["pipelineInfo"]["name"] == "batch-prediction"
+    wrong = compile_pipeline("batch_predictoin")
+    assert wrong.returncode == 2
+    assert "no pipeline 'batch_predictoin'; did you mean batch_prediction?" in wrong.stderr
 
 
 def test_json_and_yaml_hold_the_same_spec(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
@@ -51,18 +69,23 @@ def test_json_and_yaml_hold_the_same_spec(compile_pipeline: Compile, tmp_path: p
     assert as_json == as_yaml
 
 
-def test_the_steps_without_a_model_use_the_image_for_cpus(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
+def test_the_steps_without_gpus_and_the_server_use_the_image_for_cpus(
+    compile_pipeline: Compile, tmp_path: pathlib.Path
+) -> None:
     other = IMAGE.replace("image-training-python", "image-training-cpu")
     done = compile_pipeline(f"--image={IMAGE}", f"--cpu-image={other}")
     assert done.returncode == 0, done.stderr
     spec = json.loads((tmp_path / "build/image_training.json").read_text())
+    executors = spec["deploymentSpec"]["executors"]
     used = {
         name.removeprefix("exec-"): found["container"]["image"]
-        for name, found in spec["deploymentSpec"]["executors"].items()
+        for name, found in executors.items()
         if "image-training" in found.get("container", {}).get("image", "")
     }
-    of_cpu = {"prepare", "plan", "record", "summary"}
-    assert used == dict.fromkeys(of_cpu, other) | dict.fromkeys(("evaluate", "export"), IMAGE)
+    of_cpu = {"prepare", "plan", "export", "record", "deploy", "summary"}
+    assert used == dict.fromkeys(of_cpu, other) | dict.fromkeys(("evaluate", "compare"), IMAGE)
+    importers = [each["importer"]["metadata"] for each in executors.values() if "trainer.serve" in str(each)]
+    assert importers == [{"containerSpec": serving_container.own(other)}]
     tasks = spec["components"]["comp-exit-handler-1"]["dag"]["tasks"]
     images = {
         step: tasks[step]["inputs"]["parameters"]["image"]["runtimeValue"]["constant"] for step in ("prepare", "plan")

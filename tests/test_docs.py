@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 import compile
+import pipelines.__main__ as pipelines
 from tests.support.gcloud import empty
 from tests.support.in_process import call
 from tests.support.server import Server
@@ -132,6 +133,16 @@ def test_the_commands_of_the_notifications_page(
             ("topic", "image-training", "roles/pubsub.publisher"),
         )
     }
+
+
+def test_the_command_of_the_deploying_page(repository: pathlib.Path, compiled_training_for_image: pathlib.Path) -> None:
+    page = repository / "docs" / "deploying.md"
+    (line,) = commands(page)
+    words = [*shlex.split(line)[3:], str(compiled_training_for_image)]
+    done = call(pipelines.main, words, cwd=repository, program="pipelines")
+    assert done.returncode == 0, done.stderr
+    (shown,) = re.findall(r"^\.\.\.\n(.*?)^```$", page.read_text(), flags=re.M | re.S)
+    assert shown in done.stderr
 
 
 @pytest.mark.slow

@@ -14,11 +14,16 @@ import numpy.typing as npt
 
 from trainer import command_line
 from trainer.checkpoints import best
+from trainer.checkpoints.best import BestCheckpoint
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
 from trainer.data import dataset
+from trainer.data.dataset import Dataset
 from trainer.data.stored.records import Record
 from trainer.files import publication, storage
 from trainer.learner import libraries
+from trainer.results import seen
+from trainer.serve import trial
+from trainer.serve.trial import Network, TrialServer
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -28,7 +33,8 @@ if TYPE_CHECKING:
     from trainer.results.saved_model import LoadedModel
 
 _OWN = re.compile(
-    r"saved_model\.pb|fingerprint\.pb|variables/variables\.(?:index|data-\d+-of-\d+)|assets\.extra/model\.(?:json|keras)"
+    r"saved_model\.pb|fingerprint\.pb|variables/variables\.(?:index|data-\d+-of-\d+)"
+    r"|assets\.extra/(?:model\.json|model\.keras|seen_images)"
 )
 """The paths of all files of an exported model."""
 _NUM_COMPARED = 64
@@ -38,7 +44,7 @@ _TOLERANCE = 1e-4
 
 
 def export(*, checkpoint_directory: str, dataset_directory: str, output_directory: str) -> dict[str, str | int | float]:
-    """Export the checkpoint that was best on the validation split.
+    """Export the checkpoint that was best on the validation split, after a trial of it behind the server.
 
     Args:
         checkpoint_directory: Of the run.
@@ -46,11 +52,11 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
         output_directory: A new or empty folder, local or gs://.
 
     Returns:
-        The metadata: run, step, model, the .keras file and its imports, sizes, and largest_difference.
+        The metadata: run, step, model, the .keras file and its imports, sizes, and the largest differences.
 
     Raises:
         UserError: There is no validated checkpoint, the dataset is another one, or the folder is not empty.
-        TrainingError: The exported model gives other probabilities than the live one.
+        TrainingError: The exported model gives other probabilities than the live one, or its server fails.
     """
     command_line.set_environment()
     paths.check("checkpoint directory", checkpoint_directory)
@@ -60,6 +66,13 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
     data = dataset.load(paths.check("dataset", dataset_directory))
     data.check_shards("test")
     chosen = best.find(checkpoint_directory, data)
+    with trial.started() as server:
+        return _export(checkpoint_directory, chosen, data, output_directory, server)
+
+
+def _export(
+    checkpoint_directory: str, chosen: BestCheckpoint, data: Dataset, output_directory: str, server: TrialServer
+) -> dict[str, str | int | float]:
     libraries.load()
     from trainer.checkpoints import restored
     from trainer.data import staging
@@ -77,9 +90,16 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
     with publication.committed_directory(output_directory, last="saved_model.pb", own=_OWN) as aside:
         metadata |= _write_keras_file(trained.model, str(aside), images)
         saved_model.write(
-            trained.model, str(aside), class_names=list(data.class_names), image_size=data.image_size, metadata=metadata
+            trained.model,
+            str(aside),
+            class_names=list(data.class_names),
+            image_size=data.image_size,
+            metadata=metadata,
+            seen_images=seen.read(storage.join(checkpoint_directory, seen.FILE)),
         )
+        server.load(str(aside))
         difference = _largest_difference(trained.model, saved_model.load(str(aside)), images, records)
+        served = server.check([record.image_bytes for record in records], images, _on_cpu(trained.model))
         num_bytes = sum(path.stat().st_size for path in pathlib.Path(aside).rglob("*") if path.is_file())
     return {
         **metadata,
@@ -87,7 +107,19 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
         "image_size": data.image_size,
         "num_bytes": num_bytes,
         "largest_difference": difference,
+        **served,
     }
+
+
+def _on_cpu(model: "keras.Model") -> Network:
+    """Return the network as the server runs it: GPUs round more than the tolerance allows."""
+    import tensorflow as tf
+
+    def network(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+        with tf.device("CPU:0"):
+            return np.asarray(model(images, training=False))
+
+    return network
 
 
 def _write_keras_file(model: "keras.Model", directory: str, images: npt.NDArray[np.uint8]) -> dict[str, str]:

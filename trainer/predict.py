@@ -1,18 +1,17 @@
 """Classify image files with an exported model: `python -m trainer.predict MODEL_DIR IMAGE...`."""
 
-import io
 import os
 import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
 from trainer import command_line
 from trainer.data import images
 from trainer.learner import libraries
 from trainer.results import exported
+from trainer.serve import image_files
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import quoted
@@ -33,21 +32,12 @@ def _predict(model: "LoadedModel", path: str) -> npt.NDArray[np.float32]:
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}; current directory: {os.getcwd()})") from error
     try:
-        decoded = images.decode(data)
+        images.decode(data)
     except images.BadImage as error:
         raise UserError(f"{path}: {error}; expected an image such as JPEG or PNG") from error
-    probabilities: npt.NDArray[np.float32] = model.predict_files([_servable(data, decoded)])[0]
+    servable = image_files.check(data, max_pixels=sys.maxsize).data
+    probabilities: npt.NDArray[np.float32] = model.predict_files([servable])[0]
     return probabilities
-
-
-def _servable(data: bytes, decoded: Image.Image) -> bytes:
-    """Return the file where TensorFlow can decode it, otherwise (TIFF, CMYK, 16-bit grey ...) its pixels as PNG."""
-    with Image.open(io.BytesIO(data)) as original:
-        if original.format in ("JPEG", "PNG", "BMP", "GIF") and original.mode in ("RGB", "L", "RGBA", "LA", "1"):
-            return data
-    buffer = io.BytesIO()
-    decoded.save(buffer, "PNG")
-    return buffer.getvalue()
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -16,15 +16,15 @@ from typing import Any, NoReturn
 from trainer import command_line, config
 from trainer.checkpoints import exactness, identity, occupant, starting_weights
 from trainer.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
-from trainer.cluster import cluster as clusters
-from trainer.cluster.cluster import Cluster
-from trainer.cluster.signals import StopRequest
 from trainer.config import TrainConfig
 from trainer.data import dataset
 from trainer.files import storage
 from trainer.learner import libraries
 from trainer.loop import before_start
 from trainer.loop.board import profile
+from trainer.loop.cluster import cluster as clusters
+from trainer.loop.cluster.cluster import Cluster
+from trainer.loop.cluster.signals import StopRequest
 from trainer.models import models
 from vertex_gpu_training.userinput import cli, paths
 from vertex_gpu_training.userinput.errors import UserError
@@ -119,7 +119,7 @@ def _is_finished(directory: str, run_identity: dict[str, Any], *, is_apart: bool
 
 
 def _per_replica(options: argparse.Namespace, train_config: TrainConfig, cluster: Cluster) -> TrainConfig:
-    from trainer.cluster import distribution
+    from trainer.loop.cluster import distribution
 
     if cluster.strategy == "parameter-server":
         raise UserError(

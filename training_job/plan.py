@@ -1,11 +1,11 @@
 """The training plan: what is computed, on which machines, and whether that has been done already."""
 
+import functools
 import pathlib
 from typing import Any, NamedTuple
 
 from trainer.checkpoints.exactness import is_exact_of_earlier_version
 from trainer.checkpoints.identity import is_finished, run_id
-from trainer.checkpoints.outcome import conclusion
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.config import TrainConfig
 from trainer.data import dataset
@@ -13,6 +13,10 @@ from trainer.loop.board import profile
 from training_job import report, starting_weights
 from training_job.boot_disk import check_boot_disk
 from training_job.machines import Machines, check
+from training_job.release.criteria import Criteria
+from training_job.release.outcomes import Release, conclusion
+from training_job.release.registry import Registry
+from training_job.release.serving_machines import ServingMachines, check_deployment
 from training_job.values import check_accuracy, check_names, check_together
 from vertex_gpu_training.userinput import paths
 from vertex_gpu_training.userinput.errors import UserError
@@ -32,7 +36,7 @@ class TrainingPlan(NamedTuple):
     checkpoint_directory: str
     is_finished: bool
     has_nothing_new: bool
-    """Whether the run is finished and its model registered or found not good enough."""
+    """Whether the run is finished, and its model registered, and deployed if asked for, or refused."""
 
 
 def plan(
@@ -49,6 +53,9 @@ def plan(
     names: dict[str, str],
     hyperparameters: dict[str, Any],
     machines: dict[str, Any],
+    criteria: dict[str, Any] | None = None,
+    deploy_endpoint: str = "",
+    replicas: dict[str, Any] | None = None,
     default_persistent_resource_id: str = "",
 ) -> TrainingPlan:
     """Check the machines, derive the run id from what is computed, and write the report.
@@ -67,6 +74,9 @@ def plan(
             tensorboard, kms_key.
         hyperparameters: Fields of `TrainConfig`.
         machines: Fields of `Machines`.
+        criteria: Fields of `Criteria`.
+        deploy_endpoint: Display name of the endpoint; empty for no deployment.
+        replicas: Fields of `ServingMachines`.
         default_persistent_resource_id: The one that the pipeline's own steps run on; empty for none.
 
     Returns:
@@ -77,10 +87,19 @@ def plan(
     """
     check_names(names)
     check_accuracy(minimum_accuracy)
+    release = Release(
+        model_name=names["model_name"],
+        serving_image=names["serving_image"],
+        region=region,
+        minimum_accuracy=minimum_accuracy,
+        criteria=Criteria(**criteria or {}),
+        endpoint=deploy_endpoint,
+    )
     profile.parse(profile_steps)
     config, pools = TrainConfig(**hyperparameters), _machines(machines, default_persistent_resource_id)
     check_together(config, pools, exact=exact)
     findings = check(pools, image=image, region=region)
+    findings += check_deployment(deploy_endpoint, ServingMachines(**replicas or {}), region=region)
     data = dataset.load(dataset_directory)
     _check_batch_size(config, num_train=data.num_examples["train"])
     check_boot_disk(pools, data)
@@ -92,7 +111,9 @@ def plan(
     flags = [f"--dataset={dataset_directory}", f"--run-label={run_label}", *config.to_flags(), *start.flags]
     flags += ["--exact"] * exact + [f"--profile-steps={profile_steps}"] * bool(profile_steps)
     finished = is_finished(checkpoints, expected_run_id=identity)
-    outcome = _outcome(checkpoints, names, region=region, minimum_accuracy=minimum_accuracy) if finished else ""
+    # The registry is only asked for a finished run: a first one makes no call.
+    registry = functools.partial(Registry, region=region, pipeline_root=pipeline_root)
+    outcome = conclusion(checkpoints, release, registry) if finished else ""
     planned = TrainingPlan(
         worker_pool_specs=pools.worker_pool_specs(image=image, args=flags),
         restart_job_on_worker_restart=pools.restart_job_on_worker_restart,
@@ -138,21 +159,11 @@ def _run_id(config: TrainConfig, fingerprint: str, run_label: str, *, exact: boo
     return run_id(config, fingerprint, run_label, exact=True)
 
 
-def _outcome(checkpoint_directory: str, names: dict[str, str], *, region: str, minimum_accuracy: float) -> str:
-    return conclusion(
-        checkpoint_directory,
-        minimum_accuracy=minimum_accuracy,
-        model_name=names["model_name"],
-        serving_image=names["serving_image"],
-        region=region,
-    )
-
-
 def _state(*, finished: bool, outcome: str) -> str:
     if outcome:
         return f"nothing new: data and configuration are unchanged ({outcome}); set another run_label to train again"
     if finished:
-        return "already finished, not trained again; only its evaluation or registration is missing"
+        return "already finished, not trained again; its evaluation, comparison, registration or deployment is missing"
     return "to be trained"
 
 

@@ -11,7 +11,7 @@ from trainer.files import storage
 from trainer.learner import libraries
 from trainer.models import references
 from trainer.models.references import is_reference as is_reference  # for `pipelines`
-from training_job import model_registry
+from training_job.release.registry import Registry
 from vertex_gpu_training.userinput.errors import UserError
 
 
@@ -102,7 +102,7 @@ def _of_model(text: str, training: str, region: str) -> StartingWeights:
 
     name, _, version = text.rpartition("@")
     root = training.rpartition("/")[0]
-    return saved_model.starting_weights(model_registry.of(root, region).folder(name, version))
+    return saved_model.starting_weights(Registry(region=region, pipeline_root=root).folder(name, version))
 
 
 def _copy(copies: str, digest: str) -> str:

@@ -11,6 +11,8 @@ from trainer.data.preparing.engines import factory
 from trainer.loop.board import profile
 from training_job.container_image import check_image
 from training_job.machines import Machines
+from training_job.release.criteria import Criteria
+from training_job.release.serving_machines import ServingMachines, check_endpoint_name
 from vertex_gpu_training.userinput.errors import UserError
 
 _UNSAFE_IN_NAMES = '"\\\n\r\t'
@@ -37,6 +39,9 @@ def check_values(given: Mapping[str, Any]) -> None:
         check_together(config, machines, exact=str(values.get("exact", "")).lower() == "true")
     if "minimum_accuracy" in values:
         check_accuracy(_number("minimum_accuracy", values["minimum_accuracy"], float))
+    Criteria(**_fields(Criteria, values))
+    check_endpoint_name(str(values.get("deploy_endpoint", "")))
+    replicas_in(values)
     profile.parse(str(values.get("profile_steps", "")))
     check_names({name: str(values[name]) for name in _NAMES if name in values})
     check_run_label(str(values.get("run_label", "")))
@@ -51,6 +56,15 @@ def machines_in(values: Mapping[str, Any]) -> Machines | None:
     """
     fields = _fields(Machines, values)
     return Machines(**fields) if "machine_type" in fields else None
+
+
+def replicas_in(values: Mapping[str, Any]) -> ServingMachines:
+    """Return the machines of the deployed version; parameters that are missing have their defaults.
+
+    Raises:
+        UserError: A value is wrong on any machine.
+    """
+    return ServingMachines(**_fields(ServingMachines, values))
 
 
 def check_together(config: TrainConfig, machines: Machines, *, exact: bool) -> None:
@@ -81,7 +95,7 @@ def check_names(names: Mapping[str, str]) -> None:
     """
     if not 1 <= len(names.get("model_name", "-")) <= 100:
         raise UserError(f"model_name is {names['model_name']!r}; expected 1 to 100 characters")
-    if "serving_image" in names:
+    if names.get("serving_image"):
         check_image("serving_image", names["serving_image"])
     for field, value in names.items():
         if any(character in value for character in _UNSAFE_IN_NAMES):

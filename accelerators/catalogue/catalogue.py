@@ -3,9 +3,9 @@
 import csv
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from accelerators.catalogue.rows import Accelerator, LegacyMachine, MachineType, RegionEntry, Row
@@ -21,6 +21,8 @@ _TABLES = (
     "vertex_gpu_counts.csv",
     "vertex_regions.csv",
     "vertex_training_regions.csv",
+    "prediction_machine_types.csv",
+    "prediction_gpu_counts.csv",
     "legacy_machine_types.csv",
     "legacy_gpu_counts.csv",
     "legacy_regions.csv",
@@ -42,6 +44,10 @@ class Catalogue:
     """(accelerator_type, region) -> the offer according to the locations and quota pages."""
     training_regions: dict[str, bool] = field(default_factory=dict)
     """Region -> whether all sources list it for custom training; a region that no source lists is missing."""
+    prediction_machines: dict[str, MachineType] = field(default_factory=dict)
+    """By machine_type; only types on which a model can be deployed, or predict in a batch."""
+    prediction_counts: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    """As `counts`, for the replicas of a deployed model."""
     legacy_machines: dict[str, LegacyMachine] = field(default_factory=dict)
     """Machine names of AI Platform Training."""
     legacy_counts: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
@@ -55,6 +61,16 @@ class Catalogue:
     def newest_source(self) -> str:
         """The newest source date of the region entries, as YYYY-MM-DD."""
         return max((entry.source_date for entry in self.regions.values()), default="")
+
+    @cached_property
+    def for_prediction(self) -> "Catalogue":
+        """The same tables for deployed models: their machines, and the regions that serve with an accelerator."""
+        return replace(
+            self,
+            machines=self.prediction_machines,
+            counts=self.prediction_counts,
+            regions={key: entry.for_prediction() for key, entry in self.regions.items()},
+        )
 
     def carriers(self, accelerator_type: str) -> list[str]:
         """Return the machine types that support this accelerator, in the order of the table."""
@@ -136,6 +152,15 @@ def _put_counts(catalogue: Catalogue, row: Row) -> None:
     catalogue.counts[row["machine_type"], row["accelerator_type"]] = _counts(row)
 
 
+def _put_prediction_machine(catalogue: Catalogue, row: Row) -> None:
+    entry = MachineType.from_row(row)
+    catalogue.prediction_machines[entry.name] = entry
+
+
+def _put_prediction_counts(catalogue: Catalogue, row: Row) -> None:
+    catalogue.prediction_counts[row["machine_type"], row["accelerator_type"]] = _counts(row)
+
+
 def _put_legacy_counts(catalogue: Catalogue, row: Row) -> None:
     catalogue.legacy_counts[row["machine_type"], row["accelerator_type"]] = _counts(row)
 
@@ -178,6 +203,8 @@ _READERS: dict[str, Callable[[Catalogue, Row], None]] = {
     "vertex_gpu_counts.csv": _put_counts,
     "vertex_regions.csv": _put_region,
     "vertex_training_regions.csv": _put_training_region,
+    "prediction_machine_types.csv": _put_prediction_machine,
+    "prediction_gpu_counts.csv": _put_prediction_counts,
     "legacy_machine_types.csv": _put_legacy_machine,
     "legacy_gpu_counts.csv": _put_legacy_counts,
     "legacy_regions.csv": _put_legacy_region,

@@ -104,6 +104,8 @@ class RegionEntry(NamedTuple):
     source_date: str
     confidence: str
     note: str
+    marker: str = ""
+    """"†" where it is not offered for training, "*" where it is not offered for deployed models."""
 
     @classmethod
     def from_row(cls, row: Row) -> "RegionEntry":
@@ -124,7 +126,13 @@ class RegionEntry(NamedTuple):
             source_date=row["source_date"],
             confidence=row["confidence"],
             note=row["note"],
+            marker=row.get("marker", ""),
         )
+
+    def for_prediction(self) -> "RegionEntry":
+        """Return the offer for deployed models; the quota page of training says nothing about them."""
+        offer = "no" if self.marker == "*" else "yes"
+        return self._replace(training=offer, default_quota="", confidence="high")
 
     @property
     def doubtful(self) -> bool:

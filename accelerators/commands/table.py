@@ -31,7 +31,7 @@ _MARKS = {"!": "! support has ended", "?": "? Google's pages disagree on this re
 def run(arguments: list[str]) -> int:
     """Print the part of the catalogue that the arguments select."""
     options = _parser().parse_args(arguments)
-    catalogue = tables(options)
+    catalogue = tables(options).for_prediction if options.prediction else tables(options)
     known_region(catalogue, options.region)
     accelerator = known_accelerator(catalogue, options.accelerator) if options.accelerator else ""
     rows = [_row(catalogue, machine, accelerator, options) for machine in _machines(catalogue, options.machine)]
@@ -49,6 +49,7 @@ def _parser() -> cli.Parser:
     made.add_argument("--region", metavar="R", help="only accelerators that this region offers for training")
     made.add_argument("--accelerator", metavar="A", help="only machines for it, e.g. NVIDIA_TESLA_T4 or T4")
     made.add_argument("--machine", metavar="M", help="machine type or a prefix, e.g. a2-")
+    made.add_argument("--prediction", action="store_true", help="machines of deployed models and batch predictions")
     add_format(made)
     add_today(made)
     return made
@@ -64,7 +65,7 @@ def _machines(catalogue: Catalogue, prefix: str | None) -> list[MachineType]:
     found = [machine for name, machine in catalogue.machines.items() if name.startswith(wanted)]
     if not found:
         near = ", ".join(closest(wanted, catalogue.machines, 3)) or "a2-, a3-, c2-, e2-, g2-, n1-, n2-, n4-"
-        raise UserError(f"--machine is {wanted!r}, but no machine type for training starts with it; try {near}")
+        raise UserError(f"--machine is {wanted!r}, but no machine type starts with it; try {near}")
     return found
 
 

@@ -95,6 +95,20 @@ MESSAGES: dict[str, dict[str, str]] = {
     },
     "PscInterfaceConfig": {"network_attachment": "string", "dns_peering_configs": "*DnsPeeringConfig"},
     "DnsPeeringConfig": {"domain": "string", "target_project": "string", "target_network": "string"},
+    "DedicatedResources": {
+        "machine_spec": "MachineSpec",
+        "min_replica_count": "int32",
+        "max_replica_count": "int32",
+        "required_replica_count": "int32",
+        "autoscaling_metric_specs": "*AutoscalingMetricSpec",
+        "spot": "bool",
+    },
+    "AutoscalingMetricSpec": {"metric_name": "string", "target": "int32"},
+    "BatchDedicatedResources": {
+        "machine_spec": "MachineSpec",
+        "starting_replica_count": "int32",
+        "max_replica_count": "int32",
+    },
     "GcsDestination": {"output_uri_prefix": "string"},
     "EncryptionSpec": {"kms_key_name": "string"},
 }

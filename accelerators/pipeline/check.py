@@ -12,13 +12,20 @@ from accelerators.job.values import RuntimeValue
 from accelerators.pipeline.graph import Graph, Step, mapping
 from accelerators.pipeline.payload import MACHINE_FIELDS, Payload, build
 from accelerators.pipeline.rules import check_images, check_launcher, check_locations, check_plain_step, check_root
+from accelerators.rules import prediction
 from accelerators.rules.rules import check_job, check_spec
 from vertex_gpu_training.compiled.reader import read_pipeline
 from vertex_gpu_training.userinput.spelling import listed, quoted, snake
 
+_PREDICTION = {
+    "DeployModel": ("deployed_model.dedicated_resources", prediction.ONLINE),
+    "BatchPredictionJob": ("dedicated_resources", prediction.BATCH),
+}
+"""What a launcher sends -> the path of the machines in it, and their message."""
+
 _TUNING = ("HyperparameterTuningJob", "HyperparameterTuningJobWithMetrics")
 
-_JUDGED = ("worker_pool_specs", "scheduling", "location")
+_JUDGED = ("worker_pool_specs", "scheduling", "location", "dedicated_resources")
 """The parts of a job that rules check; defaults of other parts need no note."""
 
 
@@ -82,16 +89,48 @@ def _check_step(step: Step, seen: Examination, region: str, catalogue: Catalogue
     kind = step.argument("--type")
     trains = kind in ("CustomJob", *_TUNING)
     seen.findings += check_launcher(step, trains=trains)
-    if trains:
-        _check_job(step, kind, seen, region, catalogue, today)
-
-
-def _check_job(step: Step, kind: str, seen: Examination, region: str, catalogue: Catalogue, today: date) -> None:
+    if not trains and kind not in _PREDICTION:
+        return
     payload = build(step)
     if payload is None:
         message = f"the payload of step {step.name!r} is not understood; its machines were not checked"
         seen.findings.append(Finding(rule="not-checked", severity="warning", path=step.path, message=message))
+    elif trains:
+        _check_job(payload, kind, seen, region, catalogue, today)
+    else:
+        _check_prediction(payload, kind, seen, region, catalogue, today)
+
+
+def _check_prediction(
+    payload: Payload, kind: str, seen: Examination, region: str, catalogue: Catalogue, today: date
+) -> None:
+    path, message = _PREDICTION[kind]
+    resources: Any = payload.job
+    for name in path.split("."):
+        resources = _read(resources, name)
+    machine = mapping(_read(resources, "machine_spec"))
+    # Without a machine type, the service chooses the machines.
+    if not machine.get("machine_type"):
         return
+    reading = Reading(lenient=False, compiled=True)
+    # An unset number of a component is 0, and an unset name is empty.
+    given = {name: value for name, value in mapping(resources).items() if value not in (0, "")}
+    found = prediction.check_resources(
+        given | {"machine_spec": {name: value for name, value in machine.items() if value not in (0, "")}},
+        reading,
+        kind=message,
+        path=path,
+        region=payload.region or region,
+        catalogue=catalogue,
+        today=today,
+    )
+    seen.findings += [_in_pipeline(finding, payload, reading) for finding in found]
+    at = {f"{path}.machine_spec.{name}": (name, machine.get(name)) for name in MACHINE_FIELDS}
+    seen.findings += _unknown(payload, at)
+    _note_defaults(payload, seen)
+
+
+def _check_job(payload: Payload, kind: str, seen: Examination, region: str, catalogue: Catalogue, today: date) -> None:
     reading = Reading(lenient=False, compiled=True)
     region = payload.region or region
     if kind == "CustomJob":
@@ -135,17 +174,22 @@ def _origin(value: object) -> str:
 
 def _not_checked(payload: Payload, path: str, spec: dict[str, Any]) -> Iterator[Finding]:
     """Find what decides about machines and is known only at run time."""
-    unknown: dict[str, tuple[str, RuntimeValue]] = {}
+    parts: dict[str, tuple[str, Any]] = {}
     pools = spec.get("worker_pool_specs")
-    if isinstance(pools, RuntimeValue):
-        unknown[path] = "the worker pools", pools
+    parts[path] = "the worker pools", pools
     for index, pool in enumerate(pools if isinstance(pools, list) else []):
         at = f"{path}[{index}]"
         machine = _read(pool, "machine_spec")
-        parts = {at: ("a worker pool", pool), f"{at}.machine_spec": ("the machine", machine)}
+        parts |= {at: ("a worker pool", pool), f"{at}.machine_spec": ("the machine", machine)}
         parts |= {f"{at}.machine_spec.{name}": (name, _read(machine, name)) for name in MACHINE_FIELDS}
-        unknown |= {key: (what, value) for key, (what, value) in parts.items() if isinstance(value, RuntimeValue)}
-    for at, (what, value) in unknown.items():
+    yield from _unknown(payload, parts)
+
+
+def _unknown(payload: Payload, parts: dict[str, tuple[str, Any]]) -> Iterator[Finding]:
+    """Yield a finding for each part, by path in the job, that only the running pipeline knows."""
+    for at, (what, value) in parts.items():
+        if not isinstance(value, RuntimeValue):
+            continue
         message = f"{what} of step {payload.step.name!r}: {value.origin}; it is known only at run time and not checked"
         yield Finding(rule="not-checked", severity="warning", path=payload.path_in_file(at), message=message)
 
@@ -157,6 +201,10 @@ def _read(fields: Any, name: str) -> Any:
 
 def _remarks(payload: Payload, path: str, seen: Examination) -> None:
     seen.findings += _not_checked(payload, f"{path}.worker_pool_specs", mapping(payload.job.get(path)))
+    _note_defaults(payload, seen)
+
+
+def _note_defaults(payload: Payload, seen: Examination) -> None:
     used = {
         name: value.value
         for at, value in payload.origins.items()

@@ -55,6 +55,8 @@ class Job:
     """Path of the spec in the file: "job_spec." in a CustomJob, "" in a CustomJobSpec."""
     names: str = ""
     """Display name and labels, as a hint to what the author meant."""
+    purpose: str = "training"
+    """What the machines are for, `training` or `prediction`."""
     component: bool = False
     """Whether the launcher of a Google Cloud component creates the job; it drops empty pools."""
     catalogue: Catalogue
@@ -72,6 +74,11 @@ class Job:
             for index, fields in enumerate(listed if isinstance(listed, list) else ())
             if isinstance(fields, dict) and fields
         ]
+
+    @property
+    def table(self) -> str:
+        """The command that prints the machines for this purpose."""
+        return f"python -m accelerators table{' --prediction' * (self.purpose == 'prediction')}"
 
     @property
     def scheduling(self) -> dict[str, Any]:

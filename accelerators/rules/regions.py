@@ -23,11 +23,13 @@ def _is_training_region(job: Job) -> bool:
     if region not in job.catalogue.training_regions:
         zone = _ZONE.fullmatch(region)
         near = (zone.group(1),) if zone else closest(region, job.catalogue.training_regions, 3)
-        found = "is a zone" if zone else "is not a region with custom training"
+        found = "is a zone" if zone else f"is not a region with custom {job.purpose}"
         job.note("region", "error", "region", f"{region!r} {found}; use a region such as europe-west4", near)
         return False
     if not job.catalogue.training_regions[region]:
-        message = f"custom training in {region} is doubtful: only some of Google's pages list it; try a short job first"
+        message = (
+            f"custom {job.purpose} in {region} is doubtful: only some of Google's pages list it; try a short job first"
+        )
         job.note("region-doubtful", "warning", "region", message)
     return True
 
@@ -38,7 +40,7 @@ def _offered(job: Job, accelerator: str, path: str) -> None:
         return  # the rules about machines have reported it, with replacements
     entry = job.catalogue.regions.get((accelerator, job.region))
     if entry is None or entry.training == "no":
-        found = f"{'not offered for training' if entry else 'not offered'} in {job.region}"
+        found = f"{f'not offered for {job.purpose}' if entry else 'not offered'} in {job.region}"
         message = f"{accelerator} is {found}; choose another region or accelerator"
         job.note("accelerator-region", "error", path, message, nearest.regions(job.catalogue, accelerator, job.region))
     elif entry.doubtful:

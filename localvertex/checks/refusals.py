@@ -4,7 +4,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from localvertex import executors
-from localvertex.checks import container_commands, signatures
+from localvertex.checks import container_commands, serving_containers, signatures
 from localvertex.containers.choice import Choice
 from localvertex.credentials import cloud_launchers
 from localvertex.values import arguments, conditions
@@ -29,7 +29,9 @@ def refusals(pipeline: Pipeline, *, allow_cloud_launchers: bool = False, contain
             reasons += _dag_refusals(component, component.dag, pipeline)
         else:
             reasons += _step_refusals(component, pipeline)
-    reasons += container_commands.refusals(pipeline, pipeline.reachable, containers or Choice())
+    containers = containers or Choice()
+    reasons += container_commands.refusals(pipeline, pipeline.reachable, containers)
+    reasons += serving_containers.refusals(pipeline, pipeline.reachable, containers)
     reasons += cloud_launchers.refusals(pipeline, pipeline.reachable, is_allowed=allow_cloud_launchers)
     return list(dict.fromkeys(reasons))
 

@@ -10,8 +10,8 @@ from localvertex.containers.call import inside
 
 _RECORD = "run.json"
 
-_NOT_RUNS = ("models", "api")
-"""Folders of the work directory that only localvertex writes: the model registry and the endpoint's records."""
+_NOT_RUNS = ("models", "endpoints", "api")
+"""Folders of the work directory that only localvertex writes: the registry, endpoints and the records of the API."""
 
 _OF_THE_SANDBOX = ("/dev", "/proc")
 """A device or a process of this machine is not a file of the user, although it has a path."""

@@ -22,9 +22,8 @@ def refusals(pipeline: Pipeline, components: Iterable[Component], *, is_allowed:
         if module := _module(container):
             operation = _operation(module)
             if not is_allowed:
-                serving = "this version of localvertex does not serve models, and " if _serves(operation) else ""
                 reasons.append(
-                    f"{path}: {serving}{operation} of google-cloud-pipeline-components would run in Google Cloud with "
+                    f"{path}: {operation} of google-cloud-pipeline-components would run in Google Cloud with "
                     f"your credentials; remove the step, or allow it with {_ALLOW}"
                 )
         elif _is_only_in_image(container):
@@ -69,11 +68,6 @@ def _operation(module: str) -> str:
     if len(words) > 1 and words[-1] in ("launcher", "remote_runner", "executor"):
         words.pop()
     return ".".join(words) or module
-
-
-def _serves(operation: str) -> bool:
-    """Return whether an operation is one of endpoints, of deployments or of batch prediction."""
-    return operation.startswith(("endpoint.", "batch_prediction_job"))
 
 
 def _is_only_in_image(container: Container) -> bool:

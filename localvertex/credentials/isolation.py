@@ -11,6 +11,7 @@ from typing import ClassVar
 from localvertex.credentials.account import config_folder
 from localvertex.credentials.emulator import has_emulator, is_loopback
 from localvertex.credentials.secrets import Secrets, is_secret_address, looks_like_secret
+from localvertex.credentials.step_file import StepFile
 from localvertex.processes.network.metadata_server import MetadataServer
 from vertex_gpu_training.userinput.temporary import temporary_folder
 
@@ -44,6 +45,8 @@ class Credentials(ABC):
     def __init__(self) -> None:
         self.secrets = Secrets()
         """The secrets that the processes have received."""
+        self.step_file = StepFile()
+        """How they find the registry of the work directory."""
 
     is_users: ClassVar[bool] = False
     """Whether they are the user's own, which a metadata server of localvertex would hide."""
@@ -75,7 +78,7 @@ class UserCredentials(Credentials):
     def environment(self, env: Mapping[str, str], *, declared: Collection[str] = ()) -> dict[str, str]:
         """Return the variables unchanged."""
         self.secrets.learn(env)
-        return dict(env)
+        return self.step_file.added_to(env)
 
     @property
     def files(self) -> list[Path] | None:
@@ -106,7 +109,7 @@ class NoCredentials(Credentials):
         if _is_emulated(env) and _TESTING_TOKEN in env:
             kept[_TESTING_TOKEN] = env[_TESTING_TOKEN]
         folder, server = self._start()
-        return kept | {
+        return self.step_file.added_to(kept) | {
             "CLOUDSDK_CONFIG": folder,
             "BOTO_CONFIG": os.devnull,
             "GCE_METADATA_HOST": server.address,

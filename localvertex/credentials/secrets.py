@@ -54,6 +54,7 @@ class Secrets:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._values: set[str] = set()
+        self._unused: set[str] = set()
 
     def learn(self, variables: Mapping[str, str]) -> None:
         """Add the values of the variables that look like secrets or have the address of a webhook."""
@@ -64,6 +65,23 @@ class Secrets:
         # The path of a file with credentials is no secret.
         with self._lock:
             self._values |= {text for text in found if not os.path.isabs(text)}
+
+    def learn_token(self, token: str) -> None:
+        """Add the token of a run's endpoint, which no log is masked for before it is used: few steps ever do."""
+        with self._lock:
+            self._values.add(token)
+            self._unused.add(token)
+
+    def use_tokens(self) -> None:
+        """Note that a step has used the token of the endpoint."""
+        with self._lock:
+            self._unused.clear()
+
+    def live(self) -> list[str]:
+        """Return what must not even get into a log that is being written; what else is known is removed later."""
+        with self._lock:
+            is_needed = bool(self._values - self._unused)
+        return self.known() if is_needed else []
 
     def learn_declared(self, values: Any) -> None:
         """Add the variables that inputs of the pipeline declare for containers of custom jobs."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from localvertex.custom_jobs.job import CustomJob
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
-_NONE = "-1"
+NONE = "-1"
 """An index that no device has hides all of them, for CUDA and TensorFlow alike."""
 
 _QUERY = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
@@ -43,14 +43,14 @@ def gpu_environments(
     environments = {}
     for replica in job.replicas:
         own = [next(left) for _ in range(min(share, wanted.get(replica.name, 0)))]
-        environments[replica.name] = {VARIABLE: ",".join(own) or _NONE}
+        environments[replica.name] = {VARIABLE: ",".join(own) or NONE}
     return environments
 
 
 def visible_gpus() -> list[str]:
     """List this machine's GPUs by the driver's indices, limited to those that the user's environment shows."""
     if VARIABLE in os.environ:
-        return [name for name in os.environ[VARIABLE].split(",") if name.strip() not in ("", _NONE)]
+        return [name for name in os.environ[VARIABLE].split(",") if name.strip() not in ("", NONE)]
     if shutil.which(_QUERY[0]) is None:
         return []
     try:

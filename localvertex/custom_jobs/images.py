@@ -21,7 +21,7 @@ def is_container_command(pool: Pool, choice: Choice) -> bool:
     """Return whether a pool's command runs as a container command."""
     if pool.is_python_package or pool.has_local_command or pool.is_reduction_server:
         return False
-    return _is_foreign(pool.command, pool.env, choice)
+    return is_foreign_command(pool.command, pool.env, choice)
 
 
 def check(job: CustomJob, choice: Choice) -> None:
@@ -32,17 +32,16 @@ def check(job: CustomJob, choice: Choice) -> None:
     """
     for pool in job.pools:
         where = f"worker_pool_specs[{pool.number}].container_spec"
-        is_foreign = is_container_command(pool, choice)
         if pool.is_python_package or pool.has_local_command or pool.is_reduction_server:
             continue
         try:
-            text = _problem(pool.command, pool.env, choice, is_foreign=is_foreign)
+            text = problem_of_command(pool.command, pool.env, choice)
         except UserError as error:
             text = str(error)
         if text:
             raise TaskFailed(f"{where}: {text} (image {pool.image_uri!r})", is_retryable=False)
         has_peers = len(job.replicas) > 1 and not (choice.options.allow_network or choice.options.allow_host_commands)
-        if is_foreign and has_peers:
+        if is_container_command(pool, choice) and has_peers:
             raise TaskFailed(
                 f"{where}: replicas in containers find each other only with --allow-network; add it",
                 is_retryable=False,
@@ -52,13 +51,13 @@ def check(job: CustomJob, choice: Choice) -> None:
 def is_foreign_spec(spec: Any, choice: Choice) -> bool:
     """Return whether a WorkerPoolSpec in a pipeline is a container command that is refused or announced."""
     words, env = _read(spec, choice)
-    return bool(words) and (_is_foreign(words, env, choice) or bool(missing([*words], os.path.exists, env)))
+    return bool(words) and (is_foreign_command(words, env, choice) or bool(missing([*words], os.path.exists, env)))
 
 
 def problem_of_spec(spec: Any, choice: Choice) -> str:
     """Return why such a command cannot run here; empty when it can, or when only the run can decide."""
     words, env = _read(spec, choice)
-    return _problem(words, env, choice, is_foreign=_is_foreign(words, env, choice))
+    return problem_of_command(words, env, choice)
 
 
 def _read(spec: Any, choice: Choice) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -74,7 +73,8 @@ def _read(spec: Any, choice: Choice) -> tuple[tuple[str, ...], dict[str, str]]:
     return (words, names) if all(isinstance(word, str) for word in words) else ((), {})
 
 
-def _is_foreign(words: tuple[str, ...], env: dict[str, str], choice: Choice) -> bool:
+def is_foreign_command(words: tuple[str, ...], env: dict[str, str], choice: Choice) -> bool:
+    """Return whether a command is not Python code of this machine."""
     if not words:
         return True
     if any(_COMPONENT in word for word in words):
@@ -83,10 +83,11 @@ def _is_foreign(words: tuple[str, ...], env: dict[str, str], choice: Choice) -> 
     return not is_own_python(words[0]) or bool(choice.options.engine and missing([*words], os.path.exists, env))
 
 
-def _problem(words: tuple[str, ...], env: dict[str, str], choice: Choice, *, is_foreign: bool) -> str:
+def problem_of_command(words: tuple[str, ...], env: dict[str, str], choice: Choice) -> str:
+    """Return why a command cannot run here; empty when it can, or when only the run can decide."""
     if any(_COMPONENT in word for word in words):
         return ""
-    if not is_foreign:
+    if not is_foreign_command(words, env, choice):
         return missing([*words], os.path.exists, env)
     if choice.how.problem or choice.how.runs_images:
         return choice.how.problem

@@ -74,7 +74,7 @@ def run(
         if credentials is None:
             credentials = NoCredentials()
             servers.callback(credentials.close)
-        processes.secrets = credentials.secrets.known
+        processes.secrets = credentials.secrets.live
         commands = ReplicaCommands(job, workspace, processes, credentials, containers, servers)
         if commands.announcement:
             warn(commands.announcement)

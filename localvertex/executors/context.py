@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localvertex.containers.choice import Choice
+from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import Credentials
 from localvertex.custom_jobs import FaultLedger, Options as CustomJobOptions
 from localvertex.processes.forked_steps import ForkServers
@@ -77,6 +78,18 @@ class Context:
     def private_dir(self) -> Path:
         """Return the folder of caches and environments, shared by all runs of the work directory."""
         return self.work_dir / record.PRIVATE
+
+    @property
+    def machine(self) -> Machine:
+        """Return this machine for serving containers."""
+        return Machine(
+            work_dir=self.work_dir,
+            processes=self.processes,
+            credentials=self.credentials,
+            choice=self.containers,
+            command_prefixes=self.command_prefixes,
+            buckets=self.buckets,
+        )
 
     @property
     def scope(self) -> Scope:

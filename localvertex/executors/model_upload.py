@@ -16,7 +16,7 @@ from localvertex.executors.launcher import (
 )
 from localvertex.processes import logs
 from localvertex.state import executor_files, registry
-from localvertex.state.model_versions import ModelVersions, check_alias
+from localvertex.state.models.reading import UPLOADED_BY
 
 _MODULE = "google_cloud_pipeline_components.container.v1.model.upload_model.launcher"
 
@@ -30,7 +30,7 @@ class ModelUploadExecutor(LauncherExecutor):
     def execute(self, attempt: Attempt) -> None:
         """Register the model, and write `gcp_resources` and the model artifact as the launcher does."""
         options = launcher_options(attempt.arguments())
-        model = {**launcher_payload(options["payload"], attempt), **_unmanaged_model(attempt)}
+        model = {**launcher_payload(options["payload"], attempt), **unmanaged_model(attempt)}
         project, location = target(options, attempt)
         if location != attempt.context.region:
             attempt.context.warnings.add(
@@ -43,17 +43,25 @@ class ModelUploadExecutor(LauncherExecutor):
         if artifact_uri := model.get("artifact_uri"):
             model["artifact_uri"] = attempt.context.buckets.localised(artifact_uri)
         parent = attempt.resolve(options.get("parent_model_name", ""))
-        aliases = model.pop("version_aliases", [])
+        aliases = model.pop("version_aliases", []) or []
+        if not isinstance(aliases, list):
+            text = f"version_aliases {str(aliases)[:200]!r}: expected a list of strings"
+            raise TaskFailed(text, is_retryable=False)
+        context = attempt.context
+        # A step that was killed after the upload, or is tried again, continues with its version, as the launcher does.
+        step = f"{context.job['pipeline_job_uuid']}/{attempt.folder.relative_to(context.run_dir)}"
         try:
-            for alias in aliases:
-                check_alias(str(alias))
-            version = registry.add(attempt.context.work_dir, without_empty(model), parent)
-            if aliases:
-                ModelVersions(version.folder.parent).merge(str(version.number), aliases)
+            version = registry.add(
+                context.work_dir,
+                without_empty(model) | {UPLOADED_BY: step},
+                parent,
+                [str(each) for each in aliases],
+                context.processes.check_stopped,
+            )
         except (ValueError, OSError) as error:
             raise TaskFailed(f"cannot register the model: {error}", is_retryable=False) from None
         if version.uncopied:
-            attempt.context.warnings.add(
+            context.warnings.add(
                 f"{attempt.label}: {version.uncopied} contains the work directory, so the registry uses the model's "
                 "files where they are, without a copy of its own"
             )
@@ -67,7 +75,7 @@ class ModelUploadExecutor(LauncherExecutor):
         attempt.report_exit(0)
 
 
-def _unmanaged_model(attempt: Attempt) -> dict[str, Any]:
+def unmanaged_model(attempt: Attempt) -> dict[str, Any]:
     """Return the fields of the input artifact `unmanaged_container_model`, in the launcher's snake_case."""
     value = attempt.executor_input["inputs"]["artifacts"].get("unmanaged_container_model")
     if not value:
@@ -75,16 +83,16 @@ def _unmanaged_model(attempt: Attempt) -> dict[str, Any]:
     artifact = value["artifacts"][0]
     metadata = artifact.get("metadata", {})
     return {
-        "predict_schemata": _snake_case(metadata.get("predictSchemata", {})),
-        "container_spec": _snake_case(metadata.get("containerSpec", {})),
+        "predict_schemata": snake_case(metadata.get("predictSchemata", {})),
+        "container_spec": snake_case(metadata.get("containerSpec", {})),
         "artifact_uri": artifact["uri"],
     }
 
 
-def _snake_case(value: Any) -> Any:
+def snake_case(value: Any) -> Any:
     """Rename the keys of objects from camelCase to snake_case, at any depth."""
     if isinstance(value, list):
-        return [_snake_case(item) for item in value]
+        return [snake_case(item) for item in value]
     if isinstance(value, dict):
-        return {re.sub(r"(?<!^)(?=[A-Z])", "_", key).lower(): _snake_case(item) for key, item in value.items()}
+        return {re.sub(r"(?<!^)(?=[A-Z])", "_", key).lower(): snake_case(item) for key, item in value.items()}
     return value

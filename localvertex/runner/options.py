@@ -15,6 +15,7 @@ from localvertex.containers.choice import Choice
 from localvertex.containers.mounts import contains_private
 from localvertex.containers.options import ContainerOptions
 from localvertex.custom_jobs import Options as CustomJobOptions
+from localvertex.serve.access.step_access import StepAccess
 from vertex_gpu_training.userinput.errors import UserError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
@@ -59,6 +60,8 @@ class Options:
     """How container commands run."""
     custom_jobs: CustomJobOptions = field(default_factory=CustomJobOptions)
     """Restart rule and faults of the custom jobs."""
+    server: StepAccess | None = None
+    """The server that starts the run, which its steps can call; None: the run has an endpoint of its own."""
 
     @cached_property
     def container_choice(self) -> Choice:

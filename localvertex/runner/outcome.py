@@ -12,7 +12,8 @@ from localvertex.credentials.secrets import is_masked
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.context import Context
-from localvertex.state import executor_files, step_cache
+from localvertex.state import executor_files
+from localvertex.state.steps import cache as step_cache
 from localvertex.state.task import State, Task, Values
 from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
 from vertex_gpu_training.compiled.spec import Container, Importer

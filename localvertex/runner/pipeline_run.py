@@ -15,6 +15,7 @@ from localvertex.executors.context import Context, Warnings
 from localvertex.processes.pins import announcement
 from localvertex.processes.processes import Processes
 from localvertex.runner import repeated_options
+from localvertex.runner.endpoint.steps_endpoint import StepsEndpoint
 from localvertex.runner.options import Options
 from localvertex.runner.outcome import remove_secrets
 from localvertex.runner.pipeline_inputs import buckets_of, inputs_of, known_values, notes_of, tasks_of_file
@@ -23,8 +24,9 @@ from localvertex.runner.scheduler import Scheduler
 from localvertex.runner.task_tree import root_task
 from localvertex.show import failure
 from localvertex.show.display import Display
-from localvertex.state import record, run_folder, step_cache
-from localvertex.state.finished_steps import FinishedSteps
+from localvertex.state import record, run_folder
+from localvertex.state.steps import cache as step_cache
+from localvertex.state.steps.finished import FinishedSteps
 from localvertex.state.task import Task, Values
 from vertex_gpu_training.compiled.load import PipelineFile
 from vertex_gpu_training.userinput import temporary
@@ -58,11 +60,12 @@ class PipelineRun:
             job = job | {"pipeline_root": output_directory}
         self._processes = Processes(grace_seconds=options.grace_seconds)
         self._credentials = UserCredentials() if options.with_credentials else NoCredentials()
-        self._processes.secrets = self._credentials.secrets.known
+        self._processes.secrets = self._credentials.secrets.live
         constants = [each.constant for task in tasks_of_file(file) for each in task.parameters.values()]
         self._credentials.secrets.learn_declared([dict(inputs.parameters), constants])
         self._first_secrets = self._credentials.secrets.known()
         self._context = self._new_context(job, options)
+        self._endpoint = StepsEndpoint(self._context.machine, options.server, self._context.warnings.add)
         self._root = root_task(file.pipeline, self._inputs, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
         self._fail_fast = options.fail_fast or file.pipeline.job.fail_fast or bool(self._earlier.get("fail_fast"))
@@ -144,6 +147,7 @@ class PipelineRun:
                 with written_to(self.run_dir):
                     self._record.begin(self.run_dir)
             with self._stopped_by_signals():
+                self._endpoint.open()
                 self._scheduler.run(self._root)
         finally:
             # Whatever happens to the record, the run is no longer locked.
@@ -176,6 +180,7 @@ class PipelineRun:
         """Stop everything and write the complete record."""
         self._processes.stop()
         self._context.fork_servers.close()
+        self._endpoint.close()
         self._remove_late_secrets()
         self._credentials.close()
         content = self.unwritten = self._record.content()

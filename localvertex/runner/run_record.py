@@ -9,8 +9,8 @@ from typing import Any
 from localvertex.credentials.secrets import Secrets
 from localvertex.errors import RecordNotWritten
 from localvertex.state import record
-from localvertex.state.finished_steps import FinishedSteps
 from localvertex.state.journal import PATTERN, Change, Journal
+from localvertex.state.steps.finished import FinishedSteps
 from localvertex.state.task import State, Task
 
 _SNAPSHOT_SECONDS = 2.0

@@ -13,7 +13,7 @@ from localvertex.runner.outcome import Outcome, Progress, run_attempt
 from localvertex.runner.task_inputs import InputError, complete_inputs, explanations, resolve_inputs
 from localvertex.runner.task_tree import collect_dag, collect_loop, iterations, tasks_of
 from localvertex.state import executor_files
-from localvertex.state.finished_steps import FinishedSteps
+from localvertex.state.steps.finished import FinishedSteps
 from localvertex.state.task import State, Task, Values
 from localvertex.values import conditions
 from localvertex.values.placeholders import Scope

@@ -2,9 +2,9 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -24,11 +24,10 @@ from localvertex.serve.api.errors import ApiError, error_body, invalid, not_writ
 from localvertex.serve.api.guard import Guard
 from localvertex.serve.api.json_response import JsonResponse
 from localvertex.serve.api.known_methods import KnownMethod
-from localvertex.serve.service import Service
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.reading import parse_json
 
-Method = Callable[[Call], dict[str, Any]]
+Method = Callable[[Call], dict[str, Any] | Response]
 Endpoint = Callable[[Request], Awaitable[Response]]
 Beside = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
@@ -39,6 +38,31 @@ _API, _OPERATIONS_API = "/{api:api}", "/{api:ui}"
 
 _MAY_BE_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 """An escape sequence of a surrogate, which protobuf and the disk take in pairs only."""
+
+
+class Service(Protocol):
+    """What answers the requests."""
+
+    unserved: str
+    """The answer to a call of Vertex AI that it does not have; `{name}` is the method."""
+
+    @property
+    def routes(self) -> Sequence[Route]:
+        """Its pages, and everything else that is not a method of the API."""
+        ...
+
+    @property
+    def collections(self) -> Mapping[str, Mapping[str, tuple[str, str, Method]]]:
+        """For each collection its methods: HTTP method, path after the collection's, implementation."""
+        ...
+
+    def open(self) -> None:
+        """Prepare for the first request."""
+        ...
+
+    def close(self) -> None:
+        """Stop everything that runs."""
+        ...
 
 
 class Part(StringConvertor):
@@ -90,17 +114,19 @@ def application(service: Service, access: Access, beside: Beside = lambda _: nul
             yield
         await run_in_threadpool(service.close)
 
-    return Starlette(
+    app = Starlette(
         routes=[*open_page.routes(access), *_routes(service)],
         middleware=[Middleware(Guard, access=access, seconds=connection.REQUEST_SECONDS)],
         exception_handlers={HTTPException: _on_http_error, Exception: _on_defect},
         lifespan=lifespan,
     )
+    app.state.unserved = service.unserved
+    return app
 
 
 def _routes(service: Service) -> list[Route]:
     """Build the routes of all pages and API methods."""
-    found = [*service.pages.routes, *service.storage.routes]
+    found = [*service.routes]
     for collection, methods in service.collections.items():
         for name, (http_method, suffix, method) in methods.items():
             api = _OPERATIONS_API if collection == "operations" else _API
@@ -123,7 +149,8 @@ def _endpoint(method: Method) -> Endpoint:
 def _answer(method: Method, request: Request, body: bytes) -> Response:
     """Carry out a request."""
     try:
-        return JsonResponse(method(_call_of(request, body)))
+        result = method(_call_of(request, body))
+        return result if isinstance(result, Response) else JsonResponse(result)
     except ApiError as error:
         refused = error
     except OSError as error:
@@ -169,7 +196,7 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     code = error.status_code if isinstance(error, HTTPException) else 500
     known = await run_in_threadpool(known_methods.find, request.method, request.url.path)
     if known and not _is_served(request.app, known):
-        text = f"localvertex serve does not implement {known.name} of Vertex AI; docs/serve.md lists the methods it has"
+        text = request.app.state.unserved.format(name=known.name)
         return JsonResponse(error_body(501, "UNIMPLEMENTED", text), 501)
     text = f"this server has no {request.method} {request.url.path[:300]}"
     return JsonResponse(error_body(code, "UNIMPLEMENTED" if code == 405 else "NOT_FOUND", text), code)

@@ -3,17 +3,20 @@
 import shutil
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
 from localvertex import custom_jobs
+from localvertex.containers.serving.machine import Machine
+from localvertex.credentials.isolation import Credentials, NoCredentials
 from localvertex.custom_jobs import JobState, Outcome, Status, Workspace, images
 from localvertex.custom_jobs.environment import OUTPUT_FOLDERS
 from localvertex.engine import Options
 from localvertex.errors import TaskFailed
 from localvertex.processes.processes import Processes
+from localvertex.runner.endpoint.steps_endpoint import StepsEndpoint
 from localvertex.serve.api import errors, messages
 from localvertex.serve.api.call import Call
 from localvertex.serve.api.errors import ApiError, invalid, not_found, rpc_error
@@ -49,7 +52,7 @@ class CustomJobs:
     ) -> None:
         self._store, self._operations, self._log = store, operations, log
         self._options, self._containers = options.custom_jobs, options.container_choice
-        self._command_prefixes = options.command_prefixes
+        self._command_prefixes, self._server = options.command_prefixes, options.server
         self.buckets = options.gcs_root.absolute() if options.gcs_root else store.folder.parent / _BUCKETS
         """The folder that has one folder per bucket."""
         self._running: dict[str, tuple[threading.Event, threading.Thread]] = {}
@@ -154,6 +157,17 @@ class CustomJobs:
         for _, thread in running.values():
             thread.join()
 
+    def _endpoint(self, processes: Processes, credentials: Credentials, warn: Callable[[str], None]) -> StepsEndpoint:
+        """Return the endpoint that the replicas of a job find."""
+        machine = Machine(
+            work_dir=self._store.folder.parent,
+            processes=processes,
+            credentials=credentials,
+            choice=self._containers,
+            command_prefixes=self._command_prefixes,
+        )
+        return StepsEndpoint(machine, self._server, warn)
+
     def _execute(
         self, number: str, job: custom_jobs.CustomJob, workspace: Workspace, cancel: threading.Event, hold: IO[str]
     ) -> None:
@@ -171,18 +185,23 @@ class CustomJobs:
         try:
             processes = Processes(grace_seconds=_GRACE_SECONDS)
             processes.hold = hold.fileno()
-            outcome = custom_jobs.run(
-                job,
-                workspace=workspace,
-                processes=processes,
-                containers=self._containers,
-                observe=observe,
-                warn=warn,
-                report=lambda text: self._log(f"customJobs/{number}: {text}"),
-                cancel=cancel,
-                options=self._options,
-                ledger=ledger,
-            )
+            with (
+                closing(NoCredentials()) as credentials,
+                self._endpoint(processes, credentials, warn),
+            ):
+                outcome = custom_jobs.run(
+                    job,
+                    workspace=workspace,
+                    processes=processes,
+                    credentials=credentials,
+                    containers=self._containers,
+                    observe=observe,
+                    warn=warn,
+                    report=lambda text: self._log(f"customJobs/{number}: {text}"),
+                    cancel=cancel,
+                    options=self._options,
+                    ledger=ledger,
+                )
             changes = _end_of(outcome)
             if job.base_output_directory:
                 base = Path(workspace.localised(job.base_output_directory))

@@ -1,6 +1,7 @@
 """The read-only pages in a browser: an index of everything the server has, and the pages of runs and models."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,15 @@ from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.records import StoredRecords
 from localvertex.serve.api.store import UNUSABLE, Store
 from localvertex.serve.custom_jobs import CustomJobs
-from localvertex.serve.models import Models
+from localvertex.serve.endpoints.endpoints import Endpoints
+from localvertex.serve.models.models import Models
 from localvertex.serve.pipeline_jobs.records import RunRecords
 from localvertex.serve.schedules import schedules
 from localvertex.show import report
 from localvertex.show.html import templates
-from localvertex.state import registry
-from localvertex.state.model_versions import ModelVersions
+from localvertex.state.model_versions import SOURCE
+from localvertex.state.models import evaluations
+from localvertex.state.models.reading import CHAMPION, ModelRecords
 
 _INDEX, _MODEL = "index.html.j2", "model.html.j2"
 
@@ -51,8 +54,9 @@ _SANDBOX = {
 class Pages:
     """The pages of one work directory."""
 
-    def __init__(self, store: Store, jobs: CustomJobs, models: Models) -> None:
+    def __init__(self, store: Store, jobs: CustomJobs, models: Models, endpoints: Endpoints) -> None:
         self._store, self._custom_jobs, self._models, self._work_dir = store, jobs, models, store.folder.parent
+        self._endpoints = endpoints
 
     @property
     def routes(self) -> list[Route]:
@@ -65,7 +69,7 @@ class Pages:
         ]
 
     def index(self) -> Response:
-        """Render runs, custom jobs, models and schedules with their states."""
+        """Render runs, custom jobs, models, endpoints and schedules with their states."""
         runs = ((name, each.content or {}) for name, each in self._store.index.summaries(RunRecords(self._work_dir)))
         runs_by_time = sorted(sorted(runs), key=lambda each: str(each[1].get("create_time", "")), reverse=True)
         page = templates.render(
@@ -77,7 +81,8 @@ class Pages:
             ],
             custom_jobs=_newest(self._custom_jobs.records),
             schedules=_newest(schedules.records(self._store)),
-            models=self._models.list_all(_ANYWHERE)["models"],
+            models=[(each, self._champion(each)) for each in self._models.list_all(_ANYWHERE)["models"]],
+            endpoints=self._endpoints.all(_ANYWHERE)[:_MAX_ROWS],
         )
         return HTMLResponse(page, headers=_HEADERS)
 
@@ -112,11 +117,14 @@ class Pages:
         return Response(found.read_bytes(), headers=_HEADERS, media_type="text/plain")
 
     def model(self, id: str, version: str) -> Response:
-        """Render a version of a model, with its files and a link to the run that made it."""
+        """Render a version of a model: evaluations, files, the run that made it, and the other versions."""
         folder = self._work_dir / "models" / id / version
+        versions = ModelRecords(folder.parent)
         try:
-            content = ModelVersions(folder.parent).content(str(version))
+            content = versions.content(version) if version in versions.numbers else None
         except (OSError, ValueError):
+            content = None
+        if content is None:
             return Response(f"no readable version {version} of the model {id}", 404, _HEADERS, "text/plain")
         every = sorted(each for each in folder.rglob("*") if each.is_file())
         sizes = [(str(each.relative_to(folder)), each.stat().st_size) for each in every[:_MAX_ROWS]]
@@ -125,12 +133,20 @@ class Pages:
             model=content,
             version=version,
             folder=folder,
-            aliases=_aliases(folder),
-            run=self._run_of(str(content.get(registry.SOURCE, ""))),
+            aliases=_aliases(folder.parent, version),
+            versions=[(each, _aliases(folder.parent, each)) for each in versions.numbers[::-1][:_MAX_ROWS]],
+            evaluations=[_evaluation(folder, each) for each in evaluations.ids(folder)[:_MAX_ROWS]],
+            run=self._run_of(str(content.get(SOURCE, ""))),
             sizes=sizes,
             num_more=len(every) - len(sizes),
         )
         return HTMLResponse(page, headers=_HEADERS)
+
+    def _champion(self, model: dict[str, Any]) -> str:
+        """Return the version with the alias of the champion, empty without one."""
+        with suppress(OSError, *UNUSABLE):
+            return ModelRecords(self._work_dir / "models" / model["name"].rpartition("/")[2]).aliases.get(CHAMPION, "")
+        return ""
 
     def _run_of(self, uri: str) -> str:
         """Return the run whose folder contains a path, empty when it has no page."""
@@ -140,12 +156,20 @@ class Pages:
         return name if name and (self._work_dir / name / report.FILE).is_file() else ""
 
 
-def _aliases(folder: Path) -> list[str]:
+def _aliases(model: Path, number: str) -> list[str]:
     """Return the aliases of a version, none when their file is damaged."""
     try:
-        return sorted(alias for alias, each in ModelVersions(folder.parent).aliases.items() if each == folder.name)
+        return sorted(ModelRecords(model).aliases_of(number))
     except (OSError, *UNUSABLE):
         return []
+
+
+def _evaluation(version: Path, evaluation_id: str) -> dict[str, Any]:
+    """Return the content of an evaluation, a reason when it is damaged."""
+    try:
+        return evaluations.content(version, evaluation_id)
+    except (OSError, ValueError) as error:
+        return {"display_name": f"{evaluation_id} is damaged", "metrics": str(error)}
 
 
 def _newest(records: StoredRecords) -> list[dict[str, Any]]:

@@ -1,8 +1,10 @@
 """`localvertex serve` as a process: one socket on the loopback interface."""
 
 import asyncio
+import socket
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import uvicorn
@@ -10,6 +12,7 @@ import uvicorn
 from localvertex.engine import Options
 from localvertex.serve.access import open_page, token_file
 from localvertex.serve.access.access import Access
+from localvertex.serve.access.step_access import StepAccess
 from localvertex.serve.app import application
 from localvertex.serve.connection import HOST, REQUEST_SECONDS, Connection, listen
 from localvertex.serve.rpc.server import RpcServer
@@ -44,12 +47,13 @@ def serve(options: Options, *, port: int, grpc_port: int | None, time_factor: fl
             print(text + "\n", end="", flush=True)
 
     work_dir = options.work_dir.absolute()
-    service = Service(work_dir, time_factor=time_factor, log=log, options=options)
+    steps = StepAccess()
+    service = Service(work_dir, time_factor=time_factor, log=log, options=replace(options, server=steps))
     service.hold()
     if run_folder.is_open_to_others(work_dir):
         log(f"warning: other users of this machine can open {work_dir}; to prevent it: chmod 700 {work_dir}")
     token = token_file.prepare(work_dir, log) if needs_token else ""
-    access = Access(token)
+    access = Access(token, steps=steps)
     with listen("--port", port) as listener:
         rpc = RpcServer(work_dir / "api" / "grpc", log, seconds=REQUEST_SECONDS, allows=access.allows)
         config = uvicorn.Config(
@@ -62,13 +66,27 @@ def serve(options: Options, *, port: int, grpc_port: int | None, time_factor: fl
         )
         url = f"http://{HOST}:{listener.getsockname()[1]}"
         token_file.publish(work_dir, url)
+        steps.address = url
         started = _STARTED.format(work_dir=str(options.work_dir), url=url, page=_page(url, token, options.work_dir))
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
             clients = runner.run(rpc.bind(grpc_port, rest_port=port))
             log(f"{started}\n{clients}")
             if not needs_token:
                 log(_OPEN_TO_ALL)
-            runner.run(uvicorn.Server(config).serve(sockets=[listener]))
+            runner.run(_HttpServer(config, service).serve(sockets=[listener]))
+
+
+class _HttpServer(uvicorn.Server):
+    """Ends the requests that wait for deployed models first: their processes may take minutes to become healthy."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Wait for the other requests, and stop everything that runs."""
+        self._service.stop_deployments()
+        await super().shutdown(sockets)
 
 
 def _page(url: str, token: str, work_dir: Path) -> str:

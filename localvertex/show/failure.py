@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.processes import logs
-from localvertex.state import step_logs
+from localvertex.state.steps import logs as step_logs
 from localvertex.state.task import State, Task
 
 _NUM_LOG_LINES = 20

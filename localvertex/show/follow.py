@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from localvertex.state import record, step_logs
+from localvertex.state import record
 from localvertex.state.runs import Found, find_readable, find_steps
+from localvertex.state.steps import logs as step_logs
 from localvertex.state.task import State
 from vertex_gpu_training.userinput.errors import UserError
 

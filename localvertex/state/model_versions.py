@@ -1,200 +1,215 @@
-"""The versions of a model in the local registry and their aliases, which `aliases.json` contains."""
+"""Changes of a model in the local registry, each of them whole or not at all, whenever its process is killed."""
 
 import json
 import os
-import re
-from contextlib import suppress
-from os.path import isfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from localvertex.state import executor_files, registry
-from vertex_gpu_training.userinput import files
+from localvertex.state import executor_files, registry_lock
+from localvertex.state.models import change, deployed, evaluations
+from localvertex.state.models.change import Change
+from localvertex.state.models.reading import (
+    ALIASES,
+    DEFAULT,
+    MODEL,
+    NEWEST,
+    SHARED,
+    UPLOADED_BY,
+    VERSION_LABELS,
+    ModelRecords,
+    check_alias,
+    merged,
+    object_in,
+)
+from vertex_gpu_training.userinput import asides, files
 
-DEFAULT = "default"
-"""The alias that every model has, by default of its first version."""
+FILES = "model"
+"""The copy of the model's file or folder, beside model.json."""
 
-_ALIASES = "aliases.json"
+SOURCE = "source_uri"
+"""The field of model.json with the URI that the files were copied from."""
 
-_MODEL = "model.json"
+UPDATED = "update_time"
 
-_SHARED = "shared.json"
-"""A file next to the versions, with the fields that belong to the model; without it they are those of version 1."""
-
-_SHARED_FIELDS = ("display_name", "description", "labels")
-
-_VERSION_LABELS = "version_labels"
-"""The field of model.json with the labels of this version only; without it those of the upload, except of version 1."""
-
-_ALIAS = re.compile(r"-?[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
-"""The API's rule, by which a number is never an alias. A leading '-' removes the alias."""
+_FILES = (ALIASES, SHARED, change.FILE)
 
 
-class ModelVersions:
-    """A model's folder in the registry."""
+class ModelVersions(ModelRecords):
+    """A model's folder in the registry.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    Args:
+        folder: `<work-dir>/models/<model id>`.
+        check_stopped: Called while a change waits for another process; what it raises ends the wait.
+    """
+
+    def __init__(self, folder: Path, check_stopped: Callable[[], None] = lambda: None) -> None:
+        super().__init__(folder)
+        self._check_stopped = check_stopped
 
     @classmethod
-    def of(cls, work_dir: Path, model_id: str) -> "ModelVersions":
+    def of(cls, work_dir: Path, model_id: str, check_stopped: Callable[[], None] = lambda: None) -> "ModelVersions":
         """Return the versions of a model of the work directory; it has none if it does not exist."""
-        return cls(work_dir / "models" / model_id)
+        return cls(work_dir / "models" / model_id, check_stopped)
 
-    @property
-    def numbers(self) -> list[str]:
-        """The versions, the oldest first; empty when the model does not exist."""
-        names = os.listdir(self.folder) if self.folder.is_dir() else []
-        # Lists look at each version, and a path as text takes a fifth of the time.
-        return sorted(
-            (each for each in names if each.isdecimal() and isfile(f"{self.folder}/{each}/{_MODEL}")), key=int
-        )
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Hold the registry's lock, after completing the change of a process that was killed."""
+        with registry_lock.locked(self.folder.parent.parent, self._check_stopped):
+            for name in _FILES:
+                asides.remove_left(self.folder / name)
+            self._complete()
+            yield
 
-    @property
-    def aliases(self) -> dict[str, str]:
-        """The version of each alias, in the order of assignment. A model has a default as soon as it has a version."""
-        stored = self._stored_aliases
-        return stored if DEFAULT in stored else {DEFAULT: self.numbers[0], **stored}
-
-    @property
-    def _stored_aliases(self) -> dict[str, str]:
-        path = self.folder / _ALIASES
-        stored: dict[str, str] = json.loads(path.read_text()) if path.is_file() else {}
-        return stored
-
-    @property
-    def shared(self) -> dict[str, Any]:
-        """The fields of the model, which all versions share; empty when the file that has them is damaged."""
-        path = self.folder / _SHARED
-        try:
-            source = json.loads(path.read_text()) if path.is_file() else self._own(self.numbers[0])
-        except (OSError, ValueError):
-            return {}
-        return {name: source[name] for name in _SHARED_FIELDS if name in source}
-
-    def number(self, name: str) -> str:
-        """Return the version with this number or alias.
+    def add(self, staged: Path, content: dict[str, Any], aliases: Sequence[str]) -> str:
+        """Make a folder the next version, which takes the aliases, and return its number.
 
         Raises:
-            LookupError: The model does not exist, or has no such version.
+            ValueError: The model's aliases are damaged; no version was added.
         """
-        numbers = self.numbers
-        if not numbers:
-            raise LookupError(f"the model {self.folder.name!r} is not in {self.folder.parent}")
-        number = self.aliases.get(name, name)
-        if number not in numbers:
-            raise LookupError(f"the model {self.folder.name!r} has no version {name!r}; it has {', '.join(numbers)}")
+        with self.changing():
+            number = self.next_number
+            _write(staged / MODEL, {**content, "version": int(number), "create_time": _now()})
+            if aliases:
+                # A damaged file is found before there is a version.
+                merged(self.assigned, number, aliases)
+                Change(added=number, aliases=aliases).write(self.folder)
+            try:
+                os.rename(staged, self.folder / number)
+            except OSError:
+                change.end(self.folder)
+                raise
+            # The version exists. On a full disk, the next change completes what is left.
+            with suppress(OSError):
+                self._complete()
         return number
 
-    def content(self, number: str) -> dict[str, Any]:
-        """Return the content of a version's model.json, with the fields that it shares with the other versions.
+    def uploaded_by(self, step: str) -> str:
+        """Return the newest version that a step uploaded before its run was killed, empty without one."""
+        for number in reversed(self.numbers):
+            with suppress(OSError, ValueError):
+                if object_in(self.folder / number / MODEL).get(UPLOADED_BY) == step:
+                    return number
+        return ""
+
+    def merge(self, name: str, aliases: Sequence[str]) -> None:
+        """Move aliases to the version with a number or alias; remove those with a leading '-' from it.
 
         Raises:
-            ValueError: It is damaged.
-        """
-        own, shared = self._own(number), self.shared
-        labels = {**shared.pop("labels", {}), **_labels_of_version(own, number)}
-        kept = {name: value for name, value in own.items() if name not in (*_SHARED_FIELDS, _VERSION_LABELS)}
-        return kept | shared | ({"labels": labels} if labels else {})
-
-    def _own(self, number: str) -> dict[str, Any]:
-        path = self.folder / number / _MODEL
-        try:
-            content = json.loads(path.read_text())
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path} is damaged: {error}") from None
-        if not isinstance(content, dict):
-            raise ValueError(f"{path} is damaged: expected an object, found {type(content).__name__}")
-        return content
-
-    def merge(self, number: str, aliases: list[str]) -> None:
-        """Move aliases to a version; remove those with a leading '-' from it.
-
-        Raises:
+            LookupError: The model has no such version.
             ValueError: An alias does not match the API's rule, or the default would be removed.
         """
-        # Without the default of a model that never named one, so that it comes where it is assigned.
-        merged = self._stored_aliases
         for alias in aliases:
             check_alias(alias)
-            if not alias.startswith("-"):
-                if merged.get(alias) != number:
-                    merged.pop(alias, None)
-                merged[alias] = number
-            elif alias == f"-{DEFAULT}":
-                raise ValueError(f"the alias {DEFAULT!r} cannot be removed, only moved to another version")
-            elif merged.get(alias[1:]) == number:
-                del merged[alias[1:]]
-        _write(self.folder / _ALIASES, merged)
+        if f"-{DEFAULT}" in aliases:
+            raise ValueError(f"the alias {DEFAULT!r} cannot be removed, only moved to another version")
+        with self.changing():
+            _write(self.folder / ALIASES, merged(self.assigned, self.number(name), aliases))
 
     def change(self, number: str, fields: dict[str, Any]) -> None:
         """Replace fields of a version; None removes a field. Labels become those of this version only."""
         if "labels" in fields:
-            fields = {**fields, _VERSION_LABELS: fields.get("labels") or {}}
+            fields = {**fields, VERSION_LABELS: fields["labels"] or {}}
             del fields["labels"]
-        content = self._own(number) | fields
-        _write(self.folder / number / _MODEL, {key: value for key, value in content.items() if value is not None})
+        with self.changing():
+            path = self.folder / number / MODEL
+            _write(path, _without_none(object_in(path) | fields | {UPDATED: _now()}))
 
     def change_shared(self, fields: dict[str, Any]) -> None:
         """Replace fields of the model in all its versions; None removes a field."""
-        content = self.shared | fields
-        _write(self.folder / _SHARED, {key: value for key, value in content.items() if value is not None})
+        with self.changing():
+            content = self.shared | fields | {NEWEST: int(self.next_number) - 1}
+            _write(self.folder / SHARED, _without_none(content))
+
+    def evaluate(self, number: str, evaluation: dict[str, Any]) -> str:
+        """Store an evaluation of a version, and return its id."""
+        with self.changing():
+            return evaluations.add(self.folder / self.number(number), evaluation)
 
     def remove(self, number: str) -> None:
         """Delete a version and its aliases; files that the registry did not make stay.
 
         Raises:
-            ValueError: The version's entry is damaged or a link, so that the files of the registry are unknown.
+            ValueError: The version is deployed; or its entry is damaged or a link, so that the files of the registry
+                are unknown.
+        """
+        with self.changing():
+            self._remove([number])
+
+    def delete(self) -> list[str]:
+        """Delete all versions, and return the names of the entries that stay, because the registry did not make them.
+
+        Raises:
+            ValueError: See `remove`; no version was deleted.
+        """
+        with self.changing():
+            if not self.numbers:
+                return []
+            self._remove(self.numbers)
+            left = sorted(each.name for each in self.folder.iterdir())
+            if not left:
+                self.folder.rmdir()
+        return left
+
+    def _remove(self, numbers: list[str]) -> None:
+        removed = {each: SOURCE in self._entry(each) for each in numbers}
+        for each in numbers:
+            if names := deployed.endpoints_of(self.folder.parent.parent, self.folder.name, each):
+                raise ValueError(f"version {each} is deployed to {', '.join(names)}; undeploy it first")
+        # The fields of the model and the last number outlive the versions that they came with.
+        self.change_shared({})
+        Change(removed=removed).write(self.folder)
+        self._complete()
+
+    def _entry(self, number: str) -> dict[str, Any]:
+        """Return the content of a version's model.json.
+
+        Raises:
+            ValueError: It is damaged, or reached through a link.
         """
         folder = self.folder / number
         if self.folder.is_symlink() or folder.is_symlink():
             raise ValueError(
                 f"{folder} is reached through a link, which the registry does not make; remove it yourself"
             )
-        content = self._own(number)
-        if len(self.numbers) > 1:
-            self.change_shared({})
+        return object_in(folder / MODEL)
+
+    def _complete(self) -> None:
+        """Complete the change in progress, in an order in which this can be repeated."""
+        found = change.read(self.folder)
+        if found == Change():
+            # One that was edited by hand has no meaning.
+            return change.end(self.folder)
         # Nothing in a damaged file can be kept.
-        with suppress(ValueError, TypeError, RecursionError):
-            _write(self.folder / _ALIASES, {alias: each for alias, each in self.aliases.items() if each != number})
-        if registry.SOURCE in content:
-            executor_files.remove(folder / registry.FILES)
-        # The entry is last: a deletion that was interrupted can be repeated.
-        (folder / _MODEL).unlink()
-        with suppress(OSError):
-            folder.rmdir()
-
-    def delete(self) -> list[str]:
-        """Delete all versions, and return the names of the entries that stay, because the registry did not make them.
-
-        Raises:
-            ValueError: See `remove`; earlier versions may be deleted.
-        """
-        for number in self.numbers:
-            self.remove(number)
-        for name in (_ALIASES, _SHARED):
-            (self.folder / name).unlink(missing_ok=True)
-        left = sorted(each.name for each in self.folder.iterdir())
-        if not left:
-            self.folder.rmdir()
-        return left
+        with suppress(ValueError):
+            _write(self.folder / ALIASES, self.assigned)
+        for number, is_copied in found.removed.items():
+            _erase(self.folder / number, is_copied=is_copied)
+        if not self.numbers:
+            for name in (ALIASES, SHARED):
+                (self.folder / name).unlink(missing_ok=True)
+        change.end(self.folder)
 
 
-def check_alias(alias: str) -> None:
-    """Check a version alias.
+def _erase(version: Path, *, is_copied: bool) -> None:
+    """Remove what the registry made of a version, its entry last."""
+    if is_copied:
+        executor_files.remove(version / FILES)
+    evaluations.remove(version)
+    asides.remove_left(version / MODEL)
+    (version / MODEL).unlink(missing_ok=True)
+    with suppress(OSError):
+        version.rmdir()
 
-    Raises:
-        ValueError: It does not match the API's rule.
-    """
-    if not _ALIAS.fullmatch(alias):
-        raise ValueError(f"version alias {alias[:140]!r}: expected lower-case letters, digits and '-', a letter first")
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def _labels_of_version(own: dict[str, Any], number: str) -> dict[str, Any]:
-    """Return the labels in the content of a version that are not the model's."""
-    uploaded = {} if number == "1" else own.get("labels") or {}
-    labels: dict[str, Any] = own.get(_VERSION_LABELS, uploaded)
-    return labels
+def _without_none(content: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if value is not None}
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:

@@ -4,25 +4,17 @@ The display name or the parent model identifies a model; each upload is its next
 has its own copy of the files, so that it outlives the run that made them.
 """
 
-import errno
-import json
-import os
 import re
-import shutil
-import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 from localvertex.state import copies, record, run_folder
-
-FILES = "model"
-"""The copy of the model's file or folder, beside model.json."""
-
-SOURCE = "source_uri"
-"""The field of model.json with the URI that the files were copied from."""
+from localvertex.state.model_versions import FILES, SOURCE, ModelVersions
+from localvertex.state.models.reading import DEFAULT, UPLOADED_BY, check_alias
+from vertex_gpu_training.userinput import asides
 
 _RESOURCE = re.compile(r"(?:.*/)?models/(?P<id>[A-Za-z0-9_-]+)(?:@(?P<version>[A-Za-z0-9_-]+))?")
 
@@ -38,43 +30,73 @@ class Version:
     """The model's files, if they are used where they are: they contain the registry, and cannot be copied into it."""
 
 
-def add(work_dir: Path, model: dict[str, Any], parent: str = "") -> Version:
+def add(
+    work_dir: Path,
+    model: dict[str, Any],
+    parent: str = "",
+    aliases: Sequence[str] = (),
+    check_stopped: Callable[[], None] = lambda: None,
+) -> Version:
     """Add a model, or the next version of `parent` (a resource name) or of the model with the same display name.
 
     Raises:
-        ValueError: The display name is missing, or the parent is not in the registry.
+        ValueError: The display name is missing, the parent is not in the registry, or see `add_version`.
+        OSError: See `add_version`.
     """
     name = model.get("display_name")
     if not isinstance(name, str) or not name:
         raise ValueError("display_name is empty")
-    models = work_dir / "models"
-    return add_version(work_dir, _id_of_parent(models, parent) if parent else _id_of_name(name), model)
+    match = _RESOURCE.fullmatch(parent)
+    model_id = match["id"] if match else _id_of_name(name)
+
+    def check(versions: ModelVersions) -> None:
+        if parent and not (match and versions.numbers):
+            raise ValueError(f"the parent model {parent!r} is not in {work_dir / 'models'}")
+
+    return add_version(ModelVersions.of(work_dir.absolute(), model_id, check_stopped), model, aliases, check)
 
 
-def add_version(work_dir: Path, model_id: str, model: dict[str, Any]) -> Version:
+def add_version(
+    versions: ModelVersions,
+    model: dict[str, Any],
+    aliases: Sequence[str] = (),
+    check: Callable[[ModelVersions], None] = lambda _: None,
+) -> Version:
     """Add the next version of a model, the first when there is none, with a copy of its files.
+
+    Args:
+        versions: The model.
+        model: The content of model.json. A step that already uploaded a version gets this one, see `UPLOADED_BY`.
+        aliases: What the version takes from other versions in the same moment. The first one takes `default`, too.
+        check: Called before the files are copied and once more before the version is added; what it raises refuses it.
 
     Raises:
         OSError: The files cannot be copied; no version was added.
+        ValueError: An alias is wrong, or the model's aliases are damaged; no version was added.
     """
-    folder = work_dir.absolute() / "models" / model_id
-    folder.mkdir(parents=True, exist_ok=True)
-    staged = Path(tempfile.mkdtemp(prefix=".staged-", dir=folder))
-    try:
+    for alias in aliases:
+        check_alias(alias)
+    check(versions)
+    if (step := model.get(UPLOADED_BY)) and (number := versions.uploaded_by(step)):
+        return Version(model_id=versions.folder.name, number=int(number), folder=versions.folder / number)
+    folder, work_dir = versions.folder, versions.folder.parent.parent
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Where a link leads, so that the version can be moved there by one rename.
+    target = folder.resolve()
+    asides.remove_left(target)
+    with asides.folder(target) as staged:
         source = _local_files(str(model.get("artifact_uri", "")))
         is_copied = source is not None and _copy_files(source, staged / FILES, work_dir)
-        staged.chmod(0o755)
-        while True:
-            number = max((int(each.name) for each in folder.iterdir() if each.name.isdecimal()), default=0) + 1
-            content = {"model_id": model_id, "version": number, **model}
+        with versions.changing():
+            check(versions)
+            folder.mkdir(exist_ok=True)
+            content = {"model_id": folder.name, **model}
             if is_copied:
-                content |= {"artifact_uri": str(folder / str(number) / FILES), SOURCE: model["artifact_uri"]}
-            if _commit(staged, folder / str(number), content):
-                uncopied = None if is_copied else source
-                return Version(model_id=model_id, number=number, folder=folder / str(number), uncopied=uncopied)
-    except BaseException:
-        shutil.rmtree(staged, ignore_errors=True)
-        raise
+                uri = str(folder / versions.next_number / FILES)
+                content |= {"artifact_uri": uri, SOURCE: model["artifact_uri"]}
+            number = versions.add(staged, content, aliases)
+    uncopied = None if is_copied else source
+    return Version(model_id=folder.name, number=int(number), folder=folder / number, uncopied=uncopied)
 
 
 def _local_files(uri: str) -> Path | None:
@@ -109,35 +131,19 @@ def _own_folder(path: Path, work_dir: Path) -> Path | None:
     return folder if is_own else None
 
 
-def _commit(staged: Path, folder: Path, content: dict[str, Any]) -> bool:
-    """Make a version visible by one rename; return false when another process took the number."""
-    stamped = content | {"create_time": datetime.now(UTC).isoformat(timespec="microseconds")}
-    (staged / "model.json").write_text(json.dumps(stamped, indent=1))
-    try:
-        os.rename(staged, folder)
-    except OSError as error:
-        if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
-            return False
-        raise
-    return True
-
-
 def _id_of_name(display_name: str) -> str:
     """Return a readable id, different for different display names."""
     readable = re.sub(r"[^a-z0-9]+", "-", display_name.lower()).strip("-")[:40] or "model"
     return readable if readable == display_name else f"{readable}-{crc32(display_name.encode()):08x}"
 
 
-def _id_of_parent(models: Path, parent: str) -> str:
-    """Return the id in a resource name `projects/.../models/ID[@VERSION]`."""
-    match = _RESOURCE.fullmatch(parent)
-    if not match or not (models / match["id"]).is_dir():
-        raise ValueError(f"the parent model {parent!r} is not in {models}")
-    return match["id"]
-
-
 def folder_of(work_dir: Path, resource_name: str) -> Path | None:
     """Return the folder of the version with this resource name; None when there is no such version."""
     match = _RESOURCE.fullmatch(resource_name)
-    folder = work_dir / "models" / match["id"] / (match["version"] or "1") if match else None
-    return folder if folder and (folder / "model.json").is_file() else None
+    if not match:
+        return None
+    versions = ModelVersions.of(work_dir, match["id"])
+    try:
+        return versions.folder / versions.number(match["version"] or DEFAULT)
+    except (LookupError, ValueError):
+        return None

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localvertex.state import datasets, executor_files, record, registry, run_folder
+from localvertex.state import datasets, executor_files, record, run_folder
+from localvertex.state.model_versions import SOURCE
 from localvertex.state.runs import Found
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -132,7 +133,7 @@ def _texts_of_registry(work_dir: Path) -> Iterator[tuple[str, str]]:
         text = path.read_text(errors="replace")
         try:
             # The field names where the copy came from, which is not needed any more.
-            text = json.dumps({key: value for key, value in json.loads(text).items() if key != registry.SOURCE})
+            text = json.dumps({key: value for key, value in json.loads(text).items() if key != SOURCE})
         except (ValueError, AttributeError):
             pass  # A damaged entry counts with all that it contains.
         yield f"model {path.parent.parent.name}@{path.parent.name}", text

@@ -18,7 +18,7 @@ from vertex_gpu_training.userinput.errors import UserError
 RUN_ID = re.compile(r"[a-z][a-z0-9-]{0,127}")
 """Ids that Vertex AI accepts for a pipeline job."""
 
-RESERVED = ("models", "training", "prepared", "api", "buckets")
+RESERVED = ("models", "endpoints", "training", "prepared", "api", "buckets")
 """Folders of the work directory that are not runs."""
 
 _LOCK_POLL_SECONDS = 0.05

@@ -9,6 +9,7 @@ from accelerators.catalogue.quota import MachineRequest, quota_metrics
 from accelerators.job.values import known
 from accelerators.pipeline.graph import Graph, Step, mapping
 from accelerators.pipeline.payload import build
+from pipelines.jobs.prediction import prediction_lines
 from pipelines.vertex import Location
 from training_job.machines import Machines
 from training_job.values import machines_in
@@ -57,7 +58,7 @@ def plan_lines(job: dict[str, Any], location: Location) -> list[str]:
     for training in training_steps:
         lines += [f"{training.name}: {text}, {training.scheduling_strategy}" for text in _pools(training)]
         lines += _quota_lines(training, location, catalogue)
-    return lines
+    return [*lines, *prediction_lines(steps, location)]
 
 
 def _step_lines(steps: list[Step], location: Location, catalogue: Catalogue) -> list[str]:

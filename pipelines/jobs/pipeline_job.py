@@ -13,7 +13,8 @@ from accelerators.job.finding import sentences
 from accelerators.pipeline.check import examine_pipeline
 from pipelines.vertex import Location
 from training_job.machines import check as check_machines
-from training_job.values import check_values, machines_in
+from training_job.release.serving_machines import check_deployment
+from training_job.values import check_values, machines_in, replicas_in
 from vertex_gpu_training.compiled.reader import read_pipeline
 from vertex_gpu_training.compiled.spec import Container
 from vertex_gpu_training.userinput import paths
@@ -136,9 +137,10 @@ def _check_own(job: dict[str, Any], region: str) -> list[Finding]:
     values = defaults | job["runtimeConfig"]["parameterValues"]
     check_values(values)
     plan = pipeline.executors.get("exec-plan")
+    deployment = check_deployment(str(values.get("deploy_endpoint", "")), replicas_in(values), region=region)
     if (machines := machines_in(values)) and isinstance(plan, Container):
-        return check_machines(machines, image=plan.image, region=region)
-    return []
+        return check_machines(machines, image=plan.image, region=region) + deployment
+    return deployment
 
 
 def check(job: dict[str, Any], location: Location) -> list[Finding]:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+import re
 import subprocess
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ STEPS = {
     "plan",
     "custom-training-job",
     "evaluate",
+    "compare",
     "export",
     "importer",
     "model-upload",
@@ -46,10 +48,20 @@ class Run:
 
     @property
     def steps(self) -> set[str]:
-        """Names of the steps that ran and succeeded."""
-        return {
-            task["name"] for task in self.record["tasks"] if task["kind"] == "step" and task["state"] == "SUCCEEDED"
-        }
+        """Names of the steps that ran and succeeded, without the number of a second one of its kind."""
+        return {re.sub(r"-\d+$", "", name) for name in self._succeeded}
+
+    @property
+    def _succeeded(self) -> list[str]:
+        tasks = self.record["tasks"]
+        return [task["name"] for task in tasks if task["kind"] == "step" and task["state"] == "SUCCEEDED"]
+
+    @property
+    def registered(self) -> str:
+        """Resource name of the version that was uploaded, as the first one or as that of a parent."""
+        (name,) = [name for name in self._succeeded if name.startswith("model-upload")]
+        found: str = self.artifact(name, "model")["metadata"]["resourceName"]
+        return found
 
     @property
     def accuracy(self) -> float:

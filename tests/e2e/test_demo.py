@@ -35,15 +35,14 @@ def test_it_succeeds_and_prints_a_table_the_accuracy_the_model_and_the_report(
     demo: Run, work_dir: pathlib.Path
 ) -> None:
     assert demo.exit_code == 0, demo.output
-    for step in STEPS:
-        assert demo.task(step)["state"] == "SUCCEEDED"
+    assert demo.steps == STEPS
     assert demo.output.count("SUCCEEDED") >= 2 * len(STEPS)
     assert demo.accuracy >= 0.95
     assert f"accuracy = {demo.accuracy:.6g}" in demo.output
     assert str(demo.artifact("export", "model")["uri"]) in demo.output
     report = work_dir / demo.record["run_id"] / "run.html"
     assert str(report) in demo.output
-    assert report.read_text().count("<iframe") == 4  # the two pages of prepare, those of plan and evaluate
+    assert report.read_text().count("<iframe") == 5  # the two pages of prepare, those of plan, evaluate and compare
 
 
 def test_a_fresh_process_gets_the_printed_accuracy_from_the_saved_model(

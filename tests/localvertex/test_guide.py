@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from localvertex.state import registry
+from tests.support.own_endpoint import reachable
 from tests.support.runs import Compile, Execute
 
 
@@ -16,7 +20,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 def test_the_guide_works_from_top_to_bottom(repository: Path, tmp_path: Path) -> None:
     guide = (repository / "docs" / "localvertex.md").read_text()
-    hello, from_python = blocks(guide, "python")
+    hello, _, from_python = blocks(guide, "python")
     (tmp_path / "hello.py").write_text(hello)
     (tmp_path / "from_python.py").write_text(from_python)
     (commands,) = blocks(guide, "sh")
@@ -33,6 +37,15 @@ def test_the_guide_works_from_top_to_bottom(repository: Path, tmp_path: Path) ->
     assert "greeting you" in output["python -m localvertex logs second greet"]
     assert "second" in output["python -m localvertex list"]
     assert not (tmp_path / "runs" / "second").exists()
+
+
+@pytest.mark.slow
+def test_the_program_of_a_step_lists_the_models(repository: Path, tmp_path: Path) -> None:
+    _, in_step, _ = blocks((repository / "docs" / "localvertex.md").read_text(), "python")
+    registry.add(tmp_path, {"display_name": "pets"})
+    with reachable(tmp_path):
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", in_step], capture_output=True, text=True)
+    assert done.stdout == "['pets']\n", done.stderr
 
 
 def test_the_guide_names_every_field_of_the_record(repository: Path, compiled: Compile, execute: Execute) -> None:

@@ -58,12 +58,18 @@ def test_the_steps_follow_each_other(spec: dict[str, Any]) -> None:
         "evaluate": ["train-unless-finished"],
         "condition-3": ["evaluate"],
     }
-    assert after(spec, "comp-condition-3") == {
-        "export": [],
-        "importer": ["export"],
-        "model-upload": ["importer"],
-        "record": ["model-upload"],
+    assert after(spec, "comp-condition-3") == {"compare": [], "condition-4": ["compare"]}
+    assert after(spec, "comp-condition-4") == {
+        "condition-branches-5": [],
+        "record": ["condition-branches-5"],
+        "condition-11": ["record"],
     }
+    assert after(spec, "comp-condition-9") == {
+        "export": [],
+        "condition-branches-6": ["export"],
+        "new-version": ["condition-branches-6", "export"],
+    }
+    assert after(spec, "comp-condition-11") == {"deploy": []}
 
 
 def test_the_rest_runs_only_for_something_new_and_the_registry_gets_only_what_is_good_enough(
@@ -77,6 +83,53 @@ def test_the_rest_runs_only_for_something_new_and_the_registry_gets_only_what_is
         "inputs.parameter_values['pipelinechannel--evaluate-Output'] >= "
         "inputs.parameter_values['pipelinechannel--minimum_accuracy']"
     )
+
+
+def condition(spec: dict[str, Any], component: str, task: str) -> str:
+    found: str = dag(spec, component)[task]["triggerPolicy"]["condition"]
+    return found.replace("inputs.parameter_values['pipelinechannel--", "").replace("']", "")
+
+
+def test_a_version_is_uploaded_once_and_deployed_only_if_asked_for(spec: dict[str, Any]) -> None:
+    assert condition(spec, "comp-condition-3", "condition-4") == "compare-is_promoted == true"
+    branches = "comp-condition-branches-5"
+    assert condition(spec, branches, "condition-9") == "compare-registered_version == ''"
+    assert condition(spec, branches, "condition-10") == "!(compare-registered_version == '')"
+    # The known version takes the place of the upload.
+    known = dag(spec, "comp-condition-10")["model"]["inputs"]["parameters"]
+    assert known["resource_name"] == {"componentInputParameter": "pipelinechannel--compare-registered_version"}
+    assert condition(spec, "comp-condition-4", "condition-11") == "deploy_endpoint != ''"
+    defaults = spec["root"]["inputDefinitions"]["parameters"]
+    assert defaults["deploy_endpoint"]["defaultValue"] == ""
+    assert defaults["force_promotion"]["defaultValue"] is False
+
+
+def test_an_upload_takes_both_aliases_and_gets_the_parent_where_there_is_one(spec: dict[str, Any]) -> None:
+    assert condition(spec, "comp-condition-branches-1", "condition-2") == "parent_model != ''"
+    following, first = (
+        dag(spec, "comp-condition-2-2")["model-upload"],
+        dag(spec, "comp-condition-3-2")["model-upload-2"],
+    )
+    for upload in (following, first):
+        given = upload["inputs"]["parameters"]
+        assert given["version_aliases"] == {"runtimeValue": {"constant": ["champion", "default"]}}
+        assert given["labels"] == {"componentInputParameter": "pipelinechannel--labels"}
+    assert "parent_model" in following["inputs"]["artifacts"]
+    assert "parent_model" not in first["inputs"]["artifacts"]
+    wired = dag(spec, "comp-condition-9")["new-version"]["inputs"]["parameters"]
+    assert wired["labels"] == {"taskOutputParameter": {"producerTask": "export", "outputParameterKey": "labels"}}
+
+
+def test_a_model_of_the_registry_has_the_uri_that_google_gives_it(spec: dict[str, Any]) -> None:
+    """kfp leaves a placeholder inside of an importer's own URI as it is."""
+    (uri,) = {
+        task["inputs"]["parameters"]["uri"]["runtimeValue"]["constant"].partition("/v1/")[0]
+        for component in spec["components"].values()
+        for name, task in component.get("dag", {}).get("tasks", {}).items()
+        if name == "model"
+    }
+    assert uri == "https://{{$.pipeline_google_cloud_location}}-aiplatform.googleapis.com"
+    assert "{{channel:" not in json.dumps(spec)
 
 
 def test_a_finished_run_requests_no_machines(spec: dict[str, Any]) -> None:
@@ -133,7 +186,8 @@ def test_only_given_machines_of_steps_are_in_the_file(spec: dict[str, Any]) -> N
     sized = json_format.MessageToDict(image_training(Settings(image=IMAGE, steps=steps)).pipeline_spec)
     resources = {name: executor_container(sized, name).get("resources") for name in sized["components"]}
     given = {name: value for name, value in resources.items() if value}
-    assert set(given) == {"comp-prepare", "comp-evaluate"}
+    assert set(given) == {"comp-prepare", "comp-evaluate", "comp-compare"}
+    assert given["comp-compare"] == given["comp-evaluate"]
     assert (given["comp-prepare"]["cpuLimit"], given["comp-prepare"]["memoryLimit"]) == (16.0, 60.0)
     gpus = given["comp-evaluate"]["accelerator"]
     assert (gpus["type"], gpus["count"], gpus["resourceType"], gpus["resourceCount"]) == (*("NVIDIA_L4", "1") * 2,)
@@ -147,11 +201,11 @@ def executor_container(spec: dict[str, Any], component: str) -> dict[str, Any]:
 def test_locations_are_that_of_the_pipeline(spec: dict[str, Any]) -> None:
     (condition,) = dag(spec, "comp-train-unless-finished").values()
     job = dag(spec, condition["componentRef"]["name"])["custom-training-job"]
-    upload = dag(spec, "comp-condition-3")["model-upload"]
+    uploads = [dag(spec, "comp-condition-2-2")["model-upload"], dag(spec, "comp-condition-3-2")["model-upload-2"]]
     plan = dag(spec, "comp-exit-handler-1")["plan"]
     here = {"runtimeValue": {"constant": "{{$.pipeline_google_cloud_location}}"}}
     assert job["inputs"]["parameters"]["location"] == here
-    assert upload["inputs"]["parameters"]["location"] == here
+    assert [upload["inputs"]["parameters"]["location"] for upload in uploads] == [here, here]
     assert plan["inputs"]["parameters"]["region"] == here
 
 
@@ -160,23 +214,26 @@ def test_no_step_answers_from_a_cache(spec: dict[str, Any]) -> None:
         (component, name): task
         for component, definition in {**spec["components"], "root": spec["root"]}.items()
         for name, task in definition.get("dag", {}).get("tasks", {}).items()
-        if "executorLabel" in spec["components"][task["componentRef"]["name"]] and name != "importer"
+        if "executorLabel" in spec["components"][task["componentRef"]["name"]] and not name.startswith("importer")
     }
     assert {name for _, name in steps} == {
         "prepare",
         "plan",
         "custom-training-job",
         "evaluate",
+        "compare",
         "export",
         "model-upload",
+        "model-upload-2",
         "record",
+        "deploy",
         "summary",
     }
     assert [name for name, task in steps.items() if task["cachingOptions"].get("enableCache")] == []
 
 
 def test_the_steps_share_one_container_image_and_install_nothing(spec: dict[str, Any]) -> None:
-    for step in ("prepare", "plan", "evaluate", "export", "record", "summary"):
+    for step in ("prepare", "plan", "evaluate", "compare", "export", "record", "deploy", "summary"):
         container = executor(spec, f"comp-{step}")["container"]
         assert container["image"] == IMAGE
         assert "pip install" not in " ".join(container["command"])
@@ -188,7 +245,7 @@ def test_the_steps_share_one_container_image_and_install_nothing(spec: dict[str,
 
 def test_every_parameter_has_a_type_a_default_and_a_description(spec: dict[str, Any]) -> None:
     declared = spec["root"]["inputDefinitions"]["parameters"]
-    assert len(declared) == 50
+    assert len(declared) == 60
     for name, field in declared.items():
         assert field["parameterType"] in {"STRING", "NUMBER_INTEGER", "NUMBER_DOUBLE", "BOOLEAN", "LIST"}, name
         assert "defaultValue" in field, name
@@ -205,8 +262,12 @@ def test_every_hyperparameter_of_the_trainer_is_a_parameter_with_the_same_defaul
 
 
 def test_the_registered_model_is_served_by_the_image_of_the_parameter(spec: dict[str, Any]) -> None:
-    importer = executor(spec, "comp-importer")["importer"]
+    own, other = (executor(spec, f"comp-{each}")["importer"] for each in ("importer-2", "importer-2-2"))
+    assert own["metadata"]["containerSpec"]["imageUri"] == IMAGE
+    assert own["metadata"]["containerSpec"]["command"] == ["python", "-m", "trainer.serve"]
+    importer = other
     assert importer["typeSchema"]["schemaTitle"] == "google.UnmanagedContainerModel"
+    assert "command" not in importer["metadata"]["containerSpec"]
     assert "{{$.inputs.parameters['metadata" in json.dumps(importer["metadata"]["containerSpec"])
 
 
@@ -217,4 +278,10 @@ def test_the_module_has_one_pipeline_for_kfps_own_command() -> None:
 def test_the_first_step_gets_every_value_that_a_later_step_checks(spec: dict[str, Any]) -> None:
     settings = dag(spec, "comp-exit-handler-1")["prepare"]["inputs"]["parameters"]["settings"]
     checked = {field.name for kind in (TrainConfig, Machines) for field in dataclasses.fields(kind)}
-    assert checked | {"minimum_accuracy", "model_name", "serving_image"} <= set(settings["runtimeValue"]["constant"])
+    assert checked | {
+        "minimum_accuracy",
+        "max_regression",
+        "min_compared_images",
+        "model_name",
+        "serving_image",
+    } <= set(settings["runtimeValue"]["constant"])

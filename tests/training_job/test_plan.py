@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 from tests.support.cloud_storage.server import CloudStorage
+from tests.support.server import Server
 from trainer import task
 from trainer.checkpoints.outcome import note_registration
 from trainer.config import TrainConfig
 from trainer.prepare import prepare
 from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.plan import TrainingPlan, plan
+from training_job.release.labels import PROJECT_LABEL
 from vertex_gpu_training.userinput.errors import UserError
 
 HYPERPARAMETERS = TrainConfig(epochs=2, global_batch_size=32).to_dict()
@@ -238,6 +240,8 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_regis
     tmp_path: pathlib.Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
+    server: Server,
+    reachable: None,
 ) -> None:
     from trainer.checkpoints import identity, seal
     from trainer.evaluate import evaluate
@@ -259,7 +263,8 @@ def test_a_finished_run_has_something_left_to_do_until_it_is_evaluated_and_regis
     assert make(minimum_accuracy=1.0).has_nothing_new is True
     assert f"test accuracy {accuracy:.4f}, below minimum_accuracy 1: not registered" in capsys.readouterr().out
     assert make(minimum_accuracy=accuracy).has_nothing_new is False
-    name = "projects/p/locations/us-central1/models/digits@1"
+    body = {"model": {"displayName": NAMES["model_name"], "labels": dict([PROJECT_LABEL])}}
+    name = f"{server.call('POST', 'models:upload', body).json()['response']['model']}@1"
     given = {"model_name": NAMES["model_name"], "serving_image": NAMES["serving_image"]}
     note_registration(made.checkpoint_directory, resource_name=name, **given)
     assert make(minimum_accuracy=accuracy).has_nothing_new is True
@@ -312,12 +317,16 @@ def test_the_page_shows_machines_and_configuration(make: Make, tmp_path: pathlib
         ({"exact": True, "machines": {"parameter_server_count": 1, "replica_count": 2}}, "exact does not work with"),
         ({"names": {"model_name": 'my "model"'}}, "model_name"),
         ({"names": {"model_name": ""}}, "model_name"),
-        ({"names": {"serving_image": ""}}, "serving_image"),
+        ({"names": {"serving_image": "nonsense"}}, "serving_image"),
         ({"names": {"kms_key": 'a"b'}}, "kms_key"),
         ({"names": {"tensorboard": "projects/1/locations/r/tensorboards/2"}}, "tensorboard is set without service_acc"),
         ({"machines": {"max_wait_seconds": 0, "scheduling_strategy": "FLEX_START"}}, "wait forever"),
         ({"machines": {"reservation": "ANY"}, "default_persistent_resource_id": "own"}, "exclude each other"),
         ({"minimum_accuracy": 2}, "minimum_accuracy is 2"),
+        (
+            {"deploy_endpoint": "live", "replicas": {"deploy_machine_type": "n1-standard-64"}},
+            "deployment to 'live': 'n1-standard-64' is not a machine type for custom prediction",
+        ),
         ({"region": "mars-east1"}, "mars-east1"),
         ({"dataset_directory": "/nowhere"}, "/nowhere"),
     ],

@@ -18,9 +18,11 @@ import pytest
 
 from localvertex import client
 from localvertex.credentials.isolation import NoCredentials
+from localvertex.serve.access import token_file
 from localvertex.state import registry
 from localvertex.state.model_versions import ModelVersions
 from tests.support.finished import write_finished_run
+from tests.support.own_endpoint import reachable
 from tests.support.server import Server
 from trainer import task
 from trainer.checkpoints import checkpoints, variables
@@ -31,9 +33,11 @@ from trainer.data.splits import SPLITS
 from trainer.files import storage
 from trainer.models import models
 from trainer.results import saved_model
-from training_job import model_registry, starting_weights
+from training_job import starting_weights
+from training_job.release.registry import Registry
 from training_job.starting_weights import Start
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.step_endpoint import VARIABLE, StepEndpoint, write
 
 CONFIG = TrainConfig(epochs=1, max_steps=1, global_batch_size=8)
 
@@ -192,7 +196,7 @@ def test_the_same_weights_by_two_names_are_the_same_run_and_a_moved_alias_is_ano
     name = finish(training, data)
     first, second = tmp_path / "export-1", tmp_path / "export-2"
     names, metadata = list(data.class_names), {"model": "convnet"}
-    saved_model.write(network(data), str(first), class_names=names, image_size=16, metadata=metadata)
+    saved_model.write(network(data), str(first), class_names=names, image_size=16, metadata=metadata, seen_images=None)
     shutil.copytree(first, second)
     # The same values for other classes are other weights.
     described = second / "assets.extra" / "model.json"
@@ -201,19 +205,22 @@ def test_the_same_weights_by_two_names_are_the_same_run_and_a_moved_alias_is_ano
         registry.add(tmp_path, {"display_name": "pets", "artifact_uri": str(files)})
     versions = ModelVersions.of(tmp_path, "pets")
     versions.merge("1", ["champion"])
-    by_run, by_alias, by_number = [
-        resolve(each, data)[0] for each in (f"run:{name}", "model:pets@champion", "model:pets@1")
-    ]
-    assert by_run == by_alias == by_number
-    versions.merge("2", ["champion"])
-    moved = resolve("model:pets@champion", data)[0]
-    assert moved == resolve("model:pets@2", data)[0] != by_run
-    with pytest.raises(UserError, match="has no version 'best'"):
-        resolve("model:pets@best", data)
+    with reachable(tmp_path):
+        by_run, by_alias, by_number = [
+            resolve(each, data)[0] for each in (f"run:{name}", "model:pets@champion", "model:pets@1")
+        ]
+        assert by_run == by_alias == by_number
+        versions.merge("2", ["champion"])
+        moved = resolve("model:pets@champion", data)[0]
+        assert moved == resolve("model:pets@2", data)[0] != by_run
+        with pytest.raises(UserError, match="has no version 'best'"):
+            resolve("model:pets@best", data)
 
 
 @pytest.mark.slow
-def test_vertex_ais_registry_is_asked_for_ids_aliases_and_display_names(tmp_path: Path) -> None:
+def test_the_registry_is_asked_for_ids_aliases_and_display_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     warnings.simplefilter("ignore")
     from google.cloud import aiplatform
 
@@ -224,8 +231,10 @@ def test_vertex_ais_registry_is_asked_for_ids_aliases_and_display_names(tmp_path
         aiplatform.Model.upload(
             artifact_uri="gs://b/2", parent_model=first.resource_name, version_aliases=["champion"], **how
         )
-        found = model_registry.of("gs://bucket/root", "us-central1")
-        assert isinstance(found, model_registry.VertexRegistry)
+        address = tmp_path / "endpoint.json"
+        write(address, StepEndpoint(address=server.url, token=token_file.read(server.work_dir)))
+        monkeypatch.setenv(VARIABLE, str(address))
+        found = Registry(region="us-central1", pipeline_root="gs://bucket/root")
         for name in ("Pet images", first.name, first.resource_name):
             assert [found.folder(name, each) for each in ("1", "champion")] == ["gs://b/1", "gs://b/2"]
         for name, version in (("Pet images", "best"), (first.name, "7"), ("dogs", "1")):
@@ -245,8 +254,8 @@ def test_a_local_run_asks_no_one_with_the_users_credentials(tmp_path: Path) -> N
         json.dumps({"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"})
     )
     program = (
-        "import sys; from trainer.command_line import reported; from training_job import model_registry;"
-        "reported(model_registry.of('gs://bucket/root', 'us-central1').folder)('pets', 'champion')"
+        "import sys; from trainer.command_line import reported; from training_job.release.registry import Registry;"
+        "reported(Registry(region='us-central1', pipeline_root='gs://bucket/root').folder)('pets', 'champion')"
     )
     held = NoCredentials()
     try:

@@ -1,10 +1,12 @@
-"""The outcome of a run: the result of the training, then its accuracy on the test split and its registration.
+"""The outcome of a run: the result of the training, then what happened to its model.
 
-`result.json` marks the run as finished. The two other files let a later run of the same configuration on the same data
-find that there is nothing left to do. Both name the checkpoint that they describe and do not count for any other.
+`result.json` marks the run as finished. The notes let a later run of the same configuration on the same data find what
+is left to do. Each names the checkpoint that it describes and does not count for any other.
 """
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,23 @@ from trainer.checkpoints.checkpoints import Best
 from trainer.files import event_log, storage
 
 _EVALUATION_FILE = "evaluation.json"
+_COMPARISON_FILE = "comparison.json"
 _REGISTRATION_FILE = "registration.json"
+_DEPLOYMENT_FILE = "deployment.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notes:
+    """What is known about the best checkpoint of a finished run; an empty mapping where there is no note."""
+
+    accuracy: float | None
+    """On the test split, 0 to 1; None: not evaluated yet."""
+    comparison: Mapping[str, Any]
+    """champion (a version's resource name, "" for none), is_promoted, reason, criteria."""
+    registration: Mapping[str, Any]
+    """model_name, serving_image, resource_name."""
+    deployment: Mapping[str, Any]
+    """endpoint (display name), resource_name (of the version), is_live."""
 
 
 def write_result(
@@ -69,48 +87,69 @@ def note_evaluation(checkpoint_directory: str, *, step: int, accuracy: float) ->
     storage.write_json(storage.join(checkpoint_directory, _EVALUATION_FILE), content)
 
 
+def note_comparison(
+    checkpoint_directory: str, *, champion: str, is_promoted: bool, reason: str, criteria: Mapping[str, Any]
+) -> None:
+    """Record how the run's best checkpoint compares with the champion.
+
+    Args:
+        checkpoint_directory: Checkpoint directory of the run.
+        champion: Version that it was compared with, projects/.../models/ID@VERSION; empty for none.
+        is_promoted: Whether it is to take the champion's place.
+        reason: One sentence for users.
+        criteria: What decided; a run with others compares again.
+    """
+    noted = {"champion": champion, "is_promoted": is_promoted, "reason": reason, "criteria": dict(criteria)}
+    _note(checkpoint_directory, _COMPARISON_FILE, noted)
+
+
 def note_registration(checkpoint_directory: str, *, model_name: str, serving_image: str, resource_name: str) -> None:
     """Record that the run's best checkpoint is in the Model Registry, and under which name.
 
     Args:
         checkpoint_directory: Checkpoint directory of the run.
         model_name: Display name in the registry.
-        serving_image: Container image that serves the model.
+        serving_image: Container image that serves the model, as the pipeline's parameter gives it.
         resource_name: Model and version, projects/.../models/ID@VERSION.
     """
-    content = {
-        "checkpoint_sha256": _digest(checkpoint_directory, checkpoints.best_step(checkpoint_directory)),
-        "model_name": model_name,
-        "serving_image": serving_image,
-        "resource_name": resource_name,
-    }
-    storage.write_json(storage.join(checkpoint_directory, _REGISTRATION_FILE), content)
+    noted = {"model_name": model_name, "serving_image": serving_image, "resource_name": resource_name}
+    _note(checkpoint_directory, _REGISTRATION_FILE, noted)
 
 
-def conclusion(
-    checkpoint_directory: str, *, minimum_accuracy: float, model_name: str, serving_image: str, region: str
-) -> str:
-    """Describe the outcome of a finished run; empty while it still has to be tested or registered.
+def note_deployment(checkpoint_directory: str, *, endpoint: str, resource_name: str, is_live: bool) -> None:
+    """Record the deployment of a registered version: before it begins, and when it is live.
+
+    A deployment that began and is not live is tried again, also if the aliases were given back to another version.
 
     Args:
-        checkpoint_directory: Checkpoint directory of a run that `trainer.checkpoints.identity.is_finished`.
-        minimum_accuracy: A model below this accuracy, 0 to 1, is not registered.
-        model_name: Display name under which it is to be registered.
-        serving_image: Container image that is to serve it.
-        region: Region of the registry, such as us-central1.
+        checkpoint_directory: Checkpoint directory of the run.
+        endpoint: Display name of the endpoint.
+        resource_name: Version, projects/.../models/ID@VERSION.
+        is_live: Whether the version answers all requests of the endpoint.
     """
-    digest = _digest(checkpoint_directory, checkpoints.best_step(checkpoint_directory))
-    evaluation = _read(checkpoint_directory, _EVALUATION_FILE, digest)
-    if not isinstance(accuracy := evaluation.get("accuracy"), float):
-        return ""
-    registration = _read(checkpoint_directory, _REGISTRATION_FILE, digest)
-    is_same = (registration.get("model_name"), registration.get("serving_image")) == (model_name, serving_image)
-    name = str(registration.get("resource_name"))
-    if is_same and f"/locations/{region}/" in name:
-        return f"test accuracy {accuracy:.4f}, registered as {name}"
-    if accuracy < minimum_accuracy:
-        return f"test accuracy {accuracy:.4f}, below minimum_accuracy {minimum_accuracy:g}: not registered"
-    return ""
+    noted = {"endpoint": endpoint, "resource_name": resource_name, "is_live": is_live}
+    _note(checkpoint_directory, _DEPLOYMENT_FILE, noted)
+
+
+def notes(checkpoint_directory: str) -> Notes:
+    """Return what is noted about a run that `trainer.checkpoints.identity.is_finished`."""
+    digest = best_digest(checkpoint_directory)
+    accuracy = _read(checkpoint_directory, _EVALUATION_FILE, digest).get("accuracy")
+    return Notes(
+        accuracy=accuracy if isinstance(accuracy, float) else None,
+        comparison=_read(checkpoint_directory, _COMPARISON_FILE, digest),
+        registration=_read(checkpoint_directory, _REGISTRATION_FILE, digest),
+        deployment=_read(checkpoint_directory, _DEPLOYMENT_FILE, digest),
+    )
+
+
+def best_digest(checkpoint_directory: str) -> str:
+    """Return the SHA-256 of the manifest of the run's best checkpoint."""
+    return _digest(checkpoint_directory, checkpoints.best_step(checkpoint_directory))
+
+
+def _note(directory: str, name: str, content: dict[str, Any]) -> None:
+    storage.write_json(storage.join(directory, name), {"checkpoint_sha256": best_digest(directory)} | content)
 
 
 def _read(directory: str, name: str, digest: str) -> dict[str, Any]:

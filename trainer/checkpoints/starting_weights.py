@@ -10,12 +10,15 @@ import errno
 import functools
 from typing import Any
 
+import numpy as np
+
 from trainer.checkpoints import checkpoints, identity, manifest, seal
 from trainer.checkpoints.checkpoints import Arrays, Best, Checkpoint
 from trainer.checkpoints.manifest import TornCheckpoint
 from trainer.config import TrainConfig
 from trainer.files import storage
 from trainer.models import references
+from trainer.results import seen
 from vertex_gpu_training.userinput.errors import UserError
 
 _START_FILE = "start.json"
@@ -32,6 +35,8 @@ class StartingWeights:
     class_names: tuple[str, ...]
     arrays: Arrays
     """Values of all variables of the network, in order."""
+    seen_images: seen.Hashes | None
+    """Images of training and validation of their source and of its ancestors; None: unknown."""
 
     @functools.cached_property
     def digest(self) -> str:
@@ -59,11 +64,17 @@ def of_run(directory: str) -> StartingWeights:
         model=best.identity["model"],
         class_names=tuple(model["class_names"]),
         arrays=best.arrays[: model["num_variables"]],
+        seen_images=seen.read(storage.join(directory, seen.FILE)),
     )
 
 
 def pin(weights: StartingWeights, directory: str) -> None:
     """Copy weights into a folder; do nothing if they are there already."""
+    # First, because weights in the folder count as complete. A copy of an earlier version has no such file.
+    path = storage.join(directory, seen.FILE)
+    known = [each for each in (weights.seen_images, seen.read(path)) if each is not None]
+    if known:
+        seen.write(path, np.concatenate(known))
     try:
         if _pinned(directory).digest == weights.digest:
             return
@@ -113,7 +124,12 @@ def read(directory: str, expected: str) -> StartingWeights:
 def _pinned(directory: str) -> StartingWeights:
     found = checkpoints.load(directory, 0)
     content = found.identity
-    return StartingWeights(model=content["model"], class_names=tuple(content["class_names"]), arrays=found.arrays)
+    return StartingWeights(
+        model=content["model"],
+        class_names=tuple(content["class_names"]),
+        arrays=found.arrays,
+        seen_images=seen.read(storage.join(directory, seen.FILE)),
+    )
 
 
 def resolved(config: TrainConfig, folder: str, checkpoint_directory: str) -> tuple[TrainConfig, str]:

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from trainer.cluster.cluster import Cluster
 from trainer.files import storage
+from trainer.loop.cluster.cluster import Cluster
 
 PRIMARY = "workerpool0-0"
 """The replica that leads and writes checkpoints."""

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from trainer.checkpoints import checkpoints, identity, manifest, occupant, variables
 from trainer.checkpoints.checkpoints import Best, Checkpoint
-from trainer.cluster import distribution
-from trainer.cluster.cluster import Cluster
-from trainer.cluster.watchdog import Watchdog
 from trainer.data.examples import Examples
 from trainer.files.observers import Observer
 from trainer.learner.learner import Learner
+from trainer.loop.cluster import distribution
+from trainer.loop.cluster.cluster import Cluster
+from trainer.loop.cluster.watchdog import Watchdog
 from trainer.loop.training import Training
 
 _POLL_SECONDS = 2.0

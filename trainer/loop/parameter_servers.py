@@ -13,16 +13,16 @@ import numpy as np
 import tensorflow as tf
 
 from trainer.checkpoints import identity, variables
-from trainer.cluster import distribution
-from trainer.cluster.peers import watched
-from trainer.cluster.signals import end_at_once
-from trainer.cluster.watchdog import Watchdog, leave
 from trainer.data.examples import Examples, ExamplesInMemory
 from trainer.data.sampler import Sampler
 from trainer.files.observers import Observer
 from trainer.learner import random_numbers
 from trainer.learner.learner import Learner, Score, Steps
 from trainer.loop import loop
+from trainer.loop.cluster import distribution
+from trainer.loop.cluster.peers import watched
+from trainer.loop.cluster.signals import end_at_once
+from trainer.loop.cluster.watchdog import Watchdog, leave
 from trainer.loop.training import CONNECT_SECONDS, Training
 from vertex_gpu_training.userinput.errors import UserError
 

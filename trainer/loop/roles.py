@@ -5,14 +5,14 @@ import re
 
 import tensorflow as tf
 
-from trainer.cluster import distribution
-from trainer.cluster.patience import GaveUp
-from trainer.cluster.watchdog import Watchdog, leave
 from trainer.data.stored.shards import damage_named
 from trainer.files import observers
 from trainer.files.event_log import EventLog, replica_name
 from trainer.files.observers import Observer
 from trainer.loop import evaluator, parameter_servers, worker
+from trainer.loop.cluster import distribution
+from trainer.loop.cluster.patience import GaveUp
+from trainer.loop.cluster.watchdog import Watchdog, leave
 from trainer.loop.training import Training
 from vertex_gpu_training.userinput.errors import UserError
 

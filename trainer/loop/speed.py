@@ -11,7 +11,7 @@ from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 from trainer.files.observers import Observer
 from trainer.learner.learner import Learner
-from trainer.loop.xla_trial import Outcome
+from trainer.loop.xla.trial import Outcome
 
 MIN_REMAINING_SECONDS = 120.0
 """Remaining time of the run that makes a trial of XLA worth its compilation."""

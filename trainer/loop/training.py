@@ -11,13 +11,6 @@ import keras
 import tensorflow as tf
 
 from trainer.checkpoints import identity, occupant
-from trainer.cluster import distribution, notices
-from trainer.cluster.cluster import Cluster
-from trainer.cluster.meeting import meet
-from trainer.cluster.patience import Patience
-from trainer.cluster.peers import Peer, wait_for
-from trainer.cluster.signals import StopRequest
-from trainer.cluster.watchdog import Watchdog
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.data.examples import Examples, load_split
@@ -26,12 +19,20 @@ from trainer.files import storage
 from trainer.files.observers import Observer
 from trainer.learner import precision
 from trainer.learner.learner import Learner
-from trainer.loop import loop
+from trainer.loop import loop, warm_start
 from trainer.loop.board.board import EVALUATOR, VALIDATION, Board, NoBoard, run_name
 from trainer.loop.board.logs import Logs
+from trainer.loop.cluster import distribution, notices
+from trainer.loop.cluster.cluster import Cluster
+from trainer.loop.cluster.meeting import meet
+from trainer.loop.cluster.patience import Patience
+from trainer.loop.cluster.peers import Peer, wait_for
+from trainer.loop.cluster.signals import StopRequest
+from trainer.loop.cluster.watchdog import Watchdog
 from trainer.loop.early_stopping import EarlyStopping
 from trainer.loop.warm_start import WarmStart
 from trainer.loop.worker_sync import WorkerSync
+from trainer.results import seen
 from vertex_gpu_training.userinput.errors import UserError
 
 CONNECT_SECONDS = 120
@@ -250,6 +251,10 @@ class Training:
             task=f"{self.cluster.task_type} {self.cluster.task_index}",
             precision=self.dtype(),
         )
+        if self.cluster.is_chief:
+            sources = warm_start.records_of_seen_images(self.config.weights, self.options.starting_weights)
+            if reason := seen.record(self.directory, self.data, sources):
+                log_event("notice", message=f"no record of the images that this model sees: {reason}")
 
     def print_result(self) -> None:
         """Print the result of the run if it is finished."""

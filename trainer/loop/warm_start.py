@@ -1,13 +1,16 @@
 """Gives a training that begins at step 0 the weights of another run or of a registered model."""
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from trainer.checkpoints import starting_weights, variables
+from trainer.files import storage
 from trainer.learner import class_rows
 from trainer.learner.learner import Learner
-from trainer.models import references
+from trainer.models import references, weights_file
+from trainer.results import seen
 from vertex_gpu_training.userinput.errors import UserError
 
 
@@ -57,3 +60,17 @@ class WarmStart:
             "image_size": self.image_size,
             "num_variables": len(learner.model.variables),
         }
+
+
+def records_of_seen_images(weights: str, folder: str) -> list[str]:
+    """Return the files with the images of the models that a training starts from.
+
+    Args:
+        weights: Field of the configuration. A file of weights counts as trained on other images, such as ImageNet's,
+            unless a record is beside it, as in an exported model.
+        folder: Value of --starting-weights.
+    """
+    if references.is_reference(weights):
+        return [storage.join(folder, seen.FILE)]
+    beside = storage.join(os.path.dirname(weights) or ".", seen.FILE)
+    return [beside] if weights_file.is_file(weights) and storage.exists(beside) else []

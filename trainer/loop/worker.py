@@ -5,16 +5,17 @@ import dataclasses
 
 import tensorflow as tf
 
-from trainer.cluster import distribution
-from trainer.cluster.meeting import meet
-from trainer.cluster.signals import end_at_once
-from trainer.cluster.watchdog import EXIT_LOST_PEER, Watchdog
 from trainer.files.observers import Observer
 from trainer.learner import random_numbers
 from trainer.learner.learner import Learner
-from trainer.loop import loop, speed, xla_trial
+from trainer.loop import loop, speed
+from trainer.loop.cluster import distribution
+from trainer.loop.cluster.meeting import meet
+from trainer.loop.cluster.signals import end_at_once
+from trainer.loop.cluster.watchdog import EXIT_LOST_PEER, Watchdog
 from trainer.loop.training import CONNECT_SECONDS, Training
-from trainer.loop.xla_trial import Outcome
+from trainer.loop.xla import trial as xla_trial
+from trainer.loop.xla.trial import Outcome
 from vertex_gpu_training.userinput.errors import UserError
 
 

@@ -4,10 +4,13 @@ import os
 from typing import Any
 
 from trainer.files import storage
+from trainer.results import seen
 from vertex_gpu_training.userinput.errors import UserError
 
 METADATA_FILE = os.path.join("assets.extra", "model.json")
 """TensorFlow Serving ignores assets.extra, which is meant for additional files."""
+SEEN_FILE = os.path.join("assets.extra", seen.FILE)
+"""The images that the model must not be tested on."""
 _GRAPH_FILE = "saved_model.pb"
 
 

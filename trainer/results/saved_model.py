@@ -17,12 +17,18 @@ import tensorflow as tf
 
 from trainer.checkpoints.starting_weights import StartingWeights
 from trainer.files import downloads, storage
-from trainer.results import exported, serving
+from trainer.results import exported, seen, serving
 from vertex_gpu_training.userinput.errors import UserError
 
 
 def write(
-    model: keras.Model, directory: str, *, class_names: list[str], image_size: int, metadata: dict[str, Any]
+    model: keras.Model,
+    directory: str,
+    *,
+    class_names: list[str],
+    image_size: int,
+    metadata: dict[str, Any],
+    seen_images: seen.Hashes | None,
 ) -> None:
     """Write the SavedModel into an empty folder.
 
@@ -32,6 +38,7 @@ def write(
         class_names: K names.
         image_size: S.
         metadata: Stored with the class names and the image size, ready for JSON.
+        seen_images: Stored in a file of its own; None: unknown.
     """
     names = tf.constant(class_names)
 
@@ -53,6 +60,8 @@ def write(
     archive.write_out(directory, verbose=False)
     content = {"class_names": class_names, "image_size": image_size, **metadata}
     storage.write_json(os.path.join(directory, exported.METADATA_FILE), content)
+    if seen_images is not None:
+        seen.write(os.path.join(directory, exported.SEEN_FILE), seen_images)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +112,12 @@ def starting_weights(directory: str) -> StartingWeights:
         except (OSError, ValueError, IndexError, tf.errors.OpError) as error:
             # The reader raises IndexError for a file that is too short.
             raise _damaged(directory, error) from error
-    return StartingWeights(model=metadata["model"], class_names=tuple(metadata["class_names"]), arrays=arrays)
+    return StartingWeights(
+        model=metadata["model"],
+        class_names=tuple(metadata["class_names"]),
+        arrays=arrays,
+        seen_images=seen.read(storage.join(directory, exported.SEEN_FILE)),
+    )
 
 
 def _arrays(prefix: str) -> list[npt.NDArray[Any]]:

@@ -6,7 +6,6 @@ google-cloud-aiplatform: their own client libraries would be two more dependenci
 
 import base64
 import json
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,9 +13,8 @@ from typing import Any
 from training_job.notification.delivery import Limits, NotSentError, TemporaryError, check_status, retried
 from training_job.notification.failures import failed_tasks
 from training_job.notification.message import FailedStep
+from training_job.release import vertex_clients
 from vertex_gpu_training.userinput.spelling import on_one_line
-
-_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +46,7 @@ class GoogleCloud:
         from google.auth.exceptions import DefaultCredentialsError
 
         try:
-            found, _ = google.auth.default(scopes=[_SCOPE])
+            found, _ = google.auth.default(scopes=[vertex_clients.SCOPE])
         except DefaultCredentialsError:
             raise NotSentError("there are no credentials for Google Cloud") from None
         return found
@@ -137,15 +135,8 @@ class GoogleCloud:
         return sum(self._limits.timeout)
 
     def _client(self, name: str, resource: str) -> Any:
-        with warnings.catch_warnings():
-            # Google's packages warn of versions that a user cannot change.
-            warnings.simplefilter("ignore")
-            from google.cloud import aiplatform_v1
-
-            address = self._endpoints.vertex.format(region=resource.split("/")[3])
-            return getattr(aiplatform_v1, name)(
-                transport="rest", credentials=self._credentials, client_options={"api_endpoint": address}
-            )
+        address = self._endpoints.vertex.format(region=resource.split("/")[3])
+        return vertex_clients.make(name, url=address, credentials=self._credentials)
 
 
 def _detail(answer: Any) -> str:

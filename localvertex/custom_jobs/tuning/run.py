@@ -18,7 +18,7 @@ from localvertex.custom_jobs.tuning.trial import Trial
 from localvertex.custom_jobs.tuning.trial_run import RunJob, TrialRun, gpu_slots
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.state import executor_files
-from localvertex.state.step_logs import TRIALS
+from localvertex.state.steps.logs import TRIALS
 from vertex_gpu_training.userinput import files
 
 FILE = "hyperparameter_tuning_job.json"

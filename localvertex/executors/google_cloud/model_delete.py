@@ -29,7 +29,7 @@ class ModelDeleteExecutor(LauncherExecutor):
         if not match:
             text = f"Invalid model name: {wanted}. Expect: projects/[project_id]/locations/[location]/models/[model_id]"
             raise TaskFailed(text, is_retryable=False)
-        versions = ModelVersions.of(attempt.context.work_dir, match["id"])
+        versions = ModelVersions.of(attempt.context.work_dir, match["id"], attempt.context.processes.check_stopped)
         numbers = versions.numbers
         if not numbers:
             raise TaskFailed(f"NOT_FOUND: the model {match['id']!r} is not in {versions.folder.parent}")

@@ -8,7 +8,7 @@ from localvertex.executors.attempt import Attempt
 from localvertex.executors.launcher import LauncherExecutor, launcher_options, target, vertex_uri
 from localvertex.processes import logs
 from localvertex.state import executor_files
-from localvertex.state.model_versions import DEFAULT, ModelVersions
+from localvertex.state.models.reading import DEFAULT, ModelRecords
 
 _MODULE = "google_cloud_pipeline_components.container.v1.model.get_model.launcher"
 
@@ -35,7 +35,7 @@ class ModelGetExecutor(LauncherExecutor):
         match = _NAME.fullmatch(wanted)
         if not match:
             raise TaskFailed(f"model_name {wanted!r}: expected ID, ID@VERSION or ID@ALIAS", is_retryable=False)
-        versions = ModelVersions.of(attempt.context.work_dir, match["id"])
+        versions = ModelRecords(attempt.context.work_dir / "models" / match["id"])
         try:
             number = versions.number(match["version"] or DEFAULT)
         except LookupError as error:

@@ -16,7 +16,7 @@ from localvertex.executors.attempt import Attempt
 from localvertex.executors.google_cloud.resources import single_resource
 from localvertex.executors.python_step import PythonStepExecutor
 from localvertex.processes import logs
-from localvertex.state import step_folders
+from localvertex.state.steps import folders as step_folders
 from vertex_gpu_training.compiled.spec import Container, Importer
 
 _SIGNATURE = re.compile(r"^def \w+\(\s*gcp_resources\s*:\s*str,?\s*\)", re.MULTILINE)

@@ -8,7 +8,8 @@ from localvertex.executors.attempt import Attempt
 from localvertex.executors.google_cloud.resources import single_resource
 from localvertex.executors.launcher import LauncherExecutor, launcher_options
 from localvertex.processes import logs
-from localvertex.state import record, step_folders
+from localvertex.state import record
+from localvertex.state.steps import folders as step_folders
 from localvertex.state.task import State
 
 _MODULE = "google_cloud_pipeline_components.container.v1.wait_gcp_resources.launcher"

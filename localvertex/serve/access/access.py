@@ -5,6 +5,8 @@ import hmac
 
 from starlette.requests import cookie_parser
 
+from localvertex.serve.access.step_access import StepAccess
+
 REFUSAL = (
     "this server requires the token of its work directory: call localvertex.client.init(work_dir) in place of "
     "aiplatform.init, or send 'Authorization: Bearer TOKEN' with the text of WORK_DIR/api/token; "
@@ -22,10 +24,12 @@ class Access:
 
     Args:
         token: The token of the work directory; empty when every user of the machine may call it.
+        steps: The tokens of runs.
+        refusal: The answer to a request without a token.
     """
 
-    def __init__(self, token: str) -> None:
-        self._token = token.encode()
+    def __init__(self, token: str, *, steps: StepAccess | None = None, refusal: str = REFUSAL) -> None:
+        self._token, self._steps, self.refusal = token.encode(), steps or StepAccess(), refusal
 
     def allows(self, header: str | None) -> bool:
         """Return whether a call may be carried out.
@@ -35,8 +39,17 @@ class Access:
         """
         if not self._token:
             return True
-        scheme, _, given = (header or "").partition(" ")
-        return scheme.lower() == _SCHEME and hmac.compare_digest(_bytes(given.strip()), self._token)
+        return hmac.compare_digest(_token(header), self._token)
+
+    def allows_step(self, header: str | None, method: str, path: str) -> bool:
+        """Return whether a call may be carried out because it has the token of a run.
+
+        Args:
+            header: Its `authorization` header.
+            method: Its HTTP method.
+            path: Its path.
+        """
+        return self._steps.allows(_token(header), method, path)
 
     def allows_reading(self, header: str | None, *, port: str) -> bool:
         """Return whether a page may be shown.
@@ -66,6 +79,12 @@ class Access:
 def _cookie_name(port: str) -> str:
     """Return the name of the cookie; all ports of a host share their cookies."""
     return f"{_COOKIE}-{port}"
+
+
+def _token(header: str | None) -> bytes:
+    """Return the token in an `authorization` header, empty if there is none."""
+    scheme, _, given = (header or "").partition(" ")
+    return _bytes(given.strip()) if scheme.lower() == _SCHEME else b""
 
 
 def _bytes(text: str) -> bytes:

@@ -3,29 +3,22 @@
 `<work-dir>/api/token` is made at the first start and kept. It can be read by its owner only.
 """
 
-import os
 import re
 import secrets
-import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from vertex_gpu_training.userinput import files
+from vertex_gpu_training.userinput import files, private_files
 from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.private_files import Unusable as Unusable
 
 _TOKEN, _ADDRESS = Path("api", "token"), Path("api", "address")
 
 _NUM_BYTES = 32
 """Of random data in a token."""
 
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
-
 _VALID = re.compile(r"[A-Za-z0-9_-]{32,200}")
-
-
-class Unusable(Exception):
-    """A file of a token that must not be used; the text is the reason."""
 
 
 def path(work_dir: Path) -> Path:
@@ -64,21 +57,9 @@ def read(work_dir: Path) -> str:
         Unusable: Others may know it, or the file is damaged.
     """
     try:
-        # A link could lead to a file that others have written.
-        descriptor = os.open(path(work_dir), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        text = private_files.read(path(work_dir), max_bytes=1000).strip()
     except FileNotFoundError:
         return ""
-    except OSError as error:
-        raise Unusable(f"cannot be read ({error.strerror})") from None
-    with open(descriptor, encoding="ascii", errors="replace") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise Unusable("is not a file")
-        if found.st_uid != os.geteuid():
-            raise Unusable("belongs to another user")
-        if found.st_mode & _OTHERS:
-            raise Unusable("can be read by other users")
-        text = file.read(1000).strip()
     if not _VALID.fullmatch(text):
         raise Unusable("does not contain a token")
     return text

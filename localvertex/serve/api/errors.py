@@ -20,6 +20,8 @@ class Status(Enum):
     ABORTED = (409, 10)
     INTERNAL = (500, 13)
     UNIMPLEMENTED = (501, 12)
+    UNAVAILABLE = (503, 14)
+    DEADLINE_EXCEEDED = (504, 4)
 
     @property
     def http_code(self) -> int:

@@ -153,7 +153,7 @@ def _holds(actual: Any, operator: str, wanted: str) -> bool:
         return not _holds(actual, "=", wanted)
     if actual is None:
         return operator == "=" and wanted == ""
-    left, right = _comparable(actual, wanted)
+    left, right = _comparable(actual, wanted, operator)
     if operator == "=":
         return left == right or (
             isinstance(left, str) and "*" in wanted and fnmatch.fnmatchcase(left, _literal(wanted))
@@ -192,9 +192,9 @@ def _as_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _comparable(actual: Any, wanted: str) -> tuple[Any, Any]:
-    """Convert both to times, to numbers, or to strings."""
-    for read in (_as_time, float):
+def _comparable(actual: Any, wanted: str, operator: str) -> tuple[Any, Any]:
+    """Convert both to times, to numbers, or to strings; strings of digits are equal only if all their digits are."""
+    for read in (_as_time,) if operator == "=" and isinstance(actual, str) else (_as_time, float):
         try:
             return read(_as_text(actual)), read(wanted)
         except ValueError:

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from localvertex.serve.access import open_page
-from localvertex.serve.access.access import REFUSAL, Access
+from localvertex.serve.access.access import Access
 from localvertex.serve.api.errors import error_body
 from vertex_gpu_training.userinput.reading import MAX_BYTES
 
@@ -57,7 +57,7 @@ class Guard:
         refused = _refusal(scope["method"], headers, is_upload=is_upload)
         refused = refused or self._stranger(scope["method"], scope["path"], headers)
         body = b""
-        if refused is None or refused[1] is REFUSAL:
+        if refused is None or refused[1] is self._access.refusal:
             # The body of a stranger is read and dropped, so that a program that sends a large one sees the response.
             announced = int(headers.get("content-length") or 0) if refused is None else limit + 1
             try:
@@ -83,10 +83,11 @@ class Guard:
         port = headers.get("host", "").rpartition(":")[2]
         is_allowed = (
             self._access.allows(headers.get("authorization"))
+            or self._access.allows_step(headers.get("authorization"), method, path)
             or (is_reading and path == open_page.PATH)
             or (is_reading and self._access.allows_reading(headers.get("cookie"), port=port))
         )
-        return None if is_allowed else (403, REFUSAL)
+        return None if is_allowed else (403, self._access.refusal)
 
 
 def _refusal(method: str, headers: Headers, *, is_upload: bool) -> tuple[int, str] | None:

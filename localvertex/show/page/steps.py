@@ -6,7 +6,8 @@ from typing import Any
 
 from localvertex.show.html.templates import shown
 from localvertex.show.page.artifacts import Artifacts, View
-from localvertex.state import record, step_logs
+from localvertex.state import record
+from localvertex.state.steps import logs as step_logs
 from localvertex.state.task import State
 
 _MAX_ITERATIONS = 50

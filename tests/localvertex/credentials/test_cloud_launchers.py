@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google_cloud_pipeline_components.v1.endpoint import EndpointCreateOp
+from google_cloud_pipeline_components.v1.bigquery import BigqueryQueryJobOp
 from kfp import dsl
 
 import localvertex
@@ -20,9 +20,7 @@ with warnings.catch_warnings():
     from google_cloud_pipeline_components.preview import custom_job as preview_custom_job
 
 REFUSED = {
-    "v1.endpoint": ["EndpointCreateOp", "EndpointDeleteOp", "ModelDeployOp", "ModelUndeployOp"],
     "v1.bigquery": ["BigqueryQueryJobOp", "BigqueryMLFeatureImportanceJobOp"],
-    "v1.batch_predict_job": ["ModelBatchPredictOp"],
     "v1.model": ["ModelExportOp"],
     "v1.dataflow": ["DataflowPythonJobOp"],
     "v1.dataproc": ["DataprocPySparkBatchOp"],
@@ -46,12 +44,10 @@ def test_an_operation_is_refused_before_anything_is_written(
     step = operation.pipeline_spec.root.dag.tasks
     assert any(f"root.dag.tasks.{each}: " in done.stderr for each in step)
     assert "--with-credentials --allow-cloud-launchers" in done.stderr or "--image" in done.stderr
-    serves = module in ("v1.endpoint", "v1.batch_predict_job")
-    assert ("this version of localvertex does not serve models" in done.stderr) == serves
     assert not (tmp_path / "runs").exists()
 
 
-MODULE = "google_cloud_pipeline_components.container.v1.endpoint.create_endpoint.launcher"
+MODULE = "google_cloud_pipeline_components.container.v1.bigquery.query_job.launcher"
 
 
 def forms(words: list[str], env: dict[str, str] | None = None) -> Any:
@@ -70,7 +66,7 @@ def forms(words: list[str], env: dict[str, str] | None = None) -> Any:
 
 @dsl.component(**STEP)
 def in_source() -> None:
-    from google_cloud_pipeline_components.container.v1.endpoint.create_endpoint import launcher
+    from google_cloud_pipeline_components.container.v1.bigquery.query_job import launcher
 
     launcher.main([])
 
@@ -169,7 +165,7 @@ def test_launchers_need_credentials(compiled: Compile, command: Command, tmp_pat
 
 @dsl.pipeline(name="allowed")
 def allowed() -> None:
-    EndpointCreateOp(display_name="planted", location="us-central1")
+    BigqueryQueryJobOp(query="SELECT 1", location="us-central1")
 
 
 @pytest.mark.usefixtures("with_planted")
@@ -177,7 +173,7 @@ def test_the_first_line_names_account_project_and_operations(
     compiled: Compile, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The operations are replaced on the disk by programs that only fail, in a package of the same name."""
-    folder = tmp_path / "google_cloud_pipeline_components" / "container" / "v1" / "endpoint" / "create_endpoint"
+    folder = tmp_path / "google_cloud_pipeline_components" / "container" / "v1" / "bigquery" / "query_job"
     folder.mkdir(parents=True)
     marker = tmp_path / "started"
     (folder / "launcher.py").write_text(f"open({str(marker)!r}, 'w').close(); raise SystemExit(1)\n")
@@ -190,7 +186,7 @@ def test_the_first_line_names_account_project_and_operations(
     line = done.stdout.splitlines()[0]
     assert re.fullmatch(
         "warning: Google Cloud operations run for real, as me@example.org in project my-project: "
-        r"endpoint-create \(endpoint.create_endpoint\)",
+        r"bigquery-query-job \(bigquery.query_job\)",
         line,
     )
     assert "planted-client" not in done.stdout

@@ -1,6 +1,9 @@
 """A model upload becomes a version in the local registry; a notification e-mail becomes a warning."""
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 from google_cloud_pipeline_components.types import artifact_types
@@ -8,7 +11,10 @@ from google_cloud_pipeline_components.v1.model import ModelUploadOp
 from google_cloud_pipeline_components.v1.vertex_notification_email import VertexNotificationEmailOp
 from kfp import dsl
 
-from tests.support.runs import Execute, FindTask
+from localvertex.state.model_versions import ModelVersions
+from localvertex.state.registry_lock import locked
+from tests.support.runs import Command, Compile, Execute, FindTask, StartRun
+from tests.support.server import wait_until
 
 
 @dsl.pipeline(name="upload")
@@ -87,3 +93,44 @@ def test_a_parameter_inside_the_list_of_recipients_is_warned_of(execute: Execute
 def test_no_recipient_is_an_error_on_vertex(execute: Execute, tmp_path: Path) -> None:
     record = execute(notifies, {"folder": str(tmp_path), "recipients": []})
     assert [text for text in record["warnings"] if "would notify no recipient, which is an error there" in text]
+
+
+def test_an_upload_that_waits_for_the_registry_can_be_stopped(start_run: StartRun, tmp_path: Path) -> None:
+    staged = tmp_path / "runs" / "models"
+    with locked(tmp_path / "runs"):
+        process = start_run(upload, "--parameter", f"folder={tmp_path / 'files'}")
+        # The files are copied before the wait.
+        wait_until(lambda: process.poll() is not None or [*staged.glob(".digits.*.partial")])
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    assert [*staged.iterdir()] == []
+    assert "Traceback" not in output
+
+
+KILLED = """
+import os, signal, sys
+from localvertex.__main__ import main
+from localvertex.executors import model_upload
+model_upload.write_resource = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+main(sys.argv[1:])
+"""
+
+
+def test_a_step_that_was_killed_after_its_upload_registers_nothing_twice(
+    compiled: Compile, command: Command, work_dir: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "files").write_text("weights")
+    file, options = compiled(upload), ["--work-dir", str(work_dir), "--parameter", f"folder={tmp_path / 'files'}"]
+    words = [sys.executable, "-c", KILLED, "run", str(file), "--run-id", "killed", *options]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    versions = ModelVersions.of(work_dir, "digits")
+    assert versions.numbers == ["1"]
+    done = command("run", "--resume", "killed", "--work-dir", str(work_dir))
+    assert done.returncode == 0, done.stderr
+    # The second upload of the pipeline is another step, and another run uploads again.
+    assert versions.numbers == ["1", "2"]
+    assert command("clean", "--yes", "killed", "--work-dir", str(work_dir)).returncode == 0
+    assert command("run", str(file), "--run-id", "killed", "--no-cache", *options).returncode == 0
+    assert versions.numbers == ["1", "2", "3", "4"]

@@ -30,7 +30,7 @@ def interpreter(seen: str) -> str:
 
     main = sys.modules["__main__"]
     ignored = ["_", "SHLVL", "OLDPWD", "PWD", "TMPDIR"]  # set by a shell in between, or different by nature
-    ignored += (each_run := ["CLOUDSDK_CONFIG", "GCE_METADATA_HOST", "GCE_METADATA_IP"])
+    ignored += (each_run := ["CLOUDSDK_CONFIG", "GCE_METADATA_HOST", "GCE_METADATA_IP", "LOCALVERTEX_ENDPOINT"])
     facts = {
         "main": [main.__name__, main.__spec__.name, os.path.basename(main.__file__)],
         "arguments": [os.path.basename(sys.argv[0]), sys.argv[3::2], len(sys.argv)],

@@ -1,5 +1,6 @@
 """models through the real SDK: versions, aliases, and the registry that pipelines share."""
 
+import json
 from typing import Any
 
 import pytest
@@ -188,3 +189,56 @@ def test_a_wrong_upload_is_refused(server: Server, body: dict[str, Any], code: i
     response = server.call("POST", "models:upload", body)
     assert (response.status_code, response.json()["error"]["code"]) == (code, code)
     assert sorted(server.work_dir.glob("models/*/*")) == before
+
+
+def test_labels_are_those_of_the_model_and_of_the_version(server: Server, sdk: Any) -> None:
+    aiplatform = sdk(server)
+    how = {"display_name": "labelled", "serving_container_image_uri": "serving:1"}
+    name = aiplatform.Model.upload(labels={"managed-by": "us", "checkpoint": "1e3"}, **how).resource_name
+    aiplatform.Model.upload(parent_model=name, is_default_version=True, labels={"run-id": "r2"}, **how)
+    of_models = aiplatform.models.ModelRegistry(name)
+
+    def versions_with(text: str) -> list[str]:
+        answer = of_models.client.list_model_versions({"name": name, "filter": text})
+        return [each.version_id for each in answer]
+
+    assert versions_with('labels.run-id="r2"') == ["2"]
+    assert versions_with("labels.run-id:*") == versions_with("labels:run-id") == ["2"]
+    assert versions_with('labels.managed-by="us" AND NOT labels:run-id') == ["1"]
+    assert versions_with('labels.checkpoint="1e3"') == ["1", "2"]
+    # Values of labels are text: numbers that are equal are other labels.
+    assert versions_with('labels.checkpoint="1000"') == []
+    assert [each.resource_name for each in aiplatform.Model.list(filter='labels.run-id="r2"')] == [name]
+    assert aiplatform.Model.list(filter='labels.run-id="r1"') == []
+    assert [each.name for each in aiplatform.Model.list(filter='display_name="labelled" AND labels:managed-by')]
+    assert of_models.get_version_info("2").version_aliases == ["default"]
+
+
+def test_an_upload_over_the_api_and_one_of_a_pipeline_move_aliases_alike(server: Server, sdk: Any) -> None:
+    aiplatform = sdk(server)
+    first = registry.add(server.work_dir, {"display_name": "both"}, aliases=["champion"])
+    name = f"{PARENT}/models/{first.model_id}"
+    how = {"display_name": "both", "serving_container_image_uri": "serving:1", "parent_model": name}
+    second = aiplatform.Model.upload(version_aliases=["champion"], is_default_version=True, **how)
+    assert versions(aiplatform, name) == {"1": [], "2": ["champion", "default"]}
+    registry.add(server.work_dir, {"display_name": "both"}, name, ["champion"])
+    assert versions(aiplatform, name) == {"1": [], "2": ["default"], "3": ["champion"]}
+    # As in the service, the number of a version that was deleted is not used again.
+    second.versioning_registry.delete_version("champion")
+    assert registry.add(server.work_dir, {"display_name": "both"}, name).number == 4
+    with pytest.raises(exceptions.Conflict):
+        aiplatform.Model.upload(model_id=first.model_id, **{**how, "parent_model": None})
+    with pytest.raises(exceptions.NotFound):
+        aiplatform.Model.upload(**{**how, "parent_model": f"{PARENT}/models/other"})
+
+
+@pytest.mark.parametrize("field", ["create_time", "labels", "container_spec", "version_description"])
+def test_a_version_that_was_edited_by_hand_does_not_hide_the_others(server: Server, sdk: Any, field: str) -> None:
+    aiplatform = sdk(server)
+    for _ in range(2):
+        version = registry.add(server.work_dir, {"display_name": f"edited {field}", "artifact_uri": "/data/1"})
+    path = version.folder / "model.json"
+    for value in (["yesterday"], 7, {"a": []}):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
+        (found,) = aiplatform.Model.list(filter=f'display_name="edited {field}"')
+        assert [*versions(aiplatform, found.resource_name)] in (["1", "2"], ["2", "1"])

@@ -10,6 +10,7 @@ import pytest
 import requests
 
 from localvertex.state import registry
+from localvertex.state.model_versions import ModelVersions
 from tests.support.html import Page
 from tests.support.server import Server, wait_until
 
@@ -48,7 +49,7 @@ def test_the_index_lists_everything_and_links_to_the_page_of_each_run(
     start_server: Callable[..., Server], new_job: Any
 ) -> None:
     server = start_server()
-    assert get(server, "/").text.count("none yet") == 4
+    assert get(server, "/").text.count("none yet") == 5
     job = new_job(server, job_id="shown", display_name="<script>alert(1)</script>")
     job.create_schedule(cron="0 3 * * *", display_name="<b>nightly</b>")
     job.submit()
@@ -121,3 +122,27 @@ def test_a_model_has_a_page_with_its_files_and_its_run(start_server: Callable[..
         assert get(server, wrong).status_code == 404
     (version.folder / "model.json").write_text("[]")
     assert get(server, link).status_code == 404
+
+
+def test_the_page_of_a_model_shows_its_champion_its_versions_and_its_evaluations(start_server: Any) -> None:
+    server = start_server()
+    for aliases in (["champion"], []):
+        version = registry.add(server.work_dir, {"display_name": "digits"}, aliases=aliases)
+    versions, folder = ModelVersions(version.folder.parent), f"/runs/models/{version.model_id}"
+    versions.merge("2", ["champion"])
+    damaged = versions.evaluate("2", {"display_name": "other"})
+    versions.evaluate("2", {"display_name": "<b>test split</b>", "metrics": {"<i>accuracy": 0.9375}})
+    (version.folder / "evaluations" / f"{damaged}.json").write_text("{")
+    index = Page(get(server, "/").text)
+    assert "digits digits 1 default 2" in " ".join(index.text.split())
+    links = [each["href"] for each in index.attributes("a")]
+    assert [each for each in links if folder in each] == [f"{folder}/1/", f"{folder}/2/"]
+    page = Page(get(server, f"{folder}/2/").text)
+    assert page.unbalanced == page.attributes("b") == page.attributes("i") == []
+    assert "version 2 champion" in " ".join(page.text.split())
+    assert "Evaluation <b>test split</b>" in page.text
+    assert "<i>accuracy" in page.text
+    assert f"Evaluation {damaged} is damaged" in page.text
+    assert "../1/" in [each["href"] for each in page.attributes("a")]
+    (version.folder.parent / "aliases.json").write_text("[]")
+    assert get(server, f"{folder}/2/").status_code == get(server, "/").status_code == 200

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from localvertex.show import failure
-from localvertex.state import step_logs
+from localvertex.state.steps import logs as step_logs
 from localvertex.state.task import State, Task
 from vertex_gpu_training.compiled.spec import Component, Dag, TaskSpec
 

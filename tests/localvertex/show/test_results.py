@@ -11,6 +11,7 @@ from google_cloud_pipeline_components.v1.model import ModelUploadOp
 from kfp import dsl
 
 from localvertex.show import results
+from localvertex.state import record
 from tests.support.html import Page
 from tests.support.run_records import TASK, run_record
 from tests.support.runs import STEP, Command, Compile
@@ -130,3 +131,22 @@ def test_the_model_of_a_run_with_buckets_is_where_they_are(tmp_path: Path) -> No
 def test_the_main_metric_is_the_accuracy_or_else_the_first(metrics: dict[str, Any], expected: str) -> None:
     entries = [{"task": "t", "artifact": "m", "name": name, "value": value} for name, value in metrics.items()]
     assert results.main_metric({"metrics": entries}) == expected
+
+
+def test_the_parent_of_an_upload_is_not_one_of_its_models() -> None:
+    parent, other = "projects/p/locations/r/models/pets", "projects/p/locations/r/models/cats"
+    tasks = [
+        {
+            "path": name,
+            "kind": "step",
+            "outputs": {
+                "artifacts": {
+                    "model": [
+                        {"uri": name, "type": {"schemaTitle": "google.VertexModel"}, "metadata": {"resourceName": name}}
+                    ]
+                }
+            },
+        }
+        for name in (parent, f"{parent}@2", other)
+    ]
+    assert [each["resource_name"] for each in record.models(tasks)] == [f"{parent}@2", other]

@@ -9,7 +9,7 @@ import pytest
 from kfp import dsl
 from kfp.dsl import Dataset, Input, Output
 
-from localvertex.state import step_cache
+from localvertex.state.steps import cache as step_cache
 from localvertex.state.task import Values
 from tests.support.runs import STEP, Execute, FindTask, Record
 from vertex_gpu_training.compiled.spec import ArtifactSpec, Component, Container

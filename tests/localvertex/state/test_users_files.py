@@ -205,7 +205,7 @@ def test_a_model_that_cannot_be_copied_is_not_registered(work_dir: Path, mine: P
     os.mkfifo(mine / "pipe")
     with pytest.raises(OSError, match="neither a file nor a folder"):
         registry.add(work_dir, {"display_name": "m", "artifact_uri": str(mine)})
-    assert os.listdir(work_dir / "models" / "m") == []
+    assert os.listdir(work_dir / "models") == []
 
 
 def test_clean_asks_and_has_a_dry_run(compiled: Compile, command: Command, tmp_path: Path) -> None:

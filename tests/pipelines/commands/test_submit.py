@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from google.protobuf import json_format
 
+import compile
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
+from tests.support.in_process import call
 from training_job.container_image import PLACEHOLDER_IMAGE
 from training_job.step_machines import StepMachines
 
@@ -22,6 +24,36 @@ def refused(done: subprocess.CompletedProcess[str], code: int = 2) -> str:
     assert done.returncode == code, done.stdout + done.stderr
     (line,) = done.stderr.splitlines()
     return line.removeprefix("error: ")
+
+
+def test_a_dry_run_prints_the_plan_of_an_endpoint(pipelines: Any, compiled_training_for_image: Path) -> None:
+    wanted = ("deploy_endpoint=pets", "deploy_max_replicas=3", "deploy_machine_type=n1-standard-4")
+    gpus = ("deploy_accelerator_type=NVIDIA_TESLA_T4", "deploy_accelerator_count=2")
+    options = [word for text in (*wanted, *gpus) for word in ("-p", text)]
+    done = pipelines("submit", compiled_training_for_image, *PLACE, *options, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    first = "deploy: a new champion is deployed on 1 to 3 x n1-standard-4 with 2 x NVIDIA_TESLA_T4"
+    for line in (
+        f"{first}, and gets all traffic after a live prediction",
+        "  endpoint 'pets' in us-central1: created if it does not exist; its old version is undeployed",
+        "  it costs money as long as it is deployed, also after the run",
+    ):
+        assert line in done.stderr.splitlines()
+    off = pipelines("submit", compiled_training_for_image, *PLACE, "--dry-run")
+    assert "deployed" not in off.stderr
+    wrong = pipelines("submit", compiled_training_for_image, *PLACE, *options, "-p", "deploy_accelerator_count=3")
+    assert "deployment to 'pets': 3 x NVIDIA_TESLA_T4 on n1-standard-4" in refused(wrong)
+
+
+def test_a_dry_run_prints_the_plan_of_a_batch_prediction(pipelines: Any, tmp_path: Path) -> None:
+    image = f"us-docker.pkg.dev/p/r/n@sha256:{'b' * 64}"
+    words = ["batch_prediction", "--image", image, "--output-dir", str(tmp_path)]
+    assert call(compile.main, words, cwd=tmp_path, program="compile.py").returncode == 0
+    given = ("-p", "source=gs://b/new", "-p", "max_replica_count=4")
+    done = pipelines("submit", tmp_path / "batch_prediction.json", *PLACE, *given, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    line = "model-batch-predict: batch prediction on 1 to 4 x n1-standard-4; it costs money while it runs"
+    assert line in done.stderr.splitlines()
 
 
 def test_a_dry_run_prints_the_request_and_the_plan(pipelines_process: Any, compiled_training_for_image: Path) -> None:

@@ -13,6 +13,7 @@ import yaml
 from cloud import main
 from tests.pipelines.project.conftest import Script, World
 from tests.support.in_process import call
+from training_job.release import serving_container
 
 DIGEST = "sha256:" + "d" * 64
 ACCOUNT = "image-training@my-project.iam.gserviceaccount.com"
@@ -47,9 +48,13 @@ def test_up_creates_everything_with_its_mark_and_a_second_run_changes_nothing(
     image = f"europe-west4-docker.pkg.dev/my-project/image-training/image-training-python@{DIGEST}"
     cpu_image = image.replace("image-training-python", "image-training-cpu")
     executors = json.loads(compiled)["deploymentSpec"]["executors"]
-    used = {name: found["container"]["image"] for name, found in executors.items() if "training" in str(found)}
+    images = {name: found.get("container", {}).get("image", "") for name, found in executors.items()}
+    used = {name: found for name, found in images.items() if "training" in found}
     assert used["exec-prepare"] == used["exec-plan"] == cpu_image
-    assert used["exec-evaluate"] == used["exec-export"] == image
+    assert used["exec-export"] == used["exec-record"] == cpu_image
+    assert used["exec-evaluate"] == used["exec-compare"] == image
+    served = [found["importer"]["metadata"] for found in executors.values() if "trainer.serve" in str(found)]
+    assert served == [{"containerSpec": serving_container.own(cpu_image)}]
     assert not any("dataflow" in service for service in world.read()["services"])
     changes = world.changes
     second = cloud("up", "--region", "europe-west4")
@@ -244,7 +249,7 @@ def test_without_gcloud_the_error_has_a_link(repository: pathlib.Path) -> None:
 def test_the_test_steps_of_the_build_work(repository: pathlib.Path, tmp_path: pathlib.Path) -> None:
     steps = yaml.safe_load((repository / "cloudbuild.yaml").read_text())["steps"]
     tests = [step["args"] for step in steps if step["id"].startswith("test-")]
-    assert [step["id"] for step in steps] == ["build", "build-cpu", "test-prepare", "test-train"]
+    assert [step["id"] for step in steps] == ["build", "build-cpu", "test-prepare", "test-train", "test-export"]
     for args in tests:
         place = next(number for number, word in enumerate(args) if word.endswith("_IMAGE"))
         # A program is named before the image, where the image has one of its own.
@@ -258,3 +263,4 @@ def test_the_test_steps_of_the_build_work(repository: pathlib.Path, tmp_path: pa
         )
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "build" / "test-run" / "result.json").exists()
+    assert (tmp_path / "build" / "test-model" / "saved_model.pb").exists()

@@ -122,4 +122,4 @@ def test_a_restart_on_a_full_disk_is_one_line(run_on_disk: RunOnDisk, digits_dir
     assert "Traceback" not in done.stderr
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("failed: ")
-    assert last.endswith("/run/owner.json: No space left on device; free some space and run again")
+    assert last.endswith("/run/seen_images: No space left on device; free some space and run again")

@@ -9,9 +9,9 @@ import pytest
 
 from trainer.checkpoints import outcome
 from trainer.checkpoints.checkpoints import Best
-from trainer.cluster.cluster import Cluster
 from trainer.files import event_log
 from trainer.files.event_log import EventLog
+from trainer.loop.cluster.cluster import Cluster
 
 
 def test_events_of_all_replicas_are_read_in_order_of_time(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tests.support.learners import NUM_STEPS, make_learner
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 from trainer.loop.speed import FirstSteps, time_xla
-from trainer.loop.xla_trial import Outcome
+from trainer.loop.xla.trial import Outcome
 
 
 def test_the_bottleneck_is_logged_and_xla_is_tried_on_long_runs_only(training: Examples, sampler: Sampler) -> None:

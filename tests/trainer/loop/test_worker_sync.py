@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from trainer.cluster.signals import StopRequest
-from trainer.cluster.watchdog import Watchdog
+from trainer.loop.cluster.signals import StopRequest
+from trainer.loop.cluster.watchdog import Watchdog
 from trainer.loop.worker_sync import EvaluationRounds, Pace, WorkerSync
 
 

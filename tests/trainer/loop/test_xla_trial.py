@@ -18,10 +18,10 @@ import pytest
 
 from tests.support.job import Job
 from tests.support.processes import command_line
-from trainer.cluster.patience import GaveUp
-from trainer.cluster.signals import StopRequest
-from trainer.loop import xla_trial
-from trainer.loop.xla_trial import Outcome
+from trainer.loop.cluster.patience import GaveUp
+from trainer.loop.cluster.signals import StopRequest
+from trainer.loop.xla import trial as xla_trial
+from trainer.loop.xla.trial import Outcome
 
 ABORTS = (
     "print('LLVM ERROR: Cannot select: intrinsic', file=sys.stderr); print('#0 frame', file=sys.stderr); os.abort()"
@@ -65,13 +65,13 @@ def test_a_child_ends_with_its_killed_parent(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     child = (
-        "import os, time; from trainer.loop import xla_child;"
-        f" xla_child.measure = lambda **request: time.sleep(1000 + os.open({str(pipe)!r}, os.O_WRONLY));"
-        " xla_child.main()"
+        "import os, time; from trainer.loop.xla import child;"
+        f" child.measure = lambda **request: time.sleep(1000 + os.open({str(pipe)!r}, os.O_WRONLY));"
+        " child.main()"
     )
     parent = (
-        "import sys; from trainer.cluster.signals import StopRequest; from trainer.loop import xla_trial;"
-        f" xla_trial.run({{}}, stop=StopRequest(), command=[sys.executable, '-c', {child!r}])"
+        "import sys; from trainer.loop.cluster.signals import StopRequest; from trainer.loop.xla import trial;"
+        f" trial.run({{}}, stop=StopRequest(), command=[sys.executable, '-c', {child!r}])"
     )
     with subprocess.Popen([sys.executable, "-c", parent]) as started, contextlib.ExitStack() as stack:
         stack.callback(started.kill)

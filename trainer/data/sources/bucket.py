@@ -31,13 +31,25 @@ class BucketSource(ListedSource):
             UserError: The folder is empty, contains no images, or only one class.
             OSError: The bucket does not exist or is not readable.
         """
-        path = directory.rstrip("/")
-        objects = _objects(path)
-        if (first := next(objects, None)) is None:
-            raise UserError(f"source {directory!r} not found: no object name starts with {path}/; check the path")
-        super().__init__(
-            path, listed(path, _counted(itertools.chain([first], objects), count)), opening.read, opening.identity
-        )
+        super().__init__(directory.rstrip("/"), listing(directory, count), opening.read, opening.identity)
+
+
+def listing(directory: str, count: Count = uncounted) -> Listing:
+    """Return the objects below a prefix.
+
+    Args:
+        directory: Address of the folder.
+        count: Follows the listing.
+
+    Raises:
+        UserError: The folder is empty.
+        OSError: The bucket does not exist or is not readable.
+    """
+    path = directory.rstrip("/")
+    objects = _objects(path)
+    if (first := next(objects, None)) is None:
+        raise UserError(f"source {directory!r} not found: no object name starts with {path}/; check the path")
+    return listed(path, _counted(itertools.chain([first], objects), count))
 
 
 def _objects(path: str) -> Iterator[tuple[str, Identity]]:

@@ -27,15 +27,28 @@ class FolderSource(ListedSource):
         Raises:
             UserError: It does not exist, belongs to the operating system, contains no images, or only one class.
         """
-        path = os.path.abspath(os.path.expanduser(directory))
-        if not os.path.isdir(path):
-            raise UserError(
-                f"source {directory!r} not found: {path} is not a folder (current directory: {os.getcwd()});"
-                f" give digits, tfds:NAME, or a folder with one sub-folder per class"
-            )
-        if is_of_kernel(os.path.realpath(path)) or os.path.realpath(path) == "/":
-            raise UserError(f"source {directory!r} belongs to the operating system; give a folder of your images")
-        super().__init__(path, _Walk(path, count).listing, read, identity)
+        super().__init__(os.path.abspath(os.path.expanduser(directory)), listing(directory, count), read, identity)
+
+
+def listing(directory: str, count: Count = uncounted) -> Listing:
+    """Return the files and folders of a folder.
+
+    Args:
+        directory: Its path.
+        count: Follows the listing.
+
+    Raises:
+        UserError: It does not exist, or belongs to the operating system.
+    """
+    path = os.path.abspath(os.path.expanduser(directory))
+    if not os.path.isdir(path):
+        raise UserError(
+            f"source {directory!r} not found: {path} is not a folder (current directory: {os.getcwd()});"
+            f" give digits, tfds:NAME, or a folder with one sub-folder per class"
+        )
+    if is_of_kernel(os.path.realpath(path)) or os.path.realpath(path) == "/":
+        raise UserError(f"source {directory!r} belongs to the operating system; give a folder of your images")
+    return _Walk(path, count).listing
 
 
 class _Walk:

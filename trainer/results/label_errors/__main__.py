@@ -17,13 +17,13 @@ import time
 import numpy as np
 
 from trainer import command_line, config
-from trainer.cluster.signals import StopRequest
 from trainer.command_line import TrainingError
 from trainer.config import TrainConfig
 from trainer.data import dataset, staging
 from trainer.data.dataset import Dataset
 from trainer.data.splits import check_batch_size
 from trainer.files import storage
+from trainer.loop.cluster.signals import StopRequest
 from trainer.results import predictions
 from trainer.results.label_errors import confident_learning, folds
 from trainer.results.predictions import Predictions

@@ -3,7 +3,7 @@
 import sys
 
 from trainer import command_line, task
-from trainer.cluster.parent import end_with
+from trainer.loop.cluster.parent import end_with
 
 if __name__ == "__main__":
     end_with(int(sys.argv.pop(1)))

@@ -46,6 +46,8 @@ TWO = resource(
         ("-state=RUNNING", [TWO]),
         ("labels.team=vision", [ONE]),
         ("labels.Cased=x", [ONE]),
+        ('started_run_count="9"', [ONE]),
+        ('started_run_count="09"', []),
         ("labels:team", [ONE]),
         ("-labels:team", [TWO]),
         ("labels:*", [ONE, TWO]),

@@ -12,7 +12,7 @@ import pytest
 import requests
 from google.api_core import exceptions
 
-from localvertex.serve.storage.objects import Objects, PreconditionFailed
+from localvertex.serve.api.storage.objects import Objects, PreconditionFailed
 from tests.support.server import Server
 
 UPLOADS = "/upload/storage/v1/b/things/o"

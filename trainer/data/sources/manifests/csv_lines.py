@@ -13,8 +13,8 @@ _OTHER_FILES = {
 """Endings in lower case of what Vertex AI's other tasks are about."""
 
 
-def parse(text: str) -> Entry:
-    """Return what a line states.
+def parse(text: str, *, is_labelled: bool = True) -> Entry:
+    """Return what a line states; without labels, all that follows the address is ignored.
 
     Raises:
         BadLine: It cannot be used.
@@ -36,6 +36,8 @@ def parse(text: str) -> Entry:
         raise BadLine(f"{quoted(address)} is not a path with a folder or an ending; the format has no header")
     if kind := _OTHER_FILES.get(os.path.splitext(address)[1].lower()):
         raise BadLine(f"a file of a manifest for {kind}; expected an image")
+    if not is_labelled:
+        return Entry(address=address, label="", split=None)
     if len(labels) > 1:
         raise OtherTask("object detection" if all(map(_is_number, labels[1:])) else "multi-label classification")
     return Entry(address=address, label=checked_label("".join(labels)), split=split)

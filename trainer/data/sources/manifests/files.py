@@ -52,7 +52,7 @@ class ManifestFile:
         return next((split for prefix, split in _SPLITS.items() if name.startswith(prefix)), "")
 
     @property
-    def parse(self) -> Callable[[str], Entry]:
+    def parse(self) -> Callable[..., Entry]:
         """Return what a line states."""
         return _FORMATS.get(os.path.splitext(self.path)[1].lower(), json_lines.parse)
 
@@ -81,6 +81,12 @@ class ManifestFile:
 
     def _too_large(self) -> UserError:
         return UserError(f"manifest {paths.shown(self.path)} has more than {_MAX_BYTES:,} bytes; split it")
+
+
+def is_named(source: str) -> bool:
+    """Return whether a source is a manifest or a pattern of manifests by its name."""
+    is_manifest = os.path.splitext(source)[1].lower() in _FORMATS
+    return is_manifest or (bool(_MAGIC.search(source)) and not _exists(source))
 
 
 def find(source: str) -> list[ManifestFile]:

@@ -25,19 +25,21 @@ _OTHER_KEYS = {
 """Keys that only manifests of another task have."""
 
 
-def parse(text: str) -> Entry:
-    """Return what a line states.
+def parse(text: str, *, is_labelled: bool = True) -> Entry:
+    """Return what a line states; without labels, all but the address is ignored.
 
     Raises:
         BadLine: It cannot be used.
         OtherTask: It has several labels, or a key of another task.
     """
     value = _object(text)
-    if other := _OTHER_KEYS.keys() & value.keys():
+    if is_labelled and (other := _OTHER_KEYS.keys() & value.keys()):
         raise OtherTask(_OTHER_KEYS[min(other)])
     address = value.get("imageGcsUri")
     if not isinstance(address, str) or not address.strip():
         raise BadLine("no imageGcsUri")
+    if not is_labelled:
+        return Entry(address=address.strip(), label="", split=None)
     return Entry(address=address.strip(), label=_label(value), split=_split(value))
 
 

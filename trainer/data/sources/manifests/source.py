@@ -25,13 +25,16 @@ _MAX_BAD_LINES = 200_000
 class ManifestSource:
     """Images with their labels and splits as manifests give them; bad lines count as unreadable images."""
 
-    def __init__(self, source: str, files: Sequence[ManifestFile], count: Count = uncounted) -> None:
+    def __init__(
+        self, source: str, files: Sequence[ManifestFile], count: Count = uncounted, *, is_labelled: bool = True
+    ) -> None:
         """Read all lines.
 
         Args:
             source: For messages, as the user wrote it.
             files: The manifests, in the order in which they are read.
             count: Is called with the number of lines read.
+            is_labelled: Whether the images are to train a model; otherwise labels and splits are ignored.
 
         Raises:
             UserError: A manifest is for another task or cannot be read, no line can be used, there are fewer than two
@@ -41,7 +44,7 @@ class ManifestSource:
         self.remarks = Remarks()
         self.unreadable: list[tuple[str, str]] = []
         self._source = paths.shown(source)
-        self._files = files
+        self._files, self._is_labelled = files, is_labelled
         self._table = Table()
         for position in range(len(files)):
             self._table.add(self._read(position, count))
@@ -77,7 +80,7 @@ class ManifestSource:
                     self.remarks.add(BLANK, where)
                     continue
                 try:
-                    entry = parse(lines.text(text))
+                    entry = parse(lines.text(text), is_labelled=self._is_labelled)
                     location, name = addresses.resolve(entry.address, file.base)
                 except BadLine as error:
                     self._add_bad(where, str(error))
@@ -86,7 +89,7 @@ class ManifestSource:
                         f"{where} is of a manifest for {error}, which is not supported; expected one label per image"
                     ) from None
                 else:
-                    split = file.split if entry.split is None else entry.split
+                    split = file.split if entry.split is None and self._is_labelled else entry.split or ""
                     yield Line(
                         location=location, name=name, label=entry.label, split=split, file=position, number=number
                     )
@@ -121,6 +124,8 @@ class ManifestSource:
                 " gs://BUCKET/NAME,LABEL in .csv, or imageGcsUri and classificationAnnotation in .jsonl"
             )
         labels = {label for label, _ in counts}
+        if not self._is_labelled:
+            return
         if len(labels) < 2:
             raise UserError(f"only one label in {self._source}: {min(labels)!r}; expected two or more")
         splits = {split for _, split in counts}

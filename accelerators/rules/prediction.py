@@ -1,0 +1,75 @@
+"""Rules about the machines of deployed models and batch predictions, which are not those of custom training."""
+
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+from accelerators.catalogue.catalogue import Catalogue, load_catalogue
+from accelerators.job.finding import Finding
+from accelerators.job.shape import Reading
+from accelerators.rules.job import Job
+from accelerators.rules.machines import check_machines
+from accelerators.rules.regions import check_region
+
+ONLINE, BATCH = "DedicatedResources", "BatchDedicatedResources"
+"""The two messages of the API."""
+
+_FIRST_COUNT = {ONLINE: "min_replica_count", BATCH: "starting_replica_count"}
+_POOL = "worker_pool_specs[0]."
+_MIN_OF_A_RACK = 18
+"""Replicas of a4x-highgpu-4g, which is sold by the rack (page on configuring compute for predictions)."""
+
+
+def check_resources(
+    resources: Any,
+    reading: Reading,
+    *,
+    kind: str = ONLINE,
+    path: str = "",
+    region: str = "",
+    catalogue: Catalogue | None = None,
+    today: date | None = None,
+) -> list[Finding]:
+    """Check the dedicated resources of a deployed model or of a batch prediction.
+
+    Args:
+        resources: The fields as given.
+        reading: How strictly to read; its findings come first.
+        kind: The message that they are.
+        path: Path of the resources in the file; empty for none.
+        region: Region of the endpoint or job; without it regions are not checked.
+        catalogue: The tables to check against; None for `load_catalogue()`.
+        today: The day for end-of-support dates; None for the real one.
+
+    Returns:
+        Errors and warnings; an empty list when nothing is wrong.
+    """
+    fields = reading.message(resources, kind, path)
+    job = Job(
+        spec={"worker_pool_specs": [{"machine_spec": fields.get("machine_spec", {})}]},
+        purpose="prediction",
+        catalogue=(catalogue or load_catalogue()).for_prediction,
+        region=region,
+        today=today or date.today(),
+    )
+    check_machines(job)
+    check_region(job)
+    _check_replicas(job, fields, _FIRST_COUNT[kind])
+    prefix = f"{path}." if path else ""
+    found = [replace(each, path=f"{prefix}{each.path.removeprefix(_POOL)}") for each in job.findings]
+    return reading.findings + [replace(each, path=each.path.replace(f"{prefix}region", "region")) for each in found]
+
+
+def _check_replicas(job: Job, fields: dict[str, Any], first: str) -> None:
+    least, most, machine = fields.get(first), fields.get("max_replica_count"), job.pools[0].machine
+    at_least = max(1, least) if isinstance(least, int) else 1
+    if first == _FIRST_COUNT[ONLINE] and isinstance(least, int) and least < 1:
+        message = f"{first} is {least}; a deployed model has at least 1 replica"
+        job.note("replica-count", "error", f"{_POOL}{first}", message)
+    # 0 leaves the choice to the service.
+    if isinstance(most, int) and most and most < at_least:
+        message = f"max_replica_count is {most}, less than {first}; give at least {at_least}"
+        job.note("replica-count", "warning", f"{_POOL}max_replica_count", message)
+    if machine.get("machine_type") == "a4x-highgpu-4g" and isinstance(least, int) and least < _MIN_OF_A_RACK:
+        message = f"{first} is {least}; a4x-highgpu-4g is sold by the rack, with at least {_MIN_OF_A_RACK} replicas"
+        job.note("replica-count", "error", f"{_POOL}{first}", message)

@@ -1,0 +1,24 @@
+"""What all serving containers of an owner share: the processes of a server or a run, and how containers run there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from localvertex.containers.choice import Choice
+from localvertex.credentials.isolation import Credentials
+from localvertex.processes.processes import Processes
+from localvertex.values.buckets import Buckets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """This machine, as an owner of serving containers uses it; the owner stops the processes."""
+
+    work_dir: Path
+    """Absolute; it has the registry and the endpoints."""
+    processes: Processes
+    credentials: Credentials
+    choice: Choice
+    command_prefixes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Local commands in place of container images, by image."""
+    buckets: Buckets = field(default_factory=Buckets)

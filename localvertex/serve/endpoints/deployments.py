@@ -1,0 +1,129 @@
+"""The processes of deployed models: started at the deployment or at the first prediction, ended by their owner."""
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+from localvertex.containers.serving.container import ServingContainer
+from localvertex.containers.serving.machine import Machine
+from localvertex.containers.serving.process import NotServing, Serving, ServingProcess
+from localvertex.errors import Cancelled
+from localvertex.serve.api.errors import ApiError, Status, not_found
+from localvertex.serve.endpoints.records import Records
+from localvertex.state.model_versions import ModelVersions
+from vertex_gpu_training.userinput.errors import UserError
+
+Resource = dict[str, Any]
+
+
+class Deployments:
+    """The running models of one owner: a server, or a run.
+
+    Args:
+        machine: The owner's processes.
+        log: Called with each start and problem.
+    """
+
+    def __init__(self, machine: Machine, log: Callable[[str], None] = lambda _: None) -> None:
+        self._machine, self._log, self._records = machine, log, Records(machine.work_dir)
+        self._lock = threading.Lock()
+        self._starting: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._running: dict[str, ServingProcess] = {}
+
+    def check(self, model: Resource) -> ServingContainer:
+        """Return the container of a model's content in the registry.
+
+        Raises:
+            ApiError: It has none that runs here.
+        """
+        try:
+            container = ServingContainer.of_model(model)
+            problem = container.problem(self._machine.choice)
+        except UserError as error:
+            problem = str(error)
+        if problem:
+            raise ApiError(Status.FAILED_PRECONDITION, problem)
+        return container
+
+    def serving(self, endpoint: str, deployed: Resource) -> ServingProcess:
+        """Return the healthy process of a deployed model; start it if it does not run.
+
+        Args:
+            endpoint: The resource name of the endpoint.
+            deployed: The DeployedModel.
+
+        Raises:
+            ApiError: It cannot be started, or is not healthy in time.
+        """
+        key = f"{endpoint.rpartition('/')[2]}/{deployed['id']}"
+        with self._lock:
+            starting = self._starting[key]
+        with starting:
+            found = self._running.get(key)
+            # Another process may have deployed another model with this id meanwhile.
+            if found is not None and found.is_running and found.serving.created == deployed["createTime"]:
+                return found
+            self.stop(endpoint, deployed["id"])
+            serving = self._plan(endpoint, deployed)
+            process = None
+            try:
+                process = ServingProcess(serving, self._machine)
+                process.wait_until_healthy(self._machine.processes.check_stopped)
+            except NotServing as error:
+                self._log(f"endpoints/{key}: {error}")
+                raise ApiError(Status.FAILED_PRECONDITION, f"{deployed['model']} does not serve: {error}") from None
+            except Cancelled:
+                raise ApiError(Status.ABORTED, "the server is being stopped") from None
+            self._running[key] = process
+        self._log(f"endpoints/{key}: serving {deployed['model']}@{deployed['modelVersionId']}, log in {serving.log}")
+        return process
+
+    def stop(self, endpoint: str, deployed_id: str) -> None:
+        """End the process of a deployed model, if it runs."""
+        key = f"{endpoint.rpartition('/')[2]}/{deployed_id}"
+        process = self._running.pop(key, None)
+        if process is not None:
+            process.stop()
+
+    def close(self) -> None:
+        """End all processes."""
+        for process in [*self._running.values()]:
+            process.stop()
+
+    def _plan(self, endpoint: str, deployed: Resource) -> Serving:
+        """Return what runs for a deployed model.
+
+        Raises:
+            ApiError: Its model was deleted, or has no container that runs here.
+        """
+        model_id, number = deployed["model"].rpartition("/")[2], deployed["modelVersionId"]
+        try:
+            content = ModelVersions.of(self._machine.work_dir, model_id).content(number)
+        except (LookupError, OSError):
+            raise not_found(f"version {number} of {deployed['model']}, which is deployed to {endpoint},") from None
+        except ValueError as error:
+            raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
+        container = self.check(content)
+        endpoint_id, machine = endpoint.rpartition("/")[2], _machine_spec(deployed)
+        variables = {
+            "AIP_ENDPOINT_ID": endpoint_id,
+            "AIP_DEPLOYED_MODEL_ID": deployed["id"],
+            "AIP_PROJECT_NUMBER": endpoint.split("/")[1],
+            "AIP_MACHINE_TYPE": machine.get("machineType", ""),
+            "AIP_ACCELERATOR_TYPE": machine.get("acceleratorType", ""),
+        }
+        return Serving(
+            container=container,
+            artifact=str(self._machine.buckets.localised(str(content.get("artifact_uri", "")))),
+            variables={name: text for name, text in variables.items() if text},
+            default_route=f"/v1/endpoints/{endpoint_id}/deployedModels/{deployed['id']}",
+            created=deployed["createTime"],
+            num_gpus=int(machine.get("acceleratorCount", 0)),
+            log=self._records.folder(endpoint_id) / f"{deployed['id']}.log",
+        )
+
+
+def _machine_spec(deployed: Resource) -> Resource:
+    found: Resource = deployed.get("dedicatedResources", {}).get("machineSpec", {})
+    return found

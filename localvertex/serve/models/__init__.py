@@ -1,0 +1,1 @@
+"""The models of the API: versions and aliases in the registry, and evaluations."""

@@ -1,0 +1,30 @@
+"""The endpoint of a run, for code of steps that a test calls in its own process."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from unittest import mock
+
+from localvertex.containers.choice import Choice
+from localvertex.containers.serving.machine import Machine
+from localvertex.credentials.isolation import Credentials, NoCredentials
+from localvertex.processes.processes import Processes
+from localvertex.runner.endpoint.steps_endpoint import StepsEndpoint
+
+
+def steps_endpoint(work_dir: Path, credentials: Credentials) -> StepsEndpoint:
+    """Return the endpoint of a run that has no processes of its own."""
+    processes = Processes(grace_seconds=1)
+    machine = Machine(work_dir=work_dir.absolute(), processes=processes, credentials=credentials, choice=Choice())
+    return StepsEndpoint(machine, None, print)
+
+
+@contextlib.contextmanager
+def reachable(work_dir: Path) -> Iterator[dict[str, str]]:
+    """Let this process reach the registry of a work directory as a step does; yield the variable for it."""
+    with closing(NoCredentials()) as credentials, steps_endpoint(work_dir, credentials):
+        variables = credentials.step_file.added_to({})
+        with mock.patch.dict(os.environ, variables):
+            yield variables

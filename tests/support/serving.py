@@ -1,0 +1,63 @@
+"""A serving container in pure Python: `python -m tests.support.serving`, or this file with any Python.
+
+Each instance is answered by itself and the values of the process. The text "wait" waits, "crash" ends the process,
+"bad" is refused, "odd" is answered by something that is not a prediction.
+"""
+
+import http.server
+import json
+import os
+import sys
+import time
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Health and predictions, at the routes of the service."""
+
+    def do_GET(self) -> None:
+        """Answer a health check."""
+        is_known = self.path == os.environ["AIP_HEALTH_ROUTE"] and "unhealthy" not in sys.argv
+        self._answer(200 if is_known else 404, {})
+
+    def do_POST(self) -> None:
+        """Answer a prediction."""
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers["Content-Type"] != "application/json":
+            return self._answer(200, {"bytes": len(body), "type": self.headers["Content-Type"]})
+        content = json.loads(body)
+        instances = content.get("instances", [])
+        if "crash" in instances:
+            os._exit(7)
+        if "wait" in instances:
+            time.sleep(600)
+        if "bad" in instances:
+            return self._answer(400, {"error": "an instance is bad"})
+        if "odd" in instances:
+            return self._answer(200, {"answer": 42})
+        values = {name: text for name, text in os.environ.items() if name.startswith(("AIP_", "OWN_", "SECRET"))}
+        values |= {"pid": str(os.getpid()), "arguments": " ".join(sys.argv[1:])}
+        predictions = [{"instance": each, "by": values} for each in instances]
+        return self._answer(200, {"predictions": predictions, "parameters": content.get("parameters")})
+
+    def _answer(self, code: int, content: object) -> None:
+        data = json.dumps(content).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args: object) -> None:
+        """Write no line per request."""
+
+
+def main() -> None:
+    """Serve until the end of the process."""
+    print("serving started", flush=True)
+    if "broken" in sys.argv:
+        raise SystemExit("error: the model cannot be loaded")
+    http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["AIP_HTTP_PORT"])), Handler).serve_forever()
+
+
+if __name__ == "__main__":
+    main()

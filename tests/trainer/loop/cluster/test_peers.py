@@ -1,0 +1,101 @@
+"""A peer is alive, frozen or gone; only one that was alive can be lost."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from trainer.loop.cluster import peers
+from trainer.loop.cluster.patience import GaveUp, Patience
+from trainer.loop.cluster.peers import Peer, wait_for, watched
+from trainer.loop.cluster.signals import StopRequest
+
+
+class Server:
+    """A server that answers as gRPC does, until it is frozen or closed."""
+
+    def __init__(self) -> None:
+        self._kept: list[socket.socket] = []
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._socket.getsockname()[1]}"
+        self.is_frozen = False
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                guest, _ = self._socket.accept()
+            except OSError:
+                return
+            self._kept.append(guest)
+            if not self.is_frozen:
+                guest.sendall(b"\0\0\0\4\0\0\0\0\0")
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        for each in (self._socket, *self._kept):
+            each.close()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "_ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(peers, "_LOOK_SECONDS", 0.02)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.close()
+
+
+def losses(peer: Peer, *, may_return: bool) -> list[str]:
+    return [peer.loss(may_return=may_return) for _ in range(4)]
+
+
+def test_a_frozen_peer_is_lost_after_a_few_looks_in_a_row(server: Server) -> None:
+    peer = Peer("worker 0", server.address)
+    assert peer.loss(may_return=True) == ""
+    server.is_frozen = True
+    reason = f"worker 0 ({server.address}) is frozen: it accepts connections in silence"
+    assert losses(peer, may_return=True) == ["", "", reason, reason]
+    server.is_frozen = False
+    assert losses(peer, may_return=True) == [""] * 4
+
+
+def test_a_peer_that_is_gone_is_lost_unless_it_may_return(server: Server) -> None:
+    one, other = Peer("chief 0", server.address), Peer("worker 0", server.address)
+    assert one.look() == other.look() == "alive"
+    server.close()
+    assert losses(one, may_return=False)[-1] == f"chief 0 ({server.address}) is gone"
+    assert losses(other, may_return=True) == [""] * 4
+
+
+def test_a_peer_that_has_not_come_yet_is_not_lost(server: Server) -> None:
+    peer = Peer("chief 0", "127.0.0.1:1")
+    assert losses(peer, may_return=False) == [""] * 4
+    said: list[str] = []
+    with pytest.raises(GaveUp):
+        wait_for([peer], Patience(StopRequest(), 0.1, said.append))
+    assert "still waiting for chief 0 (127.0.0.1:1)" in said[-1]
+    wait_for([Peer("chief 0", server.address)], Patience(StopRequest(), 60, said.append))
+
+
+def test_the_watch_reports_a_frozen_peer_and_ends(server: Server) -> None:
+    reasons, reported = list[str](), threading.Event()
+
+    def leave(reason: str) -> None:
+        reasons.append(reason)
+        reported.set()
+
+    # It freezes before the first look of the watch.
+    server.is_frozen = True
+    with watched([Peer("ps 0", server.address)], leave):
+        assert reported.wait(60)
+    assert "is frozen" in reasons[0]

@@ -1,0 +1,259 @@
+"""Two models on the same images: each as it answers requests, and neither on images that it has seen."""
+
+import io
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from tests.support.modules import run_module
+from tests.support.shared import make_once
+from trainer.checkpoints import best
+from trainer.data import dataset
+from trainer.evaluate import evaluate
+from trainer.export import export
+from trainer.prepare import prepare
+from trainer.results import exported, seen
+from trainer.results.comparison import champion as champions, comparison, images
+from trainer.results.comparison.decision import Comparison, decide
+from trainer.results.comparison.not_comparable import NotComparable
+
+pytestmark = pytest.mark.slow
+FLAGS = ["--epochs=6", "--global-batch-size=32", "--augment=none", "--xla=off", "--learning-rate=0.01"]
+NUM_IMAGES = 400
+
+
+def draw(label: int, number: int) -> bytes:
+    """Return horizontal or vertical stripes of two pixels, which mostly vanish at half the size."""
+    random = np.random.default_rng(number)
+    stripe = (np.arange(64) + random.integers(0, 4)) // 2 % 2
+    pixels = 88 + 80 * (stripe[:, None] if label else stripe[None, :]) + random.normal(0, 12, (64, 64))
+    buffer = io.BytesIO()
+    Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+class Setting:
+    """Datasets, runs and models in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def draw(self) -> None:
+        """Write the images."""
+        for number in range(NUM_IMAGES):
+            path = self.folder / "images" / ("columns", "rows")[number % 2] / f"{number:03}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(draw(number % 2, number))
+
+    def train(self, image_size: int, name: str, *flags: str, source: str = "images") -> None:
+        """Prepare the dataset of a name and train the run of the same name."""
+        directory = str(self.folder / f"{name}-data")
+        prepare(
+            source=str(self.folder / source),
+            output_directory=directory,
+            report_path=f"{directory}.html",
+            image_size=image_size,
+        )
+        words = [f"--dataset={directory}", f"--checkpoint-directory={self.folder / name}", *FLAGS, *flags]
+        done = run_module("trainer.task", *words)
+        assert done.returncode == 0, done.stderr
+
+    def compare(self, name: str, champion: Path, *, min_compared_images: int = 1, source: str = "images") -> Comparison:
+        """Compare a run with a champion."""
+        data = dataset.load(str(self.folder / f"{name}-data"))
+        return comparison.compare(
+            data=data,
+            chosen=best.find(str(self.folder / name), data),
+            checkpoint_directory=str(self.folder / name),
+            champion_folder=str(champion),
+            source=str(self.folder / source),
+            min_compared_images=min_compared_images,
+        )
+
+
+@pytest.fixture(scope="module")
+def setting(tmp_path_factory: pytest.TempPathFactory) -> Setting:
+    """Two runs, of 64 and 32 pixels, and the export of the first."""
+
+    def make(folder: Path) -> None:
+        made = Setting(folder)
+        made.draw()
+        made.train(64, "fine")
+        made.train(32, "coarse")
+        export(
+            checkpoint_directory=str(folder / "fine"),
+            dataset_directory=str(folder / "fine-data"),
+            output_directory=str(folder / "champion"),
+        )
+
+    return Setting(make_once(tmp_path_factory, "comparison", make))
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Callable[..., Path]:
+    """Write a SavedModel of another origin with given outputs; it has seen nothing."""
+
+    def write(outputs: Callable[[tf.Tensor], dict[str, tf.Tensor]], name: str = "image_bytes") -> Path:
+        module, folder = tf.Module(), tmp_path / "foreign"
+        function = tf.function(
+            lambda **inputs: outputs(inputs[name]), input_signature=None, autograph=False
+        ).get_concrete_function(**{name: tf.TensorSpec([None], tf.string, name=name)})
+        module.function = function
+        tf.saved_model.save(module, str(folder), signatures={champions.SIGNATURE: function})
+        seen.write(folder / exported.SEEN_FILE, seen.of_hashes([]))
+        return folder
+
+    return write
+
+
+def test_a_champion_of_more_pixels_sees_the_originals_and_not_what_is_left_of_them(
+    setting: Setting, tmp_path: Path
+) -> None:
+    """Otherwise the challenger would win by images that were made small before the champion saw them."""
+    found = setting.compare("coarse", setting.folder / "champion")
+    alone = evaluate(
+        dataset_directory=str(setting.folder / "fine-data"),
+        checkpoint_directory=str(setting.folder / "fine"),
+        report_path=str(tmp_path / "report.html"),
+    )
+    assert found.has_originals
+    assert found.num_left_out == 0
+    assert found.table.num_images == alone.num_examples
+    assert found.table.champion_accuracy == pytest.approx(alone.accuracy)
+    assert alone.accuracy > 0.9
+    table = found.table
+    sums = [sum(getattr(each, name) for each in found.classes) for name in ("num_images", "champion", "challenger")]
+    assert sums == [table.num_images, table.both + table.only_champion, table.both + table.only_challenger]
+    # The artefact exists: the small images, enlarged, mislead the champion.
+    data = dataset.load(str(setting.folder / "coarse-data"))
+    with champions.opened(str(setting.folder / "champion")) as champion:
+        shown, expected = zip(*images.stored(data, images.unseen(data, seen.of_hashes([]))), strict=True)
+        misled = np.mean([a == b for a, b in zip(champion.answer(shown), expected, strict=True)])
+    assert misled < found.table.champion_accuracy - 0.1
+    assert not decide(found.table, max_regression=0.0, must_improve=False)[0]
+
+
+def test_models_of_one_size_see_the_stored_images_and_equal_models_are_equal(setting: Setting) -> None:
+    found = setting.compare("fine", setting.folder / "champion", source="no-such-source")
+    assert not found.has_originals
+    assert (found.table.only_champion, found.table.only_challenger, found.num_unanswered) == (0, 0, (0, 0))
+
+
+def test_what_an_ancestor_of_the_challenger_has_seen_is_left_out(setting: Setting, tmp_path: Path) -> None:
+    """The challenger's own dataset has never been trained on its test images, but the run that it started from has."""
+    setting_data = dataset.load(str(setting.folder / "fine-data"))
+    ancestor = {record.file_name: record.figures.content_hash for record in setting_data.records("train")}
+    is_first = tmp_path / "split"
+    for number, path in enumerate(sorted((setting.folder / "images").rglob("*.png"))):
+        split = "test" if number % 4 == 0 else "train"
+        (is_first / split / path.parent.name).mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, is_first / split / path.parent.name)
+    setting.train(64, "child", f"--weights=run:{setting.folder / 'fine'}", "--max-steps=2", source=str(is_first))
+    innocent = tmp_path / "champion"
+    shutil.copytree(setting.folder / "champion", innocent)
+    seen.write(innocent / exported.SEEN_FILE, seen.of_hashes([]))
+    found = setting.compare("child", innocent)
+    child = dataset.load(str(setting.folder / "child-data"))
+    known = set(ancestor.values()) | {each.figures.content_hash for each in setting_data.records("validation")}
+    leaked = [each for each in child.records("test") if each.figures.content_hash in known]
+    assert len(leaked) > 50
+    assert found.num_left_out == len(leaked)
+    assert found.table.num_images == child.num_examples["test"] - len(leaked)
+    with pytest.raises(NotComparable, match=f"only {found.table.num_images} test images were seen by neither model"):
+        setting.compare("child", innocent, min_compared_images=found.table.num_images + 1)
+
+
+def test_a_champion_of_another_origin_is_asked_by_the_names_of_its_classes(
+    setting: Setting, foreign: Callable[..., Path]
+) -> None:
+    """It returns all class names with their scores, in another order than that of the dataset."""
+    champion = foreign(
+        lambda encoded: {
+            "displayNames": tf.tile([["rows", "columns"]], [tf.size(encoded), 1]),
+            "confidences": tf.tile([[0.9, 0.1]], [tf.size(encoded), 1]),
+        }
+    )
+    found = setting.compare("coarse", champion)
+    assert found.has_originals
+    assert {each.class_name: (each.champion, each.is_known) for each in found.classes} == {
+        "columns": (0, True),
+        "rows": (next(each.num_images for each in found.classes if each.class_name == "rows"), True),
+    }
+
+
+def test_a_class_that_the_champion_does_not_know_is_wrong_and_reported(setting: Setting, tmp_path: Path) -> None:
+    shutil.copytree(setting.folder / "champion", tmp_path / "champion")
+    path = tmp_path / "champion" / exported.METADATA_FILE
+    path.write_text(path.read_text().replace('"rows"', '"lines"'))
+    found = setting.compare("coarse", tmp_path / "champion")
+    assert [each.class_name for each in found.classes if not each.is_known] == ["rows"]
+    assert found.num_unknown == next(each.num_images for each in found.classes if each.class_name == "rows")
+
+
+def test_an_image_that_a_model_cannot_decode_is_its_error_and_does_not_end_the_comparison(
+    setting: Setting, foreign: Callable[..., Path]
+) -> None:
+    """The champion decodes half of the images only: those of one kind of noise."""
+    threshold = sorted(len(draw(number % 2, number)) for number in range(NUM_IMAGES))[NUM_IMAGES // 2]
+
+    def outputs(encoded: tf.Tensor) -> dict[str, tf.Tensor]:
+        with tf.control_dependencies(
+            [tf.debugging.Assert(tf.reduce_all(tf.strings.length(encoded) < threshold), [threshold])]
+        ):
+            return {"label": tf.fill([tf.size(encoded)], "rows")}
+
+    found = setting.compare("coarse", foreign(outputs))
+    assert 0 < found.num_unanswered[0] < found.table.num_images
+    assert found.num_unanswered[1] == 0
+    assert found.table.champion_accuracy < 0.5
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: shutil.rmtree(folder), "has no SavedModel"),
+        (lambda folder: (folder / "saved_model.pb").write_bytes(b"x"), "cannot be loaded"),
+        (lambda folder: (folder / "variables" / "variables.index").unlink(), "cannot be loaded"),
+        (lambda folder: (folder / exported.METADATA_FILE).write_text("{}"), "is damaged"),
+        (lambda folder: (folder / exported.SEEN_FILE).unlink(), "which images the champion has seen"),
+    ],
+)
+def test_a_champion_that_cannot_be_evaluated_has_a_reason(
+    setting: Setting, tmp_path: Path, damage: Callable[[Path], object], message: str
+) -> None:
+    shutil.copytree(setting.folder / "champion", tmp_path / "champion")
+    damage(tmp_path / "champion")
+    with pytest.raises(NotComparable, match=message):
+        setting.compare("coarse", tmp_path / "champion")
+
+
+@pytest.mark.parametrize(
+    ("name", "outputs", "message"),
+    [
+        ("pixels", lambda encoded: {"label": encoded}, "does not take image_bytes alone, but pixels"),
+        (
+            "image_bytes",
+            lambda encoded: {"scores": tf.zeros([tf.size(encoded), 2])},
+            "does not return class names, but scores",
+        ),
+    ],
+)
+def test_a_champion_of_another_signature_has_a_reason(
+    setting: Setting, foreign: Callable[..., Path], name: str, outputs: Callable[..., object], message: str
+) -> None:
+    with pytest.raises(NotComparable, match=message):
+        setting.compare("coarse", foreign(outputs, name))
+
+
+def test_a_challenger_of_unknown_descent_has_a_reason(setting: Setting, tmp_path: Path) -> None:
+    copy = Setting(tmp_path)
+    for name in ("coarse", "coarse-data", "images"):
+        shutil.copytree(setting.folder / name, tmp_path / name)
+    (tmp_path / "coarse" / seen.FILE).unlink()
+    with pytest.raises(NotComparable, match="which images the new model has seen"):
+        copy.compare("coarse", setting.folder / "champion")

@@ -1,0 +1,99 @@
+"""When a model replaces the champion: numbers that are checked against the definition of the exact McNemar test."""
+
+from math import comb
+
+import pytest
+
+from tests.support.html import Page
+from trainer.results.comparison.decision import ClassResult, Comparison, Table, decide
+from trainer.results.report import comparison as report
+
+
+def table(both: int, only_champion: int, only_challenger: int, neither: int = 0) -> Table:
+    return Table(both=both, only_champion=only_champion, only_challenger=only_challenger, neither=neither)
+
+
+def visible(html: str) -> str:
+    return " ".join(" ".join(Page(html).texts).split())
+
+
+def tail(num_successes: int, num_trials: int, probability: float = 0.5) -> float:
+    """P(X >= num_successes)."""
+    return sum(
+        comb(num_trials, k) * probability**k * (1 - probability) ** (num_trials - k)
+        for k in range(num_successes, num_trials + 1)
+    )
+
+
+@pytest.mark.parametrize(("lost", "gained"), [(0, 0), (0, 5), (0, 6), (3, 12), (20, 20), (30, 12)])
+def test_the_p_value_is_that_of_a_fair_coin(lost: int, gained: int) -> None:
+    expected = min(1.0, 2 * tail(max(lost, gained), lost + gained))
+    assert table(100, lost, gained, 7).p_value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("found", "max_regression", "must_improve", "is_promoted", "reason"),
+    [
+        (table(90, 5, 5), 0.0, False, True, "95.00% against 95.00% on 100 images: as good (p = 1)"),
+        (table(90, 6, 4), 0.0, False, False, "94.00% against 96.00% on 100 images: worse by 2.00%, more than"),
+        # Exactly the accepted loss, which a float would miss: 0.07 * 100 is a little more than 7, 0.29 * 100 less.
+        (table(60, 29, 0, 11), 0.29, False, True, "worse by 29.00%, within max_regression 29.00%"),
+        (table(90, 2, 1, 7), 0.01, False, True, "within max_regression 1.00%"),
+        (table(90, 3, 1, 6), 0.01, False, False, "more than max_regression 1.00%"),
+        (table(90, 0, 5, 5), 0.0, True, False, "not better with p < 0.05 (p = 0.062), as must_improve demands"),
+        (table(90, 0, 6, 4), 0.0, True, True, "better (p = 0.031)"),
+        # Significantly different, but worse.
+        (table(80, 20, 0), 1.0, True, False, "as must_improve demands"),
+    ],
+)
+def test_the_decision_and_its_reason(
+    found: Table, max_regression: float, must_improve: bool, is_promoted: bool, reason: str
+) -> None:
+    decided = decide(found, max_regression=max_regression, must_improve=must_improve)
+    assert decided[0] is is_promoted
+    assert reason in decided[1]
+
+
+@pytest.mark.parametrize(("lost", "gained"), [(0, 0), (3, 4), (10, 30)])
+def test_the_smallest_difference_is_found_in_four_of_five_comparisons(lost: int, gained: int) -> None:
+    found = table(160, lost, gained, 20)
+    num_discordant = max(lost + gained, 6)
+    share = (found.smallest_difference * found.num_images / num_discordant + 1) / 2
+    fewest = next(k for k in range(num_discordant + 1) if 2 * tail(k, num_discordant) < 0.05)
+    assert tail(fewest, num_discordant, share) == pytest.approx(0.8)
+
+
+def test_more_images_show_smaller_differences() -> None:
+    assert table(1800, 50, 50, 100).smallest_difference < table(180, 5, 5, 10).smallest_difference
+
+
+def test_the_page_has_the_table_the_unknown_classes_and_what_the_number_of_images_shows() -> None:
+    classes = [
+        ClassResult(class_name="<cat>", num_images=90, champion=88, challenger=85, is_known=True),
+        ClassResult(class_name="dog", num_images=20, champion=0, challenger=20, is_known=False),
+    ]
+    found = Comparison(
+        table=table(80, 8, 25, 7), classes=classes, num_left_out=3, has_originals=True, num_unanswered=(2, 0)
+    )
+    html = report.render(champion="models/7@2", is_promoted=True, reason="better & bigger", comparison=found)
+    shown = visible(html)
+    for expected in (
+        "Promoted",
+        "better & bigger",
+        "models/7@2",
+        "new model ↓ champion → correct wrong correct 80 25 wrong 8 7",
+        "20 images are of classes that the champion does not know",
+        "dog 20 0 20 20 new to the champion",
+        "<cat> -3 88 85 90",
+        "The champion could not decode 2 images.",
+        "Both models saw the originals",
+        f"a difference of {found.table.smallest_difference:.2%} is found",
+    ):
+        assert expected in shown
+    assert "<cat>" not in html
+
+
+def test_the_page_without_a_comparison_has_the_reason() -> None:
+    shown = visible(report.render(champion="", is_promoted=True, reason="no champion", comparison=None))
+    assert "There is no champion" in shown
+    assert "no champion" in shown

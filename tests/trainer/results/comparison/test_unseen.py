@@ -1,0 +1,111 @@
+"""The images of a comparison: never one that a model has seen, and never another one than the original."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support import tiny_images
+from trainer.data import dataset
+from trainer.data.dataset import Dataset
+from trainer.prepare import prepare
+from trainer.results import seen
+from trainer.results.comparison import images
+from trainer.results.comparison.images import Unseen
+from trainer.results.comparison.not_comparable import NotComparable
+
+NOTHING = seen.of_hashes([])
+
+
+def prepared(source: Path, name: str, max_examples: int = 0) -> Dataset:
+    folder = source.with_name(name)
+    prepare(
+        source=str(source),
+        output_directory=str(folder),
+        report_path=str(folder.with_suffix(".html")),
+        image_size=8,
+        max_examples=max_examples,
+    )
+    return dataset.load(str(folder))
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    tiny_images.write(tmp_path / "images", 400)
+    return tmp_path / "images"
+
+
+@pytest.fixture
+def data(source: Path) -> Dataset:
+    return prepared(source, "dataset")
+
+
+def test_an_image_that_either_model_has_seen_is_left_out(data: Dataset) -> None:
+    records = list(data.records("test"))
+    first, second, *others = [record.figures.content_hash for record in records]
+    found = images.unseen(data, seen.of_hashes([first]), seen.of_hashes([second, first]))
+    assert sorted(found.content_hashes.values()) == sorted(others)
+    assert found.num_left_out == 2
+    shown = list(images.stored(data, found))
+    assert shown == [(record.image_bytes, data.class_names[record.label]) for record in records[2:]]
+
+
+def test_test_images_that_another_model_has_trained_on_are_left_out(data: Dataset, source: Path) -> None:
+    """The champion's training split has some of today's test images, because its source had splits of its own."""
+    for label in range(50):
+        (source.with_name("split") / "test" / str(label)).mkdir(parents=True)
+        (source.with_name("split") / "train").mkdir(exist_ok=True)
+        (source.with_name("split") / "train" / str(label)).mkdir()
+    in_test = {record.file_name for record in data.records("test")}
+    for number, name in enumerate(sorted(path.relative_to(source).as_posix() for path in source.rglob("*.png"))):
+        # Every second of today's test images is one of its training images.
+        split = "train" if name not in in_test or number % 2 else "test"
+        os.link(source / name, source.with_name("split") / split / name)
+    champion = seen.of_dataset(prepared(source.with_name("split"), "champion"))
+    own = seen.of_dataset(data)
+    found = images.unseen(data, own, champion)
+    assert 0 < found.num_left_out < data.num_examples["test"]
+    assert len(found.content_hashes) == data.num_examples["test"] - found.num_left_out
+    assert not (set(seen.of_hashes(found.content_hashes.values()).tolist()) & {*own.tolist(), *champion.tolist()})
+
+
+def test_the_originals_come_from_the_source(data: Dataset, source: Path) -> None:
+    found = images.unseen(data, NOTHING)
+    shown = list(images.originals(data, found, str(source)))
+    expected = {(source / name).read_bytes(): name.split("/")[0] for name in found.content_hashes}
+    assert dict(shown) == expected
+    assert len(shown) == data.num_examples["test"] == len(found.content_hashes)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes() + b"\0"), "has changed since prepare"),
+        (lambda path: path.unlink(), "originals of 1 test images are gone, such as"),
+    ],
+)
+def test_an_original_that_changed_or_is_gone_ends_the_comparison(
+    data: Dataset, source: Path, change: "object", message: str
+) -> None:
+    found = images.unseen(data, NOTHING)
+    change(source / sorted(found.content_hashes)[3])  # type: ignore[operator]
+    with pytest.raises(NotComparable, match=message):
+        list(images.originals(data, found, str(source)))
+
+
+def test_a_source_that_is_gone_ends_the_comparison(data: Dataset, source: Path) -> None:
+    found = images.unseen(data, NOTHING)
+    source.rename(source.with_name("moved"))
+    with pytest.raises(NotComparable, match="originals of the test images cannot be read"):
+        list(images.originals(data, found, str(source)))
+
+
+def test_an_image_that_vanishes_after_the_listing_ends_the_comparison(data: Dataset, source: Path) -> None:
+    found = images.unseen(data, NOTHING)
+    name = sorted(found.content_hashes)[0]
+    path = source / name
+    # A link to nothing is listed, and cannot be read.
+    path.unlink()
+    path.symlink_to("nowhere")
+    with pytest.raises(NotComparable, match="gone"):
+        list(images.originals(data, Unseen(content_hashes=found.content_hashes, num_left_out=0), str(source)))

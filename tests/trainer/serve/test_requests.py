@@ -1,0 +1,111 @@
+"""Requests are read strictly: reasons name the instance, and no image is decoded before its header is checked."""
+
+import base64
+import io
+import json
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from trainer.data import images
+from trainer.serve import image_files, requests
+from trainer.serve.requests import Refused
+
+
+def encoded(kind: str = "PNG", mode: str = "RGB", size: tuple[int, int] = (20, 12)) -> bytes:
+    """The bytes of an image file."""
+    pixels = np.random.default_rng(3).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).convert(mode).save(buffer, kind)
+    return buffer.getvalue()
+
+
+def b64(data: bytes) -> dict[str, str]:
+    """An instance."""
+    return {"b64": base64.b64encode(data).decode()}
+
+
+def bomb(edge: int) -> bytes:
+    """A PNG whose header promises many pixels."""
+    header = struct.pack(">IIBBBBB", edge, edge, 8, 2, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(b"\0" * 100)), (b"IEND", b"")]
+    parts = [struct.pack(">I", len(d)) + k + d + struct.pack(">I", zlib.crc32(k + d)) for k, d in chunks]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+GOOD = b64(encoded())
+
+
+def test_both_forms_of_an_instance_are_read_with_and_without_parameters() -> None:
+    for more in ({}, {"parameters": None}, {"parameters": {}}, {"parameters": {"top_k": None}}):
+        found = requests.parse(json.dumps({"instances": [GOOD, {"image_bytes": GOOD}], **more}).encode())
+        assert [each.data for each in found.images] == [encoded()] * 2
+        assert found.top_k is None
+    # The SDK sends numbers of a google.protobuf.Struct.
+    assert requests.parse(json.dumps({"instances": [GOOD], "parameters": {"top_k": 3.0}}).encode()).top_k == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"{", "the body is not JSON"),
+        (b"\xff", "the body is not"),
+        (b'{"instances": [], "instances": []}', "the body"),
+        (b"[" * 100_000, "the body"),
+        ([], "the body must be a JSON object with instances or parameters, found list"),
+        ({}, '"instances" must be a list of 1 to 1,024'),
+        ({"instances": []}, '"instances" must be a list of 1 to 1,024'),
+        ({"instances": [GOOD] * 1025}, '"instances" must be a list of 1 to 1,024'),
+        ({"instances": GOOD}, '"instances" must be a list'),
+        ({"instances": [GOOD], "signature_name": "x"}, "the body has the unknown key 'signature_name'"),
+        ({"instances": [GOOD, "text"]}, "instance 1 must be a JSON object with b64, found str"),
+        ({"instances": [GOOD, {}]}, "instance 1 has no image"),
+        ({"instances": [GOOD, {"b64": 1}]}, "instance 1 has no image"),
+        ({"instances": [GOOD, {**GOOD, "key": 1}]}, "instance 1 has the unknown key 'key'"),
+        ({"instances": [{"image_bytes": GOOD, "b64": ""}]}, "instance 0 has the unknown key 'b64'"),
+        ({"instances": [{"image_bytes": GOOD["b64"]}]}, "instance 0 must be a JSON object with b64, found str"),
+        ({"instances": [GOOD, {"b64": "a*b="}]}, "instance 1 is not valid base64"),
+        ({"instances": [GOOD, {"b64": "ä"}]}, "instance 1 is not valid base64"),
+        ({"instances": [GOOD, b64(b"text")]}, "instance 1: not an image"),
+        ({"instances": [GOOD], "parameters": []}, '"parameters" must be a JSON object with top_k, found list'),
+        ({"instances": [GOOD], "parameters": {"top": 1}}, "\"parameters\" has the unknown key 'top'"),
+        *(({"instances": [GOOD], "parameters": {"top_k": k}}, '"top_k" is') for k in (0, -1, 1.5, "1", True)),
+    ],
+)
+def test_what_is_not_valid_is_refused_with_a_reason(body: Any, reason: str) -> None:
+    with pytest.raises(Refused) as refused:
+        requests.parse(body if isinstance(body, bytes) else json.dumps(body).encode())
+    assert refused.value.status == 400
+    assert str(refused.value).startswith(reason)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("edge", [8193, 20_000, 2**31 - 1])
+def test_an_image_of_too_many_pixels_is_refused_by_its_header(edge: int) -> None:
+    with pytest.raises(Refused, match=r"^instance 1: .*pixels"):
+        requests.parse(json.dumps({"instances": [GOOD, b64(bomb(edge))]}).encode())
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode"), [("JPEG", "RGB"), ("JPEG", "L"), ("PNG", "RGBA"), ("PNG", "1"), ("BMP", "L")]
+)
+def test_what_tensorflow_decodes_is_passed_on_as_it_is(kind: str, mode: str) -> None:
+    data = encoded(kind, mode)
+    assert image_files.check(data) == image_files.ImageFile(data=data, num_pixels=240)
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode"), [("TIFF", "CMYK"), ("PNG", "P"), ("PNG", "I;16"), ("WEBP", "RGB"), ("GIF", "P")]
+)
+def test_other_files_become_the_pixels_that_prepare_makes_of_them(kind: str, mode: str) -> None:
+    image = Image.open(io.BytesIO(encoded()))
+    deep = Image.fromarray(np.asarray(image.convert("L")).astype(np.uint16) * 257)
+    buffer = io.BytesIO()
+    (deep if mode == "I;16" else image.convert(mode)).save(buffer, kind)
+    found = image_files.check(buffer.getvalue())
+    assert found.data.startswith(b"\x89PNG")
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(found.data))), np.asarray(images.decode(buffer.getvalue())))

@@ -1,0 +1,134 @@
+"""A server that ends, hangs or answers otherwise fails the trial, and none outlives it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import psutil
+import pytest
+
+from tests.support.processes import has_ended
+from trainer.command_line import TrainingError
+from trainer.serve import trial, trial_images
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (10, 8, 8, 3), dtype=np.uint8)
+STORED = [b"0123"] * len(PIXELS)
+SERVER = """
+import http.server, json, os, sys, time
+mode = sys.argv[1]
+if mode == "ends at once":
+    sys.exit("no such library")
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.answer(503 if mode == "is never healthy" else 200, {})
+    def do_POST(self):
+        instances = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["instances"]
+        is_stored = all(len(each["b64"]) < 10 for each in instances)
+        if mode == "is killed":
+            os.kill(os.getpid(), 9)
+        if mode == "never answers":
+            time.sleep(1000)
+        if mode == "refuses":
+            return self.answer(400, {"error": "instance 0: no"})
+        if mode == "answers something else":
+            return self.answer(200, ["text"])
+        first = {"differs": 0.5002, "differs for other images": 0.5 if is_stored else 0.7}.get(mode, 0.5)
+        if mode == "answers nan":
+            first = float("nan")
+        rows = 1 if mode == "leaves some out" else len(instances)
+        self.answer(200, {"predictions": [{"probabilities": [first, 0.5]}] * rows})
+    def answer(self, status, content):
+        data = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+    def log_message(self, *_):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+sys.stdin.readline()
+if mode != "prints no address":
+    print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
+server.serve_forever()
+"""
+
+
+def network(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    return np.full((len(images), 2), 0.5, np.float32)
+
+
+def tried(mode: str, seconds: float = 60.0) -> dict[str, float]:
+    """The result of a trial of such a server, which must have ended."""
+    processes = []
+    try:
+        with trial.started(command=(sys.executable, "-c", SERVER, mode), seconds=seconds) as server:
+            processes.append(server._process)
+            server.load("model")
+            return server.check(STORED, PIXELS, network)
+    finally:
+        assert processes[0].returncode is not None
+
+
+def test_a_server_that_answers_as_the_network_passes() -> None:
+    assert tried("works") == {"served_difference": 0.0, "served_difference_other_images": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("mode", "message"),
+    [
+        ("ends at once", r"^the server ended in its trial \(exit code 1, no such library\); the model was not"),
+        ("is killed", r"^the server fails for stored images \(.*exit code -9\); the model was not exported$"),
+        ("refuses", r"^the server answers stored images with 400: .*instance 0: no"),
+        ("answers something else", r"^the server fails for stored images \(TypeError"),
+        ("leaves some out", r"^the server answers stored images with probabilities of shape \(2, 2\), expected"),
+        ("differs", r"differ from the network's by 0\.00019\d* for stored images, more than 0\.0001"),
+        ("answers nan", r"differ from the network's by nan for stored images"),
+        ("differs for other images", r"differ from the network's by 0\.2\d* for JPEG, more than 0\.1; "),
+    ],
+)
+def test_a_server_that_ends_or_answers_otherwise_fails_the_trial(mode: str, message: str) -> None:
+    with pytest.raises(TrainingError, match=message):
+        tried(mode)
+
+
+@pytest.mark.parametrize("mode", ["prints no address", "is never healthy", "never answers"])
+def test_a_server_that_is_not_ready_in_time_fails_the_trial(mode: str) -> None:
+    # A slow machine may not even start it within this time.
+    message = r"^the server (fails for .*timed out|was not ready 0\.5 s after the export).*"
+    with pytest.raises(TrainingError, match=message):
+        tried(mode, seconds=0.5)
+
+
+def test_the_server_ends_with_a_killed_parent(repository: Path) -> None:
+    """It waits for its model; the kernel closes its standard input."""
+    parent = (
+        "import sys, time; from trainer.serve import trial\n"
+        "with trial.started() as server: print(server._process.pid, flush=True); time.sleep(1000)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True, cwd=repository)
+    assert process.stdout is not None
+    server = psutil.Process(int(process.stdout.readline()))
+    assert not has_ended(server)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    while not has_ended(server):
+        time.sleep(0.05)
+
+
+def test_the_images_of_the_trial_are_of_every_kind_and_keep_their_sides() -> None:
+    """An upright image of each kind: prepare turns what EXIF says is turned."""
+    upright = np.zeros((8, 8, 3), np.uint8)
+    upright[:4] = 255
+    made = trial_images.variants([upright])
+    kinds = ["JPEG", "PNG", "greyscale JPEG", "greyscale PNG", "EXIF-rotated JPEG", "larger JPEG"]
+    assert list(made) == kinds
+    for kind, files in made.items():
+        pixels = trial_images.prepared(files, 8)
+        assert pixels.shape == (1, 8, 8, 3), kind
+        assert pixels[0, :3].mean() > 200, kind
+        assert pixels[0, 5:].mean() < 55, kind

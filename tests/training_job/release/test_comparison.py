@@ -1,0 +1,202 @@
+"""The step `compare` with the registry of a server: what is promoted, why, and what the next run reads about it."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.support.finished import write_finished_run
+from tests.support.html import Page
+from tests.support.server import Server
+from trainer.checkpoints import outcome
+from trainer.checkpoints.identity import identity, run_id
+from trainer.config import TrainConfig
+from trainer.data import dataset
+from trainer.export import export
+from trainer.prepare import prepare
+from trainer.results import exported, seen
+from training_job.release import labels
+from training_job.release.comparison import Outcome, compare
+from training_job.release.criteria import Criteria
+from training_job.release.registration import labels_at_upload
+from training_job.release.registry import Registry
+from vertex_gpu_training.userinput import step_endpoint
+from vertex_gpu_training.userinput.step_endpoint import StepEndpoint
+
+pytestmark = pytest.mark.slow
+CONFIG = TrainConfig(epochs=1, max_steps=1, global_batch_size=8)
+
+
+class Release:
+    """Runs on one dataset, in a pipeline root, and the registry."""
+
+    def __init__(self, folder: Path, server: Server, model_name: str) -> None:
+        self.folder, self.server, self.model_name = folder, server, model_name
+        self.data = dataset.load(str(folder / "dataset"))
+        self.metrics: dict[str, Any] = {}
+
+    def checkpoints(self, favourite: str) -> Path:
+        """Return the finished run of a network that answers one class, whatever the image."""
+        from trainer.checkpoints import variables
+        from trainer.models import models
+
+        directory = self.folder / favourite
+        if not directory.exists():
+            network = models.build("convnet", image_size=self.data.image_size, num_classes=2)
+            arrays = variables.values(network.variables)
+            arrays[-1] = np.where(np.array(self.data.class_names) == favourite, 1000, 0).astype(np.float32)
+            write_finished_run(
+                str(directory),
+                run_id=run_id(CONFIG, self.data.fingerprint, favourite),
+                identity=identity(CONFIG, self.data.fingerprint, favourite),
+                accuracy=0.5,
+                arrays=arrays,
+                model={"class_names": list(self.data.class_names), "image_size": 8, "num_variables": len(arrays)},
+            )
+            assert seen.record(str(directory), self.data, []) == ""
+        return directory
+
+    def register(self, favourite: str, parent: str = "") -> tuple[str, Path]:
+        """Export and register a run as champion; return the name of its model and the registry's copy of its files."""
+        files = self.folder / f"{favourite}-model"
+        if not files.exists():
+            checkpoints = str(self.checkpoints(favourite))
+            folders = {"dataset_directory": str(self.folder / "dataset"), "output_directory": str(files)}
+            export(checkpoint_directory=checkpoints, **folders)
+        model = {
+            "displayName": self.model_name,
+            "artifactUri": str(files),
+            "containerSpec": {"imageUri": "serving:1"},
+            "labels": labels_at_upload(str(self.checkpoints(favourite))),
+            "versionAliases": list(labels.ALIASES),
+        }
+        body = {"model": model} | ({"parentModel": parent} if parent else {})
+        answer = self.server.call("POST", "models:upload", body)
+        answer.raise_for_status()
+        name = answer.json()["response"]["model"].partition("@")[0]
+        champion = Registry(region="us-central1", pipeline_root=str(self.folder)).champion(name)
+        assert champion
+        return name, Path(champion.artifact_uri)
+
+    def compare(self, favourite: str, *, serving_image: str = "serving:1", **criteria: Any) -> Outcome:
+        """Call the step for a run."""
+        return compare(
+            dataset_directory=str(self.folder / "dataset"),
+            page_path=str(self.folder / "page.html"),
+            metrics=self.metrics,
+            checkpoint_directory=str(self.checkpoints(favourite)),
+            source="no-such-source",
+            model_name=self.model_name,
+            serving_image=serving_image,
+            region="us-central1",
+            pipeline_root=str(self.folder),
+            **vars(Criteria(min_compared_images=10, **criteria)),
+        )
+
+    def page(self) -> str:
+        """Return the visible text of the page."""
+        return " ".join(" ".join(Page((self.folder / "page.html").read_text()).texts).split())
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset with many images of one class and fewer of another."""
+    folder = tmp_path_factory.mktemp("release")
+    random = np.random.default_rng(0)
+    for number in range(400):
+        path = folder / "images" / ("few" if number % 4 == 0 else "many") / f"{number:03}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(random.integers(0, 256, (8, 8), np.uint8)).save(path)
+    prepare(
+        source=str(folder / "images"),
+        output_directory=str(folder / "dataset"),
+        report_path=str(folder / "report.html"),
+        image_size=8,
+    )
+    return folder
+
+
+@pytest.fixture
+def release(
+    prepared: Path, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Release:
+    """An empty registry, as far as the model of this test goes."""
+    endpoint = StepEndpoint(address=server.url, token=server.headers["Authorization"].partition(" ")[2])
+    step_endpoint.write(tmp_path / "endpoint.json", endpoint)
+    monkeypatch.setenv(step_endpoint.VARIABLE, str(tmp_path / "endpoint.json"))
+    return Release(prepared, server, request.node.name.partition("[")[0][5:60])
+
+
+def test_the_first_model_has_no_champion(release: Release) -> None:
+    assert release.compare("few") == Outcome(True, "", "")
+    assert "There is no champion" in release.page()
+    assert outcome.notes(str(release.checkpoints("few"))).comparison["champion"] == ""
+
+
+def test_a_worse_model_is_refused_with_its_table_and_noted_for_the_next_run(release: Release) -> None:
+    model, _ = release.register("many")
+    assert release.compare("few") == Outcome(False, model, "")
+    assert "Not promoted" in release.page()
+    assert "worse by" in release.page()
+    noted = outcome.notes(str(release.checkpoints("few"))).comparison
+    assert (noted["champion"], noted["is_promoted"]) == (f"{model.partition('@')[0]}@1", False)
+    assert noted["criteria"] == Criteria(min_compared_images=10).noted()
+    assert release.metrics["is_promoted"] == 0
+    assert release.metrics["reason"] == noted["reason"]
+    assert release.metrics["challenger_accuracy"] < release.metrics["champion_accuracy"]
+    assert release.metrics["difference"] < 0
+    assert release.metrics["num_left_out"] == 0
+    forced = release.compare("few", force_promotion=True)
+    assert forced == Outcome(True, model, "")
+    assert "by force_promotion" in release.page()
+
+
+def test_a_better_model_becomes_a_version_of_the_same_model(release: Release) -> None:
+    model, _ = release.register("few")
+    assert release.compare("many", must_improve=True) == Outcome(True, model, "")
+    assert release.metrics["p_value"] < 0.05
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda files: (files / exported.SEEN_FILE).unlink(), "which images the champion has seen"),
+        (lambda files: shutil.rmtree(files), "has no SavedModel"),
+        # All of today's test images are among those that the champion was trained on.
+        (lambda files: None, "only 0 test images were seen by neither model"),
+    ],
+)
+def test_a_champion_that_cannot_be_compared_stays_unless_a_user_decides_otherwise(
+    release: Release, damage: Callable[[Path], object], message: str
+) -> None:
+    release.model_name += message[:5].replace(" ", "")
+    model, files = release.register("few")
+    test = [record.figures.content_hash for record in release.data.records("test")]
+    seen.write(files / exported.SEEN_FILE, seen.of_hashes(test))
+    damage(files)
+    assert not release.compare("many").is_promoted
+    assert message in release.page()
+    assert message in outcome.notes(str(release.checkpoints("many"))).comparison["reason"]
+    assert release.compare("many", force_promotion=True) == Outcome(True, model, "")
+    assert message in release.page()
+
+
+def test_a_run_does_not_compete_with_its_own_version(release: Release) -> None:
+    """After a kill between upload and record, the version is found again; nothing of it is needed."""
+    model, files = release.register("few")
+    shutil.rmtree(files)
+    assert release.compare("few", must_improve=True) == Outcome(True, model, f"{model}@1")
+    # With another server it is another version, which competes with nothing.
+    assert release.compare("few", must_improve=True, serving_image="serving:2") == Outcome(True, model, "")
+    assert "is the champion already" in release.page()
+
+
+def test_a_registered_run_that_a_better_one_has_replaced_does_not_come_back(release: Release) -> None:
+    parent = release.register("few")[0]
+    release.register("many", parent)
+    assert release.compare("few", force_promotion=True) == Outcome(False, parent, f"{parent}@1")
+    assert "which version 2 has replaced" in release.page()

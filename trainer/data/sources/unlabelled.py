@@ -1,0 +1,69 @@
+"""Images without labels, for predictions: all images of a folder, or those that manifests name."""
+
+import functools
+import os
+from collections.abc import Iterator
+
+from trainer.data.sources import bucket, digits, folder, opening
+from trainer.data.sources.layout import Listing
+from trainer.data.sources.manifests import files
+from trainer.data.sources.manifests.source import ManifestSource
+from trainer.data.sources.remarks import Remarks
+from trainer.data.sources.source import Source, SourceImage
+from trainer.data.sources.tfds import TfdsSource
+from vertex_gpu_training.userinput import paths
+from vertex_gpu_training.userinput.errors import UserError
+
+
+class _AllImages:
+    """Every image of a listing, whatever its folder."""
+
+    def __init__(self, listing: Listing) -> None:
+        self._listing = listing
+        self.class_names: list[str] = []
+
+    @property
+    def remarks(self) -> Remarks:
+        return self._listing.remarks
+
+    @property
+    def unreadable(self) -> list[tuple[str, str]]:
+        return self._listing.unreadable
+
+    @property
+    def num_images(self) -> int:
+        return sum(1 for _ in self._listing.images)
+
+    def images(self) -> Iterator[SourceImage]:
+        for name, location, _ in self._listing.images:
+            read = functools.partial(opening.read, location)
+            yield SourceImage(name=name, label=0, split="", read=read, location=location)
+
+
+def open_unlabelled(source: str, scratch_directory: str) -> Source:
+    """Open a source whose images need no labels, classes or splits.
+
+    Args:
+        source: `digits`, `tfds:NAME`, a folder, a manifest, or a pattern of manifests, local or gs://.
+        scratch_directory: A folder for files that must be unpacked first; the caller removes it.
+
+    Raises:
+        UserError: The source does not exist or is empty.
+    """
+    if source == "digits":
+        return _AllImages(folder.listing(digits.write(os.path.join(scratch_directory, "digits"))))
+    if source.startswith("tfds:"):
+        return TfdsSource(source.removeprefix("tfds:"))
+    if not source.strip():
+        raise UserError("source is empty; give a folder of images, a manifest, or tfds:NAME")
+    paths.check("source", source, expected="a folder, a manifest, tfds:NAME, or gs://BUCKET/PATH")
+    if files.is_named(source):
+        return ManifestSource(source, files.find(source), is_labelled=False)
+    listing = bucket.listing(source) if source.startswith("gs://") else folder.listing(source)
+    found = _AllImages(listing)
+    if next(iter(found.images()), None) is None and not found.unreadable:
+        if manifests := files.find(source):
+            return ManifestSource(source, manifests, is_labelled=False)
+        remarks = "; ".join(listing.remarks.describe()) or "it has no files"
+        raise UserError(f"no images in {paths.shown(source)}: expected files such as .jpg or .png ({remarks})")
+    return found

@@ -1,0 +1,151 @@
+"""The images of a source as instances of a batch prediction: JSON Lines with `b64` and `file_name`."""
+
+import base64
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, NamedTuple
+
+from trainer.command_line import reported as reported  # a component imports `reported` from here
+from trainer.data import images
+from trainer.data.sources.source import Source, SourceImage
+from trainer.data.sources.unlabelled import open_unlabelled
+from trainer.files import overlap, storage
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import on_one_line
+
+KEY_FIELD = "file_name"
+"""Field that the service takes out of an instance, and adds to its prediction."""
+_MAX_SHARD_BYTES = 64 * 2**20
+_NUM_THREADS = 2 * (os.cpu_count() or 1)
+
+
+class Instances(NamedTuple):
+    """What was written; the outputs of the step `write-instances`."""
+
+    uris: list[str]
+    """Addresses of the files, for the service."""
+    shards: list[str]
+    """Names of the files."""
+    destination: str
+    """Address of a folder for the predictions."""
+    num_images: int
+    num_bad: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Read:
+    """One image: its instance, or why there is none."""
+
+    file_name: str
+    line: bytes = b""
+    reason: str = ""
+
+
+def write(
+    *,
+    source: str,
+    image_size: int,
+    directory: str,
+    uri: str,
+    bad_images_path: str,
+    max_bad_fraction: float,
+    max_shard_bytes: int = _MAX_SHARD_BYTES,
+) -> Instances:
+    """Write the instances in shards, and the images that cannot be read as a list; memory does not grow with them.
+
+    Each image is decoded and resized as `prepare` does it, so that the model sees what it was trained on.
+
+    Args:
+        source: A folder, manifests or `tfds:NAME`.
+        image_size: Height and width of the model's images.
+        directory: A folder for the shards.
+        uri: Its address for the service.
+        bad_images_path: The file of bad images, JSON Lines.
+        max_bad_fraction: Fraction of bad images (0 to 1) above which this fails.
+        max_shard_bytes: Maximum size of a shard.
+
+    Raises:
+        UserError: The source cannot be used, or too many of its images are bad.
+    """
+    if not isinstance(max_bad_fraction, int | float) or not 0 <= max_bad_fraction <= 1:
+        raise UserError(f"max_bad_fraction is {max_bad_fraction}; expected a number from 0 to 1, e.g. 0.1")
+    with contextlib.ExitStack() as stack:
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="unpacked-"))
+        bad = stack.enter_context(tempfile.TemporaryFile())
+        opened = open_unlabelled(source, scratch)
+        shards = stack.enter_context(contextlib.closing(_Shards(directory, max_shard_bytes)))
+        num_bad, first_bad = 0, ""
+        for each in _read_all(opened, image_size):
+            if each.line:
+                shards.add(each.line)
+                continue
+            num_bad += 1
+            first_bad = first_bad or f"{each.file_name}: {each.reason}"
+            bad.write(json.dumps({KEY_FIELD: each.file_name, "reason": each.reason}).encode() + b"\n")
+        total = shards.num_lines + num_bad
+        if not shards.num_lines or num_bad > max_bad_fraction * total:
+            raise UserError(
+                f"{num_bad:,} of {total:,} images cannot be read, more than max_bad_fraction {max_bad_fraction:g}"
+                f" ({on_one_line(first_bad, 200)})"
+            )
+        shards.finish()
+        storage.write_file(bad_images_path, bad)
+    print(f"{shards.num_lines:,} images in {len(shards.names)} files, {num_bad:,} images not read")
+    return Instances(
+        uris=[f"{uri}/{name}" for name in shards.names],
+        shards=shards.names,
+        destination=f"{uri}-predictions",
+        num_images=shards.num_lines,
+        num_bad=num_bad,
+    )
+
+
+def _read_all(source: Source, image_size: int) -> Iterator[_Read]:
+    for name, reason in source.unreadable:
+        yield _Read(file_name=name, reason=reason)
+
+    def read(image: SourceImage) -> _Read:
+        try:
+            content = images.encode_image(images.stretch(images.decode(image.read()), image_size))
+        except (images.BadImage, OSError) as error:
+            return _Read(file_name=image.name, reason=on_one_line(error))
+        instance = {"b64": base64.b64encode(content).decode(), KEY_FIELD: image.name}
+        return _Read(file_name=image.name, line=json.dumps(instance).encode() + b"\n")
+
+    yield from overlap.in_order(read, source.images(), num_threads=_NUM_THREADS)
+
+
+class _Shards:
+    """Files of at most a given size; one of them is open, on this machine."""
+
+    def __init__(self, directory: str, max_bytes: int) -> None:
+        self._directory, self._max_bytes = directory, max_bytes
+        self.names: list[str] = []
+        self.num_lines = 0
+        self._file: BinaryIO | None = None
+        self._num_bytes = 0
+
+    def add(self, line: bytes) -> None:
+        """Append a line; a line that is larger than a shard gets its own."""
+        if self._file is None or self._num_bytes + len(line) > self._max_bytes:
+            self.finish()
+            self._file, self._num_bytes = tempfile.TemporaryFile(), 0
+        self._num_bytes += self._file.write(line)
+        self.num_lines += 1
+
+    def finish(self) -> None:
+        """Write the open shard, if there is one."""
+        if self._file is not None:
+            self.names.append(f"instances-{len(self.names):05d}.jsonl")
+            storage.write_file(storage.join(self._directory, self.names[-1]), self._file)
+        self.close()
+
+    def close(self) -> None:
+        """Drop the open shard, if there is one."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,181 @@
+"""The page of a batch prediction: counts per class, the least certain images, and what has no prediction."""
+
+import base64
+import heapq
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
+from trainer.files import storage
+from trainer.results.batch import answers
+from trainer.results.batch.answers import Answer
+from trainer.results.batch.instances import KEY_FIELD
+from trainer.results.report import page
+
+_NUM_SHOWN = 30
+_NUM_BARS = 10
+_MAX_CLASSES = 200
+_MAX_BAD = 50
+
+
+@dataclass(kw_only=True)
+class _Summary:
+    """Figures of all answers, which are read once."""
+
+    num: int = 0
+    classes: Counter[str] = field(default_factory=Counter)
+    certainties: Counter[int] = field(default_factory=Counter)
+    """Tenth of the probability of the predicted class -> number of images."""
+    total_certainty: float = 0.0
+    least: list[tuple[float, int, Answer]] = field(default_factory=list)
+    """A heap of the least certain answers, the most certain of them first."""
+
+    def add(self, answer: Answer) -> None:
+        self.classes[answer.label] += 1
+        self.certainties[min(int(answer.probability * _NUM_BARS), _NUM_BARS - 1)] += 1
+        self.total_certainty += answer.probability
+        entry = (-answer.probability, self.num, answer)
+        self.num += 1
+        (heapq.heappush if len(self.least) < _NUM_SHOWN else heapq.heappushpop)(self.least, entry)
+
+    @property
+    def least_certain(self) -> list[Answer]:
+        return [answer for _, _, answer in sorted(self.least, key=lambda entry: (-entry[0], entry[1]))]
+
+
+def report(
+    *,
+    predictions_directory: str,
+    instances_directory: str,
+    shards: Sequence[str],
+    bad_images_path: str,
+    num_images: int,
+    model: str,
+    max_bad_fraction: float,
+    report_path: str,
+    results_path: str,
+) -> dict[str, float | int]:
+    """Write the page and one list of all predictions; return the metrics.
+
+    Args:
+        predictions_directory: The folder that the service made.
+        instances_directory: The folder with the instances.
+        shards: Their files.
+        bad_images_path: The list of bad images.
+        num_images: Number of instances.
+        model: The version that predicted, for the page.
+        max_bad_fraction: Fraction of images without a prediction (0 to 1) above which this fails.
+        report_path: The HTML page.
+        results_path: JSON Lines with file_name, label and probability.
+
+    Raises:
+        TrainingError: There are no predictions, or too few.
+    """
+    summary = _Summary()
+    storage.write_output_lines(results_path, _lines(predictions_directory, summary))
+    missing, problems = num_images - summary.num, answers.errors(predictions_directory)
+    if missing > max_bad_fraction * num_images or not summary.num:
+        raise TrainingError(
+            f"{missing:,} of {num_images:,} images have no prediction, more than max_bad_fraction {max_bad_fraction:g}"
+            + "".join(f" ({each})" for each in problems[:1])
+        )
+    with open(bad_images_path, encoding="utf-8") as file:
+        bad = [json.loads(line) for line in itertools.islice(file, _MAX_BAD)]
+        num_bad = len(bad) + sum(1 for _ in file)
+    text = page.render(
+        title="Batch prediction",
+        subtitle=f"Predicted by {model}",
+        blocks=[
+            *_overview(summary, num_bad=num_bad, missing=missing, problems=problems),
+            _least_certain(summary.least_certain, instances_directory, shards),
+            *_bad(bad, num_bad),
+        ],
+    )
+    storage.write_output(report_path, text)
+    mean = summary.total_certainty / summary.num
+    print(f"{summary.num:,} predictions, {num_bad:,} images not read, {missing:,} without a prediction")
+    return {"num_predictions": summary.num, "num_bad": num_bad, "num_missing": missing, "mean_probability": mean}
+
+
+def _lines(directory: str, summary: _Summary) -> Iterator[str]:
+    for answer in answers.read(directory):
+        summary.add(answer)
+        content = {KEY_FIELD: answer.file_name, "label": answer.label, "probability": round(answer.probability, 6)}
+        yield json.dumps(content) + "\n"
+
+
+def _overview(summary: _Summary, *, num_bad: int, missing: int, problems: Sequence[str]) -> Iterator[page.Block]:
+    yield page.Figures(
+        figures=[
+            ("predictions", f"{summary.num:,}"),
+            ("classes predicted", f"{len(summary.classes):,}"),
+            ("mean probability", f"{summary.total_certainty / summary.num:.3f}"),
+            ("not read", f"{num_bad:,}"),
+        ]
+    )
+    if missing or problems:
+        yield page.Text(
+            title="Images without a prediction",
+            text=f"{missing:,} images have no prediction. {' '.join(problems)}".strip(),
+        )
+    counts = summary.classes.most_common()
+    yield page.Table(
+        title="Images per class",
+        note=f"The first {_MAX_CLASSES} of {len(counts):,} classes." if len(counts) > _MAX_CLASSES else "",
+        columns=["predicted class", "images", "share"],
+        rows=[[name, count, f"{count / summary.num:.1%}"] for name, count in counts[:_MAX_CLASSES]],
+    )
+    yield page.Table(
+        title="Probability of the predicted class",
+        columns=["probability", "images", "share"],
+        rows=[
+            [
+                f"{tenth / _NUM_BARS:.1f} to {(tenth + 1) / _NUM_BARS:.1f}",
+                summary.certainties[tenth],
+                f"{summary.certainties[tenth] / summary.num:.1%}",
+            ]
+            for tenth in range(_NUM_BARS)
+            if summary.certainties[tenth]
+        ],
+    )
+
+
+def _least_certain(least: Sequence[Answer], directory: str, shards: Sequence[str]) -> page.Gallery:
+    images = dict(_images(directory, shards, {each.file_name for each in least}))
+    return page.Gallery(
+        title="Least certain images",
+        note="Sorted by the probability of the predicted class. Look here first for new classes and bad images.",
+        images=[
+            page.Thumbnail(
+                image_bytes=images[each.file_name],
+                caption=f"{each.label} {each.probability:.0%}",
+                detail=each.file_name,
+            )
+            for each in least
+            if each.file_name in images
+        ],
+    )
+
+
+def _images(directory: str, shards: Iterable[str], wanted: set[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield name and bytes of the wanted images; each shard is read line by line."""
+    for shard in shards:
+        with open(storage.join(directory, shard), "rb") as file:
+            for line in file:
+                content = json.loads(line)
+                if content[KEY_FIELD] in wanted:
+                    yield content[KEY_FIELD], base64.b64decode(content["b64"])
+
+
+def _bad(bad: Sequence[dict[str, str]], num_bad: int) -> Iterator[page.Block]:
+    if bad:
+        yield page.Table(
+            title="Images that were not read",
+            note=f"The first {len(bad)} of {num_bad:,}." if num_bad > len(bad) else "",
+            columns=["file", "reason"],
+            rows=[[each[KEY_FIELD], each["reason"]] for each in bad],
+            states=["bad"] * len(bad),
+        )

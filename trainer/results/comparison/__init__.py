@@ -1,0 +1,1 @@
+"""Compares a model with the champion, on test images that neither has seen."""

@@ -1,0 +1,89 @@
+"""The test images for a comparison: those that neither model has seen, as stored or as the source has them."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.data import staging
+from trainer.data.dataset import Dataset
+from trainer.data.preparing import image_list
+from trainer.data.sources import factory
+from trainer.data.sources.source import SourceImage
+from trainer.files import storage
+from trainer.files.overlap import in_order
+from trainer.results import seen
+from trainer.results.comparison.not_comparable import NotComparable
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.spelling import on_one_line
+
+_NUM_THREADS = 16
+Image = tuple[bytes, str]
+"""An encoded image and its class."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unseen:
+    """The test images that no model has seen."""
+
+    content_hashes: dict[str, str]
+    """Name in the source -> SHA-256 of the original."""
+    num_left_out: int
+    """Test images that a model has seen."""
+
+
+def unseen(data: Dataset, *known: seen.Hashes) -> Unseen:
+    """Return the test images without those that a model has seen in its training or validation."""
+    lines = (line for line in image_list.read(data.directory) if line["split"] == "test" and "content_hash" in line)
+    test = {line["name"]: line["content_hash"] for line in lines}
+    numbers = np.array([int(digest[:16], 16) for digest in test.values()], np.uint64)
+    is_seen = np.isin(numbers, np.concatenate(known))
+    kept = {name: digest for (name, digest), left_out in zip(test.items(), is_seen, strict=True) if not left_out}
+    return Unseen(content_hashes=kept, num_left_out=int(is_seen.sum()))
+
+
+def stored(data: Dataset, wanted: Unseen) -> Iterator[Image]:
+    """Yield the images as `prepare` stored them.
+
+    Raises:
+        UserError: A shard is missing or damaged.
+    """
+    for record in staging.stage(data, "test").records("test"):
+        if record.file_name in wanted.content_hashes:
+            yield record.image_bytes, data.class_names[record.label]
+
+
+def originals(data: Dataset, wanted: Unseen, source: str) -> Iterator[Image]:
+    """Yield the images as the source has them, read again.
+
+    Args:
+        data: The dataset; the shards of its test split are read for the classes, because `prepare` decided about them.
+        wanted: The images.
+        source: What `prepare` read.
+
+    Raises:
+        NotComparable: An image is gone, or is another one than at `prepare`.
+    """
+    names = (record for record in staging.stage(data, "test").records("test"))
+    classes = {record.file_name: data.class_names[record.label] for record in names}
+    left = dict(wanted.content_hashes)
+    with storage.scratch("compare") as scratch:
+        try:
+            opened = factory.open_source(source, str(scratch))
+        except UserError as error:
+            raise NotComparable(f"the originals of the test images cannot be read: {error}") from error
+        chosen = (image for image in opened.images() if image.name in wanted.content_hashes)
+        for image, content in in_order(lambda image: (image, _read(image)), chosen, num_threads=_NUM_THREADS):
+            if hashlib.sha256(content).hexdigest() != left.pop(image.name, ""):
+                raise NotComparable(f"the original of test image {image.name} has changed since prepare")
+            yield content, classes[image.name]
+    if left:
+        raise NotComparable(f"the originals of {len(left):,} test images are gone, such as {min(left)}")
+
+
+def _read(image: SourceImage) -> bytes:
+    try:
+        return image.read()
+    except FileNotFoundError as error:
+        raise NotComparable(f"the original of test image {image.name} is gone ({on_one_line(error)})") from error

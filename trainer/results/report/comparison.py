@@ -1,0 +1,111 @@
+"""The page on a model and the champion."""
+
+from trainer.results.comparison.decision import ClassResult, Comparison
+from trainer.results.report import page
+
+_TITLE = "Champion and challenger"
+_MAX_ROWS = 200
+
+
+def render(*, champion: str, is_promoted: bool, reason: str, comparison: Comparison | None) -> str:
+    """Return the HTML of the page.
+
+    Args:
+        champion: The version in use, for users; empty if there is none.
+        is_promoted: Whether the new model is registered.
+        reason: Why, in one sentence.
+        comparison: Both models' results; None if they were not compared.
+    """
+    blocks: list[page.Block] = [page.Text(title="Promoted" if is_promoted else "Not promoted", text=reason)]
+    if comparison:
+        blocks = [_figures(comparison), *blocks, _table(comparison), _power(comparison), _classes(comparison)]
+    subtitle = f"The new model against the champion, {champion}" if champion else "There is no champion"
+    return page.render(title=_TITLE, subtitle=subtitle, blocks=blocks)
+
+
+def metrics(comparison: Comparison) -> dict[str, float]:
+    """Return all figures by name."""
+    table = comparison.table
+    return {
+        "challenger_accuracy": table.challenger_accuracy,
+        "champion_accuracy": table.champion_accuracy,
+        "difference": table.difference,
+        "p_value": table.p_value,
+        "smallest_difference": table.smallest_difference,
+        "num_images": table.num_images,
+        "num_left_out": comparison.num_left_out,
+        "num_unknown_to_champion": comparison.num_unknown,
+        "num_both_correct": table.both,
+        "num_only_champion_correct": table.only_champion,
+        "num_only_challenger_correct": table.only_challenger,
+        "num_neither_correct": table.neither,
+    }
+
+
+def _figures(comparison: Comparison) -> page.Block:
+    table = comparison.table
+    return page.Figures(
+        figures=[
+            ("new model", f"{table.challenger_accuracy:.2%}"),
+            ("champion", f"{table.champion_accuracy:.2%}"),
+            ("difference", f"{table.difference:+.2%}"),
+            ("p-value (McNemar)", f"{table.p_value:.2g}"),
+            ("images compared", f"{table.num_images:,}"),
+            ("left out, seen before", f"{comparison.num_left_out:,}"),
+        ]
+    )
+
+
+def _table(comparison: Comparison) -> page.Block:
+    table = comparison.table
+    shown = (
+        "Both models saw the originals, because their image sizes differ."
+        if comparison.has_originals
+        else "Both models saw the images as prepared."
+    )
+    counts = zip(("champion", "new model"), comparison.num_unanswered, strict=True)
+    failed = " ".join(f"The {name} could not decode {count:,} images." for name, count in counts if count)
+    return page.Table(
+        title="Images by result",
+        note=f"Test images that neither model has trained or validated on. {shown} {failed}".strip(),
+        columns=["new model ↓ champion →", "correct", "wrong"],
+        rows=[["correct", table.both, table.only_challenger], ["wrong", table.only_champion, table.neither]],
+    )
+
+
+def _power(comparison: Comparison) -> page.Block:
+    table = comparison.table
+    return page.Text(
+        title="What this number of images can show",
+        text=f"With {table.num_images:,} images, a difference of {table.smallest_difference:.2%} is found with p < 0.05"
+        " in four of five comparisons (exact McNemar test, for models that differ as often as these). A smaller one"
+        " mostly remains hidden.",
+    )
+
+
+def _classes(comparison: Comparison) -> page.Block:
+    ranked = sorted(comparison.classes, key=_change)
+    more = f" The {_MAX_ROWS} with the largest losses are listed." if len(ranked) > _MAX_ROWS else ""
+    unknown = comparison.num_unknown
+    new = f" {unknown:,} images are of classes that the champion does not know; its answers count as wrong."
+    return page.Table(
+        title="Classes",
+        note=f"Correct answers per class.{new if unknown else ''}{more}",
+        columns=["class", "change", "champion", "new model", "images", ""],
+        rows=[
+            [
+                each.class_name,
+                _change(each),
+                each.champion,
+                each.challenger,
+                each.num_images,
+                "" if each.is_known else "new to the champion",
+            ]
+            for each in ranked[:_MAX_ROWS]
+        ],
+        states=["warn" if not each.is_known else "bad" if _change(each) < 0 else "" for each in ranked[:_MAX_ROWS]],
+    )
+
+
+def _change(each: ClassResult) -> int:
+    return each.challenger - each.champion

@@ -1,0 +1,164 @@
+"""The two routes of the server, health and predictions, and the limits on what waits."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from trainer.serve import requests
+from trainer.serve.batches import Batches, CannotPredict, Probabilities
+from trainer.serve.contract import Contract
+from trainer.serve.requests import PredictRequest, Refused
+
+_MAX_BODY_BYTES = 64 * 2**20
+"""Of one request. The service itself takes less online; a batch prediction job sends up to 64 images in one."""
+_MAX_REQUESTS = 64
+_MAX_WAITING_BYTES = 4 * _MAX_BODY_BYTES
+"""Of all requests that are read or wait for their predictions."""
+_BODY_SECONDS = 60.0
+"""For the body of a request to arrive."""
+
+
+class Serving:
+    """The state of the server: what is loaded, and what waits."""
+
+    def __init__(self) -> None:
+        self.class_names: Sequence[str] = ()
+        self.batches: Batches | None = None
+        """None while the model is loaded."""
+        self.is_draining = False
+        self.num_requests = 0
+        """Requests that get predictions."""
+        self._num_bytes = 0
+
+    @property
+    def not_ready(self) -> str:
+        """Why there are no predictions now; empty when there are."""
+        if self.is_draining:
+            return "the server is shutting down"
+        return "" if self.batches is not None else "the model is being loaded"
+
+    async def predict(self, request: Request) -> Response:
+        """Answer a request for predictions."""
+        num_bytes = _declared_bytes(request)
+        try:
+            if self.batches is None or self.is_draining:
+                raise Refused(503, f"{self.not_ready}; try again")
+            if num_bytes > _MAX_BODY_BYTES:
+                raise Refused(
+                    413, f"the body has more than {_MAX_BODY_BYTES // 2**20} MiB; send fewer or smaller images"
+                )
+            if self.num_requests >= _MAX_REQUESTS or self._num_bytes + num_bytes > _MAX_WAITING_BYTES:
+                raise Refused(429, "too many requests wait for their predictions; try again later")
+        except Refused:
+            # A client that still sends would miss an answer to a closed connection.
+            await _discard(request)
+            raise
+        self.num_requests += 1
+        self._num_bytes += num_bytes
+        try:
+            return JSONResponse({"predictions": await self._predictions(request, self.batches)})
+        finally:
+            self.num_requests -= 1
+            self._num_bytes -= num_bytes
+
+    async def _predictions(self, request: Request, batches: Batches) -> list[dict[str, Any]]:
+        body = await _read(request)
+        # Parsing a large body would keep the health route waiting.
+        content = await run_in_threadpool(requests.parse, body)
+        del body
+        waiting = [asyncio.wrap_future(each) for each in batches.submit(content.images)]
+        found = await asyncio.gather(*waiting, return_exceptions=True)
+        for index, each in enumerate(found):
+            if isinstance(each, CannotPredict):
+                raise Refused(400, f"instance {index} cannot be decoded: {each}")
+            if isinstance(each, BaseException):
+                raise each
+            if not np.isfinite(each).all():
+                raise Refused(500, f"instance {index}: the model predicts values that are not finite")
+        return [self._prediction(each, content) for each in found if not isinstance(each, BaseException)]
+
+    def _prediction(self, probabilities: Probabilities, content: PredictRequest) -> dict[str, Any]:
+        """Return the outputs of the model's signature; with `top_k`, the probabilities of `labels` only."""
+        names = self.class_names
+        answer = {"probabilities": probabilities.tolist(), "label": names[int(probabilities.argmax())]}
+        if content.top_k is None:
+            return answer
+        best = np.argsort(-probabilities, kind="stable")[: content.top_k]
+        return answer | {"probabilities": probabilities[best].tolist(), "labels": [names[index] for index in best]}
+
+
+def application(serving: Serving, contract: Contract) -> Starlette:
+    """Return the application with the routes of the contract."""
+
+    async def health(request: Request) -> Response:
+        return _error(503, serving.not_ready) if serving.not_ready else JSONResponse({})
+
+    return Starlette(
+        routes=[
+            Route(contract.health_route, health, methods=["GET"]),
+            Route(contract.predict_route, _answered(serving.predict), methods=["POST"]),
+        ],
+        exception_handlers={HTTPException: _on_http_error, Exception: _on_defect},
+    )
+
+
+def _answered(method: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    async def respond(request: Request) -> Response:
+        try:
+            return await method(request)
+        except Refused as refused:
+            return _error(refused.status, str(refused))
+        except ClientDisconnect:
+            return _error(400, "the client closed the connection")
+
+    return respond
+
+
+def _error(status: int, reason: str) -> Response:
+    return JSONResponse({"error": reason}, status, {"Retry-After": "1"} if status in (429, 503) else None)
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    return _error(status, f"{request.method} {request.url.path} is not a route of this server")
+
+
+async def _on_defect(request: Request, error: Exception) -> Response:
+    # Starlette raises the error again, for the log.
+    return _error(500, f"the server failed: {type(error).__name__}; its log has the traceback")
+
+
+def _declared_bytes(request: Request) -> int:
+    """Return the length of the body, the largest if it is sent in chunks."""
+    text = request.headers.get("content-length", "")
+    return int(text) if text.isdecimal() else _MAX_BODY_BYTES
+
+
+async def _read(request: Request) -> bytes:
+    chunks, num_bytes = [], 0
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for chunk in request.stream():
+                num_bytes += len(chunk)
+                if num_bytes > _MAX_BODY_BYTES:
+                    raise Refused(413, f"the body has more than {_MAX_BODY_BYTES // 2**20} MiB; send fewer images")
+                chunks.append(chunk)
+    except TimeoutError:
+        raise Refused(408, f"the body did not arrive within {_BODY_SECONDS:g} s") from None
+    return b"".join(chunks)
+
+
+async def _discard(request: Request) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for _ in request.stream():
+                pass

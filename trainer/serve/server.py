@@ -1,0 +1,117 @@
+"""The server as a process: listens at once, loads the model beside, and drains on SIGTERM."""
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Protocol
+
+import uvicorn
+
+from trainer.serve.app import Serving, application
+from trainer.serve.batches import MAX_IMAGES, Batches, Probabilities
+from trainer.serve.contract import Contract
+from vertex_gpu_training.userinput.errors import UserError
+
+_DRAIN_SECONDS = 25
+"""For the last predictions; the service kills a container 30 seconds after SIGTERM."""
+
+
+class Model(Protocol):
+    """A model that answers image files."""
+
+    @property
+    def class_names(self) -> Sequence[str]:
+        """The names of the K classes."""
+        ...
+
+    def predict(self, image_bytes: list[bytes]) -> Probabilities:
+        """Return the probabilities float32 [B, K]; raise ValueError for what cannot be decoded."""
+        ...
+
+    def warm_up(self) -> None:
+        """Make the first prediction, which takes longer than all others."""
+        ...
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which ends without an error after a signal, when the last request is answered."""
+
+    def __init__(self, config: uvicorn.Config, serving: Serving) -> None:
+        super().__init__(config)
+        self._serving = serving
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Refuse further requests; a second Ctrl-C does not wait for the others."""
+        if self._serving.is_draining and sig == signal.SIGINT:
+            self.should_exit = self.force_exit = True
+        self._serving.is_draining = True
+
+    async def on_tick(self, counter: int) -> bool:
+        """Return whether the server ends now."""
+        if self._serving.is_draining and not self._serving.num_requests:
+            self.should_exit = True
+        return await super().on_tick(counter)
+
+
+def serve(contract: Contract, load: Callable[[], Model], *, max_images: int = MAX_IMAGES) -> None:
+    """Serve until SIGTERM or SIGINT, and answer the requests that wait.
+
+    Args:
+        contract: Where to listen.
+        load: Returns the model; called in another thread.
+        max_images: Largest number of images in one call of the model.
+
+    Raises:
+        UserError: The port is in use, or the model cannot be loaded.
+    """
+    serving = Serving()
+    with _listen(contract) as listener:
+        config = uvicorn.Config(
+            application(serving, contract),
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_DRAIN_SECONDS,
+        )
+        server = _Server(config, serving)
+        failures: list[BaseException] = []
+
+        def prepare() -> None:
+            try:
+                model = load()
+                serving.class_names = model.class_names
+                batches = Batches(model.predict, max_images=max_images)
+                model.warm_up()
+                serving.batches = batches
+                print("ready", flush=True)
+            except BaseException as error:
+                failures.append(error)
+                server.should_exit = True
+
+        print(f"listening on http://{contract.host}:{listener.getsockname()[1]}", flush=True)
+        loader = threading.Thread(target=prepare, name="load", daemon=True)
+        loader.start()
+        asyncio.run(server.serve(sockets=[listener]))
+        if failures:
+            raise failures[0]
+        if loader.is_alive():
+            # Python cannot end while TensorFlow is imported.
+            os._exit(0)
+
+
+def _listen(contract: Contract) -> socket.socket:
+    try:
+        listener = socket.create_server((contract.host, contract.port), backlog=512)
+    except OSError as error:
+        address = f"{contract.host}:{contract.port}"
+        raise UserError(f"cannot listen on {address}: {error.strerror}; choose another port, or 0 for any") from None
+    # asyncio sets it only for sockets that it opens; without it, answers on open connections wait for 40 ms.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener

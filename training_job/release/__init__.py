@@ -1,0 +1,1 @@
+"""The release of a model: comparison with the champion, registration, deployment."""

@@ -1,0 +1,17 @@
+"""The labels that this project gives to models and versions, and the aliases of the version in use."""
+
+PROJECT_LABEL = ("managed-by", "vertex-gpu-training")
+"""Of every model that these pipelines register; a model without it is not theirs."""
+CHAMPION = "champion"
+ALIASES = (CHAMPION, "default")
+"""Of the version in use: `default` is the service's own, and cannot be taken from a model."""
+
+RUN_ID, CHECKPOINT, DATASET = "run-id", "checkpoint", "dataset"
+VERSION_KEYS = (RUN_ID, CHECKPOINT, DATASET)
+_DIGITS = 32
+"""A label's value has at most 63 characters; 32 hexadecimal digits are enough to identify content."""
+
+
+def label_value(sha256: str) -> str:
+    """Return the value of a label for a SHA-256 in hexadecimal digits."""
+    return sha256[:_DIGITS]

@@ -1,0 +1,128 @@
+"""What `record` does after the upload: aliases, labels, description, evaluation and note; and the labels to upload."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from trainer.checkpoints import outcome
+from trainer.checkpoints.identity import read_result
+from trainer.command_line import reported as reported  # a component imports `reported` from here
+from training_job.release import labels
+from training_job.release.registry import Registry, Version
+from vertex_gpu_training.userinput.errors import UserError
+
+_SCHEMA = "gs://google-cloud-aiplatform/schema/modelevaluation/classification_metrics_1.0.0.yaml"
+_EVALUATION = "test split"
+"""Display name of the evaluation."""
+
+
+def record(
+    *,
+    resource_name: str,
+    metrics: Mapping[str, Any],
+    confusion_matrix: Mapping[str, Any],
+    checkpoint_directory: str,
+    model_name: str,
+    serving_image: str,
+    region: str,
+    pipeline_root: str,
+) -> str:
+    """Complete the registration of a version and note it; a second call changes nothing.
+
+    Args:
+        resource_name: Version, projects/.../models/ID@VERSION.
+        metrics: Metrics of `evaluate`, by name.
+        confusion_matrix: Metadata of kfp's ClassificationMetrics.
+        checkpoint_directory: Checkpoint directory of the run.
+        model_name: Display name in the registry.
+        serving_image: Container image that serves the model, as the pipeline's parameter gives it.
+        region: Region of the registry.
+        pipeline_root: Folder or gs:// prefix of the run.
+
+    Returns:
+        Resource name of the version.
+
+    Raises:
+        UserError: The registry refuses a change.
+        TrainingError: The registry is not available.
+    """
+    registry = Registry(region=region, pipeline_root=pipeline_root)
+    version = registry.get(resource_name)
+    registry.label_version(version.name, _labels_of_run(checkpoint_directory))
+    registry.label_model(version.model, dict([labels.PROJECT_LABEL]))
+    registry.describe(version.name, description(metrics))
+    _evaluate(registry, version, metrics, confusion_matrix)
+    _repair_aliases(registry, version)
+    outcome.note_registration(
+        checkpoint_directory, model_name=model_name, serving_image=serving_image, resource_name=version.name
+    )
+    print(f"registered as {version.name} with the aliases {' and '.join(labels.ALIASES)}")
+    return version.name
+
+
+def _labels_of_run(checkpoint_directory: str) -> dict[str, str]:
+    """Return the labels of the version that the best checkpoint of a finished run becomes.
+
+    Raises:
+        UserError: The run is not finished.
+    """
+    result = read_result(checkpoint_directory)
+    if not result:
+        raise UserError(f"the run in {checkpoint_directory!r} is not finished; run the pipeline again to continue it")
+    return {
+        labels.RUN_ID: str(result["run_id"]),
+        labels.CHECKPOINT: labels.label_value(outcome.best_digest(checkpoint_directory)),
+        labels.DATASET: labels.label_value(str(result["identity"]["dataset_fingerprint"])),
+    }
+
+
+def labels_at_upload(checkpoint_directory: str) -> dict[str, str]:
+    """Return the labels to upload a version with; the project's label is repeated on the model by `record`."""
+    return dict([labels.PROJECT_LABEL]) | _labels_of_run(checkpoint_directory)
+
+
+def description(metrics: Mapping[str, Any]) -> str:
+    """Return the metrics of the test split in one line, e.g. `accuracy 0.9800, loss 0.0712 (180 test images)`."""
+    shown = [f"{name} {metrics[name]:.4f}" for name in ("accuracy", "loss", "macro_f1") if name in metrics]
+    return f"{', '.join(shown)} ({metrics.get('num_test_examples', 0):g} test images)"
+
+
+def _repair_aliases(registry: Registry, version: Version) -> None:
+    """Give the version its aliases, which the upload should have moved, unless a newer one has them by now."""
+    holders = {alias: each for each in registry.versions(version.model) for alias in each.aliases}
+    missing = [
+        alias for alias in labels.ALIASES if alias not in holders or int(holders[alias].number) < int(version.number)
+    ]
+    if missing:
+        print(f"notice: {version.name} did not have {' and '.join(missing)} after the upload")
+        registry.merge_aliases(version.name, missing)
+
+
+def _evaluate(
+    registry: Registry, version: Version, metrics: Mapping[str, Any], confusion_matrix: Mapping[str, Any]
+) -> None:
+    """Import the evaluation, unless an earlier attempt did."""
+    if not registry.evaluations(version.name):
+        in_schema = in_google_schema(metrics, confusion_matrix)
+        registry.import_evaluation(version.name, in_schema, display_name=_EVALUATION, schema_uri=_SCHEMA)
+
+
+def in_google_schema(metrics: Mapping[str, Any], confusion_matrix: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metrics of the test split as Google's schema of classification metrics names them.
+
+    Args:
+        metrics: Metrics of `evaluate`, by name.
+        confusion_matrix: Metadata of kfp's ClassificationMetrics.
+    """
+    matrix = confusion_matrix.get("confusionMatrix", {})
+    names = [spec["displayName"] for spec in matrix.get("annotationSpecs", [])]
+    rows = [[int(count) for count in row["row"]] for row in matrix.get("rows", [])]
+    specs = [{"id": str(index), "displayName": name} for index, name in enumerate(names)]
+    # Each image has one class and one prediction, so precision, recall and F1 over all images are the accuracy.
+    accuracy = metrics["accuracy"]
+    first = {"confidenceThreshold": 0.0, "maxPredictions": 1}
+    first |= dict.fromkeys(("precision", "recall", "f1Score", "accuracy"), accuracy)
+    return {
+        "logLoss": metrics["loss"],
+        "confidenceMetrics": [first],
+        "confusionMatrix": {"annotationSpecs": specs, "rows": rows},
+    }
