@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from trainer.data.preparing.rows import Row
 from trainer.data.sources.source import Identity
@@ -30,6 +31,11 @@ def written(directory: str | os.PathLike[str], class_names: list[str]) -> Iterat
             packed.write(_line(row, class_names))
 
         yield add
+
+
+def read(directory: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a dataset, local or on gs://, by name."""
+    yield from map(json.loads, read_encoded(directory))
 
 
 def read_encoded(directory: str | os.PathLike[str]) -> Iterator[bytes]:
