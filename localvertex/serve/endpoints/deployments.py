@@ -26,7 +26,7 @@ class Deployments:
     """
 
     def __init__(self, machine: Machine, log: Callable[[str], None] = lambda _: None) -> None:
-        self._machine, self._log, self._records = machine, log, Records(machine.work_dir)
+        self._machine, self.log, self._records = machine, log, Records(machine.work_dir)
         self._lock = threading.Lock()
         self._starting: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._running: dict[str, ServingProcess] = {}
@@ -71,12 +71,12 @@ class Deployments:
                 process = ServingProcess(serving, self._machine)
                 process.wait_until_healthy(self._machine.processes.check_stopped)
             except NotServing as error:
-                self._log(f"endpoints/{key}: {error}")
+                self.log(f"endpoints/{key}: {error}")
                 raise ApiError(Status.FAILED_PRECONDITION, f"{deployed['model']} does not serve: {error}") from None
             except Cancelled:
                 raise ApiError(Status.ABORTED, "the server is being stopped") from None
             self._running[key] = process
-        self._log(f"endpoints/{key}: serving {deployed['model']}@{deployed['modelVersionId']}, log in {serving.log}")
+        self.log(f"endpoints/{key}: serving {deployed['model']}@{deployed['modelVersionId']}, log in {serving.log}")
         return process
 
     def stop(self, endpoint: str, deployed_id: str) -> None:
