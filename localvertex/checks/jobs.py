@@ -1,23 +1,27 @@
-"""Custom and tuning jobs in the file or the parameters, checked as far as they are known.
+"""Custom and tuning jobs, deployments and batch predictions, checked as far as they are known.
 
 What depends on the run itself is checked when the job starts.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from typing import Any
 
 from accelerators import load_catalogue
+from accelerators.job.finding import Finding
 from accelerators.job.shape import Reading
 from accelerators.job.values import RuntimeValue
 from accelerators.pipeline.graph import Graph, Step
 from accelerators.pipeline.payload import Payload, build
+from accelerators.rules import prediction
 from accelerators.rules.rules import check_job, check_spec
 from localvertex.custom_jobs.job import missing_command
 from localvertex.custom_jobs.tuning.job import COUNTS, read_counts
 from localvertex.custom_jobs.tuning.study import read_study
 from localvertex.errors import TaskFailed
 from localvertex.executors.custom_job import CustomJobExecutor, launched
+from localvertex.executors.google_cloud.batch_predict import BatchPredictExecutor
+from localvertex.executors.google_cloud.model_deploy import ModelDeployExecutor
 from localvertex.executors.google_cloud.tuning_job import TuningJobExecutor
 from localvertex.executors.launcher import without_empty
 from vertex_gpu_training.compiled.spec import Pipeline
@@ -46,7 +50,9 @@ def refusals(
         has_images: Whether containers run in their own images.
     """
     custom_job, tuning_job = CustomJobExecutor().accepts, TuningJobExecutor().accepts
-    if not any(custom_job(each) or tuning_job(each) for each in pipeline.executors.values()):
+    deployment, batch = ModelDeployExecutor().accepts, BatchPredictExecutor().accepts
+    checked = (custom_job, tuning_job, deployment, batch)
+    if not any(accepts(each) for each in pipeline.executors.values() for accepts in checked):
         return []
     given = {name: value for name, value in values.items() if value is not None}
     found: list[str] = []
@@ -57,6 +63,10 @@ def refusals(
                 found += _of_custom_job(step, region, command_prefixes, has_images)
             elif tuning_job(step.container) and (payload := build(step)):
                 found += _of_tuning_job(payload, region)
+            elif deployment(step.container) and (payload := build(step)):
+                found += _of_prediction(payload, "deployed_model.dedicated_resources", prediction.ONLINE, region)
+            elif batch(step.container) and (payload := build(step)):
+                found += _of_prediction(payload, "dedicated_resources", prediction.BATCH, region)
     except UserError as error:
         return [str(error)]
     return list(dict.fromkeys(found))
@@ -77,7 +87,7 @@ def _of_custom_job(
         return
     reading = Reading(lenient=True, compiled=True)
     check_job(job, reading, region=payload.region or region, catalogue=load_catalogue(), today=date.today())
-    yield from _errors(payload, reading)
+    yield from _errors(payload, reading.findings)
     spec = job.get("job_spec")
     pools = spec.get("worker_pool_specs") if isinstance(spec, dict) else None
     for index, pool in enumerate(pools if isinstance(pools, list) else []):
@@ -111,7 +121,20 @@ def _of_tuning_job(payload: Payload, region: str) -> Iterator[str]:
     fields = reading.message(job.get(_TRIAL, {}), "CustomJobSpec", _TRIAL)
     where, catalogue = payload.region or region, load_catalogue()
     check_spec(fields, reading, region=where, catalogue=catalogue, today=date.today(), prefix=f"{_TRIAL}.")
-    yield from _errors(payload, reading)
+    yield from _errors(payload, reading.findings)
+
+
+def _of_prediction(payload: Payload, path: str, kind: str, region: str) -> Iterator[str]:
+    resources: Any = payload.job
+    for name in path.split("."):
+        resources = resources.get(name) if isinstance(resources, dict) else None
+    given = without_empty(resources) if isinstance(resources, dict) else {}
+    # Without a machine type, the service chooses the machines.
+    if given.get("machine_spec", {}).get("machine_type"):
+        reading, where = Reading(lenient=True, compiled=True), payload.region or region
+        values = {name: restore_integers(value) for name, value in given.items()}
+        findings = prediction.check_resources(values, reading, kind=kind, path=path, region=where)
+        yield from _errors(payload, findings)
 
 
 def _reason(payload: Payload, read: Callable[[], object]) -> Iterator[str]:
@@ -131,8 +154,8 @@ def _has_runtime_value(value: Any) -> bool:
     return isinstance(value, RuntimeValue)
 
 
-def _errors(payload: Payload, reading: Reading) -> Iterator[str]:
-    for finding in reading.findings:
+def _errors(payload: Payload, findings: Iterable[Finding]) -> Iterator[str]:
+    for finding in findings:
         if finding.severity == "error":
             yield f"{_path(payload, finding.path)}: {finding.message}{finding.nearest}"
 

@@ -1,6 +1,7 @@
 """`localvertex serve` as a process: one socket on the loopback interface."""
 
 import asyncio
+import socket
 import sys
 from contextlib import suppress
 from dataclasses import replace
@@ -72,7 +73,20 @@ def serve(options: Options, *, port: int, grpc_port: int | None, time_factor: fl
             log(f"{started}\n{clients}")
             if not needs_token:
                 log(_OPEN_TO_ALL)
-            runner.run(uvicorn.Server(config).serve(sockets=[listener]))
+            runner.run(_HttpServer(config, service).serve(sockets=[listener]))
+
+
+class _HttpServer(uvicorn.Server):
+    """Ends the requests that wait for deployed models first: their processes may take minutes to become healthy."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Wait for the other requests, and stop everything that runs."""
+        self._service.stop_deployments()
+        await super().shutdown(sockets)
 
 
 def _page(url: str, token: str, work_dir: Path) -> str:

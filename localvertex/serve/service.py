@@ -96,12 +96,16 @@ class Service:
         self.storage.open()
         self.schedules.begin()
 
+    def stop_deployments(self) -> None:
+        """End the processes of deployed models, without waiting; no other one is started."""
+        self._processes.stop()
+
     def close(self) -> None:
         """Stop everything that runs."""
         self.schedules.close()
         self.pipeline_jobs.close()
         self.custom_jobs.close()
-        self._processes.stop()
+        self.stop_deployments()
         self.offered.close()
         self._credentials.close()
         self._store.close()

@@ -48,6 +48,8 @@ class Serving:
     default_route: str
     """The routes of a container without its own: this, and this with `:predict`."""
     log: Path
+    created: str = ""
+    """Time of the deployment; empty without one."""
     num_gpus: int = 0
 
     @property
@@ -83,7 +85,7 @@ class ServingProcess:
     """
 
     def __init__(self, serving: Serving, machine: Machine) -> None:
-        self._serving, self._machine, self._held = serving, machine, ExitStack()
+        self.serving, self._machine, self._held = serving, machine, ExitStack()
         self._exit_code: int | None = None
         self._ended = threading.Event()
         self._is_confined = serving.container.is_confined(machine.choice)
@@ -125,7 +127,7 @@ class ServingProcess:
         Raises:
             NotServing: The process has ended, or the time is over; it is stopped then.
         """
-        seconds = self._serving.container.timeout_seconds or _DEFAULT_SECONDS
+        seconds = self.serving.container.timeout_seconds or _DEFAULT_SECONDS
         deadline, pause = time.monotonic() + seconds, _POLL_SECONDS
         reason = ""
         while time.monotonic() < deadline:
@@ -133,7 +135,7 @@ class ServingProcess:
             if self._ended.is_set():
                 raise NotServing(f"the serving container ended before it was healthy: {self._end_text()}")
             try:
-                answer = self.request("GET", self._serving.health_route, seconds=_MAX_HEALTH_SECONDS)
+                answer = self.request("GET", self.serving.health_route, seconds=_MAX_HEALTH_SECONDS)
                 if answer.code == http.client.OK and self.is_running:
                     return
                 reason = f"HTTP code {answer.code}"
@@ -142,10 +144,10 @@ class ServingProcess:
             self._ended.wait(pause)
             pause = min(2 * pause, _MAX_POLL_SECONDS)
         self.stop()
-        tail = " | ".join(logs.tail(self._serving.log, _LOG_LINES))
+        tail = " | ".join(logs.tail(self.serving.log, _LOG_LINES))
         raise NotServing(
-            f"the serving container was not healthy within {seconds:g} s (GET {self._serving.health_route} at port "
-            f"{self.port}: {reason}); it must listen on AIP_HTTP_PORT; its log in {self._serving.log} ends: {tail}"
+            f"the serving container was not healthy within {seconds:g} s (GET {self.serving.health_route} at port "
+            f"{self.port}: {reason}); it must listen on AIP_HTTP_PORT; its log in {self.serving.log} ends: {tail}"
         )
 
     def predict(self, body: bytes, content_type: str, *, seconds: float) -> Answer:
@@ -155,7 +157,7 @@ class ServingProcess:
             TimeoutError: The answer took too long.
             NotServing: There was no answer.
         """
-        return self.request("POST", self._serving.predict_route, body=body, content_type=content_type, seconds=seconds)
+        return self.request("POST", self.serving.predict_route, body=body, content_type=content_type, seconds=seconds)
 
     def request(
         self, method: str, route: str, *, seconds: float, body: bytes | None = None, content_type: str = ""
@@ -192,7 +194,7 @@ class ServingProcess:
         self._ended.set()
 
     def _end_text(self) -> str:
-        return logs.failure_text(self._exit_code or 0, self._serving.log) or f"exit code {self._exit_code}"
+        return logs.failure_text(self._exit_code or 0, self.serving.log) or f"exit code {self._exit_code}"
 
     @property
     def _folder(self) -> Path:
@@ -205,17 +207,17 @@ class ServingProcess:
     def _gpus(self) -> dict[str, str]:
         """Return the variable that shows the GPUs of the machine spec, as far as this machine has them."""
         visible = gpus.visible_gpus()
-        return {gpus.VARIABLE: ",".join(visible[: self._serving.num_gpus]) or gpus.NONE} if visible else {}
+        return {gpus.VARIABLE: ",".join(visible[: self.serving.num_gpus]) or gpus.NONE} if visible else {}
 
     def _prepared(self) -> Prepared:
         """Return the process of the container."""
-        container, machine = self._serving.container, self._machine
+        container, machine = self.serving.container, self._machine
         service = {
-            **self._serving.variables,
+            **self.serving.variables,
             "AIP_HTTP_PORT": str(self.port),
-            "AIP_HEALTH_ROUTE": self._serving.health_route,
-            "AIP_PREDICT_ROUTE": self._serving.predict_route,
-            "AIP_STORAGE_URI": self._serving.artifact,
+            "AIP_HEALTH_ROUTE": self.serving.health_route,
+            "AIP_PREDICT_ROUTE": self.serving.predict_route,
+            "AIP_STORAGE_URI": self.serving.artifact,
             "AIP_MODE": "PREDICTION",
             "AIP_FRAMEWORK": "CUSTOM_CONTAINER",
             **self._gpus,
@@ -239,13 +241,13 @@ class ServingProcess:
 
     def _call(self, command: list[str], arguments: list[str], env: dict[str, str], declared: frozenset[str]) -> Call:
         """Return the container command."""
-        machine, artifact = self._machine, self._serving.artifact
+        machine, artifact = self._machine, self.serving.artifact
         if not machine.choice.how.runs_images:
             command, arguments = with_bash([*command, *arguments]), []
         if self._has_relay:
             command = [sys.executable, "-I", "-S", relay.__file__, str(self._socket), str(self.port), *command]
         return Call(
-            image=self._serving.container.image,
+            image=self.serving.container.image,
             command=command,
             arguments=arguments,
             env=env,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.launcher import launcher_payload, without_empty, write_resource
+from localvertex.processes import logs
 
 if TYPE_CHECKING:
     from localvertex.serve.api.call import Call
@@ -41,7 +42,7 @@ def local_endpoints(attempt: Attempt) -> Iterator["Endpoints"]:
     from localvertex.serve.endpoints.records import Records
 
     context = attempt.context
-    deployments = Deployments(context.machine)
+    deployments = Deployments(context.machine, lambda text: logs.add(attempt.log, text))
     try:
         yield Endpoints(Records(context.work_dir), Operations(Store(context.work_dir)), deployments)
     except ApiError as error:

@@ -31,6 +31,8 @@ class NewDeployedModel:
     """The DeployedModel."""
     content: Resource
     """The version of the model, as the registry has it."""
+    warnings: list[str]
+    """What is doubtful about the machines."""
 
 
 def new_deployed_model(records: Records, wanted: Resource, location: Location) -> NewDeployedModel:
@@ -54,7 +56,7 @@ def new_deployed_model(records: Records, wanted: Resource, location: Location) -
         raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
     if wanted.get("id") and not ID.fullmatch(str(wanted["id"])):
         raise invalid(f"deployedModel.id {str(wanted['id'])[:100]!r}: expected letters, digits and '-'")
-    _check_machines(wanted, location.region)
+    warnings = _check_machines(wanted, location.region)
     message = wanted | {
         "id": wanted.get("id") or str(uuid4().int >> 66),
         "model": f"{prefix}{model_id}",
@@ -62,7 +64,7 @@ def new_deployed_model(records: Records, wanted: Resource, location: Location) -
         "displayName": wanted.get("displayName") or str(content.get("display_name", "")),
         "createTime": record.now(),
     }
-    return NewDeployedModel(message=message, content=content)
+    return NewDeployedModel(message=message, content=content, warnings=warnings)
 
 
 def checked_change(current: Resource, wanted: Resource, mask: str) -> Resource:
@@ -87,8 +89,8 @@ def checked_change(current: Resource, wanted: Resource, mask: str) -> Resource:
     return changed
 
 
-def _check_machines(wanted: Resource, region: str) -> None:
-    """Check the machines of a deployment.
+def _check_machines(wanted: Resource, region: str) -> list[str]:
+    """Check the machines of a deployment, and return warnings.
 
     Raises:
         ApiError: The service would refuse them.
@@ -98,7 +100,7 @@ def _check_machines(wanted: Resource, region: str) -> None:
         found = " and ".join(given) or "none"
         raise invalid(f"deployedModel: expected dedicatedResources or automaticResources, found {found}")
     if "dedicatedResources" not in wanted:
-        return
+        return []
     machine = wanted["dedicatedResources"].get("machineSpec", {})
     if not machine.get("machineType"):
         raise invalid("deployedModel.dedicatedResources.machineSpec.machineType is missing")
@@ -106,6 +108,7 @@ def _check_machines(wanted: Resource, region: str) -> None:
     findings = check_resources(wanted["dedicatedResources"], Reading(lenient=True), region=region)
     if errors := [each for each in findings if each.severity == "error"]:
         raise invalid(f"deployedModel.dedicatedResources: {sentences(errors)}")
+    return [sentences([each]) for each in findings]
 
 
 def _check_replicas(resources: Resource) -> None:

@@ -26,7 +26,7 @@ class Deployments:
     """
 
     def __init__(self, machine: Machine, log: Callable[[str], None] = lambda _: None) -> None:
-        self._machine, self._log, self._records = machine, log, Records(machine.work_dir)
+        self._machine, self.log, self._records = machine, log, Records(machine.work_dir)
         self._lock = threading.Lock()
         self._starting: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._running: dict[str, ServingProcess] = {}
@@ -61,20 +61,22 @@ class Deployments:
             starting = self._starting[key]
         with starting:
             found = self._running.get(key)
-            if found is not None and found.is_running:
+            # Another process may have deployed another model with this id meanwhile.
+            if found is not None and found.is_running and found.serving.created == deployed["createTime"]:
                 return found
+            self.stop(endpoint, deployed["id"])
             serving = self._plan(endpoint, deployed)
             process = None
             try:
                 process = ServingProcess(serving, self._machine)
                 process.wait_until_healthy(self._machine.processes.check_stopped)
             except NotServing as error:
-                self._log(f"endpoints/{key}: {error}")
+                self.log(f"endpoints/{key}: {error}")
                 raise ApiError(Status.FAILED_PRECONDITION, f"{deployed['model']} does not serve: {error}") from None
             except Cancelled:
                 raise ApiError(Status.ABORTED, "the server is being stopped") from None
             self._running[key] = process
-        self._log(f"endpoints/{key}: serving {deployed['model']}@{deployed['modelVersionId']}, log in {serving.log}")
+        self.log(f"endpoints/{key}: serving {deployed['model']}@{deployed['modelVersionId']}, log in {serving.log}")
         return process
 
     def stop(self, endpoint: str, deployed_id: str) -> None:
@@ -116,6 +118,7 @@ class Deployments:
             artifact=str(self._machine.buckets.localised(str(content.get("artifact_uri", "")))),
             variables={name: text for name, text in variables.items() if text},
             default_route=f"/v1/endpoints/{endpoint_id}/deployedModels/{deployed['id']}",
+            created=deployed["createTime"],
             num_gpus=int(machine.get("acceleratorCount", 0)),
             log=self._records.folder(endpoint_id) / f"{deployed['id']}.log",
         )

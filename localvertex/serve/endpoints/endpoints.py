@@ -112,6 +112,8 @@ class Endpoints:
         split = body.get("trafficSplit", {})
         deployed = new_deployed_model(self.records, body.get("deployedModel", {}), call.location)
         self._deployments.check(deployed.content)
+        for text in deployed.warnings:
+            self._deployments.log(f"endpoints/{call.resource_id}: warning: {text}")
 
         def change(endpoint: Resource) -> None:
             endpoint["deployedModels"] = [*endpoint.get("deployedModels", []), deployed.message]

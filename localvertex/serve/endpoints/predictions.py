@@ -58,7 +58,7 @@ class Predictions:
         deployed, answer = self._send(call, json.dumps(sent).encode(), "application/json")
         if answer.code != 200:
             raise ApiError(_STATUSES.get(answer.code, Status.INTERNAL), _quoted(answer))
-        content = predictions_of(answer)
+        content = _predictions_of(answer)
         number = deployed["modelVersionId"]
         return {
             "predictions": content["predictions"],
@@ -124,7 +124,7 @@ class Predictions:
         return str(versions.shared.get("display_name", "")) if versions.numbers else ""
 
 
-def predictions_of(answer: Answer) -> Resource:
+def _predictions_of(answer: Answer) -> Resource:
     """Return the content of a successful answer.
 
     Raises:

@@ -17,6 +17,7 @@ from google_cloud_pipeline_components.v1.model import ModelUploadOp
 from kfp import dsl
 
 import localvertex
+from localvertex import engine
 from tests.support import serving
 from tests.support.runs import Compile, Execute, FindTask
 
@@ -127,6 +128,7 @@ def test_a_pipeline_deploys_a_model(execute: Execute, task: FindTask, work_dir: 
         assert (resource["resourceType"], "/operations/" in resource["resourceUri"]) == ("VertexLro", True)
 
 
+@pytest.mark.slow
 def test_a_pipeline_undeploys_a_model_and_deletes_the_endpoint(
     execute: Execute, work_dir: Path, model_folder: str
 ) -> None:
@@ -145,6 +147,54 @@ def test_a_container_without_a_command_is_refused_before_the_run(
             parameters={"folder": model_folder},
             options=localvertex.Options(work_dir=work_dir),
         )
+    assert not work_dir.exists()
+
+
+@dsl.pipeline(name="machines")
+def with_machines(folder: str, machine: str, accelerator: str = "", count: int = 0) -> None:
+    model = uploaded(folder, CONTAINER).outputs["model"]
+    endpoint = EndpointCreateOp(display_name="live", location=LOCATION)
+    ModelDeployOp(
+        model=model,
+        endpoint=endpoint.outputs["endpoint"],
+        dedicated_resources_machine_type=machine,
+        dedicated_resources_min_replica_count=1,
+        dedicated_resources_accelerator_type=accelerator,
+        dedicated_resources_accelerator_count=count,
+    )
+    ModelBatchPredictOp(
+        job_display_name="b",
+        model=model,
+        machine_type=machine,
+        accelerator_type=accelerator,
+        accelerator_count=count,
+        location=LOCATION,
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "texts"),
+    [
+        ({"machine": "n1-giant"}, ["'n1-giant' is not a machine type", "parameter machine"]),
+        ({"machine": "n1-standard-4", "accelerator": "NVIDIA_TESLA_T4", "count": 3}, ["NVIDIA_TESLA_T4", "3"]),
+        ({"machine": "n1-standard-2"}, []),
+    ],
+)
+def test_machines_that_the_service_does_not_have_are_refused_before_the_run(
+    parameters: dict[str, Any], texts: list[str], compiled: Compile, work_dir: Path, model_folder: str
+) -> None:
+    def check() -> None:
+        engine.check(
+            compiled(with_machines),
+            parameters={"folder": model_folder, **parameters},
+            options=localvertex.Options(work_dir=work_dir),
+        )
+
+    if not texts:
+        return check()
+    with pytest.raises(localvertex.Refused) as refused:
+        check()
+    assert all(each in str(refused.value) for each in texts)
     assert not work_dir.exists()
 
 

@@ -39,8 +39,18 @@ def serving_processes(word: str) -> list[psutil.Process]:
     [
         ({"command": []}, 400, "no command, and the entry point of its image is not known locally"),
         ({"command": ["/no/such/program"]}, 400, "is not installed locally"),
-        ({"args": ["broken", "mark-broken"]}, 400, "exit code 1: error: the model cannot be loaded"),
-        ({"args": ["unhealthy", "mark-broken"], "deploymentTimeout": "1s"}, 400, "not healthy within 1 s"),
+        pytest.param(
+            {"args": ["broken", "mark-broken"]},
+            400,
+            "exit code 1: error: the model cannot be loaded",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            {"args": ["unhealthy", "mark-broken"], "deploymentTimeout": "1s"},
+            400,
+            "not healthy within 1 s",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_container_that_does_not_serve_is_not_deployed(
@@ -116,6 +126,7 @@ def test_a_version_that_is_deployed_is_not_deleted(client: Any) -> None:
     client.done(client.server.call("DELETE", f"models/{model}"))
 
 
+@pytest.mark.slow
 def test_the_first_predictions_at_once_start_one_process(client: Any) -> None:
     endpoint = client.deployed()
     first = client.process_id(endpoint)
@@ -137,6 +148,25 @@ def test_a_damaged_record_is_shown_and_can_be_deleted(client: Any) -> None:
     assert client.server.get("/").status_code == 200
     client.done(client.server.call("DELETE", f"endpoints/{endpoint.rpartition('/')[2]}"))
     assert not file.exists()
+
+
+@pytest.mark.slow
+def test_a_server_that_is_stopped_does_not_wait_for_a_deployment(
+    start_server: Callable[..., Server], client_of: Callable[[Server], Any]
+) -> None:
+    server = start_server()
+    client = client_of(server)
+    endpoint, model = client.create(), client.upload("unhealthy", "mark-waiting")
+    with ThreadPoolExecutor(1) as pool:
+        deployment = pool.submit(client.deploy, endpoint, model)
+        wait_until(lambda: serving_processes("mark-waiting"))
+        # The container would have 300 s to become healthy.
+        assert server.process.poll() is None
+        server.process.terminate()
+        server.process.wait(60)
+        assert deployment.exception() is not None or deployment.result().status_code >= 400
+    wait_until(lambda: not serving_processes("mark-waiting"))
+    assert client_of(start_server()).get(endpoint).get("deployedModels", []) == []
 
 
 def test_an_undeployed_model_has_no_process(client: Any) -> None:

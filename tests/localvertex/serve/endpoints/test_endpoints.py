@@ -63,6 +63,7 @@ def test_an_endpoint_serves_a_model_until_it_is_undeployed(server: Server, sdk: 
         aiplatform.Endpoint(endpoint.resource_name).list_models()
 
 
+@pytest.mark.slow
 def test_a_new_version_takes_over_and_the_old_one_is_undeployed(server: Server, sdk: Any, upload: Any) -> None:
     aiplatform = sdk(server)
     endpoint = aiplatform.Endpoint.create(display_name="live", labels={"managed-by": "tests"})

@@ -66,6 +66,7 @@ def process_in(folder: Path) -> psutil.Process:
     return psutil.Process(int((folder / "pid").read_text()))
 
 
+@pytest.mark.slow
 def test_the_process_of_a_deployed_model_ends_with_the_run(execute: Execute, tmp_path: Path, work_dir: Path) -> None:
     registry.add(work_dir, MODEL)
     record = execute(deploys, {"folder": str(tmp_path), "waits": False})
