@@ -10,7 +10,7 @@ def batch_report(
     predictions: dsl.Input[dsl.Artifact],
     instances: dsl.Input[dsl.Dataset],
     bad_images: dsl.Input[dsl.Artifact],
-    shards: list,
+    shards: list[str],
     num_images: int,
     model: str,
     max_bad_fraction: float,

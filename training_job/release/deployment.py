@@ -86,8 +86,10 @@ def deploy(
     note(is_live=True)
     print(
         f"{version.name} answers all requests of {endpoint}; {len(expected)} live predictions differ from evaluate's by"
-        f" at most {difference:.1g}. It costs money until it is undeployed."
+        f" at most {difference:.1g}"
     )
+    if "://" in pipeline_root or pipeline_root.startswith("/gcs/"):
+        print("it costs money until it is undeployed")
     return endpoint
 
 

@@ -32,9 +32,9 @@ def test_a_dry_run_prints_the_plan_of_an_endpoint(pipelines: Any, compiled_train
     options = [word for text in (*wanted, *gpus) for word in ("-p", text)]
     done = pipelines("submit", compiled_training_for_image, *PLACE, *options, "--dry-run")
     assert done.returncode == 0, done.stderr
+    first = "deploy: a new champion is deployed on 1 to 3 x n1-standard-4 with 2 x NVIDIA_TESLA_T4"
     for line in (
-        "deploy: a new champion is deployed on 1 to 3 x n1-standard-4 with 2 x NVIDIA_TESLA_T4, and gets all traffic "
-        "after a live prediction",
+        f"{first}, and gets all traffic after a live prediction",
         "  endpoint 'pets' in us-central1: created if it does not exist; its old version is undeployed",
         "  it costs money as long as it is deployed, also after the run",
     ):
