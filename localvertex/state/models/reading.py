@@ -138,7 +138,9 @@ class ModelRecords:
         """
         own, shared = object_in(self.folder / number / MODEL), self.shared
         labels = {**_labels(shared.pop("labels", {})), **_labels_of_version(own, number)}
-        kept = {name: value for name, value in own.items() if name not in (*_SHARED_FIELDS, VERSION_LABELS, UPLOADED_BY)}
+        kept = {
+            name: value for name, value in own.items() if name not in (*_SHARED_FIELDS, VERSION_LABELS, UPLOADED_BY)
+        }
         return kept | shared | ({"labels": labels} if labels else {})
 
     def _exists(self, number: str) -> bool:
