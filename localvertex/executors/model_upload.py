@@ -16,7 +16,7 @@ from localvertex.executors.launcher import (
 )
 from localvertex.processes import logs
 from localvertex.state import executor_files, registry
-from localvertex.state.model_versions import UPLOADED_BY
+from localvertex.state.models.reading import UPLOADED_BY
 
 _MODULE = "google_cloud_pipeline_components.container.v1.model.upload_model.launcher"
 

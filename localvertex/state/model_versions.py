@@ -17,6 +17,7 @@ from localvertex.state.models.reading import (
     MODEL,
     NEWEST,
     SHARED,
+    UPLOADED_BY,
     VERSION_LABELS,
     ModelRecords,
     check_alias,
@@ -32,9 +33,6 @@ SOURCE = "source_uri"
 """The field of model.json with the URI that the files were copied from."""
 
 UPDATED = "update_time"
-
-UPLOADED_BY = "uploaded_by"
-"""The field of model.json with the step that uploaded the version, by the unique number of its run."""
 
 _FILES = (ALIASES, SHARED, change.FILE)
 

@@ -27,6 +27,9 @@ NEWEST = "newest_version"
 VERSION_LABELS = "version_labels"
 """The field of model.json with the labels of this version only; without it those of the upload, except of version 1."""
 
+UPLOADED_BY = "uploaded_by"
+"""The field of model.json with the step that uploaded the version, by the unique number of its run."""
+
 _ALIAS = re.compile(r"-?[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 """The API's rule, by which a number is never an alias. A leading '-' removes the alias."""
 
@@ -135,7 +138,9 @@ class ModelRecords:
         """
         own, shared = object_in(self.folder / number / MODEL), self.shared
         labels = {**_labels(shared.pop("labels", {})), **_labels_of_version(own, number)}
-        kept = {name: value for name, value in own.items() if name not in (*_SHARED_FIELDS, VERSION_LABELS)}
+        kept = {
+            name: value for name, value in own.items() if name not in (*_SHARED_FIELDS, VERSION_LABELS, UPLOADED_BY)
+        }
         return kept | shared | ({"labels": labels} if labels else {})
 
     def _exists(self, number: str) -> bool:
