@@ -19,7 +19,7 @@ from localvertex.serve.api.store import ID, UNUSABLE, Store
 from localvertex.serve.models.registered import COLLECTION, Registered, number, number_to_change
 from localvertex.state import registry
 from localvertex.state.model_versions import SOURCE, UPDATED, ModelVersions
-from localvertex.state.models.reading import DEFAULT
+from localvertex.state.models.reading import DEFAULT, UPLOADED_BY
 from vertex_gpu_training.userinput.spelling import camel, snake
 
 _MODEL_FIELDS = ("displayName", "description", "labels")
