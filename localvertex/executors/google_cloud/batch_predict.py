@@ -62,7 +62,10 @@ class BatchPredictExecutor(LauncherExecutor):
         except UserError as error:
             raise TaskFailed(str(error), exit_code=2, is_retryable=False) from None
         folder = Path(attempt.context.buckets.path_of(prefix)) / _folder_name(model)
-        folder.mkdir(parents=True)
+        try:
+            folder.mkdir(parents=True)
+        except OSError as error:
+            raise TaskFailed(f"the output folder {folder} cannot be created: {error.strerror}") from None
         logs.add(attempt.log, f"{len(sources)} files into {folder}; the container's log is {serving.log}")
         counts = _predict(job, serving, machine, sources, folder)
         _report(attempt, counts, folder)

@@ -48,6 +48,9 @@ def local_endpoints(attempt: Attempt) -> Iterator["Endpoints"]:
     except ApiError as error:
         context.processes.check_stopped()
         raise TaskFailed(f"{error.status.name}: {error}", is_retryable=False) from None
+    except ImportError as error:
+        text = f"the operations of endpoints need {error.name}; run pip install 'vertex-gpu-training[serve]'"
+        raise TaskFailed(text, is_retryable=False) from None
     except OSError as error:
         raise TaskFailed(f"the endpoints cannot be changed: {error}") from None
     finally:
