@@ -72,6 +72,19 @@ def test_findings_are_readable(accelerators: Program) -> None:
     assert last == f"{PIPELINES / 'literal.json'}: compiled pipeline, 1 error, 1 warning"
 
 
+def test_the_table_of_prediction_has_other_machines(accelerators: Program) -> None:
+    tables = [
+        {
+            row["machine_type"]
+            for row in json.loads(accelerators("table", "--format", "json", *option).stdout)["machines"]
+        }
+        for option in ((), ("--prediction",))
+    ]
+    training, prediction = tables
+    assert "n1-standard-2" in prediction - training
+    assert "n1-standard-64" in training - prediction
+
+
 def test_json_output(accelerators: Program) -> None:
     done = accelerators("check", "--format", "json", PIPELINES / "literal.json", "missing.json")
     first, second = json.loads(done.stdout)["files"]

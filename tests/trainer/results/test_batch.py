@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from PIL import Image
 
 from trainer.command_line import TrainingError
 from trainer.data import images
+from trainer.results.batch import instances as batch_instances
 from trainer.results.batch.instances import Instances, write
 from trainer.results.batch.report import report
 from vertex_gpu_training.userinput.errors import UserError
@@ -121,6 +123,23 @@ def test_no_shard_is_larger_than_its_limit(tmp_path: Path) -> None:
     assert max(sizes) <= limit
     # All but the last are full: none has room for another line.
     assert min(sizes[:-1]) > limit // 2
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_number_of_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_instances, "_NUM_THREADS", 1)
+    peaks, sizes = [], []
+    for number in (100, 1000):
+        folder = tmp_path / str(number)
+        make(folder / "source", [f"{each}.png" for each in range(number)])
+        tracemalloc.start()
+        given = {"source": str(folder / "source"), "directory": str(folder / "instances"), "uri": "gs://b/i"}
+        write(**given, bad_images_path=str(folder / "bad"), max_bad_fraction=0, image_size=64)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        sizes.append(sum(path.stat().st_size for path in (folder / "instances").iterdir()))
+    assert sizes[1] > 5_000_000
+    assert peaks[1] - peaks[0] < sizes[1] / 5
 
 
 def answered(folder: Path, lines: list[dict[str, Any]], name: str = "prediction.results-00000-of-00001") -> Path:
