@@ -43,7 +43,7 @@ _COMMON = {
 _FIRST = _COMMON | {"learning_rate": 0.000001}
 _SECOND = _COMMON | {"learning_rate": 0.005}
 _RUN = "second"
-_POLL_SECONDS = 0.02
+_POLL_SECONDS = 0.05
 _END_SECONDS = 60.0
 
 
