@@ -137,7 +137,10 @@ class Registry:
         Raises:
             NotFoundError: There is none.
         """
-        return _version(call(self._client.get_model, {"name": name}, what=f"the model {name} cannot be read"))
+        try:
+            return _version(call(self._client.get_model, {"name": name}, what=f"the model {name} cannot be read"))
+        except NotFoundError as error:
+            raise NotFoundError(f"{error}; a new run of the pipeline registers it again") from None
 
     def folder(self, name: str, version: str) -> str:
         """Return the folder with the files of a version.
