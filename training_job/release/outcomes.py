@@ -106,6 +106,9 @@ def _refused(comparison: Any, release: Release, registry: Callable[[], Registry]
     if comparison.get("is_promoted") is not False or comparison.get("criteria") != release.criteria.noted():
         return ""
     champion = str(comparison.get("champion"))
+    if not champion:
+        # A file was missing, which may be there again.
+        return ""
     model = champion.partition("@")[0]
     client = registry()
     if client.find(release.model_name) != model:

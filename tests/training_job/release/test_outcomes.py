@@ -124,6 +124,8 @@ def test_a_refused_model_is_compared_again_only_when_the_champion_or_the_criteri
     registry.merge_aliases(second, ALIASES)
     assert concluded() == ""
     assert concluded(model_name="other") == ""
+    refuse(run, "")
+    assert concluded() == ""
 
 
 def test_a_refusal_does_not_outlive_the_model(

@@ -19,7 +19,7 @@ def render(*, champion: str, is_promoted: bool, reason: str, comparison: Compari
     blocks: list[page.Block] = [page.Text(title="Promoted" if is_promoted else "Not promoted", text=reason)]
     if comparison:
         blocks = [_figures(comparison), *blocks, _table(comparison), _power(comparison), _classes(comparison)]
-    subtitle = f"The new model against the champion, {champion}" if champion else "There is no champion"
+    subtitle = f"The new model against the champion, {champion}" if champion else "The new model was not compared"
     return page.render(title=_TITLE, subtitle=subtitle, blocks=blocks)
 
 

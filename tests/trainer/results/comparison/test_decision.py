@@ -95,5 +95,5 @@ def test_the_page_has_the_table_the_unknown_classes_and_what_the_number_of_image
 
 def test_the_page_without_a_comparison_has_the_reason() -> None:
     shown = visible(report.render(champion="", is_promoted=True, reason="no champion", comparison=None))
-    assert "There is no champion" in shown
+    assert "The new model was not compared" in shown
     assert "no champion" in shown
