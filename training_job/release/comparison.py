@@ -134,9 +134,7 @@ def _against(
     if not is_promoted:
         is_promoted = criteria.force_promotion
         reason = f"by force_promotion; {reason}" if is_promoted else f"{reason}; force_promotion registers it anyway"
-    return _Result(
-        is_promoted=is_promoted, reason=reason, champion=champion.name, comparison=found, is_final=is_final
-    )
+    return _Result(is_promoted=is_promoted, reason=reason, champion=champion.name, comparison=found, is_final=is_final)
 
 
 def _report(result: _Result, page_path: str, metrics: MutableMapping[str, Any]) -> None:

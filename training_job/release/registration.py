@@ -51,11 +51,13 @@ def record(
     registry.label_model(version.model, dict([labels.PROJECT_LABEL]))
     registry.describe(version.name, description(metrics))
     _evaluate(registry, version, metrics, confusion_matrix)
-    _repair_aliases(registry, version)
+    champion = _repair_aliases(registry, version)
     outcome.note_registration(
         checkpoint_directory, model_name=model_name, serving_image=serving_image, resource_name=version.name
     )
-    print(f"registered as {version.name} with the aliases {' and '.join(labels.ALIASES)}")
+    is_champion = champion == version.name
+    aliases = f" with the aliases {' and '.join(labels.ALIASES)}" if is_champion else f"; the champion is {champion}"
+    print(f"registered as {version.name}{aliases}")
     return version.name
 
 
@@ -86,8 +88,8 @@ def description(metrics: Mapping[str, Any]) -> str:
     return f"{', '.join(shown)} ({metrics.get('num_test_examples', 0):g} test images)"
 
 
-def _repair_aliases(registry: Registry, version: Version) -> None:
-    """Give the version its aliases, which the upload should have moved, unless a newer one has them by now."""
+def _repair_aliases(registry: Registry, version: Version) -> str:
+    """Give the version its aliases, which the upload should have moved, unless a newer one has them; return whose."""
     holders = {alias: each for each in registry.versions(version.model) for alias in each.aliases}
     missing = [
         alias for alias in labels.ALIASES if alias not in holders or int(holders[alias].number) < int(version.number)
@@ -95,6 +97,7 @@ def _repair_aliases(registry: Registry, version: Version) -> None:
     if missing:
         print(f"notice: {version.name} did not have {' and '.join(missing)} after the upload")
         registry.merge_aliases(version.name, missing)
+    return version.name if labels.CHAMPION in missing else holders[labels.CHAMPION].name
 
 
 def _evaluate(
