@@ -75,8 +75,11 @@ def _table(comparison: Comparison) -> page.Block:
 
 def _power(comparison: Comparison) -> page.Block:
     table = comparison.table
+    title = "What this number of images can show"
+    if table.smallest_difference > 1:
+        return page.Text(title=title, text="With so few images, no difference of accuracy is found with p < 0.05.")
     return page.Text(
-        title="What this number of images can show",
+        title=title,
         text=f"With {table.num_images:,} images, a difference of {table.smallest_difference:.2%} is found with p < 0.05"
         " in four of five comparisons (exact McNemar test, for models that differ as often as these). A smaller one"
         " mostly remains hidden.",
