@@ -48,7 +48,7 @@ def deploy(
         Resource name of the endpoint.
 
     Raises:
-        UserError: The machines are not valid, or the endpoint is not the pipeline's.
+        UserError: The machines are not valid, the endpoint is not the pipeline's, or a newer version is the champion.
         TrainingError: The deployment or the live prediction failed; the version that served before serves again.
     """
     replicas = ServingMachines(**machines)
@@ -58,6 +58,7 @@ def deploy(
     service = Endpoints(region=region, pipeline_root=pipeline_root)
     registry = Registry(region=region, pipeline_root=pipeline_root)
     version = registry.get(registered_version)
+    _refuse_replaced(registry, version.name)
     endpoint = service.find_or_create(endpoint_name)
     _refuse_strangers(service.deployed(endpoint), version.model, endpoint)
 
@@ -76,6 +77,7 @@ def deploy(
             service.deploy(endpoint, version.name, name=name, resources=resources, service_account=service_account)
         new = _with_all_traffic(service, endpoint, version.name)
         difference = _try(service, endpoint, new, expected)
+        _refuse_replaced(registry, version.name)
         registry.merge_aliases(version.name, ALIASES)
     except Exception as error:
         _give_back(service, registry, endpoint, version.name, before=before, error=error)
@@ -99,6 +101,18 @@ def _refuse_strangers(deployed: Sequence[Deployed], model: str, endpoint: str) -
             f"{endpoint} serves {strangers[0].version}, which is not a version of {model}; give another"
             " deploy_endpoint, or undeploy it"
         )
+
+
+def _newer_champion(registry: Registry, version: str) -> str:
+    """Return the number of a newer version that is the champion, which another run has registered; empty: none."""
+    model, _, number = version.partition("@")
+    found = registry.champion(model)
+    return found.number if found and int(found.number) > int(number) else ""
+
+
+def _refuse_replaced(registry: Registry, version: str) -> None:
+    if newer := _newer_champion(registry, version):
+        raise UserError(f"{version} is not deployed: version {newer} has replaced it as the champion; deploy that one")
 
 
 def _find(deployed: Sequence[Deployed], version: str) -> Deployed | None:
@@ -146,7 +160,7 @@ def _give_back(
         traffic = _traffic_before(before, others)
         if new:
             service.undeploy(endpoint, new, traffic)
-        if others:
+        if others and not _newer_champion(registry, version):
             serving = max(others, key=lambda each: (traffic[each.id], each.created))
             registry.merge_aliases(serving.version, ALIASES)
     except (UserError, TrainingError) as second:

@@ -1,7 +1,6 @@
 """Endpoints, and what is deployed to them, through Vertex AI's API."""
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +8,7 @@ from typing import Any
 
 from training_job.release import vertex_clients
 from training_job.release.labels import PROJECT_LABEL
-from training_job.release.vertex_clients import call, finished
+from training_job.release.vertex_clients import call, display_name_filter, finished
 from vertex_gpu_training.userinput.errors import UserError
 
 _CREATE_SECONDS = 600.0
@@ -61,7 +60,7 @@ class Endpoints:
             UserError: There are several, or only others' endpoints have this name.
         """
         key, value = PROJECT_LABEL
-        request = {"parent": self._parent, "filter": f"display_name={json.dumps(display_name)}"}
+        request = {"parent": self._parent, "filter": display_name_filter(display_name)}
         found = call(self._client.list_endpoints, request, what="the endpoints cannot be listed")
         named = [each for each in found if each.display_name == display_name]
         own = [each.name for each in named if each.labels.get(key) == value]

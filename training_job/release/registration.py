@@ -52,11 +52,13 @@ def record(
     registry.label_model(version.model, dict([labels.PROJECT_LABEL]))
     registry.describe(version.name, description(metrics))
     _evaluate(registry, version, metrics, confusion_matrix)
-    _repair_aliases(registry, version, of_run)
+    champion = _repair_aliases(registry, version, of_run)
     outcome.note_registration(
         checkpoint_directory, model_name=model_name, serving_image=serving_image, resource_name=version.name
     )
-    print(f"registered as {version.name} with the aliases {' and '.join(labels.ALIASES)}")
+    is_champion = champion == version.name
+    aliases = f" with the aliases {' and '.join(labels.ALIASES)}" if is_champion else f"; the champion is {champion}"
+    print(f"registered as {version.name}{aliases}")
     return version.name
 
 
@@ -87,8 +89,8 @@ def description(metrics: Mapping[str, Any]) -> str:
     return f"{', '.join(shown)} ({metrics.get('num_test_examples', 0):g} test images)"
 
 
-def _repair_aliases(registry: Registry, version: Version, of_run: Mapping[str, str]) -> None:
-    """Give the version its aliases, which the upload should have moved, unless a newer one has them by now."""
+def _repair_aliases(registry: Registry, version: Version, of_run: Mapping[str, str]) -> str:
+    """Give the version its aliases, which the upload should have moved, unless a newer one has them; return whose."""
     versions = registry.versions(version.model)
     holders = {alias: each for each in versions for alias in each.aliases}
     missing = [
@@ -101,6 +103,7 @@ def _repair_aliases(registry: Registry, version: Version, of_run: Mapping[str, s
     if twins := [each for each in same if each.container_image == version.container_image]:
         # Two runs of one configuration were between `compare` and the upload at the same time.
         print(f"warning: {twins[0].name} has the same checkpoint; delete the one that you do not use")
+    return version.name if labels.CHAMPION in missing else holders[labels.CHAMPION].name
 
 
 def _evaluate(

@@ -1,6 +1,5 @@
 """Models and versions in the Model Registry: Vertex AI's, or in a local run the one of the work directory."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import Any
 
 from training_job.release import vertex_clients
 from training_job.release.labels import CHAMPION, CHECKPOINT, PROJECT_LABEL, RUN_ID, VERSION_KEYS, label_value
-from training_job.release.vertex_clients import NotFoundError, call
+from training_job.release.vertex_clients import NotFoundError, call, display_name_filter
 from vertex_gpu_training.userinput.errors import UserError
 
 _DEFAULT = "default"
@@ -181,9 +180,9 @@ class Registry:
             raise NotFoundError(f"it has no version {version!r}; it has {', '.join(known)}") from None
 
     def _named(self, display_name: str) -> list[Any]:
-        request = {"parent": self._parent, "filter": f"display_name={json.dumps(display_name)}"}
+        request = {"parent": self._parent, "filter": display_name_filter(display_name)}
         found: list[Any] = call(self._client.list_models, request, what="the registered models cannot be listed")
-        return found
+        return [each for each in found if each.display_name == display_name]
 
     def _labels(self, name: str) -> dict[str, str]:
         return dict(call(self._client.get_model, {"name": name}, what=f"{name} cannot be read").labels)

@@ -166,6 +166,38 @@ def test_after_a_failure_the_old_version_serves_and_has_the_aliases(
     assert (release.champion(), release.live) == (first, "")
 
 
+def test_a_version_that_another_run_has_replaced_is_not_deployed(release: Release) -> None:
+    """Two runs at the same time: the older version took the traffic and the aliases of the newer one."""
+    first = release.upload()
+    second = release.upload()
+    with pytest.raises(UserError, match="version 2 has replaced it"):
+        release.deploy(first)
+    assert release.endpoints.find(NAME) == ""
+    assert release.champion() == second
+
+
+def test_a_version_that_is_replaced_during_its_deployment_is_given_back(
+    release: Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = release.upload()
+    release.deploy(first)
+    second = release.upload()
+    uploaded = []
+    predict = Endpoints.predict
+
+    def slow(*arguments: Any) -> Any:
+        uploaded.append(release.upload())
+        return predict(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Endpoints, "predict", slow)
+        with pytest.raises(UserError, match="version 3 has replaced it"):
+            release.deploy(second)
+    assert release.serving() == [(first, 100)]
+    assert [release.champion()] == uploaded
+    assert release.live == ""
+
+
 def test_a_first_version_that_fails_leaves_no_replicas(release: Release) -> None:
     version = release.upload(wrong_by=0.001)
     with pytest.raises(TrainingError):

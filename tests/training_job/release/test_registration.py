@@ -186,7 +186,7 @@ def test_a_checkpoint_that_two_runs_have_uploaded_is_a_warning(
 
 
 def test_a_newer_champion_of_another_run_stays(
-    server: Server, registry: Registry, run: str, upload: Callable[..., str]
+    server: Server, registry: Registry, run: str, upload: Callable[..., str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two runs were compared with the same champion; the one that uploaded last has the aliases."""
     first = upload(labels_at_upload(run))
@@ -195,6 +195,7 @@ def test_a_newer_champion_of_another_run_stays(
     champion = registry.champion(first.partition("@")[0])
     assert champion
     assert (champion.name, champion.aliases) == (newer, ALIASES)
+    assert capsys.readouterr().out == f"registered as {first}; the champion is {newer}\n"
 
 
 def test_the_evaluation_has_the_names_of_googles_schema() -> None:
