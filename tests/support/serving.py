@@ -1,7 +1,8 @@
 """A serving container in pure Python: `python -m tests.support.serving`, or this file with any Python.
 
 Each instance is answered by itself and the values of the process. The text "wait" waits, "crash" ends the process,
-"bad" is refused, "odd" is answered by something that is not a prediction.
+"bad" is refused, "odd" is answered by something that is not a prediction, "half" by a part of one.
+"gate PATH" as the last arguments: healthy as soon as there is such a file. "endless": a health check does not end.
 """
 
 import http.server
@@ -16,7 +17,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a health check."""
+        if "endless" in sys.argv:
+            return self._never_end()
         is_known = self.path == os.environ["AIP_HEALTH_ROUTE"] and "unhealthy" not in sys.argv
+        if "gate" in sys.argv:
+            is_known = is_known and os.path.exists(sys.argv[-1])
         self._answer(200 if is_known else 404, {})
 
     def do_POST(self) -> None:
@@ -32,6 +37,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             time.sleep(600)
         if "bad" in instances:
             return self._answer(400, {"error": "an instance is bad"})
+        if "half" in instances:
+            self.send_response(200)
+            self.send_header("Content-Length", "100")
+            self.end_headers()
+            self.wfile.write(b'{"predictions": []}')
+            self.close_connection = True
+            return None
         if "odd" in instances:
             return self._answer(200, {"answer": 42})
         values = {name: text for name, text in os.environ.items() if name.startswith(("AIP_", "OWN_", "SECRET"))}
@@ -46,6 +58,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    def _never_end(self) -> None:
+        """Send a byte now and then."""
+        self.send_response(200)
+        self.end_headers()
+        while True:
+            self.wfile.write(b" ")
+            time.sleep(0.1)
 
     def log_message(self, *args: object) -> None:
         """Write no line per request."""
