@@ -1,7 +1,8 @@
 """A serving container in pure Python: `python -m tests.support.serving`, or this file with any Python.
 
 Each instance is answered by itself and the values of the process. The text "wait" waits, "crash" ends the process,
-"bad" is refused, "odd" is answered by something that is not a prediction, "half" by a part of one.
+"bad" is refused, "odd" is answered by something that is not a prediction, "half" by a part of one. "until PATH" waits
+for this file. A field "raw" is the whole response.
 "gate PATH" as the last arguments: healthy as soon as there is such a file. "endless": a health check does not end.
 """
 
@@ -30,11 +31,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.headers["Content-Type"] != "application/json":
             return self._answer(200, {"bytes": len(body), "type": self.headers["Content-Type"]})
         content = json.loads(body)
+        if "raw" in content:
+            self.close_connection = True
+            self.wfile.write(content["raw"].encode())
+            return None
         instances = content.get("instances", [])
         if "crash" in instances:
             os._exit(7)
         if "wait" in instances:
             time.sleep(600)
+        if instances and str(instances[0]).startswith("until "):
+            self._wait_for(instances[0].removeprefix("until "))
         if "bad" in instances:
             return self._answer(400, {"error": "an instance is bad"})
         if "half" in instances:
@@ -58,6 +65,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    def _wait_for(self, path: str) -> None:
+        """Wait for a file, beside another one that shows that the request has arrived."""
+        with open(f"{path}.{self.client_address[1]}", "w"):
+            pass
+        while not os.path.exists(path):
+            time.sleep(0.05)
 
     def _never_end(self) -> None:
         """Send a byte now and then."""

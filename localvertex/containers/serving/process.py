@@ -188,7 +188,10 @@ class ServingProcess:
             raise NotServing(f"the answer of the serving container is larger than {_MAX_ANSWER_BYTES} bytes")
         if response.length:
             raise NotServing(f"the answer of the serving container ended {response.length} bytes too early")
-        return Answer(code=response.status, content=content, content_type=response.getheader("Content-Type", ""))
+        found = response.getheader("Content-Type", "")
+        # It becomes a header of another answer, where a line break or control character is an error.
+        content_type = found if found.isascii() and found.isprintable() else "application/octet-stream"
+        return Answer(code=response.status, content=content, content_type=content_type)
 
     def stop(self) -> None:
         """End the process and everything it started, and wait for that."""
