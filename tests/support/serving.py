@@ -90,6 +90,7 @@ def main() -> None:
     print("serving started", flush=True)
     if "broken" in sys.argv:
         raise SystemExit("error: the model cannot be loaded")
+    http.server.ThreadingHTTPServer.request_queue_size = 128
     http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["AIP_HTTP_PORT"])), Handler).serve_forever()
 
 
