@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, Protocol
 
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import StringConvertor, register_url_convertor
@@ -32,6 +33,9 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 Beside = Callable[[Starlette], AbstractAsyncContextManager[None]]
 
 _PARENT = "/projects/{project:part}/locations/{region:part}"
+
+_WAITING, _MAX_WAITING = ("deployModel", "predict", "rawPredict"), 40
+"""Methods that wait for models, for minutes if need be; all other methods are answered meanwhile."""
 
 _API, _OPERATIONS_API = "/{api:api}", "/{api:ui}"
 
@@ -127,21 +131,23 @@ def application(service: Service, access: Access, beside: Beside = lambda _: nul
 def _routes(service: Service) -> list[Route]:
     """Build the routes of all pages and API methods."""
     found = [*service.routes]
+    waiting = CapacityLimiter(_MAX_WAITING)
     for collection, methods in service.collections.items():
         for name, (http_method, suffix, method) in methods.items():
             api = _OPERATIONS_API if collection == "operations" else _API
             path = f"{api}{_PARENT}/{collection}{suffix}"
-            found.append(Route(path, _endpoint(method), methods=[http_method], name=f"{collection}.{name}"))
+            respond = _endpoint(method, waiting if name in _WAITING else None)
+            found.append(Route(path, respond, methods=[http_method], name=f"{collection}.{name}"))
     return found
 
 
-def _endpoint(method: Method) -> Endpoint:
-    """Build the endpoint of an API method."""
+def _endpoint(method: Method, limiter: CapacityLimiter | None = None) -> Endpoint:
+    """Build the endpoint of an API method; one with a limiter has threads of its own."""
 
     async def respond(request: Request) -> Response:
         body = await request.body()
         # A large body is parsed and answered in a thread, so that other requests do not wait for it.
-        return await run_in_threadpool(_answer, method, request, body)
+        return await to_thread.run_sync(_answer, method, request, body, limiter=limiter)
 
     return respond
 

@@ -1,7 +1,9 @@
 """A serving container in pure Python: `python -m tests.support.serving`, or this file with any Python.
 
 Each instance is answered by itself and the values of the process. The text "wait" waits, "crash" ends the process,
-"bad" is refused, "odd" is answered by something that is not a prediction.
+"bad" is refused, "odd" is answered by something that is not a prediction, "half" by a part of one. "until PATH" waits
+for this file. A field "raw" is the whole response.
+"gate PATH" as the last arguments: healthy as soon as there is such a file. "endless": a health check does not end.
 """
 
 import http.server
@@ -16,7 +18,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer a health check."""
+        if "endless" in sys.argv:
+            return self._never_end()
         is_known = self.path == os.environ["AIP_HEALTH_ROUTE"] and "unhealthy" not in sys.argv
+        if "gate" in sys.argv:
+            is_known = is_known and os.path.exists(sys.argv[-1])
         self._answer(200 if is_known else 404, {})
 
     def do_POST(self) -> None:
@@ -25,13 +31,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.headers["Content-Type"] != "application/json":
             return self._answer(200, {"bytes": len(body), "type": self.headers["Content-Type"]})
         content = json.loads(body)
+        if "raw" in content:
+            self.close_connection = True
+            self.wfile.write(content["raw"].encode())
+            return None
         instances = content.get("instances", [])
         if "crash" in instances:
             os._exit(7)
         if "wait" in instances:
             time.sleep(600)
+        if instances and str(instances[0]).startswith("until "):
+            self._wait_for(instances[0].removeprefix("until "))
         if "bad" in instances:
             return self._answer(400, {"error": "an instance is bad"})
+        if "half" in instances:
+            self.send_response(200)
+            self.send_header("Content-Length", "100")
+            self.end_headers()
+            self.wfile.write(b'{"predictions": []}')
+            self.close_connection = True
+            return None
         if "odd" in instances:
             return self._answer(200, {"answer": 42})
         values = {name: text for name, text in os.environ.items() if name.startswith(("AIP_", "OWN_", "SECRET"))}
@@ -47,6 +66,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
+    def _wait_for(self, path: str) -> None:
+        """Wait for a file, beside another one that shows that the request has arrived."""
+        with open(f"{path}.{self.client_address[1]}", "w"):
+            pass
+        while not os.path.exists(path):
+            time.sleep(0.05)
+
+    def _never_end(self) -> None:
+        """Send a byte now and then."""
+        self.send_response(200)
+        self.end_headers()
+        while True:
+            self.wfile.write(b" ")
+            time.sleep(0.1)
+
     def log_message(self, *args: object) -> None:
         """Write no line per request."""
 
@@ -56,6 +90,7 @@ def main() -> None:
     print("serving started", flush=True)
     if "broken" in sys.argv:
         raise SystemExit("error: the model cannot be loaded")
+    http.server.ThreadingHTTPServer.request_queue_size = 128
     http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["AIP_HTTP_PORT"])), Handler).serve_forever()
 
 

@@ -5,8 +5,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,11 +134,15 @@ class ServingProcess:
             check_stopped()
             if self._ended.is_set():
                 raise NotServing(f"the serving container ended before it was healthy: {self._end_text()}")
+            limit = min(_MAX_HEALTH_SECONDS, deadline - time.monotonic())
             try:
-                answer = self.request("GET", self.serving.health_route, seconds=_MAX_HEALTH_SECONDS)
+                answer = self.request("GET", self.serving.health_route, seconds=max(limit, _POLL_SECONDS))
                 if answer.code == http.client.OK and self.is_running:
                     return
                 reason = f"HTTP code {answer.code}"
+            except TimeoutError:
+                # Many containers listen before they have loaded the model.
+                reason = f"no answer within {limit:.3g} s"
             except NotServing as error:
                 reason = str(error)
             self._ended.wait(pause)
@@ -170,9 +174,10 @@ class ServingProcess:
         """
         connection = _Connection(self.port, self._socket if self._has_relay else None, seconds)
         try:
-            connection.request(method, route, body=body, headers={"Content-Type": content_type} if body else {})
-            response = connection.getresponse()
-            content = response.read(_MAX_ANSWER_BYTES + 1)
+            with connection.limited(seconds):
+                connection.request(method, route, body=body, headers={"Content-Type": content_type} if body else {})
+                response = connection.getresponse()
+                content = response.read(_MAX_ANSWER_BYTES + 1)
         except TimeoutError:
             raise
         except (OSError, http.client.HTTPException) as error:
@@ -181,7 +186,12 @@ class ServingProcess:
             connection.close()
         if len(content) > _MAX_ANSWER_BYTES:
             raise NotServing(f"the answer of the serving container is larger than {_MAX_ANSWER_BYTES} bytes")
-        return Answer(code=response.status, content=content, content_type=response.getheader("Content-Type", ""))
+        if response.length:
+            raise NotServing(f"the answer of the serving container ended {response.length} bytes too early")
+        found = response.getheader("Content-Type", "")
+        # It becomes a header of another answer, where a line break or control character is an error.
+        content_type = found if found.isascii() and found.isprintable() else "application/octet-stream"
+        return Answer(code=response.status, content=content, content_type=content_type)
 
     def stop(self) -> None:
         """End the process and everything it started, and wait for that."""
@@ -274,10 +284,39 @@ class _Connection(http.client.HTTPConnection):
         """Open the connection."""
         if self._path is None:
             super().connect()
-            return
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
+        else:
+            self.sock = socket.socket(socket.AF_UNIX)
+            self.sock.settimeout(self.timeout)
+            self.sock.connect(str(self._path))
+        # The connection forgets it before the end of an answer without a length.
+        self._opened = self.sock
+
+    @contextmanager
+    def limited(self, seconds: float) -> Iterator[None]:
+        """Limit an exchange as a whole; the timeout of a socket is that of each part of an answer.
+
+        Raises:
+            TimeoutError: It took too long.
+        """
+        is_late = threading.Event()
+
+        def end() -> None:
+            is_late.set()
+            with suppress(OSError, AttributeError):
+                self._opened.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except (OSError, http.client.HTTPException):
+            if not is_late.is_set():
+                raise
+        finally:
+            timer.cancel()
+        if is_late.is_set():
+            raise TimeoutError
 
 
 def _has_own_loopback(choice: Choice) -> bool:

@@ -30,6 +30,7 @@ class Deployments:
         self._lock = threading.Lock()
         self._starting: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._running: dict[str, ServingProcess] = {}
+        self._is_closed = False
 
     def check(self, model: Resource) -> ServingContainer:
         """Return the container of a model's content in the registry.
@@ -46,15 +47,16 @@ class Deployments:
             raise ApiError(Status.FAILED_PRECONDITION, problem)
         return container
 
-    def serving(self, endpoint: str, deployed: Resource) -> ServingProcess:
+    def serving(self, endpoint: str, deployed: Resource, *, is_new: bool = False) -> ServingProcess:
         """Return the healthy process of a deployed model; start it if it does not run.
 
         Args:
             endpoint: The resource name of the endpoint.
             deployed: The DeployedModel.
+            is_new: Whether the endpoint does not have it yet.
 
         Raises:
-            ApiError: It cannot be started, or is not healthy in time.
+            ApiError: It cannot be started, or is not healthy in time, or was undeployed meanwhile.
         """
         key = f"{endpoint.rpartition('/')[2]}/{deployed['id']}"
         with self._lock:
@@ -65,19 +67,46 @@ class Deployments:
             if found is not None and found.is_running and found.serving.created == deployed["createTime"]:
                 return found
             self.stop(endpoint, deployed["id"])
-            serving = self._plan(endpoint, deployed)
-            process = None
             try:
-                process = ServingProcess(serving, self._machine)
-                process.wait_until_healthy(self._machine.processes.check_stopped)
+                process = self._started(key, self._plan(endpoint, deployed))
+                if not is_new:
+                    self._check_deployed(endpoint, deployed)
             except NotServing as error:
+                self.stop(endpoint, deployed["id"])
                 self.log(f"endpoints/{key}: {error}")
                 raise ApiError(Status.FAILED_PRECONDITION, f"{deployed['model']} does not serve: {error}") from None
             except Cancelled:
                 raise ApiError(Status.ABORTED, "the server is being stopped") from None
-            self._running[key] = process
-        self.log(f"endpoints/{key}: serving {deployed['model']}@{deployed['modelVersionId']}, log in {serving.log}")
+            except BaseException:
+                self.stop(endpoint, deployed["id"])
+                raise
+        text = f"serving {deployed['model']}@{deployed['modelVersionId']}, log in {process.serving.log}"
+        self.log(f"endpoints/{key}: {text}")
         return process
+
+    def _started(self, key: str, serving: Serving) -> ServingProcess:
+        """Start a process, which `stop` and `close` end from its first moment on, and wait until it is healthy.
+
+        Raises:
+            NotServing: It is not healthy in time.
+            Cancelled: The owner is being stopped.
+        """
+        process = self._running[key] = ServingProcess(serving, self._machine)
+        if self._is_closed:
+            process.stop()
+            raise Cancelled
+        process.wait_until_healthy(self._machine.processes.check_stopped)
+        return process
+
+    def _check_deployed(self, endpoint: str, deployed: Resource) -> None:
+        """Check that a model is still deployed, after the start of its process: `stop` ends only what runs already.
+
+        Raises:
+            ApiError: It was undeployed.
+        """
+        now = self._records.found(endpoint).get("deployedModels", [])
+        if (deployed["id"], deployed["createTime"]) not in [(each["id"], each.get("createTime")) for each in now]:
+            raise not_found(f"deployed model {deployed['id']} of {endpoint}")
 
     def stop(self, endpoint: str, deployed_id: str) -> None:
         """End the process of a deployed model, if it runs."""
@@ -87,7 +116,8 @@ class Deployments:
             process.stop()
 
     def close(self) -> None:
-        """End all processes."""
+        """End all processes; none is started afterwards."""
+        self._is_closed = True
         for process in [*self._running.values()]:
             process.stop()
 

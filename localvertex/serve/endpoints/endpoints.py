@@ -126,7 +126,7 @@ class Endpoints:
 
         # A request that will be refused starts nothing.
         change(self.records.found(name))
-        self._deployments.serving(name, deployed.message)
+        self._deployments.serving(name, deployed.message, is_new=True)
         try:
             self._change(name, change)
         except BaseException:

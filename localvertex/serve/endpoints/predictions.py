@@ -76,6 +76,8 @@ class Predictions:
         wrapped = call.body.get(_HTTP_BODY) if set(call.body) == {_HTTP_BODY} else None
         if not isinstance(wrapped, dict):
             deployed, answer = self._send(call, json.dumps(call.body).encode(), "application/json")
+            if not 200 <= answer.code < 600:
+                raise ApiError(Status.INTERNAL, f"the serving container answered with HTTP code {answer.code}")
             headers = {"X-Vertex-AI-Endpoint-Id": call.resource_id, "X-Vertex-AI-Deployed-Model-Id": deployed["id"]}
             return Response(
                 answer.content, answer.code, headers=headers, media_type=answer.content_type or "application/json"

@@ -90,7 +90,14 @@ def _check(content: Resource, endpoint_id: str) -> None:
         raise ValueError(f"it belongs to {content['name'][:200]!r}")
     if not all(isinstance(content[name], str) for name in ("displayName", "createTime", "updateTime")):
         raise TypeError("a field is not a string")
-    deployed = {each["id"]: each["model"].strip() for each in content.get("deployedModels", [])}
-    if any(each not in deployed or not isinstance(share, int) for each, share in content["trafficSplit"].items()):
-        raise ValueError("trafficSplit names a model that is not deployed")
+    deployed = {each["id"]: each for each in content.get("deployedModels", [])}
+    for name, each in deployed.items():
+        if not all(isinstance(each[field], str) for field in ("id", "model", "modelVersionId", "createTime")):
+            raise TypeError("a field of a deployed model is not a string")
+        if not ID.fullmatch(name):
+            raise ValueError(f"{name[:100]!r} is not an id")
+        int(each.get("dedicatedResources", {}).get("machineSpec", {}).get("acceleratorCount", 0))
+    shares = content["trafficSplit"].items()
+    if any(name not in deployed or type(share) is not int or share < 0 for name, share in shares):
+        raise ValueError("trafficSplit names a model that is not deployed, or a share that is not a percentage")
     content.get("labels", {}).items()
