@@ -170,7 +170,7 @@ def test_after_a_failure_the_old_version_serves_and_has_the_aliases(
 def test_a_right_probability_of_a_wrong_class_is_a_wrong_answer() -> None:
     wanted = Expected(file_name="a", image_bytes=b"", label="cat", probability=0.9, class_index=1)
     assert check([wanted], [{"label": "cat", "probabilities": [0.1, 0.9]}]) == 0
-    with pytest.raises(WrongAnswerError, match="answers 'dog', with 0.900000 for 'cat'"):
+    with pytest.raises(WrongAnswerError, match="answers 'dog', with"):
         check([wanted], [{"label": "dog", "probabilities": [0.1, 0.9]}])
 
 
