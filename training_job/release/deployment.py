@@ -73,7 +73,8 @@ def deploy(
         if not _find(before, version.name):
             print(f"deploying {version.name} to {endpoint}: {replicas}")
             resources = replicas.dedicated_resources()
-            name = f"{endpoint_name}-{version.number}"
+            # It has at most 128 characters, as the endpoint's.
+            name = f"{endpoint_name[:100]}-{version.number}"
             service.deploy(endpoint, version.name, name=name, resources=resources, service_account=service_account)
         new = _with_all_traffic(service, endpoint, version.name)
         difference = _try(service, endpoint, new, expected)

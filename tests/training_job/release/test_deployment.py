@@ -17,6 +17,7 @@ from trainer.data import dataset
 from training_job.release import deployment
 from training_job.release.endpoints import Deployed, Endpoints
 from training_job.release.labels import ALIASES, PROJECT_LABEL
+from training_job.release.live_prediction import Expected, WrongAnswerError, check
 from training_job.release.registry import Registry
 from training_job.release.serving_machines import ServingMachines
 from vertex_gpu_training.userinput.errors import UserError
@@ -164,6 +165,13 @@ def test_after_a_failure_the_old_version_serves_and_has_the_aliases(
         release.deploy(second)
     assert release.serving() == [(first, 100)]
     assert (release.champion(), release.live) == (first, "")
+
+
+def test_a_right_probability_of_a_wrong_class_is_a_wrong_answer() -> None:
+    wanted = Expected(file_name="a", image_bytes=b"", label="cat", probability=0.9, class_index=1)
+    assert check([wanted], [{"label": "cat", "probabilities": [0.1, 0.9]}]) == 0
+    with pytest.raises(WrongAnswerError, match="answers 'dog', with"):
+        check([wanted], [{"label": "dog", "probabilities": [0.1, 0.9]}])
 
 
 def test_a_version_that_another_run_has_replaced_is_not_deployed(release: Release) -> None:
