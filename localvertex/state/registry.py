@@ -12,8 +12,8 @@ from typing import Any
 from zlib import crc32
 
 from localvertex.state import copies, record, run_folder
-from localvertex.state.model_versions import FILES, SOURCE, ModelVersions
-from localvertex.state.models.reading import DEFAULT, UPLOADED_BY, check_alias
+from localvertex.state.model_versions import ModelVersions
+from localvertex.state.models.reading import DEFAULT, FILES, SOURCE, UPLOADED_BY, check_alias
 from vertex_gpu_training.userinput import asides
 
 _RESOURCE = re.compile(r"(?:.*/)?models/(?P<id>[A-Za-z0-9_-]+)(?:@(?P<version>[A-Za-z0-9_-]+))?")
