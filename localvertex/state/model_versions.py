@@ -14,8 +14,8 @@ from localvertex.state.models.change import Change
 from localvertex.state.models.reading import (
     ALIASES,
     DEFAULT,
-    MODEL,
     FILES,
+    MODEL,
     NEWEST,
     SHARED,
     SOURCE,
