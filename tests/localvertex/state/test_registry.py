@@ -113,3 +113,15 @@ def test_a_work_directory_that_was_moved_has_the_files_of_its_models(tmp_path: P
     assert Path(versions.content("1")["artifact_uri"]) == new / "models" / "m" / "1" / "model"
     assert Path(versions.content("1")["artifact_uri"]).read_text() == "1"
     assert versions.content("2")["artifact_uri"] == "gs://bucket/weights"
+
+
+@pytest.mark.parametrize("name", ["api", "api/token", "models/../api/token", "link"])
+def test_the_token_of_a_server_is_no_model(tmp_path: Path, name: str) -> None:
+    for folder in ("api/customJobs/1", "models"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "api" / "token").write_text("secret")
+    (tmp_path / "link").symlink_to("api")
+    with pytest.raises(ValueError, match="the token and records of the server"):
+        registry.add(tmp_path, {"display_name": "m", "artifact_uri": str(tmp_path / name)})
+    assert [*(tmp_path / "models").iterdir()] == []
+    assert registry.add(tmp_path, {"display_name": "m", "artifact_uri": str(tmp_path / "api/customJobs/1")}).number == 1
