@@ -27,7 +27,7 @@ from localvertex.state.models.reading import (
 from vertex_gpu_training.userinput import asides, files
 
 FILES = "model"
-"""The copy of the model's file or folder, beside model.json."""
+"""The copy of the model's file or folder, next to model.json."""
 
 SOURCE = "source_uri"
 """The field of model.json with the URI that the files were copied from."""
