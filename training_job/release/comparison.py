@@ -1,4 +1,4 @@
-"""The step `compare`: finds the champion in the Model Registry, and lets a new model compete with it."""
+"""The step `compare`: finds the champion in the Model Registry, and compares a new model with it."""
 
 from collections.abc import MutableMapping
 from dataclasses import dataclass
@@ -104,7 +104,7 @@ def compare(
 
 
 def _version_of(registry: Registry, model: str, chosen: BestCheckpoint, directory: str) -> Version | None:
-    """Return the version that this very checkpoint was registered as, by an attempt that was killed or run again."""
+    """Return the version that an earlier attempt has registered of this checkpoint."""
     return registry.version_of_run(model, chosen.checkpoint.run_id, outcome.best_digest(directory))
 
 

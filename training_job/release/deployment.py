@@ -154,7 +154,7 @@ def _give_back(
         now = service.deployed(endpoint)
         new = _find(now, version)
         others = [each for each in now if new is None or each.id != new.id]
-        # Its old version is gone because it had answered rightly: the service may be unavailable for a while.
+        # The old version was undeployed after the new one had answered correctly: the service may be unavailable now.
         if new and not others and _find(before, version) and not isinstance(error, WrongAnswerError):
             print(f"{version} is the only version on {endpoint} and stays there; run the pipeline again")
             return

@@ -145,7 +145,7 @@ class Endpoints:
                 "dedicated_resources": dict(resources),
                 "service_account": service_account,
             },
-            # The version itself; whatever is not named gets nothing.
+            # 0 is the version that is deployed; a deployed model that is not listed gets no traffic.
             "traffic_split": {"0": 100},
         }
         operation = call(self._deploy_model, request, what=what, is_repeatable=False)

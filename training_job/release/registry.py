@@ -48,7 +48,7 @@ class Registry:
         self._region, self._root = region, pipeline_root
 
     def find(self, display_name: str) -> str:
-        """Return the resource name of the pipeline's model with this display name, empty if there is none.
+        """Return the resource name of the pipeline's model with this display name, or an empty string.
 
         Raises:
             UserError: There are several.
@@ -82,7 +82,7 @@ class Registry:
         return None
 
     def version_of_run(self, model: str, run_id: str, checkpoint_sha256: str) -> Version | None:
-        """Return the newest version that a run registered for a checkpoint, None if there is none."""
+        """Return the newest version that a run registered for a checkpoint, or None."""
         wanted = {RUN_ID: run_id, CHECKPOINT: label_value(checkpoint_sha256)}
         found = [each for each in self.versions(model) if wanted.items() <= each.labels.items()]
         return found[-1] if found else None
@@ -134,7 +134,7 @@ class Registry:
         """Return a version by its resource name, the default version by that of its model.
 
         Raises:
-            NotFoundError: There is none.
+            NotFoundError: It does not exist.
         """
         try:
             return _version(call(self._client.get_model, {"name": name}, what=f"the model {name} cannot be read"))
