@@ -10,7 +10,7 @@ from training_job.release import live_prediction
 from training_job.release.endpoints import Deployed, Endpoints
 from training_job.release.labels import ALIASES
 from training_job.release.live_prediction import Expected, WrongAnswerError
-from training_job.release.registry import Registry
+from training_job.release.registry import Registry, Version
 from training_job.release.serving_machines import ServingMachines, check_deployment
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -48,7 +48,7 @@ def deploy(
         Resource name of the endpoint.
 
     Raises:
-        UserError: The machines are not valid, or the endpoint is not the pipeline's.
+        UserError: The machines are not valid, the endpoint is not the pipeline's, or a newer version is the champion.
         TrainingError: The deployment or the live prediction failed; the version that served before serves again.
     """
     replicas = ServingMachines(**machines)
@@ -58,6 +58,7 @@ def deploy(
     service = Endpoints(region=region, pipeline_root=pipeline_root)
     registry = Registry(region=region, pipeline_root=pipeline_root)
     version = registry.get(registered_version)
+    _refuse_older(version, registry.champion(version.model))
     endpoint = service.find_or_create(endpoint_name)
     _refuse_strangers(service.deployed(endpoint), version.model, endpoint)
 
@@ -91,6 +92,15 @@ def deploy(
     if "://" in pipeline_root or pipeline_root.startswith("/gcs/"):
         print("it costs money until it is undeployed")
     return endpoint
+
+
+def _refuse_older(version: Version, champion: Version | None) -> None:
+    """Refuse a version that another run has replaced while this one was stopped before its deployment."""
+    if champion and int(champion.number) > int(version.number):
+        raise UserError(
+            f"{version.name} is not deployed: {champion.name}, a newer version, is the champion; to deploy the older"
+            " one, give it the alias champion, and run the step again"
+        )
 
 
 def _refuse_strangers(deployed: Sequence[Deployed], model: str, endpoint: str) -> None:

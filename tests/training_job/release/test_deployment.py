@@ -281,6 +281,18 @@ def test_an_endpoint_with_another_model_is_left_alone(release: Release) -> None:
     assert release.serving() == [(other, 100)]
 
 
+def test_an_older_run_does_not_take_the_place_of_a_newer_champion(release: Release) -> None:
+    """It was stopped before its deployment, and is resumed after a later run has registered a version."""
+    old = release.upload()
+    newer = release.upload()
+    with pytest.raises(UserError, match=f"^{old} is not deployed: {newer}, a newer version, is the champion; .*alias"):
+        release.deploy(old)
+    assert (release.champion(), release.deployed(), release.endpoints.find(NAME)) == (newer, [], "")
+    release.registry.merge_aliases(old, ALIASES)
+    release.deploy(old)
+    assert (release.champion(), release.serving()) == (old, [(old, 100)])
+
+
 def test_a_deleted_version_is_one_line_and_creates_nothing(release: Release, server: Server) -> None:
     version = release.upload()
     server.call("DELETE", f"models/{version.rpartition('/')[2].partition('@')[0]}").raise_for_status()
