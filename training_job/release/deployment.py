@@ -113,7 +113,10 @@ def _newer_champion(registry: Registry, version: str) -> str:
 
 def _refuse_replaced(registry: Registry, version: str) -> None:
     if newer := _newer_champion(registry, version):
-        raise UserError(f"{version} is not deployed: version {newer} has replaced it as the champion; deploy that one")
+        raise UserError(
+            f"{version} is not deployed: version {newer} has replaced it as the champion; to deploy the older one, give"
+            " it the alias champion, and run the step again"
+        )
 
 
 def _find(deployed: Sequence[Deployed], version: str) -> Deployed | None:

@@ -174,16 +174,6 @@ def test_a_right_probability_of_a_wrong_class_is_a_wrong_answer() -> None:
         check([wanted], [{"label": "dog", "probabilities": [0.1, 0.9]}])
 
 
-def test_a_version_that_another_run_has_replaced_is_not_deployed(release: Release) -> None:
-    """Two runs at the same time: the older version took the traffic and the aliases of the newer one."""
-    first = release.upload()
-    second = release.upload()
-    with pytest.raises(UserError, match="version 2 has replaced it"):
-        release.deploy(first)
-    assert release.endpoints.find(NAME) == ""
-    assert release.champion() == second
-
-
 def test_a_version_that_is_replaced_during_its_deployment_is_given_back(
     release: Release, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,6 +309,18 @@ def test_an_endpoint_with_another_model_is_left_alone(release: Release) -> None:
     with pytest.raises(UserError, match=r"is not a version of .*another deploy_endpoint"):
         release.deploy(release.upload())
     assert release.serving() == [(other, 100)]
+
+
+def test_an_older_run_does_not_take_the_place_of_a_newer_champion(release: Release) -> None:
+    """It was stopped before its deployment, and is resumed after a later run has registered a version."""
+    old = release.upload()
+    newer = release.upload()
+    with pytest.raises(UserError, match=f"^{old} is not deployed: version 2 has replaced it.*the alias"):
+        release.deploy(old)
+    assert (release.champion(), release.deployed(), release.endpoints.find(NAME)) == (newer, [], "")
+    release.registry.merge_aliases(old, ALIASES)
+    release.deploy(old)
+    assert (release.champion(), release.serving()) == (old, [(old, 100)])
 
 
 def test_a_deleted_version_is_one_line_and_creates_nothing(release: Release, server: Server) -> None:
