@@ -323,6 +323,17 @@ def test_an_older_run_does_not_take_the_place_of_a_newer_champion(release: Relea
     assert (release.champion(), release.serving()) == (old, [(old, 100)])
 
 
+def test_an_endpoint_that_was_renamed_keeps_its_version(release: Release, server: Server) -> None:
+    """Its id follows from its first name, so that it is found when another one is to be created."""
+    first = release.upload()
+    path = f"endpoints/{release.deploy(first).rpartition('/')[2]}"
+    server.call("PATCH", f"{path}?updateMask=displayName", {"displayName": "kept"}).raise_for_status()
+    with pytest.raises(UserError, match=r"was made for 'live', and is 'kept' now.*another deploy_endpoint"):
+        release.deploy(release.upload())
+    server.call("PATCH", f"{path}?updateMask=displayName", {"displayName": NAME}).raise_for_status()
+    assert release.serving() == [(first, 100)]
+
+
 def test_a_deleted_version_is_one_line_and_creates_nothing(release: Release, server: Server) -> None:
     version = release.upload()
     server.call("DELETE", f"models/{version.rpartition('/')[2].partition('@')[0]}").raise_for_status()
