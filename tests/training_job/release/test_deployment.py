@@ -357,7 +357,7 @@ def test_numbers_that_no_machine_has_are_refused(fields: dict[str, Any], reason:
 
 def test_machines_are_checked_before_anything_is_created(release: Release, server: Server) -> None:
     version = release.upload()
-    with pytest.raises(UserError, match="'n1-standard-64' is not a machine type for custom prediction"):
+    with pytest.raises(UserError, match="'n1-standard-64' is not a machine type for prediction"):
         release.deploy(version, machine_type="n1-standard-64")
     with pytest.raises(UserError, match="3 x NVIDIA_TESLA_T4 on n1-standard-2; this machine type supports 1, 2 or 4"):
         release.deploy(version, accelerator_type="NVIDIA_TESLA_T4", accelerator_count=3)
