@@ -24,7 +24,7 @@ def compare(
     min_compared_images: int,
     force_promotion: bool,
 ) -> NamedTuple(  # type: ignore[valid-type]  # kfp takes the outputs from this call
-    "Comparison", [("is_promoted", bool), ("parent_model", str), ("registered_version", str)]
+    "Comparison", [("is_promoted", bool), ("parent_model", str), ("registered_version", str), ("champion", str)]
 ):
     """Compare the best checkpoint with the champion of the Model Registry; note the outcome next to the checkpoints.
 
@@ -45,7 +45,7 @@ def compare(
         force_promotion: Replace the champion regardless of the comparison, also if none is possible.
 
     Returns:
-        Whether the model is to be registered, its parent model, and its version if it is registered; empty if not.
+        Whether the model is to be registered, its parent model, its version if it is registered, and the champion.
     """
     from training_job.release.comparison import compare as compare_models, reported
 

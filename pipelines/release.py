@@ -66,7 +66,8 @@ def release(
     comparison = compared.outputs
     with dsl.If(comparison["is_promoted"] == True, name="promoted"):  # noqa: E712 - this builds an expression
         with dsl.If(comparison["registered_version"] == "", name="not-registered"):
-            exported = step(export(**model), settings.step_image).outputs
+            checked = export(**model, model_name=parameters["model_name"], champion=comparison["champion"], **_HERE)
+            exported = step(checked, settings.step_image).outputs
             uploaded = new_version(
                 servable_model=servable(
                     exported["uri"], serving_image=parameters["serving_image"], own_image=settings.step_image

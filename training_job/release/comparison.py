@@ -27,6 +27,8 @@ class Outcome(NamedTuple):
     """Resource name of the model that the new one becomes a version of; empty: it becomes the first."""
     registered_version: str
     """Resource name of the version that this very checkpoint is; empty: it is not registered."""
+    champion: str
+    """Resource name of the version that it replaces if it is promoted; empty: there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +102,12 @@ def compare(
         reason=result.reason,
         criteria=wanted.noted(),
     )
-    return Outcome(result.is_promoted, parent, own.name if own and own.container_image == serving_image else "")
+    return Outcome(
+        result.is_promoted,
+        parent,
+        own.name if own and own.container_image == serving_image else "",
+        champion.name if champion else "",
+    )
 
 
 def _version_of(registry: Registry, model: str, chosen: BestCheckpoint, directory: str) -> Version | None:

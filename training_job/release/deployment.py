@@ -108,7 +108,7 @@ def _newer_champion(registry: Registry, version: str) -> str:
     """Return the number of a newer version that is the champion, which another run has registered; empty: none."""
     model, _, number = version.partition("@")
     found = registry.champion(model)
-    return found.number if found and int(found.number) > int(number) else ""
+    return found.number if int(found.number) > int(number) else ""
 
 
 def _refuse_replaced(registry: Registry, version: str) -> None:

@@ -118,7 +118,7 @@ def _refused(comparison: Any, release: Release, registry: Callable[[], Registry]
     if client.find(release.model_name) != model:
         return ""
     current = client.champion(model)
-    if current is None or current.name != champion:
+    if current.name != champion:
         print(f"notice: {champion} is no longer the champion; the model is compared again")
         return ""
     return f"not registered: {comparison.get('reason')}"

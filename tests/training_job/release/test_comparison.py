@@ -22,9 +22,11 @@ from trainer.results import exported, seen
 from training_job.release import labels
 from training_job.release.comparison import Outcome, compare
 from training_job.release.criteria import Criteria
+from training_job.release.exported import export as released
 from training_job.release.registration import labels_at_upload
 from training_job.release.registry import Registry
 from vertex_gpu_training.userinput import step_endpoint
+from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.step_endpoint import StepEndpoint
 
 pytestmark = pytest.mark.slow
@@ -132,14 +134,30 @@ def release(
 
 
 def test_the_first_model_has_no_champion(release: Release) -> None:
-    assert release.compare("few") == Outcome(True, "", "")
+    assert release.compare("few") == Outcome(True, "", "", "")
     assert "here is no champion" in release.page()
     assert outcome.notes(str(release.checkpoints("few"))).comparison["champion"] == ""
 
 
+def test_a_champion_that_another_run_made_meanwhile_is_not_replaced_uncompared(release: Release) -> None:
+    promoted = release.compare("few")
+    model, _ = release.register("many")
+    folder = release.folder
+    with pytest.raises(UserError, match=rf"is {model}@1 now, but .* compared with none; run the pipeline again"):
+        released(
+            checkpoint_directory=str(release.checkpoints("few")),
+            dataset_directory=str(folder / "dataset"),
+            output_directory=str(folder / "late-model"),
+            model_name=release.model_name,
+            champion=promoted.champion,
+            region="us-central1",
+            pipeline_root=str(folder),
+        )
+
+
 def test_a_worse_model_is_refused_with_its_table_and_noted_for_the_next_run(release: Release) -> None:
     model, _ = release.register("many")
-    assert release.compare("few") == Outcome(False, model, "")
+    assert release.compare("few") == Outcome(False, model, "", f"{model}@1")
     assert "Not promoted" in release.page()
     assert "worse by" in release.page()
     noted = outcome.notes(str(release.checkpoints("few"))).comparison
@@ -151,13 +169,13 @@ def test_a_worse_model_is_refused_with_its_table_and_noted_for_the_next_run(rele
     assert release.metrics["difference"] < 0
     assert release.metrics["num_left_out"] == 0
     forced = release.compare("few", force_promotion=True)
-    assert forced == Outcome(True, model, "")
+    assert forced == Outcome(True, model, "", f"{model}@1")
     assert "by force_promotion" in release.page()
 
 
 def test_a_better_model_becomes_a_version_of_the_same_model(release: Release) -> None:
     model, _ = release.register("few")
-    assert release.compare("many", must_improve=True) == Outcome(True, model, "")
+    assert release.compare("many", must_improve=True) == Outcome(True, model, "", f"{model}@1")
     assert release.metrics["p_value"] < 0.05
 
 
@@ -184,7 +202,7 @@ def test_a_champion_that_cannot_be_compared_stays_unless_a_user_decides_otherwis
     noted = outcome.notes(str(release.checkpoints("many"))).comparison
     assert message in noted["reason"]
     assert bool(noted["champion"]) == is_final
-    assert release.compare("many", force_promotion=True) == Outcome(True, model, "")
+    assert release.compare("many", force_promotion=True) == Outcome(True, model, "", f"{model}@1")
     assert message in release.page()
 
 
@@ -192,9 +210,11 @@ def test_a_run_does_not_compete_with_its_own_version(release: Release) -> None:
     """After a kill between upload and record, the version is found again; nothing of it is needed."""
     model, files = release.register("few")
     shutil.rmtree(files)
-    assert release.compare("few", must_improve=True) == Outcome(True, model, f"{model}@1")
+    assert release.compare("few", must_improve=True) == Outcome(True, model, f"{model}@1", f"{model}@1")
     # With another server it is another version, which competes with nothing.
-    assert release.compare("few", must_improve=True, serving_image="serving:2") == Outcome(True, model, "")
+    assert release.compare("few", must_improve=True, serving_image="serving:2") == Outcome(
+        True, model, "", f"{model}@1"
+    )
     assert "is the champion already" in release.page()
     assert "no champion" not in release.page()
 
@@ -202,5 +222,5 @@ def test_a_run_does_not_compete_with_its_own_version(release: Release) -> None:
 def test_a_registered_run_that_a_better_one_has_replaced_does_not_come_back(release: Release) -> None:
     parent = release.register("few")[0]
     release.register("many", parent)
-    assert release.compare("few", force_promotion=True) == Outcome(False, parent, f"{parent}@1")
+    assert release.compare("few", force_promotion=True) == Outcome(False, parent, f"{parent}@1", f"{parent}@2")
     assert "which version 2 has replaced" in release.page()
