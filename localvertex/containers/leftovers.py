@@ -4,15 +4,17 @@
 It would follow a link that the command itself could not follow, and would block on a pipe.
 """
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from localvertex.containers.call import Call, inside
 from localvertex.containers.sandbox import is_of_system
 from localvertex.errors import TaskFailed
 from localvertex.values.buckets import Buckets
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.reading import parse_json
 
 _MAX_OUTPUT_BYTES = 2**26
 
@@ -39,7 +41,14 @@ def check(call: Call, output_file: Path | None = None) -> None:
             f"the command left {found[0]}, which is a special file or a link out of its folder; it was removed",
             is_retryable=False,
         )
-    for name in _artifact_paths(output_file) if output_file else ():
+    artifacts = _artifacts(output_file) if output_file else []
+    if any(_has_command(each) for each in artifacts):
+        raise TaskFailed(
+            "the command wrote a containerSpec with a command into an artifact, which could run outside the sandbox; "
+            "write it in the pipeline, or add --allow-host-commands",
+            is_retryable=False,
+        )
+    for name in _paths(artifacts):
         path = call.folder / Buckets(root=call.gcs_root).path_of(name)
         is_made_here = inside(path, [call.temporary])
         if not _is_visible(path, visible) or (is_made_here and next(_ways_out(path, visible), None)):
@@ -76,14 +85,28 @@ def _is_visible(path: Path, visible: Iterable[Path]) -> bool:
     return inside(path, visible) or is_of_system(path)
 
 
-def _artifact_paths(output_file: Path) -> list[str]:
-    """Return the artifact paths in an executor output; an invalid output is reported by its reader."""
+def _artifacts(output_file: Path) -> list[dict[str, Any]]:
+    """Return the artifacts in an executor output; what is invalid, beside valid ones too, is reported by its reader."""
     try:
         if output_file.stat().st_size > _MAX_OUTPUT_BYTES:
             raise TaskFailed(f"{output_file.name} is larger than {_MAX_OUTPUT_BYTES} bytes", is_retryable=False)
-        groups = json.loads(output_file.read_text()).get("artifacts", {}).values()
-        artifacts = [each for group in groups for each in group["artifacts"]]
-        custom = [str(each["custom_path"]) for each in artifacts if each.get("custom_path")]
-        return custom + [str(each["uri"]) for each in artifacts if os.path.isabs(str(each.get("uri", "")))]
-    except (OSError, ValueError, AttributeError, TypeError, KeyError, RecursionError):
+        content = parse_json(output_file.read_text(), output_file.name)
+        # The reader takes a list of pairs, too.
+        groups = dict(content.get("artifacts") or {}).values()
+    except (OSError, UserError, ValueError, AttributeError, TypeError, RecursionError):
         return []
+    lists = [group.get("artifacts") for group in groups if isinstance(group, dict)]
+    return [each for found in lists if isinstance(found, list) for each in found if isinstance(each, dict)]
+
+
+def _paths(artifacts: list[dict[str, Any]]) -> list[str]:
+    """Return the paths of artifacts on this machine."""
+    custom = [str(each["custom_path"]) for each in artifacts if each.get("custom_path")]
+    return custom + [str(each["uri"]) for each in artifacts if os.path.isabs(str(each.get("uri", "")))]
+
+
+def _has_command(artifact: dict[str, Any]) -> bool:
+    """Return whether an artifact is a model with a serving container and its command."""
+    metadata = artifact.get("metadata")
+    spec = metadata.get("containerSpec") if isinstance(metadata, dict) else None
+    return isinstance(spec, dict) and bool(spec.get("command") or spec.get("args"))

@@ -14,9 +14,11 @@ from localvertex.state.models.change import Change
 from localvertex.state.models.reading import (
     ALIASES,
     DEFAULT,
+    FILES,
     MODEL,
     NEWEST,
     SHARED,
+    SOURCE,
     UPLOADED_BY,
     VERSION_LABELS,
     ModelRecords,
@@ -25,12 +27,6 @@ from localvertex.state.models.reading import (
     object_in,
 )
 from vertex_gpu_training.userinput import asides, files
-
-FILES = "model"
-"""The copy of the model's file or folder, next to model.json."""
-
-SOURCE = "source_uri"
-"""The field of model.json with the URI that the files were copied from."""
 
 UPDATED = "update_time"
 

@@ -12,8 +12,8 @@ from typing import Any
 from zlib import crc32
 
 from localvertex.state import copies, record, run_folder
-from localvertex.state.model_versions import FILES, SOURCE, ModelVersions
-from localvertex.state.models.reading import DEFAULT, UPLOADED_BY, check_alias
+from localvertex.state.model_versions import ModelVersions
+from localvertex.state.models.reading import DEFAULT, FILES, SOURCE, UPLOADED_BY, check_alias
 from vertex_gpu_training.userinput import asides
 
 _RESOURCE = re.compile(r"(?:.*/)?models/(?P<id>[A-Za-z0-9_-]+)(?:@(?P<version>[A-Za-z0-9_-]+))?")
@@ -72,7 +72,8 @@ def add_version(
 
     Raises:
         OSError: The files cannot be copied; no version was added.
-        ValueError: An alias is wrong, or the model's aliases are damaged; no version was added.
+        ValueError: An alias is wrong, the model's aliases are damaged, or its files are the server's; no version was
+            added.
     """
     for alias in aliases:
         check_alias(alias)
@@ -86,6 +87,8 @@ def add_version(
     asides.remove_left(target)
     with asides.folder(target) as staged:
         source = _local_files(str(model.get("artifact_uri", "")))
+        if source is not None and _is_of_server(source.resolve(), work_dir.resolve()):
+            raise ValueError(f"{source} has the token and records of the server, which are no files of a model")
         is_copied = source is not None and _copy_files(source, staged / FILES, work_dir)
         with versions.changing():
             check(versions)
@@ -120,6 +123,12 @@ def _copy_files(source: Path, target: Path, work_dir: Path) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_of_server(path: Path, work_dir: Path) -> bool:
+    """Return whether a path belongs to the endpoint: a command that got its token could leave the sandbox."""
+    api = work_dir / "api"
+    return path.is_relative_to(api) and not path.is_relative_to(api / "customJobs")
 
 
 def _own_folder(path: Path, work_dir: Path) -> Path | None:

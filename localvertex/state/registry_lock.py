@@ -53,7 +53,8 @@ def _acquired(path: Path, check_stopped: Callable[[], None]) -> IO[str]:
     run_folder.make_work_dir(path.parent.parent)
     while True:
         path.parent.mkdir(exist_ok=True)
-        file = path.open("w")
+        # Not "w": nothing is removed from a file to which a link leads.
+        file = path.open("a")
         try:
             _wait_for(file, check_stopped)
             # The folder contains caches, which users may remove at any time.

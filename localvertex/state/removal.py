@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.state import datasets, executor_files, record, run_folder
-from localvertex.state.model_versions import SOURCE
+from localvertex.state.models.reading import SOURCE
 from localvertex.state.runs import Found
 from vertex_gpu_training.userinput.errors import UserError
 

@@ -13,8 +13,7 @@ _OUTCOME = "trainer.checkpoints.outcome"
 _VERSIONS = "localvertex.state.model_versions"
 _ENDPOINTS = "training_job.release.endpoints"
 POINTS = [
-    Point(module=_OUTCOME, name="note_comparison", when="before", is_run=True),
-    Point(module=_OUTCOME, name="note_comparison", when="after"),
+    Point(module=_OUTCOME, name="note_comparison", when="after", is_run=True),
     Point(module="trainer.serve.trial", name="TrialServer.check", when="before"),
     Point(module="trainer.files.publication", name="_flush_to_disk", when="after", is_run=True),
     Point(module=_VERSIONS, name="ModelVersions.add", when="before", is_run=True),
@@ -26,9 +25,8 @@ POINTS = [
     Point(module=_ENDPOINTS, name="Endpoints.deploy", when="after", is_run=True),
     Point(module=_ENDPOINTS, name="Endpoints.predict", when="before"),
     Point(module=_ENDPOINTS, name="Endpoints.undeploy", when="before", is_run=True),
-    Point(module=_ENDPOINTS, name="Endpoints.undeploy", when="after"),
 ]
-"""In the order of the release."""
+"""In the order of the release; tests/training_job/release has every call of `record` and `deploy` without a process."""
 NUM_KILLS = 5
 SECONDS = 8.0
 """A kill comes within this time; the release takes longer."""

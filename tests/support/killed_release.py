@@ -25,6 +25,7 @@ from PIL import Image
 from localvertex.state import record
 from tests.support import kill_point
 from tests.support.processes import command_line, has_ended
+from tests.support.release_records import ReleaseRecords
 from tests.support.server import Server
 
 NAME, ENDPOINT = "killed", "live"
@@ -80,7 +81,7 @@ class Kill:
 EVALUATED = Point(module="training_job.release.comparison", name="compare", when="before", is_run=True)
 
 
-class KilledRelease:
+class KilledRelease(ReleaseRecords):
     """The release and its kills.
 
     Args:
@@ -89,7 +90,7 @@ class KilledRelease:
     """
 
     def __init__(self, folder: Path, compiled: Path) -> None:
-        self.work_dir = folder / "runs"
+        super().__init__(folder / "runs", NAME)
         self._folder, self._saved, self._compiled = folder, folder / "saved", compiled
         self._output = folder / "output.txt"
         self._run_id = _RUN
@@ -125,10 +126,6 @@ class KilledRelease:
         tasks = record.read(folder)["tasks"] if (folder / record.FILE).exists() else []
         return {each["name"] for each in tasks if (each["kind"], each["state"]) == ("step", state)}
 
-    def check_end(self) -> None:
-        """Check that version 2 is the champion and has all traffic."""
-        assert (self.versions, self.champion, self.served) == (["1", "2"], "2", {"2": 100})
-
     def is_killed(self, point: Point, words: list[str] | None = None) -> bool:
         """Resume the run, or run a command, up to a point; return whether the point was reached."""
         path = self._folder / "point.json"
@@ -144,37 +141,6 @@ class KilledRelease:
         """What the last command has printed."""
         return self._output.read_text()
 
-    @property
-    def champion(self) -> str:
-        """The number of the version in use."""
-        return str(self._aliases()["champion"])
-
-    def check(self) -> None:
-        """Check what may never happen, in the records."""
-        aliases = self._aliases()
-        assert aliases.keys() == {"champion", "default"}, aliases
-        assert len(set(aliases.values())) == 1, aliases
-        checkpoints = [self._checkpoint(number) for number in self.versions]
-        assert len(set(checkpoints)) == len(checkpoints), "a run is registered twice"
-        assert aliases["champion"] in self.versions, "the champion has no model"
-        endpoint = self._endpoint()
-        deployed = {each["id"]: each["modelVersionId"] for each in endpoint["deployedModels"]}
-        assert sum(endpoint["trafficSplit"].values()) == 100, endpoint
-        assert endpoint["trafficSplit"].keys() <= deployed.keys(), endpoint
-        assert set(deployed.values()) <= set(self.versions), "a deployed version has no model"
-
-    @property
-    def versions(self) -> list[str]:
-        """The numbers of all versions."""
-        return sorted(path.parent.name for path in self._model.glob("[0-9]*/model.json"))
-
-    @property
-    def served(self) -> dict[str, int]:
-        """The numbers of the deployed versions with their traffic."""
-        endpoint = self._endpoint()
-        split = endpoint["trafficSplit"]
-        return {each["modelVersionId"]: split.get(each["id"], 0) for each in endpoint["deployedModels"]}
-
     def check_processes(self) -> None:
         """Wait until no process of a run is left."""
         deadline = time.monotonic() + _END_SECONDS
@@ -186,7 +152,7 @@ class KilledRelease:
         """Ask the endpoint through a server: a version with traffic answers."""
         image = io.BytesIO()
         Image.new("RGB", (16, 16)).save(image, "png")
-        name = self._endpoint()["name"].rpartition("/")[2]
+        name = self.endpoint["name"].rpartition("/")[2]
         body = {"instances": [{"b64": base64.b64encode(image.getvalue()).decode()}]}
         answer = server.call("POST", f"endpoints/{name}:predict", body)
         assert answer.status_code == 200, answer.text
@@ -246,29 +212,6 @@ class KilledRelease:
             return kill
         self.victim = "the run" if victim.pid == run else _kind(words)
         return None
-
-    @property
-    def _model(self) -> Path:
-        return self.work_dir / "models" / NAME
-
-    def _aliases(self) -> dict[str, str]:
-        found: dict[str, str] = json.loads((self._model / "aliases.json").read_text())
-        return found
-
-    def _checkpoint(self, number: str) -> tuple[str, str]:
-        """Return what a version, whose files must be there, was made of."""
-        content = json.loads((self._model / number / "model.json").read_text())
-        files = Path(content["artifact_uri"])
-        assert files.is_relative_to(self._model / number), content
-        names = ("saved_model.pb", "variables/variables.index", "assets.extra/seen_images")
-        assert all((files / name).is_file() for name in names), f"version {number} has no model"
-        labels = content["labels"] | content.get("version_labels", {})
-        return labels["run-id"], labels["checkpoint"]
-
-    def _endpoint(self) -> dict[str, Any]:
-        (path,) = self.work_dir.glob("endpoints/*/endpoint.json")
-        found: dict[str, Any] = json.loads(path.read_text())
-        return found
 
     def _is_own(self, process: psutil.Process) -> bool:
         """Return whether a process has the folder with the kill point on its path, as all of a run have."""

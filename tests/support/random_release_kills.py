@@ -48,10 +48,9 @@ class RandomKills:
         if victim:
             self.num_kills += 1
             self.victims[victim] += 1
-        running = ", ".join(sorted(self._release.steps("RUNNING"))) or "no step"
-        what = (
-            f"{start.__name__}, {victim or 'nothing'} killed after {kill.seconds:.1f} s at {running}, exit code {code}"
-        )
+        assert "\nTraceback" not in self._release.output, self._release.output
+        at = ", ".join(sorted(self._release.steps("RUNNING") | self._release.steps("FAILED"))) or "no step"
+        what = f"{start.__name__}, {victim or 'nothing'} killed after {kill.seconds:.1f} s at {at}"
         if code == 0:
             self._complete()
             return f"{what}: completed"

@@ -73,7 +73,8 @@ def deploy(
         if not _find(before, version.name):
             print(f"deploying {version.name} to {endpoint}: {replicas}")
             resources = replicas.dedicated_resources()
-            name = f"{endpoint_name}-{version.number}"
+            # It has at most 128 characters, as the endpoint's.
+            name = f"{endpoint_name[:100]}-{version.number}"
             service.deploy(endpoint, version.name, name=name, resources=resources, service_account=service_account)
         new = _with_all_traffic(service, endpoint, version.name)
         difference = _try(service, endpoint, new, expected)
@@ -112,7 +113,10 @@ def _newer_champion(registry: Registry, version: str) -> str:
 
 def _refuse_replaced(registry: Registry, version: str) -> None:
     if newer := _newer_champion(registry, version):
-        raise UserError(f"{version} is not deployed: version {newer} has replaced it as the champion; deploy that one")
+        raise UserError(
+            f"{version} is not deployed: version {newer} has replaced it as the champion; to deploy the older one, give"
+            " it the alias champion, and run the step again"
+        )
 
 
 def _find(deployed: Sequence[Deployed], version: str) -> Deployed | None:

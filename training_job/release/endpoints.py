@@ -103,8 +103,18 @@ class Endpoints:
 
         operation = call(create, request, what=what)
         if operation is None:
-            return f"{self._parent}/endpoints/{endpoint_id}"
+            return self._made_before(f"{self._parent}/endpoints/{endpoint_id}", display_name)
         return str(finished(operation, what=what, seconds=_CREATE_SECONDS).name)
+
+    def _made_before(self, endpoint: str, display_name: str) -> str:
+        found = call(self._client.get_endpoint, {"name": endpoint}, what=f"{endpoint} cannot be read")
+        key, value = PROJECT_LABEL
+        if (found.display_name, found.labels.get(key)) != (display_name, value):
+            raise UserError(
+                f"{endpoint} was made for {display_name!r}, and is {found.display_name!r} now, or without the label"
+                f" {key}={value}; give both back, or give another deploy_endpoint"
+            )
+        return endpoint
 
     def deployed(self, endpoint: str) -> list[Deployed]:
         """Return what is deployed to an endpoint, the oldest first."""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from localvertex.containers.call import Call, Prepared
 from localvertex.containers.choice import Choice
+from localvertex.containers.mounts import contains_private
 from localvertex.containers.programs import with_bash
 from localvertex.containers.serving.container import ServingContainer, expanded
 from localvertex.containers.serving.machine import Machine
@@ -252,6 +253,11 @@ class ServingProcess:
     def _call(self, command: list[str], arguments: list[str], env: dict[str, str], declared: frozenset[str]) -> Call:
         """Return the container command."""
         machine, artifact = self._machine, self.serving.artifact
+        is_local = bool(artifact) and "://" not in artifact and Path(artifact).exists()
+        if is_local and (text := contains_private(Path(artifact), machine.work_dir)):
+            raise TaskFailed(
+                f"the model's files {artifact} contain {text}, which a container must not see; give their own folder"
+            )
         if not machine.choice.how.runs_images:
             command, arguments = with_bash([*command, *arguments]), []
         if self._has_relay:
@@ -266,7 +272,7 @@ class ServingProcess:
             temporary=self._own,
             work_dir=machine.work_dir,
             credentials=machine.credentials.files,
-            readable=(Path(artifact),) if artifact and "://" not in artifact and Path(artifact).exists() else (),
+            readable=(Path(artifact),) if is_local else (),
             # An engine gives it the network of this machine then, and with it a port here.
             host_name="localhost",
             gpus=self._gpus.get(gpus.VARIABLE, "").removeprefix(gpus.NONE),

@@ -2,6 +2,7 @@
 
 import glob
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -30,6 +31,8 @@ _TYPE, _COLLECTION = "BatchPredictionJob", "batchPredictionJobs"
 _FORMAT = "jsonl"
 
 _LOG = "container.log"
+
+_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 Message = dict[str, Any]
 
@@ -104,7 +107,10 @@ def _registered(attempt: Attempt, name: str) -> Message:
     if not name:
         raise TaskFailed("the job has neither a model nor an unmanaged_container_model", is_retryable=False)
     resource, _, version = name.partition("@")
-    versions = ModelVersions.of(attempt.context.work_dir, resource.rpartition("/")[2])
+    model_id = resource.rpartition("/")[2]
+    if not _ID.fullmatch(model_id):
+        raise TaskFailed(f"Invalid model name: {name[:200]}", is_retryable=False)
+    versions = ModelVersions.of(attempt.context.work_dir, model_id)
     try:
         return versions.content(versions.number(version or DEFAULT))
     except LookupError as error:

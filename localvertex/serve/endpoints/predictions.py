@@ -32,6 +32,9 @@ _STATUSES = {status.http_code: status for status in reversed(Status)}
 
 _MAX_QUOTED = 2_000
 
+_MAX_TYPE = 1_000
+"""Characters of a media type."""
+
 Resource = dict[str, Any]
 
 
@@ -86,7 +89,10 @@ class Predictions:
             data = base64.b64decode(str(wrapped.get("data", "")), validate=True)
         except binascii.Error:
             raise invalid("httpBody.data is not base64") from None
-        _, answer = self._send(call, data, str(wrapped.get("contentType") or "application/json"))
+        content_type = str(wrapped.get("contentType") or "application/json")
+        if not (content_type.isascii() and content_type.isprintable() and len(content_type) <= _MAX_TYPE):
+            raise invalid(f"httpBody.contentType {content_type[:100]!r} is not a media type")
+        _, answer = self._send(call, data, content_type)
         if answer.code != 200:
             raise ApiError(_STATUSES.get(answer.code, Status.INTERNAL), _quoted(answer))
         return {"contentType": answer.content_type, "data": base64.b64encode(answer.content).decode()}

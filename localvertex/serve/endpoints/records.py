@@ -12,6 +12,7 @@ from typing import Any
 
 from localvertex.serve.api.errors import not_found
 from localvertex.serve.api.store import ID, UNUSABLE, Damaged
+from localvertex.serve.models.registered import patience
 from localvertex.state.models.deployed import FILE, FOLDER
 from localvertex.state.registry_lock import locked
 from vertex_gpu_training.userinput import files
@@ -27,8 +28,12 @@ class Records:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the lock from a read to the write that depends on it."""
-        with locked(self.work_dir):
+        """Hold the lock from a read to the write that depends on it.
+
+        Raises:
+            ApiError: Another process keeps it for too long.
+        """
+        with locked(self.work_dir, patience()):
             yield
 
     def folder(self, endpoint_id: str) -> Path:

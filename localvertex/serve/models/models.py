@@ -18,8 +18,8 @@ from localvertex.serve.api.operations import TYPES, Operations
 from localvertex.serve.api.store import ID, UNUSABLE, Store
 from localvertex.serve.models.registered import COLLECTION, Registered, number, number_to_change
 from localvertex.state import registry
-from localvertex.state.model_versions import SOURCE, UPDATED, ModelVersions
-from localvertex.state.models.reading import DEFAULT
+from localvertex.state.model_versions import UPDATED, ModelVersions
+from localvertex.state.models.reading import DEFAULT, SOURCE
 from vertex_gpu_training.userinput.spelling import camel, snake
 
 _MODEL_FIELDS = ("displayName", "description", "labels")

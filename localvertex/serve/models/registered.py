@@ -28,7 +28,7 @@ class Registered:
 
     def versions(self, model_id: str) -> ModelVersions:
         """Return the versions of a model, which may not exist."""
-        return ModelVersions.of(self.work_dir, model_id, _patience())
+        return ModelVersions.of(self.work_dir, model_id, patience())
 
     def found(self, call: Call, model_id: str = "") -> ModelVersions:
         """Return the versions of the model that a request names.
@@ -68,7 +68,7 @@ def number(versions: ModelVersions, name: str) -> str:
         raise not_found(f"version {name!r} of the model {versions.folder.name}") from None
 
 
-def _patience() -> Callable[[], None]:
+def patience() -> Callable[[], None]:
     """Return a function that gives up when it is called for too long."""
     calls: list[float] = []
 

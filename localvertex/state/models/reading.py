@@ -16,6 +16,12 @@ DEFAULT, CHAMPION = "default", "champion"
 
 MODEL, ALIASES = "model.json", "aliases.json"
 
+FILES = "model"
+"""The copy of the model's file or folder, next to model.json."""
+
+SOURCE = "source_uri"
+"""The field of model.json with the URI that the files were copied from."""
+
 SHARED = "shared.json"
 """A file next to the versions, with the fields that belong to the model; without it they are those of version 1."""
 
@@ -137,6 +143,9 @@ class ModelRecords:
             ValueError: It is damaged.
         """
         own, shared = object_in(self.folder / number / MODEL), self.shared
+        if SOURCE in own:
+            # The work directory may have been moved or copied since.
+            own["artifact_uri"] = str(self.folder.absolute() / number / FILES)
         labels = {**_labels(shared.pop("labels", {})), **_labels_of_version(own, number)}
         kept = {
             name: value for name, value in own.items() if name not in (*_SHARED_FIELDS, VERSION_LABELS, UPLOADED_BY)

@@ -100,6 +100,35 @@ def test_an_artifact_is_never_a_file_of_the_user(
     assert not [path for path in (work_dir / "r").rglob("*") if path.name in ("id_rsa", "keys")]
 
 
+BESIDE: list[Any] = [
+    {"data": {"artifacts": ["x", "{artifact}"]}, "other": 5},
+    {"data": {"artifacts": ["{artifact}"]}, "other": {"artifacts": [5, {"custom_path": 5}]}},
+    [["data", {"artifacts": ["{artifact}"]}]],
+]
+"""What a reader may skip or read in another way."""
+
+
+@pytest.mark.parametrize("beside", BESIDE, ids=str)
+def test_nothing_beside_an_artifact_hides_its_path(
+    execute: Execute, task: FindTask, secret: Path, work_dir: Path, beside: Any
+) -> None:
+    artifact = {"uri": str(work_dir / "r" / "leave" / "data"), "custom_path": str(secret / ".ssh")}
+    output = json.dumps({"artifacts": beside}).replace('"{artifact}"', json.dumps(artifact))
+    record = execute(leaves, {"script": f"echo '{output}' > executor_output.json"}, run_id="r")
+    assert "may not see" in task(record, "leave")["error"]
+    assert not [*(work_dir / "r").rglob("id_rsa")]
+
+
+def test_a_confined_command_gives_no_command_to_a_model(execute: Execute, task: FindTask, work_dir: Path) -> None:
+    spec = {"imageUri": "serving:1", "command": ["python", "-c", "print('outside')"]}
+    artifact = {"uri": str(work_dir / "r" / "leave" / "data"), "metadata": {"containerSpec": spec}}
+    output = json.dumps({"artifacts": {"data": {"artifacts": [artifact]}}})
+    script = f"cat > executor_output.json <<'END'\n{output}\nEND"
+    record = execute(leaves, {"script": script}, run_id="r")
+    assert "could run outside the sandbox" in task(record, "leave")["error"]
+    assert task(record, "read")["state"] == "NOT_TRIGGERED"
+
+
 def test_no_new_link_leads_out_of_the_buckets(execute: Execute, task: FindTask, secret: Path, tmp_path: Path) -> None:
     data = tmp_path / "buckets" / "data"
     (data / "deep").mkdir(parents=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from localvertex.serve.api.errors import ApiError, Status
+from localvertex.serve.endpoints.records import Records
 from localvertex.serve.models import registered
 from localvertex.serve.models.registered import Registered
 from localvertex.state import registry
@@ -26,3 +27,16 @@ def test_a_request_gives_up_when_another_process_keeps_the_lock(
         assert refused.value.status is Status.ABORTED
         pool.submit(versions.merge, "1", ["champion"]).result()
     assert versions.aliases == {"champion": "1", "default": "1"}
+
+
+def test_a_change_of_an_endpoint_gives_up_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registered, "_WAIT_SECONDS", 0.0)
+
+    def change() -> None:
+        with Records(tmp_path).locked():
+            pass
+
+    with ThreadPoolExecutor(1) as pool:
+        with locked(tmp_path), pytest.raises(ApiError, match="another process has been changing the registry"):
+            pool.submit(change).result()
+        pool.submit(change).result()

@@ -101,3 +101,27 @@ def test_a_version_without_its_entry_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(LookupError, match="has no version 'champion'; it has 1"):
         versions.merge("champion", ["new"])
     assert registry.folder_of(tmp_path, "projects/p/locations/l/models/m@2") is None
+
+
+def test_a_work_directory_that_was_moved_has_the_files_of_its_models(tmp_path: Path) -> None:
+    (tmp_path / "weights").write_text("1")
+    old, new = tmp_path / "old", tmp_path / "new"
+    registry.add(old, {"display_name": "m", "artifact_uri": str(tmp_path / "weights")})
+    registry.add(old, {"display_name": "m", "artifact_uri": "gs://bucket/weights"})
+    old.rename(new)
+    versions = ModelVersions.of(new, "m")
+    assert Path(versions.content("1")["artifact_uri"]) == new / "models" / "m" / "1" / "model"
+    assert Path(versions.content("1")["artifact_uri"]).read_text() == "1"
+    assert versions.content("2")["artifact_uri"] == "gs://bucket/weights"
+
+
+@pytest.mark.parametrize("name", ["api", "api/token", "models/../api/token", "link"])
+def test_the_token_of_a_server_is_no_model(tmp_path: Path, name: str) -> None:
+    for folder in ("api/customJobs/1", "models"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "api" / "token").write_text("secret")
+    (tmp_path / "link").symlink_to("api")
+    with pytest.raises(ValueError, match="the token and records of the server"):
+        registry.add(tmp_path, {"display_name": "m", "artifact_uri": str(tmp_path / name)})
+    assert [*(tmp_path / "models").iterdir()] == []
+    assert registry.add(tmp_path, {"display_name": "m", "artifact_uri": str(tmp_path / "api/customJobs/1")}).number == 1

@@ -17,6 +17,7 @@ from trainer.data import dataset
 from training_job.release import deployment
 from training_job.release.endpoints import Deployed, Endpoints
 from training_job.release.labels import ALIASES, PROJECT_LABEL
+from training_job.release.live_prediction import Expected, WrongAnswerError, check
 from training_job.release.registry import Registry
 from training_job.release.serving_machines import ServingMachines
 from vertex_gpu_training.userinput.errors import UserError
@@ -166,14 +167,11 @@ def test_after_a_failure_the_old_version_serves_and_has_the_aliases(
     assert (release.champion(), release.live) == (first, "")
 
 
-def test_a_version_that_another_run_has_replaced_is_not_deployed(release: Release) -> None:
-    """Two runs at the same time: the older version took the traffic and the aliases of the newer one."""
-    first = release.upload()
-    second = release.upload()
-    with pytest.raises(UserError, match="version 2 has replaced it"):
-        release.deploy(first)
-    assert release.endpoints.find(NAME) == ""
-    assert release.champion() == second
+def test_a_right_probability_of_a_wrong_class_is_a_wrong_answer() -> None:
+    wanted = Expected(file_name="a", image_bytes=b"", label="cat", probability=0.9, class_index=1)
+    assert check([wanted], [{"label": "cat", "probabilities": [0.1, 0.9]}]) == 0
+    with pytest.raises(WrongAnswerError, match="answers 'dog', with"):
+        check([wanted], [{"label": "dog", "probabilities": [0.1, 0.9]}])
 
 
 def test_a_version_that_is_replaced_during_its_deployment_is_given_back(
@@ -311,6 +309,29 @@ def test_an_endpoint_with_another_model_is_left_alone(release: Release) -> None:
     with pytest.raises(UserError, match=r"is not a version of .*another deploy_endpoint"):
         release.deploy(release.upload())
     assert release.serving() == [(other, 100)]
+
+
+def test_an_older_run_does_not_take_the_place_of_a_newer_champion(release: Release) -> None:
+    """It was stopped before its deployment, and is resumed after a later run has registered a version."""
+    old = release.upload()
+    newer = release.upload()
+    with pytest.raises(UserError, match=f"^{old} is not deployed: version 2 has replaced it.*the alias"):
+        release.deploy(old)
+    assert (release.champion(), release.deployed(), release.endpoints.find(NAME)) == (newer, [], "")
+    release.registry.merge_aliases(old, ALIASES)
+    release.deploy(old)
+    assert (release.champion(), release.serving()) == (old, [(old, 100)])
+
+
+def test_an_endpoint_that_was_renamed_keeps_its_version(release: Release, server: Server) -> None:
+    """Its id follows from its first name, so that it is found when another one is to be created."""
+    first = release.upload()
+    path = f"endpoints/{release.deploy(first).rpartition('/')[2]}"
+    server.call("PATCH", f"{path}?updateMask=displayName", {"displayName": "kept"}).raise_for_status()
+    with pytest.raises(UserError, match=r"was made for 'live', and is 'kept' now.*another deploy_endpoint"):
+        release.deploy(release.upload())
+    server.call("PATCH", f"{path}?updateMask=displayName", {"displayName": NAME}).raise_for_status()
+    assert release.serving() == [(first, 100)]
 
 
 def test_a_deleted_version_is_one_line_and_creates_nothing(release: Release, server: Server) -> None:

@@ -18,6 +18,7 @@ from kfp import dsl
 
 import localvertex
 from localvertex import engine
+from localvertex.containers.choice import Choice
 from tests.support import serving
 from tests.support.runs import Compile, Execute, FindTask
 
@@ -271,3 +272,39 @@ def test_a_batch_prediction_that_has_failed(
     record = execute(batch, parameters)
     assert record["state"] == "FAILED"
     assert reason in record["error"]
+
+
+CONFINED = {"containerSpec": {"imageUri": "serving:1", "command": ["sh", "-c", "ls $AIP_STORAGE_URI; exit 1"]}}
+
+
+@dsl.pipeline(name="private")
+def predicts_with_private_files(folder: str, sources: list, prefix: str) -> None:
+    imported = dsl.importer(
+        artifact_uri=folder, artifact_class=artifact_types.UnmanagedContainerModel, metadata=CONFINED
+    )
+    ModelBatchPredictOp(
+        job_display_name="b",
+        unmanaged_container_model=imported.output,
+        gcs_source_uris=sources,
+        gcs_destination_output_uri_prefix=prefix,
+        machine_type="n1-standard-2",
+        location=LOCATION,
+    )
+
+
+def test_a_confined_container_does_not_see_a_home_directory(
+    execute: Execute, task: FindTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if problem := Choice().how.problem:
+        pytest.skip(problem)
+    home, source = tmp_path / "home", tmp_path / "in.jsonl"
+    home.mkdir()
+    (home / "planted").touch()
+    monkeypatch.setenv("HOME", str(home))
+    source.write_text("1\n")
+    values = {"folder": str(home), "sources": [str(source)], "prefix": str(tmp_path / "out")}
+    record = execute(predicts_with_private_files, values)
+    found = task(record, "model-batch-predict")
+    assert found["state"] == "FAILED"
+    assert "contain your home directory" in found["error"]
+    assert not [path for path in tmp_path.rglob("container.log") if "planted" in path.read_text()]

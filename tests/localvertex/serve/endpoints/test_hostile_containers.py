@@ -58,6 +58,13 @@ def test_an_odd_answer_does_not_break_the_connection(client: Any) -> None:
         assert (response.status_code, response.headers["Content-Type"]) == (code, media_type)
 
 
+def test_a_content_type_is_no_place_for_other_headers(client: Any) -> None:
+    endpoint = client.deployed()
+    for content_type in ("a\r\nX-Other: 1", "a\nb", "\u20ac", "x" * 70_000):
+        response = client.post(endpoint, "rawPredict", {"httpBody": {"contentType": content_type, "data": ""}})
+        assert (response.status_code, "is not a media type" in message(response)) == (400, True)
+
+
 @pytest.mark.slow
 def test_a_server_whose_models_do_not_answer_answers_all_other_requests(client: Any, tmp_path: Path) -> None:
     gate = tmp_path / "answers"
