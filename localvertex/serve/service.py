@@ -32,7 +32,7 @@ from localvertex.values.buckets import Buckets
 
 _GRACE_SECONDS = 10.0
 
-_UNSERVED = "localvertex serve does not implement {name} of Vertex AI; docs/serve.md lists the methods it has"
+_UNSERVED = "localvertex serve does not implement {name} of Vertex AI; docs/serve.md lists its methods"
 
 
 class Service:

@@ -109,4 +109,5 @@ def test_without_a_champion_the_run_ends_with_one_line(compiled: Path, tmp_path:
     tiny_images.write(tmp_path / "new", 2)
     record = run(compiled, work_dir, source=str(tmp_path / "new"), model_name="pets")
     assert record["state"] == "FAILED"
-    assert "no champion of the model 'pets' in us-central1" in json.dumps(record)
+    expected = "no champion of the model 'pets' with the label managed-by=vertex-gpu-training in us-central1"
+    assert expected in json.dumps(record)

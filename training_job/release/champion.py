@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from trainer.command_line import reported as reported  # a component imports `reported` from here
 from trainer.results import exported
+from training_job.release.labels import PROJECT_LABEL
 from training_job.release.registry import Registry
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -28,8 +29,8 @@ def find(*, model_name: str, region: str, pipeline_root: str) -> Champion:
     champion = registry.champion(model) if model else None
     if champion is None:
         raise UserError(
-            f"no champion of the model {model_name!r} in {region}; register one with the pipeline image_training, or"
-            " give another model_name"
+            f"no champion of the model {model_name!r} with the label {'='.join(PROJECT_LABEL)} in {region}; register"
+            " one with the pipeline image_training, or give another model_name"
         )
     image_size = exported.read(champion.artifact_uri)["image_size"]
     print(f"champion: {champion.name}, images of {image_size} pixels")

@@ -136,7 +136,7 @@ def _sources(attempt: Attempt, message: Message) -> list[Path]:
             raise UserError(f"gcs_source_uris {uri[:200]!r}: give a folder of buckets with --gcs-root")
         files = [Path(each) for each in sorted(glob.glob(path, recursive=True)) if Path(each).is_file()]
         if not files:
-            raise UserError(f"gcs_source_uris {uri[:200]!r}: no file is found ({path})")
+            raise UserError(f"gcs_source_uris {uri[:200]!r}: there is no such file ({path})")
         found += files
     return list(dict.fromkeys(found))
 

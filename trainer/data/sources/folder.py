@@ -44,7 +44,7 @@ def listing(directory: str, count: Count = uncounted) -> Listing:
     if not os.path.isdir(path):
         raise UserError(
             f"source {directory!r} not found: {path} is not a folder (current directory: {os.getcwd()});"
-            f" give digits, tfds:NAME, or a folder with one sub-folder per class"
+            f" give digits, tfds:NAME, or a folder of images; training needs one sub-folder per class"
         )
     if is_of_kernel(os.path.realpath(path)) or os.path.realpath(path) == "/":
         raise UserError(f"source {directory!r} belongs to the operating system; give a folder of your images")

@@ -105,7 +105,7 @@ def decide(table: Table, *, max_regression: float, must_improve: bool) -> tuple[
         return False, f"{found}: worse by {-table.difference:.2%}, more than max_regression {max_regression:.2%}"
     if must_improve and not (lost < 0 and table.p_value < _SIGNIFICANCE):
         return False, (
-            f"{found}: not better with p < {_SIGNIFICANCE:g} (p = {table.p_value:.2g}), as must_improve demands"
+            f"{found}: not better with p < {_SIGNIFICANCE:g} (p = {table.p_value:.2g}), which must_improve requires"
         )
     if lost > 0:
         return True, f"{found}: worse by {-table.difference:.2%}, within max_regression {max_regression:.2%}"

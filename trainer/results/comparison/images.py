@@ -79,11 +79,11 @@ def originals(data: Dataset, wanted: Unseen, source: str) -> Iterator[Image]:
                 raise NotComparable(f"the original of test image {image.name} has changed since prepare")
             yield content, classes[image.name]
     if left:
-        raise NotComparable(f"the originals of {len(left):,} test images are gone, such as {min(left)}")
+        raise NotComparable(f"the originals of {len(left):,} test images are missing, such as {min(left)}")
 
 
 def _read(image: SourceImage) -> bytes:
     try:
         return image.read()
     except FileNotFoundError as error:
-        raise NotComparable(f"the original of test image {image.name} is gone ({on_one_line(error)})") from error
+        raise NotComparable(f"the original of test image {image.name} is missing ({on_one_line(error)})") from error

@@ -19,7 +19,9 @@ def render(*, champion: str, is_promoted: bool, reason: str, comparison: Compari
     blocks: list[page.Block] = [page.Text(title="Promoted" if is_promoted else "Not promoted", text=reason)]
     if comparison:
         blocks = [_figures(comparison), *blocks, _table(comparison), _power(comparison), _classes(comparison)]
-    subtitle = f"The new model against the champion, {champion}" if champion else "The new model was not compared"
+    subtitle = (
+        f"The challenger (new model) against the champion, {champion}" if champion else "The new model was not compared"
+    )
     return page.render(title=_TITLE, subtitle=subtitle, blocks=blocks)
 
 
@@ -82,7 +84,7 @@ def _power(comparison: Comparison) -> page.Block:
         title=title,
         text=f"With {table.num_images:,} images, a difference of {table.smallest_difference:.2%} is found with p < 0.05"
         " in four of five comparisons (exact McNemar test, for models that differ as often as these). A smaller one"
-        " mostly remains hidden.",
+        " usually remains undetected.",
     )
 
 

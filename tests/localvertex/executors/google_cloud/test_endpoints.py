@@ -257,7 +257,7 @@ def test_an_instance_that_the_container_refuses_does_not_spoil_the_others(
     [
         ('"bad"\n', {}, "none of 1 lines has a prediction"),
         ('"crash"\n', {}, "no answer from the serving container"),
-        ("1\n", {"sources": ["none.jsonl"]}, "no file is found"),
+        ("1\n", {"sources": ["none.jsonl"]}, "there is no such file"),
         ("1\n", {"kind": "csv"}, "expected object or array"),
         ("1\n", {"prefix": ""}, "only files are written locally"),
         ("1\n", {"prefix": "/dev/null"}, "cannot be created: Not a directory"),

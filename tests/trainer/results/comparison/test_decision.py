@@ -40,10 +40,10 @@ def test_the_p_value_is_that_of_a_fair_coin(lost: int, gained: int) -> None:
         (table(60, 29, 0, 11), 0.29, False, True, "worse by 29.00%, within max_regression 29.00%"),
         (table(90, 2, 1, 7), 0.01, False, True, "within max_regression 1.00%"),
         (table(90, 3, 1, 6), 0.01, False, False, "more than max_regression 1.00%"),
-        (table(90, 0, 5, 5), 0.0, True, False, "not better with p < 0.05 (p = 0.062), as must_improve demands"),
+        (table(90, 0, 5, 5), 0.0, True, False, "not better with p < 0.05 (p = 0.062), which must_improve requires"),
         (table(90, 0, 6, 4), 0.0, True, True, "better (p = 0.031)"),
         # Significantly different, but worse.
-        (table(80, 20, 0), 1.0, True, False, "as must_improve demands"),
+        (table(80, 20, 0), 1.0, True, False, "which must_improve requires"),
     ],
 )
 def test_the_decision_and_its_reason(

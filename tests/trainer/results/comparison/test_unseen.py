@@ -81,7 +81,7 @@ def test_the_originals_come_from_the_source(data: Dataset, source: Path) -> None
     ("change", "message"),
     [
         (lambda path: path.write_bytes(path.read_bytes() + b"\0"), "has changed since prepare"),
-        (lambda path: path.unlink(), "originals of 1 test images are gone, such as"),
+        (lambda path: path.unlink(), "originals of 1 test images are missing, such as"),
     ],
 )
 def test_an_original_that_changed_or_is_gone_ends_the_comparison(
@@ -107,5 +107,5 @@ def test_an_image_that_vanishes_after_the_listing_ends_the_comparison(data: Data
     # A link to nothing is listed, and cannot be read.
     path.unlink()
     path.symlink_to("nowhere")
-    with pytest.raises(NotComparable, match="gone"):
+    with pytest.raises(NotComparable, match="missing"):
         list(images.originals(data, Unseen(content_hashes=found.content_hashes, num_left_out=0), str(source)))
