@@ -20,9 +20,8 @@ from localvertex.serve.pipeline_jobs.records import RunRecords
 from localvertex.serve.schedules import schedules
 from localvertex.show import report
 from localvertex.show.html import templates
-from localvertex.state.model_versions import SOURCE
 from localvertex.state.models import evaluations
-from localvertex.state.models.reading import CHAMPION, ModelRecords
+from localvertex.state.models.reading import CHAMPION, SOURCE, ModelRecords
 
 _INDEX, _MODEL = "index.html.j2", "model.html.j2"
 
