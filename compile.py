@@ -44,7 +44,9 @@ def _parser() -> cli.Parser:
         help="container image of the steps without GPUs, of the server and of Dataflow's workers (that of --image)",
     )
     images.add_argument(
-        "--serving-image", default=default.serving_image, help="another prediction container image (our own server)"
+        "--serving-image",
+        default=default.serving_image,
+        help="another prediction container image (default: this project's server)",
     )
     add_machines(parser)
     other = parser.add_argument_group("other")
@@ -125,15 +127,17 @@ def _description(settings: Settings) -> list[str]:
     own = settings.steps.descriptions()
     if "evaluate" in own:
         own["compare"] = own["evaluate"]
-    default = [step for step in ("prepare", "plan", "evaluate", "compare", "export", "record") if step not in own]
+    others = ("prepare", "plan", "evaluate", "compare", "export", "record", "deploy")
+    default = [step for step in others if step not in own]
     steps = {
         **own,
         ", ".join(default): "Vertex AI Pipelines' default machine (e2-standard-4)",
         "train": f"{settings.machines}; checked for {settings.region}",
-        "register": f"Model Registry of the pipeline's region, served by {settings.serving_image or 'our own server'}",
+        "register": f"Model Registry of the region, served by {settings.serving_image or 'python -m trainer.serve'}",
         "at the end": end,
     }
-    return [f"{step:<50} {machine}" for step, machine in steps.items()]
+    width = max(map(len, steps))
+    return [f"{step:<{width}} {machine}" for step, machine in steps.items()]
 
 
 def _of_batch(settings: Settings) -> list[str]:
@@ -142,7 +146,8 @@ def _of_batch(settings: Settings) -> list[str]:
         "find-champion, write-instances, report": default,
         "predict": f"machines of the parameters; checked for {settings.region}",
     }
-    return [f"{step:<50} {machine}" for step, machine in steps.items()]
+    width = max(map(len, steps))
+    return [f"{step:<{width}} {machine}" for step, machine in steps.items()]
 
 
 def _next_commands(settings: Settings, path: pathlib.Path) -> list[str]:

@@ -1,6 +1,7 @@
 """Kills `prepare` at random moments and starts it again, a given number of times.
 
     python -m benchmarks.soak --num-images 200000 --num-kills 30
+    python -m benchmarks.soak release --num-kills 40  # kills a release instead, see soak_release.py
 
 Each dataset that comes out has the bytes of one that was made without a kill, report included. When a run finishes
 before its kill, the next one begins with nothing. Prints what each attempt read, the peak memory, the disk's use and
@@ -22,6 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks import soak_release
 from tests.support import tiny_images
 
 _IMAGE_SIZE = 8
@@ -115,6 +117,8 @@ class _Place:
 
 def main() -> int:
     """Print a line per attempt and a summary; return 1 if a dataset differs or something is left."""
+    if sys.argv[1:2] == ["release"]:
+        return soak_release.main(sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--num-images", type=int, default=200_000)
     parser.add_argument("--num-kills", type=int, default=30)

@@ -42,7 +42,7 @@ def compare(
         max_regression: Largest loss of accuracy (0 to 1) with which the champion is replaced.
         must_improve: Replace the champion only by a significantly better model.
         min_compared_images: Fewest images that are enough for a comparison.
-        force_promotion: Replace the champion whatever the comparison says, or if there can be none.
+        force_promotion: Replace the champion regardless of the comparison, also if none is possible.
 
     Returns:
         Whether the model is to be registered, its parent model, and its version if it is registered; empty if not.

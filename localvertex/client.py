@@ -14,7 +14,7 @@ from vertex_gpu_training.userinput import step_endpoint
 from vertex_gpu_training.userinput.errors import UserError
 
 _GOOGLES = "aiplatform.googleapis.com"
-"""What the hosts of Vertex AI end with; `Endpoint.raw_predict` calls them whatever address `init` was given."""
+"""The end of Vertex AI's host names; `Endpoint.raw_predict` calls them regardless of the address of `init`."""
 
 
 def init(
@@ -45,7 +45,7 @@ def init(
 def _of_step() -> tuple[str, credentials.Credentials]:
     found = step_endpoint.find()
     if found is None:
-        raise UserError("this is no step of a local run: call localvertex.client.init(WORK_DIR) with a work directory")
+        raise UserError("not in a step of a local run: call localvertex.client.init(WORK_DIR) with a work directory")
     return found.address, step_endpoint.credentials(found)
 
 

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from google_cloud_pipeline_components.types.artifact_types import VertexModel
 from google_cloud_pipeline_components.v1.batch_predict_job import ModelBatchPredictOp
 from kfp import dsl
 
 from components.batch_report import batch_report
 from components.find_champion import find_champion
 from components.write_instances import write_instances
-from pipelines import training
+from pipelines import registered, training
 from pipelines.settings import Settings
 from pipelines.steps import step
 
@@ -60,15 +59,10 @@ def batch_prediction(settings: Settings) -> Any:
             settings.step_image,
         ).outputs
         version = champion["version"]
-        model = dsl.importer(
-            artifact_uri=f"https://{training.LOCATION}-aiplatform.googleapis.com/v1/{version}",
-            artifact_class=VertexModel,
-            metadata={"resourceName": version},
-        )
         predicted = ModelBatchPredictOp(
             job_display_name=f"{_NAME}-{dsl.PIPELINE_JOB_ID_PLACEHOLDER}",
             location=training.LOCATION,
-            model=model.output,
+            model=registered.imported(version),
             instances_format="jsonl",
             predictions_format="jsonl",
             key_field=_KEY_FIELD,

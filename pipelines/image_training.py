@@ -144,7 +144,7 @@ def image_training(settings: Settings) -> Any:
             max_regression: Largest loss of test accuracy (0 to 1) with which the model replaces the champion.
             must_improve: Replace the champion only by a significantly better model (McNemar, p < 0.05).
             min_compared_images: Fewest test images that neither model has seen and that are enough for a comparison.
-            force_promotion: Replace the champion whatever the comparison shows, or if there can be none.
+            force_promotion: Replace the champion regardless of the comparison, also if none is possible.
             model_name: Display name in the Model Registry; each registered model is a version of it.
             serving_image: Prediction container image with a server of its own; empty for this project's own server.
             deploy_endpoint: Display name of the endpoint to deploy a new champion to; empty for none.

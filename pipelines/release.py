@@ -11,26 +11,13 @@ from components.compare import compare
 from components.deploy import deploy
 from components.export import export
 from components.record import record
-from pipelines import training
+from pipelines import registered, training
 from pipelines.servable import servable
 from pipelines.settings import Settings
 from pipelines.steps import step, with_gpus
 from training_job.release.labels import ALIASES
 
-_API = f"https://{training.LOCATION}-aiplatform.googleapis.com/v1/"
-"""What precedes the resource name in the URI of Google's artifacts."""
 _HERE = {"region": training.LOCATION, "pipeline_root": dsl.PIPELINE_ROOT_PLACEHOLDER}
-
-
-@dsl.pipeline(name="model", description="A model or version of the registry, as the artifact of Google's operations.")
-def model_artifact(resource_name: str, uri: str) -> VertexModel:
-    """Import the model; kfp resolves the placeholders of a URI only where it is an input."""
-    imported = dsl.importer(artifact_uri=uri, artifact_class=VertexModel, metadata={"resourceName": resource_name})
-    return imported.output
-
-
-def _imported(resource_name: Any) -> Any:
-    return model_artifact(resource_name=resource_name, uri=f"{_API}{resource_name}").output
 
 
 @dsl.pipeline(name="new-version", description="Adds a version to the parent model, or makes the first version.")
@@ -51,7 +38,7 @@ def new_version(
         "encryption_spec_key_name": kms_key,
     }
     with dsl.If(parent_model != "", name="next-version"):
-        following = ModelUploadOp(parent_model=_imported(parent_model), **given)
+        following = ModelUploadOp(parent_model=registered.imported(parent_model), **given)
         following.set_display_name("register").set_caching_options(False)
     with dsl.Else(name="first-version"):
         first = ModelUploadOp(**given)
@@ -90,7 +77,7 @@ def release(
                 kms_key=parameters["kms_key"],
             )
         with dsl.Else(name="registered"):
-            known = _imported(comparison["registered_version"])
+            known = registered.imported(comparison["registered_version"])
         recorded = record(
             checkpoint_directory=checkpoint_directory,
             registered_model=dsl.OneOf(uploaded.output, known),

@@ -9,9 +9,9 @@ from training_job.release import serving_container
 
 
 def servable(uri: Any, *, serving_image: Any, own_image: str) -> Any:
-    """Return the model with its container: our own server if the parameter `serving_image` is empty.
+    """Return the model with its container: this project's server if `serving_image` is empty.
 
-    A container image of another project must not get our command, so there are two importers, of which one runs.
+    A container image of another project must not get this project's command, so one of two importers runs.
 
     Args:
         uri: Of the exported model.

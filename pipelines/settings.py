@@ -26,10 +26,9 @@ class Settings:
     image: str = PLACEHOLDER_IMAGE
     """Container image of the training job, and of the steps that may have GPUs."""
     cpu_image: str = ""
-    """Container image of the steps without GPUs, of our prediction server and of Dataflow's workers; empty for
-    `image`."""
+    """Container image of the steps without GPUs, the prediction server and Dataflow's workers; empty: `image`."""
     serving_image: str = ""
-    """Another prediction container image of the registered model; empty for our own server."""
+    """Another prediction container image of the registered model; empty for this project's server."""
     region: str = "us-central1"
     """Region that the machines are checked for; the compiled file runs wherever it is submitted."""
     machines: Machines = _DEFAULT_MACHINES

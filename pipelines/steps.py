@@ -1,4 +1,4 @@
-"""What a step of ours gets in the graph: its container image, no caching, and its machine."""
+"""The settings of this project's steps in the graph: container image, no caching, and machine."""
 
 from typing import Any
 

@@ -130,7 +130,7 @@ class RegionEntry(NamedTuple):
         )
 
     def for_prediction(self) -> "RegionEntry":
-        """Return the offer for deployed models; the quota page of training says nothing about them."""
+        """Return the offer for deployed models; the quota page of training does not cover them."""
         offer = "no" if self.marker == "*" else "yes"
         return self._replace(training=offer, default_quota="", confidence="high")
 

@@ -55,8 +55,8 @@ class Job:
     """Path of the spec in the file: "job_spec." in a CustomJob, "" in a CustomJobSpec."""
     names: str = ""
     """Display name and labels, as a hint to what the author meant."""
-    purpose: str = "training"
-    """What the machines are for, `training` or `prediction`."""
+    purpose: str = "custom training"
+    """What the machines are for, `custom training` or `prediction`."""
     component: bool = False
     """Whether the launcher of a Google Cloud component creates the job; it drops empty pools."""
     catalogue: Catalogue

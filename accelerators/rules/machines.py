@@ -38,7 +38,7 @@ def _machine_type(job: Job, pool: Pool, path: str) -> bool:
     if not known(name):
         return False
     if name not in job.catalogue.machines:
-        message = f"{name!r} is not a machine type for custom {job.purpose}; choose one from `{job.table}`"
+        message = f"{name!r} is not a machine type for {job.purpose}; choose one from `{job.table}`"
         job.note("machine-type", "error", f"{path}.machine_type", message, _machines_for(job, pool, name))
         return False
     return True
@@ -70,7 +70,7 @@ def check_accelerator(job: Job, pool: Pool, path: str) -> None:
         message = f"{entry.name} reached its end of support on {entry.end_of_support}; the service rejects it"
         job.note("end-of-support", "error", path, message, _near(job, pool))
     elif not entry.for_training:
-        message = f"{entry.name} is not offered for custom {job.purpose}; choose another accelerator"
+        message = f"{entry.name} is not offered for {job.purpose}; choose another accelerator"
         job.note("accelerator-type", "error", path, message, _near(job, pool))
     elif entry.end_of_support is not None:
         successors = listed(SUCCESSORS.get(entry.name, ("another accelerator",))[:2])

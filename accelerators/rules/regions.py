@@ -23,13 +23,11 @@ def _is_training_region(job: Job) -> bool:
     if region not in job.catalogue.training_regions:
         zone = _ZONE.fullmatch(region)
         near = (zone.group(1),) if zone else closest(region, job.catalogue.training_regions, 3)
-        found = "is a zone" if zone else f"is not a region with custom {job.purpose}"
+        found = "is a zone" if zone else f"is not a region with {job.purpose}"
         job.note("region", "error", "region", f"{region!r} {found}; use a region such as europe-west4", near)
         return False
     if not job.catalogue.training_regions[region]:
-        message = (
-            f"custom {job.purpose} in {region} is doubtful: only some of Google's pages list it; try a short job first"
-        )
+        message = f"{job.purpose} in {region} is doubtful: only some of Google's pages list it; try a short job first"
         job.note("region-doubtful", "warning", "region", message)
     return True
 

@@ -1,4 +1,4 @@
-"""Serving containers that a pipeline deploys or predicts with: whether they can run here, before anything starts.
+"""Serving containers that a pipeline deploys or predicts with: checked before anything starts.
 
 Only what the file contains is checked: an importer's containerSpec that leads to the operation within one dag.
 """

@@ -10,6 +10,9 @@ from vertex_gpu_training.userinput.temporary import temporary_folder
 
 _NAME, _CONFINED = "endpoint.json", "confined.json"
 
+FILES = (_NAME, _CONFINED)
+"""What a killed run leaves in its folder."""
+
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 

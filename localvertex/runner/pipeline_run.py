@@ -9,7 +9,7 @@ from typing import IO, Any
 
 from localvertex.checks import container_commands, hidden_paths
 from localvertex.containers.mounts import given_paths
-from localvertex.credentials import cloud_launchers
+from localvertex.credentials import cloud_launchers, step_file
 from localvertex.credentials.isolation import NoCredentials, UserCredentials
 from localvertex.executors.context import Context, Warnings
 from localvertex.processes.pins import announcement
@@ -140,7 +140,7 @@ class PipelineRun:
         for text in self._notes:
             self._context.warnings.add(text)
         self._display.started(self.run_dir, self._root)
-        temporary.remove_left()
+        temporary.remove_left(step_file.FILES)
         try:
             if self._earlier:
                 self._remove_page()

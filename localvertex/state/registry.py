@@ -62,7 +62,7 @@ def add_version(
     aliases: Sequence[str] = (),
     check: Callable[[ModelVersions], None] = lambda _: None,
 ) -> Version:
-    """Add the next version of a model, the first when there is none, with a copy of its files.
+    """Add the next version of a model, or the first one, with a copy of its files.
 
     Args:
         versions: The model.

@@ -49,7 +49,7 @@ class Schedule:
     end: datetime | None = None
     enabled: bool = True
     warnings: tuple[str, ...] = ()
-    """Findings of the machine check that the service does not refuse."""
+    """Findings that the service does not refuse."""
 
     def __post_init__(self) -> None:
         """Refuse values that the API would refuse.
@@ -110,9 +110,15 @@ def _schedule(body: Any, folder: Path, location: Location) -> Schedule:
         job=job,
         start=_time(body, "start"),
         end=_time(body, "end"),
-        warnings=tuple(finding.message for finding in findings),
+        warnings=(*(finding.message for finding in findings), *_forced(job)),
         **{key: body[key] for key in _OPTIONAL if key in body},
     )
+
+
+def _forced(job: Mapping[str, Any]) -> list[str]:
+    """Return a warning if the training pipeline would replace the champion on each run."""
+    is_forced = job["runtimeConfig"]["parameterValues"].get("force_promotion") is True
+    return ["force_promotion registers each model that reaches minimum_accuracy, also a worse one"] * is_forced
 
 
 def _check_keys(body: Any) -> None:

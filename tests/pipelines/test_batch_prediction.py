@@ -64,6 +64,11 @@ def artifact(record: dict[str, Any], task: str, name: str) -> Path:
     return Path(made["uri"])
 
 
+def test_each_version_has_a_uri_of_its_own(compiled: Path) -> None:
+    """The service may use the artifact of an earlier run again if it has the same URI: that of an older champion."""
+    assert "{{channel:" not in compiled.read_text()
+
+
 @pytest.mark.slow
 def test_the_champion_predicts_all_images_of_a_folder(compiled: Path, tmp_path: Path) -> None:
     work_dir, source = tmp_path / "runs", tmp_path / "new"

@@ -325,7 +325,7 @@ def test_the_page_shows_machines_and_configuration(make: Make, tmp_path: pathlib
         ({"minimum_accuracy": 2}, "minimum_accuracy is 2"),
         (
             {"deploy_endpoint": "live", "replicas": {"deploy_machine_type": "n1-standard-64"}},
-            "deployment to 'live': 'n1-standard-64' is not a machine type for custom prediction",
+            "deployment to 'live': 'n1-standard-64' is not a machine type for prediction",
         ),
         ({"region": "mars-east1"}, "mars-east1"),
         ({"dataset_directory": "/nowhere"}, "/nowhere"),

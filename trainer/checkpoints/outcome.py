@@ -94,7 +94,8 @@ def note_comparison(
 
     Args:
         checkpoint_directory: Checkpoint directory of the run.
-        champion: Version that it was compared with, projects/.../models/ID@VERSION; empty for none.
+        champion: Version that it was compared with, projects/.../models/ID@VERSION; empty for none, and where a later
+            comparison with it may have another result.
         is_promoted: Whether it is to take the champion's place.
         reason: One sentence for users.
         criteria: What decided; a run with others compares again.

@@ -8,6 +8,9 @@ import tensorflow as tf
 _EXIF_BYTES = 65_536
 """Maximum length of the first segment of a JPEG, which contains the EXIF block."""
 
+_PNG_BITS = 24
+"""Position of the number of bits per sample in a PNG file."""
+
 
 def decode_and_resize(image_bytes: tf.Tensor, image_size: int) -> tf.Tensor:
     """Decode JPEG, PNG, GIF (first frame), BMP or WebP files and resize them as prepare does.
@@ -38,7 +41,13 @@ def _jpeg(data: tf.Tensor) -> tf.Tensor:
 
 def _png(data: tf.Tensor) -> tf.Tensor:
     pixels = tf.cast(tf.io.decode_png(data, channels=4), tf.float32)
-    alpha = pixels[:, :, 3:] / 255.0
+    opacity = pixels[:, :, 3:]
+    # A file with 1, 2 or 4 bits per sample and without transparency gets the largest sample as opacity, not 255.
+    bits = tf.cast(tf.io.decode_raw(tf.strings.substr(data, _PNG_BITS, 1), tf.uint8)[0], tf.float32)
+    largest = tf.pow(2.0, bits) - 1.0
+    alpha = tf.cond(
+        tf.reduce_all(opacity == largest) & (bits < 8.0), lambda: tf.ones_like(opacity), lambda: opacity / 255.0
+    )
     return tf.cast(tf.round(pixels[:, :, :3] * alpha + 255.0 * (1.0 - alpha)), tf.uint8)
 
 

@@ -88,6 +88,9 @@ class Batches:
 
 
 def _reason(error: Exception) -> str:
-    # TensorFlow's names of nodes precede its reason.
-    line = (str(error).splitlines() or [""])[0]
-    return re.sub(r"\{\{.*?\}\}", "", line).strip()[:200]
+    # TensorFlow's names of nodes, and where they are from, precede its reason.
+    lines = [re.sub(r"\{\{.*?\}\}", "", each).strip() for each in str(error).splitlines()]
+    reasons = [
+        each for each in lines if each and not re.match(r"Graph execution error|Detected at node|<stack|\[\[", each)
+    ]
+    return (reasons or lines or [""])[0][:200]

@@ -35,7 +35,8 @@ def check(data: bytes, *, max_pixels: int = MAX_PIXELS) -> ImageFile:
     try:
         with Image.open(io.BytesIO(data)) as header:
             width, height = header.size
-            is_servable = header.format in _FORMATS and header.mode in _MODES
+            kind = header.format, header.mode
+            is_servable = header.format in _FORMATS and header.mode in _MODES and kind != ("BMP", "1")
     # Pillow's decoders raise almost anything for damaged files, of which `decode` knows the reasons.
     except Exception:
         width = height = 0

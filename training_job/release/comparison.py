@@ -1,4 +1,4 @@
-"""The step `compare`: finds the champion in the Model Registry, and lets a new model compete with it."""
+"""The step `compare`: finds the champion in the Model Registry, and compares a new model with it."""
 
 from collections.abc import MutableMapping
 from dataclasses import dataclass
@@ -37,6 +37,8 @@ class _Result:
     """Resource name of the version; empty if the model competed with none."""
     comparison: Comparison | None = None
     """None if the models could not be compared."""
+    is_final: bool = True
+    """Whether the same two models get the same result later."""
 
 
 def compare(
@@ -92,7 +94,8 @@ def compare(
     _report(result, page_path, metrics)
     outcome.note_comparison(
         checkpoint_directory,
-        champion=result.champion,
+        # A refusal is the champion's as long as it is one; a missing file may come back.
+        champion=result.champion if result.is_final else "",
         is_promoted=result.is_promoted,
         reason=result.reason,
         criteria=wanted.noted(),
@@ -101,7 +104,7 @@ def compare(
 
 
 def _version_of(registry: Registry, model: str, chosen: BestCheckpoint, directory: str) -> Version | None:
-    """Return the version that this very checkpoint was registered as, by an attempt that was killed or run again."""
+    """Return the version that an earlier attempt has registered of this checkpoint."""
     return registry.version_of_run(model, chosen.checkpoint.run_id, outcome.best_digest(directory))
 
 
@@ -113,7 +116,7 @@ def _against(
     libraries.load()
     from trainer.results.comparison import comparison
 
-    found = None
+    found, is_final = None, True
     try:
         found = comparison.compare(
             data=data,
@@ -127,11 +130,11 @@ def _against(
             found.table, max_regression=criteria.max_regression, must_improve=criteria.must_improve
         )
     except NotComparable as error:
-        is_promoted, reason = False, f"no comparison is possible: {error}"
+        is_promoted, reason, is_final = False, f"no comparison is possible: {error}", error.is_final
     if not is_promoted:
         is_promoted = criteria.force_promotion
         reason = f"by force_promotion; {reason}" if is_promoted else f"{reason}; force_promotion registers it anyway"
-    return _Result(is_promoted=is_promoted, reason=reason, champion=champion.name, comparison=found)
+    return _Result(is_promoted=is_promoted, reason=reason, champion=champion.name, comparison=found, is_final=is_final)
 
 
 def _report(result: _Result, page_path: str, metrics: MutableMapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ class Criteria:
     min_compared_images: int = 100
     """Smallest number of test images that neither model has seen."""
     force_promotion: bool = False
-    """Promote the model whatever the comparison shows, and also where none is possible."""
+    """Promote the model regardless of the comparison, also if none is possible."""
 
     def __post_init__(self) -> None:
         """Refuse values that no comparison can be decided by.

@@ -48,7 +48,7 @@ def deploy(
         Resource name of the endpoint.
 
     Raises:
-        UserError: The machines are not valid, or the endpoint is not the pipeline's.
+        UserError: The machines are not valid, the endpoint is not the pipeline's, or a newer version is the champion.
         TrainingError: The deployment or the live prediction failed; the version that served before serves again.
     """
     replicas = ServingMachines(**machines)
@@ -58,6 +58,7 @@ def deploy(
     service = Endpoints(region=region, pipeline_root=pipeline_root)
     registry = Registry(region=region, pipeline_root=pipeline_root)
     version = registry.get(registered_version)
+    _refuse_replaced(registry, version.name)
     endpoint = service.find_or_create(endpoint_name)
     _refuse_strangers(service.deployed(endpoint), version.model, endpoint)
 
@@ -72,10 +73,12 @@ def deploy(
         if not _find(before, version.name):
             print(f"deploying {version.name} to {endpoint}: {replicas}")
             resources = replicas.dedicated_resources()
-            name = f"{endpoint_name}-{version.number}"
+            # It has at most 128 characters, as the endpoint's.
+            name = f"{endpoint_name[:100]}-{version.number}"
             service.deploy(endpoint, version.name, name=name, resources=resources, service_account=service_account)
         new = _with_all_traffic(service, endpoint, version.name)
         difference = _try(service, endpoint, new, expected)
+        _refuse_replaced(registry, version.name)
         registry.merge_aliases(version.name, ALIASES)
     except Exception as error:
         _give_back(service, registry, endpoint, version.name, before=before, error=error)
@@ -98,6 +101,21 @@ def _refuse_strangers(deployed: Sequence[Deployed], model: str, endpoint: str) -
         raise UserError(
             f"{endpoint} serves {strangers[0].version}, which is not a version of {model}; give another"
             " deploy_endpoint, or undeploy it"
+        )
+
+
+def _newer_champion(registry: Registry, version: str) -> str:
+    """Return the number of a newer version that is the champion, which another run has registered; empty: none."""
+    model, _, number = version.partition("@")
+    found = registry.champion(model)
+    return found.number if found and int(found.number) > int(number) else ""
+
+
+def _refuse_replaced(registry: Registry, version: str) -> None:
+    if newer := _newer_champion(registry, version):
+        raise UserError(
+            f"{version} is not deployed: version {newer} has replaced it as the champion; to deploy the older one, give"
+            " it the alias champion, and run the step again"
         )
 
 
@@ -139,14 +157,14 @@ def _give_back(
         now = service.deployed(endpoint)
         new = _find(now, version)
         others = [each for each in now if new is None or each.id != new.id]
-        # Its old version is gone because it had answered rightly: the service may be unavailable for a while.
+        # The old version was undeployed after the new one had answered correctly: the service may be unavailable now.
         if new and not others and _find(before, version) and not isinstance(error, WrongAnswerError):
             print(f"{version} is the only version on {endpoint} and stays there; run the pipeline again")
             return
         traffic = _traffic_before(before, others)
         if new:
             service.undeploy(endpoint, new, traffic)
-        if others:
+        if others and not _newer_champion(registry, version):
             serving = max(others, key=lambda each: (traffic[each.id], each.created))
             registry.merge_aliases(serving.version, ALIASES)
     except (UserError, TrainingError) as second:

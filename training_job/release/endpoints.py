@@ -1,7 +1,6 @@
 """Endpoints, and what is deployed to them, through Vertex AI's API."""
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +8,7 @@ from typing import Any
 
 from training_job.release import vertex_clients
 from training_job.release.labels import PROJECT_LABEL
-from training_job.release.vertex_clients import call, finished
+from training_job.release.vertex_clients import call, display_name_filter, finished
 from vertex_gpu_training.userinput.errors import UserError
 
 _CREATE_SECONDS = 600.0
@@ -61,7 +60,7 @@ class Endpoints:
             UserError: There are several, or only others' endpoints have this name.
         """
         key, value = PROJECT_LABEL
-        request = {"parent": self._parent, "filter": f"display_name={json.dumps(display_name)}"}
+        request = {"parent": self._parent, "filter": display_name_filter(display_name)}
         found = call(self._client.list_endpoints, request, what="the endpoints cannot be listed")
         named = [each for each in found if each.display_name == display_name]
         own = [each.name for each in named if each.labels.get(key) == value]
@@ -104,8 +103,18 @@ class Endpoints:
 
         operation = call(create, request, what=what)
         if operation is None:
-            return f"{self._parent}/endpoints/{endpoint_id}"
+            return self._made_before(f"{self._parent}/endpoints/{endpoint_id}", display_name)
         return str(finished(operation, what=what, seconds=_CREATE_SECONDS).name)
+
+    def _made_before(self, endpoint: str, display_name: str) -> str:
+        found = call(self._client.get_endpoint, {"name": endpoint}, what=f"{endpoint} cannot be read")
+        key, value = PROJECT_LABEL
+        if (found.display_name, found.labels.get(key)) != (display_name, value):
+            raise UserError(
+                f"{endpoint} was made for {display_name!r}, and is {found.display_name!r} now, or without the label"
+                f" {key}={value}; give both back, or give another deploy_endpoint"
+            )
+        return endpoint
 
     def deployed(self, endpoint: str) -> list[Deployed]:
         """Return what is deployed to an endpoint, the oldest first."""
@@ -146,7 +155,7 @@ class Endpoints:
                 "dedicated_resources": dict(resources),
                 "service_account": service_account,
             },
-            # The version itself; whatever is not named gets nothing.
+            # 0 is the version that is deployed; a deployed model that is not listed gets no traffic.
             "traffic_split": {"0": 100},
         }
         operation = call(self._deploy_model, request, what=what, is_repeatable=False)

@@ -1,7 +1,7 @@
 """The labels that this project gives to models and versions, and the aliases of the version in use."""
 
 PROJECT_LABEL = ("managed-by", "vertex-gpu-training")
-"""Of every model that these pipelines register; a model without it is not theirs."""
+"""On each model that these pipelines register; they do not touch models without it."""
 CHAMPION = "champion"
 ALIASES = (CHAMPION, "default")
 """Of the version in use: `default` is the service's own, and cannot be taken from a model."""

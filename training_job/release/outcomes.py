@@ -7,7 +7,7 @@ from typing import Any
 from trainer.checkpoints import outcome
 from trainer.checkpoints.outcome import Notes
 from training_job.release.criteria import Criteria
-from training_job.release.labels import CHAMPION
+from training_job.release.labels import CHAMPION, CHECKPOINT, label_value
 from training_job.release.registry import Registry, Version
 from training_job.release.vertex_clients import NotFoundError
 
@@ -44,7 +44,7 @@ def conclusion(checkpoint_directory: str, release: Release, registry: Callable[[
         return ""
     accuracy = f"test accuracy {noted.accuracy:.4f}"
     if _is_of(noted.registration, release):
-        found = _registered(noted, release, registry())
+        found = _registered(noted, release, registry(), label_value(outcome.best_digest(checkpoint_directory)))
         return f"{accuracy}, {found}" if found else ""
     if noted.accuracy < release.minimum_accuracy:
         return f"{accuracy}, below minimum_accuracy {release.minimum_accuracy:g}: not registered"
@@ -58,8 +58,11 @@ def _is_of(registration: Any, release: Release) -> bool:
     return here and names == (release.model_name, release.serving_image)
 
 
-def _registered(noted: Notes, release: Release, registry: Registry) -> str:
-    """Return what became of a registered version; empty if it was deleted, or is to be deployed."""
+def _registered(noted: Notes, release: Release, registry: Registry, checkpoint: str) -> str:
+    """Return what became of a registered version; empty if it was deleted, or is to be deployed.
+
+    After the deletion of a whole model, another one may have its name, so the label of the checkpoint counts, too.
+    """
     name = str(noted.registration["resource_name"])
     model, _, number = name.partition("@")
     try:
@@ -67,7 +70,8 @@ def _registered(noted: Notes, release: Release, registry: Registry) -> str:
     except NotFoundError:
         versions = []
     # Localvertex and notes of earlier versions may name a model without its version: its first.
-    found = [each for each in versions if each.number == (number or "1")]
+    numbered = [each for each in versions if each.number == (number or "1")]
+    found = [each for each in numbered if each.labels.get(CHECKPOINT, checkpoint) == checkpoint]
     if not found:
         print(f"notice: {name} is no longer in the registry; the model is compared and registered again")
         return ""
@@ -106,6 +110,9 @@ def _refused(comparison: Any, release: Release, registry: Callable[[], Registry]
     if comparison.get("is_promoted") is not False or comparison.get("criteria") != release.criteria.noted():
         return ""
     champion = str(comparison.get("champion"))
+    if not champion:
+        # A file was missing, which may be there again.
+        return ""
     model = champion.partition("@")[0]
     client = registry()
     if client.find(release.model_name) != model:

@@ -47,15 +47,18 @@ def record(
     """
     registry = Registry(region=region, pipeline_root=pipeline_root)
     version = registry.get(resource_name)
-    registry.label_version(version.name, _labels_of_run(checkpoint_directory))
+    of_run = _labels_of_run(checkpoint_directory)
+    registry.label_version(version.name, of_run)
     registry.label_model(version.model, dict([labels.PROJECT_LABEL]))
     registry.describe(version.name, description(metrics))
     _evaluate(registry, version, metrics, confusion_matrix)
-    _repair_aliases(registry, version)
+    champion = _repair_aliases(registry, version, of_run)
     outcome.note_registration(
         checkpoint_directory, model_name=model_name, serving_image=serving_image, resource_name=version.name
     )
-    print(f"registered as {version.name} with the aliases {' and '.join(labels.ALIASES)}")
+    is_champion = champion == version.name
+    aliases = f" with the aliases {' and '.join(labels.ALIASES)}" if is_champion else f"; the champion is {champion}"
+    print(f"registered as {version.name}{aliases}")
     return version.name
 
 
@@ -86,15 +89,21 @@ def description(metrics: Mapping[str, Any]) -> str:
     return f"{', '.join(shown)} ({metrics.get('num_test_examples', 0):g} test images)"
 
 
-def _repair_aliases(registry: Registry, version: Version) -> None:
-    """Give the version its aliases, which the upload should have moved, unless a newer one has them by now."""
-    holders = {alias: each for each in registry.versions(version.model) for alias in each.aliases}
+def _repair_aliases(registry: Registry, version: Version, of_run: Mapping[str, str]) -> str:
+    """Give the version its aliases, which the upload should have moved, unless a newer one has them; return whose."""
+    versions = registry.versions(version.model)
+    holders = {alias: each for each in versions for alias in each.aliases}
     missing = [
         alias for alias in labels.ALIASES if alias not in holders or int(holders[alias].number) < int(version.number)
     ]
     if missing:
         print(f"notice: {version.name} did not have {' and '.join(missing)} after the upload")
         registry.merge_aliases(version.name, missing)
+    same = [each for each in versions if of_run.items() <= each.labels.items() and each.number != version.number]
+    if twins := [each for each in same if each.container_image == version.container_image]:
+        # Two runs of one configuration were between `compare` and the upload at the same time.
+        print(f"warning: {twins[0].name} has the same checkpoint; delete the one that you do not use")
+    return version.name if labels.CHAMPION in missing else holders[labels.CHAMPION].name
 
 
 def _evaluate(

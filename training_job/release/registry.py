@@ -1,6 +1,5 @@
 """Models and versions in the Model Registry: Vertex AI's, or in a local run the one of the work directory."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import Any
 
 from training_job.release import vertex_clients
 from training_job.release.labels import CHAMPION, CHECKPOINT, PROJECT_LABEL, RUN_ID, VERSION_KEYS, label_value
-from training_job.release.vertex_clients import NotFoundError, call
+from training_job.release.vertex_clients import NotFoundError, call, display_name_filter
 from vertex_gpu_training.userinput.errors import UserError
 
 _DEFAULT = "default"
@@ -49,7 +48,7 @@ class Registry:
         self._region, self._root = region, pipeline_root
 
     def find(self, display_name: str) -> str:
-        """Return the resource name of the pipeline's model with this display name, empty if there is none.
+        """Return the resource name of the pipeline's model with this display name, or an empty string.
 
         Raises:
             UserError: There are several.
@@ -83,7 +82,7 @@ class Registry:
         return None
 
     def version_of_run(self, model: str, run_id: str, checkpoint_sha256: str) -> Version | None:
-        """Return the newest version that a run registered for a checkpoint, None if there is none."""
+        """Return the newest version that a run registered for a checkpoint, or None."""
         wanted = {RUN_ID: run_id, CHECKPOINT: label_value(checkpoint_sha256)}
         found = [each for each in self.versions(model) if wanted.items() <= each.labels.items()]
         return found[-1] if found else None
@@ -135,9 +134,12 @@ class Registry:
         """Return a version by its resource name, the default version by that of its model.
 
         Raises:
-            NotFoundError: There is none.
+            NotFoundError: It does not exist.
         """
-        return _version(call(self._client.get_model, {"name": name}, what=f"the model {name} cannot be read"))
+        try:
+            return _version(call(self._client.get_model, {"name": name}, what=f"the model {name} cannot be read"))
+        except NotFoundError as error:
+            raise NotFoundError(f"{error}; a new run of the pipeline registers it again") from None
 
     def folder(self, name: str, version: str) -> str:
         """Return the folder with the files of a version.
@@ -178,9 +180,9 @@ class Registry:
             raise NotFoundError(f"it has no version {version!r}; it has {', '.join(known)}") from None
 
     def _named(self, display_name: str) -> list[Any]:
-        request = {"parent": self._parent, "filter": f"display_name={json.dumps(display_name)}"}
+        request = {"parent": self._parent, "filter": display_name_filter(display_name)}
         found: list[Any] = call(self._client.list_models, request, what="the registered models cannot be listed")
-        return found
+        return [each for each in found if each.display_name == display_name]
 
     def _labels(self, name: str) -> dict[str, str]:
         return dict(call(self._client.get_model, {"name": name}, what=f"{name} cannot be read").labels)

@@ -8,7 +8,7 @@ _PREDICT_ROUTE = "/predict"
 
 
 def own(image: str) -> dict[str, Any]:
-    """Return the specification of our own server, `python -m trainer.serve`.
+    """Return the specification of this project's server, `python -m trainer.serve`.
 
     Vertex AI gives it the model's folder as AIP_STORAGE_URI, and the port and the routes as AIP_* variables.
 

@@ -4,7 +4,7 @@ import fcntl
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -29,25 +29,33 @@ def temporary_folder() -> Iterator[str]:
             os.close(lock)
 
 
-def remove_left() -> None:
-    """Remove the empty folders of processes that were killed; a folder with files stays."""
+def remove_left(own_files: Collection[str] = ()) -> None:
+    """Remove the empty folders of processes that were killed; a folder with files stays, because they may be a user's.
+
+    Args:
+        own_files: A folder with exactly these files, which localvertex writes, is removed as well.
+    """
     before = time.time() - _MIN_AGE_SECONDS
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError):
             status = folder.lstat()
             if status.st_uid == os.geteuid() and status.st_mtime < before:
-                _remove_unused(folder)
+                _remove_unused(folder, own_files)
 
 
-def _remove_unused(folder: Path) -> None:
+def _remove_unused(folder: Path, own_files: Collection[str]) -> None:
     """Remove a folder.
 
     Raises:
-        OSError: It is in use, or contains something.
+        OSError: It is in use, or contains something else.
     """
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        found = [each for each in folder.iterdir() if each.is_file() and not each.is_symlink()]
+        if sorted(each.name for each in found) == sorted(own_files):
+            for each in found:
+                each.unlink()
         folder.rmdir()
     finally:
         os.close(lock)

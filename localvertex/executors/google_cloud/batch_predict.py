@@ -123,7 +123,7 @@ def _sources(attempt: Attempt, message: Message) -> list[Path]:
     """Return the files of the input.
 
     Raises:
-        UserError: There is none, or Cloud Storage has them.
+        UserError: The input has no files, or they are in Cloud Storage.
         TaskFailed: An address leads out of its bucket.
     """
     uris = message.get("input_config", {}).get("gcs_source", {}).get("uris", [])

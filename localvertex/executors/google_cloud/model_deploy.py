@@ -61,7 +61,7 @@ def _deployed_id(endpoint: dict[str, Any], model: str) -> str:
     """Return the id of the first deployed model with a name, of any version if the name has none.
 
     Raises:
-        TaskFailed: There is none.
+        TaskFailed: The endpoint has no such model.
     """
     name, _, version = model.partition("@")
     for each in endpoint.get("deployedModels", []):

@@ -67,14 +67,14 @@ class Server:
 
     def __init__(self, machine: Machine, access: StepAccess, log: Callable[[str], None]) -> None:
         self._machine, self._log = machine, log
-        # Nobody has the first token, which would allow everything.
+        # The first token would allow everything, so no process gets it.
         self._access = Access(secrets.token_urlsafe(), steps=access, refusal=_REFUSAL)
         self._server: uvicorn.Server | None = None
         self._is_stopped = False
 
     def run(self, listener: socket.socket) -> None:
         """Serve until `stop`."""
-        # A client that sends no HTTP is no concern of the user.
+        # A client that sends no HTTP does not concern the user.
         logging.getLogger("uvicorn.error").addHandler(logging.NullHandler())
         with temporary_folder() as folder, closing(_Service(self._machine, Path(folder), self._log)) as service:
             config = uvicorn.Config(

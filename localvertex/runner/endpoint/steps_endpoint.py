@@ -15,7 +15,7 @@ class StepsEndpoint:
     Args:
         machine: The processes of the run, and the work directory with the registry. The file of the endpoint becomes
             part of the credentials that the processes get.
-        server: Access to the server that started the run; None if there is none.
+        server: Access to the server that started the run, or None.
         warn: Called with each problem, as a line of text.
     """
 

@@ -82,7 +82,7 @@ def _cookie_name(port: str) -> str:
 
 
 def _token(header: str | None) -> bytes:
-    """Return the token in an `authorization` header, empty if there is none."""
+    """Return the token in an `authorization` header, or an empty string."""
     scheme, _, given = (header or "").partition(" ")
     return _bytes(given.strip()) if scheme.lower() == _SCHEME else b""
 

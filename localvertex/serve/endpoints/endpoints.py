@@ -154,7 +154,7 @@ class Endpoints:
         return self._operations.done(call, "UndeployModelOperationMetadata", response)
 
     def mutate_deployed_model(self, call: Call) -> Resource:
-        """Change the replicas of a deployed model, which has one process here whatever their number."""
+        """Change the replicas of a deployed model, which has one local process regardless of their number."""
         body = messages.normalised(call.version, "MutateDeployedModelRequest", call.body)
         wanted = body.get("deployedModel", {})
         mask = body.get("updateMask") or call.query.get("updateMask", "")

@@ -243,7 +243,7 @@ def _view(call: Call, versions: ModelVersions, number: str, *, is_version: bool 
 
 
 def _time(text: Any) -> str:
-    """Return a time of model.json as the API has it, empty when it is none: a client refuses the whole list with it."""
+    """Return a time of model.json as in the API, or empty if it is not valid: a client would refuse the whole list."""
     try:
         return datetime.fromisoformat(str(text)).astimezone(UTC).isoformat().replace("+00:00", "Z")
     except (ValueError, OverflowError):

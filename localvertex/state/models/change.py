@@ -30,7 +30,7 @@ class Change:
 
 
 def read(folder: Path) -> Change:
-    """Return the change of a model that is in progress; an empty one if there is none, or it was edited by hand."""
+    """Return the change of a model that is in progress; empty if there is no such file, or an edited one."""
     try:
         content = json.loads((folder / FILE).read_text())
         found = Change(added=content["added"], aliases=content["aliases"], removed=content["removed"])

@@ -17,7 +17,7 @@ DEFAULT, CHAMPION = "default", "champion"
 MODEL, ALIASES = "model.json", "aliases.json"
 
 FILES = "model"
-"""The copy of the model's file or folder, beside model.json."""
+"""The copy of the model's file or folder, next to model.json."""
 
 SOURCE = "source_uri"
 """The field of model.json with the URI that the files were copied from."""

@@ -15,8 +15,13 @@ from tests.support.runs import STEP, Compile
 
 HERE = Path(__file__).parent
 LOCAL = (
+    "container.v1.batch_prediction_job.launcher",
     "container.v1.custom_job.launcher",
     "container.preview.custom_job.launcher",
+    "container.v1.endpoint.create_endpoint.launcher",
+    "container.v1.endpoint.delete_endpoint.launcher",
+    "container.v1.endpoint.deploy_model.launcher",
+    "container.v1.endpoint.undeploy_model.launcher",
     "container.v1.hyperparameter_tuning_job.launcher",
     "container.v1.model.delete_model.launcher",
     "container.v1.model.get_model.launcher",

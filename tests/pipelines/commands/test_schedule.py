@@ -374,6 +374,14 @@ def test_warnings_of_the_machine_check_are_printed(
     assert done.stdout.startswith("warning: nightly: n1-highmem-2 with a GPU may stop writing logs")
 
 
+def test_a_schedule_that_promotes_everything_has_a_warning(
+    pipelines: Any, server: Server, write: Any, compiled_training: Path
+) -> None:
+    write({"file": str(compiled_training), "parameters": {"force_promotion": True}})
+    done = pipelines("schedule", "plan", *server.endpoint)
+    assert done.stdout.startswith("warning: nightly: force_promotion registers each model"), done.stderr
+
+
 def test_a_repeated_key_is_refused(pipelines: Any, tmp_path: Path) -> None:
     (tmp_path / "schedules.yaml").write_text("schedules:\n- name: a\n  cron: 0 3 * * 1\n  cron: 0 4 * * 1\n")
     done = pipelines("schedule", "plan", "--endpoint", "http://127.0.0.1:9")

@@ -127,11 +127,11 @@ def test_the_machines_of_steps_and_their_quotas_are_printed(pipelines: Any, tmp_
     steps = StepMachines(prepare_cpus=16, evaluate_accelerator_type="NVIDIA_L4", evaluate_accelerator_count=2)
     settings = Settings(image="us-docker.pkg.dev/p/r/n:1", steps=steps)
     spec = json_format.MessageToDict(image_training(settings).pipeline_spec)
-    (tmp_path / "own.json").write_text(json.dumps(spec))
+    (tmp_path / "own.json").write_text(json.dumps(spec, sort_keys=True))
     done = pipelines("submit", "own.json", *PLACE, "--dry-run")
     lines = done.stderr.splitlines()
     assert "prepare: a machine with 16 CPUs" in lines
-    after = lines.index("evaluate, compare: a machine with 2 x NVIDIA_L4") + 1
+    after = lines.index("compare, evaluate: a machine with 2 x NVIDIA_L4") + 1
     assert lines[after] == "  quota in us-central1: 2 of aiplatform.googleapis.com/custom_model_training_nvidia_l4_gpus"
     refused(pipelines("submit", "own.json", *PLACE, "--dry-run", "--region", "us-west4"))
 

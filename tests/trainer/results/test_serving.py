@@ -53,6 +53,18 @@ def test_served_pixels_of_other_modes(mode: str) -> None:
     assert difference(encoded(image.convert(mode), "PNG"), 32).max() <= 2
 
 
+@pytest.mark.parametrize("bits", [1, 2, 4])
+@pytest.mark.parametrize("options", [{}, {"transparency": 0}], ids=["opaque", "transparent"])
+def test_files_with_few_bits_per_sample_are_not_white(bits: int, options: dict[str, int]) -> None:
+    found = encoded(photo(40, 30).quantize(2**bits), "PNG", bits=bits, **options)
+    assert found[24] == bits
+    assert difference(found, 32).max() <= 2
+
+
+def test_a_black_and_white_file_is_not_white() -> None:
+    assert difference(encoded(photo(40, 30).convert("1"), "PNG"), 32).max() <= 2
+
+
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("byte_order", ["II", "MM"])
 def test_exif_orientation_is_served_as_prepare_does_it(orientation: int, byte_order: str) -> None:

@@ -99,7 +99,7 @@ def test_what_tensorflow_decodes_is_passed_on_as_it_is(kind: str, mode: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("kind", "mode"), [("TIFF", "CMYK"), ("PNG", "P"), ("PNG", "I;16"), ("WEBP", "RGB"), ("GIF", "P")]
+    ("kind", "mode"), [("TIFF", "CMYK"), ("PNG", "P"), ("PNG", "I;16"), ("WEBP", "RGB"), ("GIF", "P"), ("BMP", "1")]
 )
 def test_other_files_become_the_pixels_that_prepare_makes_of_them(kind: str, mode: str) -> None:
     image = Image.open(io.BytesIO(encoded()))

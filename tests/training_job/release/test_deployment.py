@@ -17,6 +17,7 @@ from trainer.data import dataset
 from training_job.release import deployment
 from training_job.release.endpoints import Deployed, Endpoints
 from training_job.release.labels import ALIASES, PROJECT_LABEL
+from training_job.release.live_prediction import Expected, WrongAnswerError, check
 from training_job.release.registry import Registry
 from training_job.release.serving_machines import ServingMachines
 from vertex_gpu_training.userinput.errors import UserError
@@ -166,6 +167,35 @@ def test_after_a_failure_the_old_version_serves_and_has_the_aliases(
     assert (release.champion(), release.live) == (first, "")
 
 
+def test_a_right_probability_of_a_wrong_class_is_a_wrong_answer() -> None:
+    wanted = Expected(file_name="a", image_bytes=b"", label="cat", probability=0.9, class_index=1)
+    assert check([wanted], [{"label": "cat", "probabilities": [0.1, 0.9]}]) == 0
+    with pytest.raises(WrongAnswerError, match="answers 'dog', with"):
+        check([wanted], [{"label": "dog", "probabilities": [0.1, 0.9]}])
+
+
+def test_a_version_that_is_replaced_during_its_deployment_is_given_back(
+    release: Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = release.upload()
+    release.deploy(first)
+    second = release.upload()
+    uploaded = []
+    predict = Endpoints.predict
+
+    def slow(*arguments: Any) -> Any:
+        uploaded.append(release.upload())
+        return predict(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Endpoints, "predict", slow)
+        with pytest.raises(UserError, match="version 3 has replaced it"):
+            release.deploy(second)
+    assert release.serving() == [(first, 100)]
+    assert [release.champion()] == uploaded
+    assert release.live == ""
+
+
 def test_a_first_version_that_fails_leaves_no_replicas(release: Release) -> None:
     version = release.upload(wrong_by=0.001)
     with pytest.raises(TrainingError):
@@ -281,6 +311,29 @@ def test_an_endpoint_with_another_model_is_left_alone(release: Release) -> None:
     assert release.serving() == [(other, 100)]
 
 
+def test_an_older_run_does_not_take_the_place_of_a_newer_champion(release: Release) -> None:
+    """It was stopped before its deployment, and is resumed after a later run has registered a version."""
+    old = release.upload()
+    newer = release.upload()
+    with pytest.raises(UserError, match=f"^{old} is not deployed: version 2 has replaced it.*the alias"):
+        release.deploy(old)
+    assert (release.champion(), release.deployed(), release.endpoints.find(NAME)) == (newer, [], "")
+    release.registry.merge_aliases(old, ALIASES)
+    release.deploy(old)
+    assert (release.champion(), release.serving()) == (old, [(old, 100)])
+
+
+def test_an_endpoint_that_was_renamed_keeps_its_version(release: Release, server: Server) -> None:
+    """Its id follows from its first name, so that it is found when another one is to be created."""
+    first = release.upload()
+    path = f"endpoints/{release.deploy(first).rpartition('/')[2]}"
+    server.call("PATCH", f"{path}?updateMask=displayName", {"displayName": "kept"}).raise_for_status()
+    with pytest.raises(UserError, match=r"was made for 'live', and is 'kept' now.*another deploy_endpoint"):
+        release.deploy(release.upload())
+    server.call("PATCH", f"{path}?updateMask=displayName", {"displayName": NAME}).raise_for_status()
+    assert release.serving() == [(first, 100)]
+
+
 def test_a_deleted_version_is_one_line_and_creates_nothing(release: Release, server: Server) -> None:
     version = release.upload()
     server.call("DELETE", f"models/{version.rpartition('/')[2].partition('@')[0]}").raise_for_status()
@@ -304,7 +357,7 @@ def test_numbers_that_no_machine_has_are_refused(fields: dict[str, Any], reason:
 
 def test_machines_are_checked_before_anything_is_created(release: Release, server: Server) -> None:
     version = release.upload()
-    with pytest.raises(UserError, match="'n1-standard-64' is not a machine type for custom prediction"):
+    with pytest.raises(UserError, match="'n1-standard-64' is not a machine type for prediction"):
         release.deploy(version, machine_type="n1-standard-64")
     with pytest.raises(UserError, match="3 x NVIDIA_TESLA_T4 on n1-standard-2; this machine type supports 1, 2 or 4"):
         release.deploy(version, accelerator_type="NVIDIA_TESLA_T4", accelerator_count=3)

@@ -74,6 +74,7 @@ def test_a_registered_version_is_nothing_new_until_it_is_deleted(
     upload: Callable[..., str],
     concluded: Callable[..., str],
     server: Server,
+    registry: Registry,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     first, second = upload(), upload()
@@ -90,6 +91,11 @@ def test_a_registered_version_is_nothing_new_until_it_is_deleted(
     assert concluded() == ""
     assert f"{second} is no longer in the registry" in capsys.readouterr().out
     server.call("DELETE", model).raise_for_status()
+    assert concluded() == ""
+    again = upload()
+    register(run, again)
+    assert concluded() == f"test accuracy 0.9000, registered as {again}"
+    registry.label_version(again, {"checkpoint": "of-another-run"})
     assert concluded() == ""
 
 
@@ -124,6 +130,8 @@ def test_a_refused_model_is_compared_again_only_when_the_champion_or_the_criteri
     registry.merge_aliases(second, ALIASES)
     assert concluded() == ""
     assert concluded(model_name="other") == ""
+    refuse(run, "")
+    assert concluded() == ""
 
 
 def test_a_refusal_does_not_outlive_the_model(

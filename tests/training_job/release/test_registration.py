@@ -1,15 +1,22 @@
 """What `record` leaves in the registry, also when it is repeated after a kill."""
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.server import PARENT, Server
+from tests.support.unreliable import Unreliable
 from trainer.checkpoints import outcome
+from trainer.command_line import TrainingError
+from training_job.release import vertex_clients
 from training_job.release.labels import ALIASES, PROJECT_LABEL, VERSION_KEYS
 from training_job.release.registration import in_google_schema, labels_at_upload, record
 from training_job.release.registry import Registry
+from vertex_gpu_training.userinput import step_endpoint
+from vertex_gpu_training.userinput.step_endpoint import StepEndpoint
 
 METRICS = {"accuracy": 0.9, "loss": 0.25, "macro_f1": 0.875, "num_test_examples": 20.0}
 MATRIX = {
@@ -87,6 +94,38 @@ def test_a_version_gets_everything_and_a_repetition_changes_nothing(
     assert found.name == name
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("is_after", [False, True], ids=["before the call", "after the call"])
+def test_a_registry_that_fails_from_any_call_on_is_one_line_and_the_next_attempt_completes_it(
+    server: Server,
+    registry: Registry,
+    run: str,
+    upload: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+    is_after: bool,
+) -> None:
+    monkeypatch.setattr(vertex_clients, "_PAUSES_SECONDS", (0.0,))
+    name = upload(labels_at_upload(run), aliases=())
+    path = Path(os.environ[step_endpoint.VARIABLE])
+    direct, token = path.read_bytes(), server.headers["Authorization"].removeprefix("Bearer ")
+    errors: list[str] = []
+    while not outcome.notes(run).registration:
+        with Unreliable(server.url, first_failure=len(errors) + 1, is_made=is_after) as service:
+            path.unlink()
+            step_endpoint.write(path, StepEndpoint(address=service.url, token=token))
+            try:
+                recorded(server, run, name)
+            except TrainingError as error:
+                errors.append(str(error))
+    assert len(errors) > 8
+    assert all(each.endswith("the service is not available (no); run the pipeline again later") for each in errors)
+    assert "\n" not in "".join(errors)
+    path.write_bytes(direct)
+    assert len(registry.evaluations(name)) == 1
+    assert set(get(server, name)["versionAliases"]) == set(ALIASES)
+    assert outcome.notes(run).registration["resource_name"] == name
+
+
 class Killed(BaseException):
     """Nothing of the step runs after this, as after kill -9; all state is the server's, or a file."""
 
@@ -135,8 +174,19 @@ def test_aliases_that_the_upload_did_not_move_are_repaired(
     assert get(server, first).get("versionAliases", []) == []
 
 
+def test_a_checkpoint_that_two_runs_have_uploaded_is_a_warning(
+    server: Server, registry: Registry, run: str, upload: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An older run that is resumed, or one at the same time, has compared before the other one's upload."""
+    first = upload(labels_at_upload(run))
+    recorded(server, run, first)
+    assert "warning" not in capsys.readouterr().out
+    recorded(server, run, upload(labels_at_upload(run)))
+    assert f"warning: {first} has the same checkpoint; delete the one that you do not use" in capsys.readouterr().out
+
+
 def test_a_newer_champion_of_another_run_stays(
-    server: Server, registry: Registry, run: str, upload: Callable[..., str]
+    server: Server, registry: Registry, run: str, upload: Callable[..., str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two runs were compared with the same champion; the one that uploaded last has the aliases."""
     first = upload(labels_at_upload(run))
@@ -145,6 +195,7 @@ def test_a_newer_champion_of_another_run_stays(
     champion = registry.champion(first.partition("@")[0])
     assert champion
     assert (champion.name, champion.aliases) == (newer, ALIASES)
+    assert capsys.readouterr().out == f"registered as {first}; the champion is {newer}\n"
 
 
 def test_the_evaluation_has_the_names_of_googles_schema() -> None:

@@ -93,6 +93,17 @@ def test_the_pipelines_model_and_its_versions(shared: Path) -> None:
         found.versions(f"{name}x")
 
 
+@pytest.mark.parametrize("name", ["Hündchen é 犬", "Pet *", "50% [a]?"])
+def test_a_model_is_found_by_exactly_its_name(tmp_path: Path, name: str) -> None:
+    """One that is not found has no champion, and one of another name is no parent."""
+    labels = {"managed-by": "vertex-gpu-training"}
+    registry.add(tmp_path, {"display_name": "Pet images", "artifact_uri": "gs://b/m", "labels": labels})
+    with reachable(tmp_path):
+        assert of(tmp_path).find(name) == ""
+        registry.add(tmp_path, {"display_name": name, "artifact_uri": "gs://b/m", "labels": labels})
+        assert of(tmp_path).get(of(tmp_path).find(name)).artifact_uri == "gs://b/m"
+
+
 def test_changes_of_a_step_are_changes_of_the_registry(tmp_path: Path) -> None:
     fill(tmp_path)
     with reachable(tmp_path):

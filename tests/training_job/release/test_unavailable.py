@@ -9,14 +9,22 @@ from pathlib import Path
 import pytest
 
 from tests.support.finished import write_finished_run
+from trainer.checkpoints import outcome
+from trainer.checkpoints.identity import identity
 from trainer.command_line import TrainingError
+from trainer.config import TrainConfig
 from trainer.data import dataset
-from training_job.release import deployment, vertex_clients
+from training_job.release import comparison, deployment, registration, vertex_clients
+from training_job.release.criteria import Criteria
+from training_job.release.outcomes import Release, conclusion
+from training_job.release.registry import Registry
 from vertex_gpu_training.userinput import step_endpoint
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.step_endpoint import StepEndpoint
 
-STATUSES = {403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
+STATUSES = {404: "NOT_FOUND", 403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
+
+VERSION = "projects/p/locations/us-central1/models/1@2"
 
 
 class Refusing:
@@ -42,7 +50,7 @@ class Refusing:
                 pass
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
 
 
@@ -58,6 +66,69 @@ def refusing(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     service.server.server_close()
 
 
+class Steps:
+    """The steps that reach the registry, of a finished run."""
+
+    def __init__(self, folder: Path, dataset_directory: Path) -> None:
+        data = dataset.load(str(dataset_directory))
+        self.checkpoints, self._folder = str(folder / "checkpoints"), folder
+        write_finished_run(
+            self.checkpoints,
+            run_id="0123456789abcdef",
+            identity=identity(TrainConfig(global_batch_size=8), data.fingerprint, ""),
+            accuracy=0.9,
+        )
+        (first,) = data.records("test", [0])
+        line = {"file_name": first.file_name, "predicted": "0", "probability": 0.5, "split": "test"}
+        (folder / "predictions.jsonl").write_text(json.dumps(line) + "\n")
+        self._common = {"checkpoint_directory": self.checkpoints, "region": "us-central1", "pipeline_root": str(folder)}
+        self._dataset = {"dataset_directory": str(dataset_directory)}
+
+    def compare(self) -> None:
+        """Call `compare`."""
+        comparison.compare(
+            page_path=str(self._folder / "page.html"),
+            metrics={},
+            source="digits",
+            model_name="pets",
+            serving_image="",
+            **self._dataset,
+            **self._common,
+        )
+
+    def record(self) -> None:
+        """Call `record`."""
+        registration.record(
+            resource_name=VERSION,
+            metrics={"accuracy": 0.9, "loss": 0.25},
+            confusion_matrix={},
+            model_name="pets",
+            serving_image="",
+            **self._common,
+        )
+
+    def deploy(self) -> None:
+        """Call `deploy`."""
+        deployment.deploy(
+            registered_version=VERSION,
+            predictions_path=str(self._folder / "predictions.jsonl"),
+            endpoint_name="live",
+            machines={},
+            **self._dataset,
+            **self._common,
+        )
+
+    def plan(self) -> None:
+        """Read the outcome, as `plan` does, of a run that is registered."""
+        outcome.note_registration(self.checkpoints, model_name="pets", serving_image="", resource_name=VERSION)
+        release = Release(
+            model_name="pets", serving_image="", region="us-central1", minimum_accuracy=0.0, criteria=Criteria()
+        )
+        outcome.note_evaluation(self.checkpoints, step=1, accuracy=0.9)
+        conclusion(self.checkpoints, release, lambda: Registry(region="us-central1", pipeline_root=str(self._folder)))
+
+
+@pytest.mark.parametrize("step", ["compare", "record", "deploy", "plan"])
 @pytest.mark.parametrize(
     ("refusing", "kind", "message", "num_calls"),
     [
@@ -68,25 +139,31 @@ def refusing(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     indirect=["refusing"],
 )
 def test_a_refused_call_is_one_line_and_changes_nothing(
-    refusing: Refusing, tmp_path: Path, digits_directory: Path, kind: type[Exception], message: str, num_calls: int
+    refusing: Refusing,
+    tmp_path: Path,
+    digits_directory: Path,
+    step: str,
+    kind: type[Exception],
+    message: str,
+    num_calls: int,
 ) -> None:
-    data = dataset.load(str(digits_directory))
-    (first,) = data.records("test", [0])
-    line = {"file_name": first.file_name, "predicted": "0", "probability": 0.5, "split": "test"}
-    (tmp_path / "predictions.jsonl").write_text(json.dumps(line) + "\n")
-    checkpoints = str(tmp_path / "checkpoints")
-    write_finished_run(checkpoints, run_id="0123456789abcdef", identity={"global_batch_size": 8}, accuracy=0.9)
+    steps = Steps(tmp_path, digits_directory)
     with pytest.raises(kind, match=message) as caught:
-        deployment.deploy(
-            registered_version="projects/p/locations/us-central1/models/1@2",
-            checkpoint_directory=checkpoints,
-            dataset_directory=str(digits_directory),
-            predictions_path=str(tmp_path / "predictions.jsonl"),
-            region="us-central1",
-            pipeline_root=str(tmp_path),
-            endpoint_name="live",
-            machines={},
-        )
+        getattr(steps, step)()
     assert "\n" not in str(caught.value)
     assert refusing.methods == ["GET"] * num_calls
-    assert not (Path(checkpoints) / "deployment.json").exists()
+    notes = {"comparison", "deployment"} | ({"registration"} if step != "plan" else set())
+    assert not [name for name in notes if (Path(steps.checkpoints) / f"{name}.json").exists()]
+
+
+@pytest.mark.parametrize("step", ["record", "deploy"])
+@pytest.mark.parametrize("refusing", [404], indirect=True)
+def test_a_version_that_was_deleted_by_hand_is_one_line_and_comes_back_with_a_new_run(
+    refusing: Refusing, tmp_path: Path, digits_directory: Path, step: str
+) -> None:
+    steps = Steps(tmp_path, digits_directory)
+    message = rf"the model {VERSION} cannot be read: not found .*; a new run of the pipeline registers it again$"
+    with pytest.raises(UserError, match=message) as caught:
+        getattr(steps, step)()
+    assert "\n" not in str(caught.value)
+    assert refusing.methods == ["GET"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from localvertex.credentials import step_file
 from vertex_gpu_training.userinput import temporary
 
 CODE = """
@@ -44,6 +45,21 @@ def test_the_empty_folders_of_a_killed_process_are_removed(folder: Path) -> None
         grow_old(each)
     temporary.remove_left()
     assert [each.name for each in folder.iterdir()] == [full.name]
+
+
+def test_the_files_of_localvertex_itself_do_not_outlive_a_killed_run(folder: Path) -> None:
+    """They have a token; a folder with anything else may be that of a step, and stays as it is."""
+    contents = {"run": ["confined.json", "endpoint.json"], "step": ["confined.json", "endpoint.json", "mine"]}
+    contents |= {"other": ["endpoint.json"], "empty": []}
+    for name, files in contents.items():
+        each = folder / f"{temporary._PREFIX}{name}"
+        each.mkdir()
+        for file in files:
+            (each / file).touch()
+        grow_old(each)
+    temporary.remove_left(step_file.FILES)
+    left = {path.name.removeprefix(temporary._PREFIX): sorted(os.listdir(path)) for path in folder.iterdir()}
+    assert left == {"step": contents["step"], "other": contents["other"]}
 
 
 def test_new_and_foreign_folders_and_links_stay(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,17 +46,18 @@ def compare(
     """
     own = seen.read(storage.join(checkpoint_directory, seen.FILE))
     if own is None:
-        raise NotComparable("it is not known which images the new model has seen")
+        raise NotComparable("it is not known which images the new model has seen", is_final=True)
     with champions.opened(champion_folder) as champion:
         if champion.seen_images is None:
-            raise NotComparable("it is not known which images the champion has seen")
+            raise NotComparable("it is not known which images the champion has seen", is_final=True)
         found = images.unseen(data, own, champion.seen_images)
         num_kept = len(found.content_hashes)
         print(f"{num_kept:,} test images to compare; {found.num_left_out:,} left out, which one of the models has seen")
         if num_kept < min_compared_images:
             raise NotComparable(
                 f"only {num_kept:,} test images were seen by neither model, fewer than min_compared_images"
-                f" {min_compared_images:,}"
+                f" {min_compared_images:,}",
+                is_final=True,
             )
         has_originals = champion.image_size != data.image_size
         shown = images.originals(data, found, source) if has_originals else images.stored(data, found)

@@ -1,5 +1,14 @@
-"""The error of a comparison that is impossible, whatever is tried again."""
+"""The error of a comparison that is impossible."""
 
 
 class NotComparable(Exception):
-    """The champion, or what a comparison needs, is missing or unusable; the message gives the reason."""
+    """The champion, or what a comparison needs, is missing or unusable; the message gives the reason.
+
+    Args:
+        reason: The message.
+        is_final: Whether the same two models cannot be compared later, either: no file is missing that may come back.
+    """
+
+    def __init__(self, reason: str, *, is_final: bool = False) -> None:
+        super().__init__(reason)
+        self.is_final = is_final

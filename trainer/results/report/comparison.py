@@ -19,7 +19,7 @@ def render(*, champion: str, is_promoted: bool, reason: str, comparison: Compari
     blocks: list[page.Block] = [page.Text(title="Promoted" if is_promoted else "Not promoted", text=reason)]
     if comparison:
         blocks = [_figures(comparison), *blocks, _table(comparison), _power(comparison), _classes(comparison)]
-    subtitle = f"The new model against the champion, {champion}" if champion else "There is no champion"
+    subtitle = f"The new model against the champion, {champion}" if champion else "The new model was not compared"
     return page.render(title=_TITLE, subtitle=subtitle, blocks=blocks)
 
 
@@ -75,8 +75,11 @@ def _table(comparison: Comparison) -> page.Block:
 
 def _power(comparison: Comparison) -> page.Block:
     table = comparison.table
+    title = "What this number of images can show"
+    if table.smallest_difference > 1:
+        return page.Text(title=title, text="With so few images, no difference of accuracy is found with p < 0.05.")
     return page.Text(
-        title="What this number of images can show",
+        title=title,
         text=f"With {table.num_images:,} images, a difference of {table.smallest_difference:.2%} is found with p < 0.05"
         " in four of five comparisons (exact McNemar test, for models that differ as often as these). A smaller one"
         " mostly remains hidden.",

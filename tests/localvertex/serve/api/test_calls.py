@@ -30,7 +30,7 @@ def test_a_method_whose_difference_is_described_is_served(table: str) -> None:
     ("method", "path"),
     [
         ("GET", f"/v1/{PARENT}/datasets/1"),
-        ("POST", f"/v1beta1/{PARENT}/endpoints/1:predict"),
+        ("POST", f"/v1beta1/{PARENT}/endpoints/1:explain"),
         ("GET", f"/ui/{PARENT}"),
         ("POST", f"/v1/{PARENT}/models/m:copy"),
         ("POST", f"/v1/{PARENT}/models:copy"),

@@ -93,7 +93,15 @@ def test_the_page_has_the_table_the_unknown_classes_and_what_the_number_of_image
     assert "<cat>" not in html
 
 
+def test_a_few_images_show_nothing() -> None:
+    """Six of them would have to differ for p < 0.05."""
+    found = Comparison(table=table(2, 0, 0, 0), classes=[], num_left_out=0, has_originals=False, num_unanswered=(0, 0))
+    shown = visible(report.render(champion="models/7@2", is_promoted=True, reason="as good", comparison=found))
+    assert "no difference of accuracy is found" in shown
+    assert "a difference of" not in shown
+
+
 def test_the_page_without_a_comparison_has_the_reason() -> None:
     shown = visible(report.render(champion="", is_promoted=True, reason="no champion", comparison=None))
-    assert "There is no champion" in shown
+    assert "The new model was not compared" in shown
     assert "no champion" in shown
