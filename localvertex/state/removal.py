@@ -134,7 +134,7 @@ def _texts_of_registry(work_dir: Path) -> Iterator[tuple[str, str]]:
         try:
             # The field names where the copy came from, which is not needed any more.
             text = json.dumps({key: value for key, value in json.loads(text).items() if key != SOURCE})
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, RecursionError):
             pass  # A damaged entry counts with all that it contains.
         yield f"model {path.parent.parent.name}@{path.parent.name}", text
 

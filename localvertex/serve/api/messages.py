@@ -43,7 +43,8 @@ def normalised(version: str, name: str, body: dict[str, Any], *, snake_case: boo
     except json_format.ParseError as error:
         # The library lists all fields on the following lines.
         raise invalid(f"Invalid JSON payload received: {str(error).splitlines()[0]}") from None
-    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (TypeError, ValueError, AttributeError, RecursionError, SystemError) as error:
+        # SystemError: half of a character, an unpaired surrogate, as the name of a field.
         raise invalid(f"Invalid JSON payload received: {str(error).splitlines()[0][:300]}") from None
     result: dict[str, Any] = json_format.MessageToDict(message, preserving_proto_field_name=snake_case)
     return result

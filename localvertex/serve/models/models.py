@@ -121,11 +121,14 @@ class Models:
         versions = self._registered.found(call)
         with versions.changing():
             chosen = number_to_change(versions, call.resource_version if is_version else DEFAULT)
-            if is_version:
-                versions.change(chosen, fields)
-            else:
-                versions.change_shared(fields)
-        return _view(call, versions, chosen, is_version=is_version)
+            try:
+                if is_version:
+                    versions.change(chosen, fields)
+                else:
+                    versions.change_shared(fields)
+            except ValueError as error:
+                raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
+        return self._view(call, versions, chosen, is_version=is_version)
 
     def merge_version_aliases(self, call: Call) -> dict[str, Any]:
         """Add aliases to a version, or remove those with a leading `-`."""
@@ -139,7 +142,7 @@ class Models:
                 versions.merge(chosen, aliases)
             except ValueError as error:
                 raise invalid(str(error)) from None
-        return _view(call, versions, chosen, is_version=bool(call.resource_version))
+        return self._view(call, versions, chosen, is_version=bool(call.resource_version))
 
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete a model with all its versions and their copies of files; the files that were uploaded stay."""
@@ -224,6 +227,8 @@ def _view(call: Call, versions: ModelVersions, number: str, *, is_version: bool 
             "displayName": str(content.get("display_name", "")),
             "artifactUri": str(content.get("artifact_uri", "")),
         }
+    # The files that have it may be damaged, and pages need one.
+    model.setdefault("displayName", "")
     created = _time(content.get("create_time"))
     updated = _time(content.get(UPDATED)) or created
     times = {"createTime": created, "updateTime": updated}

@@ -1,6 +1,7 @@
 """models through the real SDK: versions, aliases, and the registry that pipelines share."""
 
 import json
+import shutil
 from typing import Any
 
 import pytest
@@ -242,3 +243,27 @@ def test_a_version_that_was_edited_by_hand_does_not_hide_the_others(server: Serv
         path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
         (found,) = aiplatform.Model.list(filter=f'display_name="edited {field}"')
         assert [*versions(aiplatform, found.resource_name)] in (["1", "2"], ["2", "1"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("1/model.json", ""),
+        ("1/model.json", '{"container_spec": {"\\ud800": 1}}'),
+        ("1/model.json", '{"container_spec": "\\ud800"}'),
+        ("shared.json", ""),
+    ],
+)
+def test_no_damaged_file_is_an_error_of_the_server(server: Server, name: str, text: str) -> None:
+    version = registry.add(server.work_dir, {"display_name": "torn"})
+    path = f"models/{version.model_id}"
+    (version.folder.parent / name).write_text(text)
+    try:
+        assert server.call("POST", f"{path}:mergeVersionAliases", {"versionAliases": ["champion"]}).status_code == 200
+        assert server.call("PATCH", f"{path}@1?updateMask=labels", {"labels": {"a": "b"}}).status_code in (200, 400)
+        assert server.call("PATCH", f"{path}?updateMask=labels", {"labels": {"a": "b"}}).status_code == 200
+        (version.folder.parent / name).write_text(text)
+        assert [server.call("GET", each).status_code for each in ("models", path, f"{path}:listVersions")] == [200] * 3
+        assert server.get("/").status_code == 200
+    finally:
+        shutil.rmtree(version.folder.parent)

@@ -76,3 +76,14 @@ def test_a_missing_parameter_file_is_not_reported_as_a_pipeline(compiled: Compil
     compiled(speaking, "pipeline.json")
     text = "no.json cannot be read: no such file or directory"
     one_line(command("run", "pipeline.json", "--parameter-file", "no.json"), 2, text)
+
+
+def test_a_deep_entry_of_the_registry_does_not_stop_clean(compiled: Compile, command: Command, tmp_path: Path) -> None:
+    compiled(speaking)
+    assert command("run", "pipeline.json", "--run-id", "first").returncode == 0
+    entry = tmp_path / "runs" / "models" / "m" / "1" / "model.json"
+    entry.parent.mkdir(parents=True)
+    entry.write_text("[" * 100_000)
+    cleaned = command("clean", "--yes")
+    assert (cleaned.returncode, cleaned.stderr) == (0, "")
+    assert not (tmp_path / "runs" / "first").exists()
