@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from trainer.command_line import TrainingError
 from training_job.release import vertex_clients
 from training_job.release.labels import PROJECT_LABEL
 from training_job.release.vertex_clients import call, display_name_filter, finished
@@ -159,11 +160,22 @@ class Endpoints:
             "traffic_split": {"0": 100},
         }
         operation = call(self._deploy_model, request, what=what, is_repeatable=False)
-        finished(operation, what=what, seconds=_DEPLOY_SECONDS)
+        try:
+            finished(operation, what=what, seconds=_DEPLOY_SECONDS)
+        except Exception:
+            self._cancel(operation.operation.name)
+            raise
 
     def _deploy_model(self, *, request: Any, timeout: float, retry: Any) -> Any:
         # localvertex answers when the server of the model is healthy.
         return self._client.deploy_model(request=request, timeout=max(timeout, _UNDEPLOY_SECONDS), retry=retry)
+
+    def _cancel(self, operation: str) -> None:
+        """Cancel a deployment that is no longer waited for: it would get all traffic untried, and cost money."""
+        try:
+            call(self._client.cancel_operation, {"name": operation}, what=f"{operation} cannot be cancelled")
+        except (UserError, TrainingError) as error:
+            print(f"warning: {error}; look at it, because its replicas cost money")
 
     def route(self, endpoint: str, traffic: Mapping[str, int]) -> None:
         """Set the traffic split of an endpoint: id of the deployed model -> percentage."""

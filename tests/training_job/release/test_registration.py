@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.server import PARENT, Server
-from tests.support.unreliable import Unreliable
+from tests.support.unreliable import unreliable
 from trainer.checkpoints import outcome
 from trainer.command_line import TrainingError
 from training_job.release import vertex_clients
@@ -110,7 +110,7 @@ def test_a_registry_that_fails_from_any_call_on_is_one_line_and_the_next_attempt
     direct, token = path.read_bytes(), server.headers["Authorization"].removeprefix("Bearer ")
     errors: list[str] = []
     while not outcome.notes(run).registration:
-        with Unreliable(server.url, first_failure=len(errors) + 1, is_made=is_after) as service:
+        with unreliable(server.url, first_failure=len(errors) + 1, is_made=is_after) as service:
             path.unlink()
             step_endpoint.write(path, StepEndpoint(address=service.url, token=token))
             try:

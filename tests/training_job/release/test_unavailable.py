@@ -1,20 +1,20 @@
 """A service that refuses calls: one line that says what to do, and no call that changes something."""
 
-import http.server
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.finished import write_finished_run
+from tests.support.unreliable import Answering, Received, refusal
 from trainer.checkpoints import outcome
 from trainer.checkpoints.identity import identity
 from trainer.command_line import TrainingError
 from trainer.config import TrainConfig
 from trainer.data import dataset
-from training_job.release import comparison, deployment, registration, vertex_clients
+from training_job.release import comparison, deployment, endpoints, registration, vertex_clients
 from training_job.release.criteria import Criteria
 from training_job.release.outcomes import Release, conclusion
 from training_job.release.registry import Registry
@@ -22,48 +22,28 @@ from vertex_gpu_training.userinput import step_endpoint
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.step_endpoint import StepEndpoint
 
-STATUSES = {404: "NOT_FOUND", 403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
-
 VERSION = "projects/p/locations/us-central1/models/1@2"
-
-
-class Refusing:
-    """A service that answers every call with the same error."""
-
-    def __init__(self, code: int) -> None:
-        self.methods: list[str] = []
-        body = json.dumps({"error": {"code": code, "message": "no", "status": STATUSES[code]}}).encode()
-        methods = self.methods
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                methods.append(self.command)
-                self.send_response(code)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            do_POST = do_PATCH = do_DELETE = do_GET
-
-            def log_message(self, *args: object) -> None:
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+ENDPOINT = "projects/p/locations/us-central1/endpoints/1"
 
 
 @pytest.fixture
-def refusing(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Refusing]:
-    """The service that the steps of this process reach."""
-    service = Refusing(request.param)
-    step_endpoint.write(tmp_path / "own.json", StepEndpoint(address=service.url, token="t" * 40))
-    monkeypatch.setenv(step_endpoint.VARIABLE, str(tmp_path / "own.json"))
-    monkeypatch.setattr(vertex_clients, "_PAUSES_SECONDS", (0.0, 0.0))
-    yield service
-    service.server.shutdown()
-    service.server.server_close()
+def reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Answering], Answering]:
+    """Make a service the one that the steps of this process reach."""
+
+    def reach(service: Answering) -> Answering:
+        step_endpoint.write(tmp_path / "own.json", StepEndpoint(address=service.url, token="t" * 40))
+        monkeypatch.setenv(step_endpoint.VARIABLE, str(tmp_path / "own.json"))
+        monkeypatch.setattr(vertex_clients, "_PAUSES_SECONDS", (0.0, 0.0))
+        return service
+
+    return reach
+
+
+@pytest.fixture
+def refusing(request: pytest.FixtureRequest, reached: Callable[[Answering], Answering]) -> Iterator[Answering]:
+    """A service that answers every call with the same error."""
+    with Answering(lambda _: refusal(request.param)) as service:
+        yield reached(service)
 
 
 class Steps:
@@ -139,7 +119,7 @@ class Steps:
     indirect=["refusing"],
 )
 def test_a_refused_call_is_one_line_and_changes_nothing(
-    refusing: Refusing,
+    refusing: Answering,
     tmp_path: Path,
     digits_directory: Path,
     step: str,
@@ -159,7 +139,7 @@ def test_a_refused_call_is_one_line_and_changes_nothing(
 @pytest.mark.parametrize("step", ["record", "deploy"])
 @pytest.mark.parametrize("refusing", [404], indirect=True)
 def test_a_version_that_was_deleted_by_hand_is_one_line_and_comes_back_with_a_new_run(
-    refusing: Refusing, tmp_path: Path, digits_directory: Path, step: str
+    refusing: Answering, tmp_path: Path, digits_directory: Path, step: str
 ) -> None:
     steps = Steps(tmp_path, digits_directory)
     message = rf"the model {VERSION} cannot be read: not found .*; a new run of the pipeline registers it again$"
@@ -167,3 +147,25 @@ def test_a_version_that_was_deleted_by_hand_is_one_line_and_comes_back_with_a_ne
         getattr(steps, step)()
     assert "\n" not in str(caught.value)
     assert refusing.methods == ["GET"]
+
+
+def test_a_deployment_that_is_not_waited_for_is_cancelled(
+    reached: Callable[[Answering], Answering], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would get all traffic without a live prediction, and its replicas cost money."""
+    operation = json.dumps({"name": f"{ENDPOINT}/operations/7"}).encode()
+    is_cancelled = threading.Event()
+
+    def answer(request: Received) -> tuple[int, bytes]:
+        if request.path.partition("?")[0].endswith("operations/7:cancel"):
+            is_cancelled.set()
+            return 200, b"{}"
+        return 200, operation
+
+    monkeypatch.setattr(endpoints, "_DEPLOY_SECONDS", 0.2)
+    with Answering(answer) as service:
+        reached(service)
+        client = endpoints.Endpoints(region="us-central1", pipeline_root="/runs")
+        with pytest.raises(TrainingError, match="takes longer"):
+            client.deploy(ENDPOINT, VERSION, name="v", resources={}, service_account="")
+    assert is_cancelled.is_set()
