@@ -1,6 +1,5 @@
 """The end of the pipeline, as a user runs it: versions under one model, of which the better one is the champion."""
 
-import json
 import os
 import pathlib
 import signal
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from localvertex.state.model_versions import ModelVersions
 from tests.e2e.conftest import STEPS, Run, Runner
 
 pytestmark = pytest.mark.slow
@@ -32,8 +32,8 @@ BETTER = COMMON | {"epochs": 6}
 
 
 def aliases(work_dir: pathlib.Path) -> dict[str, str]:
-    found: dict[str, str] = json.loads((work_dir / "models" / NAME / "aliases.json").read_text())
-    return found
+    # As readers see them, also after a kill in the middle of a change.
+    return ModelVersions(work_dir / "models" / NAME).aliases
 
 
 def versions(work_dir: pathlib.Path) -> list[str]:

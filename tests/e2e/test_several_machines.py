@@ -171,9 +171,11 @@ def test_the_pipeline_of_the_page_survives_the_loss_of_a_machine(
     done = subprocess.run([python, *words, *where, *given], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads((tmp_path / "faults" / "run.json").read_text())
-    (job,) = [task["custom_job"] for task in record["tasks"] if task["custom_job"]]
-    assert [replica["num_starts"] for replica in job["replicas"]] == [2, 2]
-    assert "workerpool1-0: exit code 137" in done.stdout
+    (task,) = [task for task in record["tasks"] if task["custom_job"]]
+    assert [replica["num_starts"] for replica in task["custom_job"]["replicas"]] == [2, 2]
+    # On a busy machine the peer, which leaves with 134, may be seen first and is then the reported one.
+    assert "workerpool1-0: exit code 137" in (tmp_path / "faults" / task["log"]).read_text()
+    assert re.search(r"workerpool[01]-0: exit code 13[47]", done.stdout)
     assert "train: Goodput" in done.stdout
     # The same job again, elsewhere and without a fault.
     (planned,) = [task["outputs"]["parameters"] for task in record["tasks"] if task["name"] == "plan"]
