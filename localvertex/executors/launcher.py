@@ -48,6 +48,21 @@ def target(options: dict[str, str], attempt: Attempt) -> tuple[str, str]:
     return project, attempt.resolve(options.get("location", "")) or attempt.context.region
 
 
+def warn_of_location(location: str, attempt: Attempt, *, done: str, operation: str) -> None:
+    """Warn of a resource in another location than the run.
+
+    Args:
+        location: The location of the resource.
+        attempt: The step.
+        done: What is done there, e.g. `the model is uploaded to`.
+        operation: Name of the operation, whose location can be set.
+    """
+    region = attempt.context.region
+    if location != region:
+        text = f"{done} {location}, but the pipeline runs in {region}; set the location of {operation}"
+        attempt.context.warnings.add(f"{attempt.label}: {text}")
+
+
 def vertex_uri(name: str, location: str) -> str:
     """Return the address that a resource has on Vertex AI."""
     return f"https://{location}-aiplatform.googleapis.com/v1/{name}"

@@ -11,6 +11,7 @@ from localvertex.executors.launcher import (
     launcher_payload,
     target,
     vertex_uri,
+    warn_of_location,
     without_empty,
     write_resource,
 )
@@ -32,11 +33,7 @@ class ModelUploadExecutor(LauncherExecutor):
         options = launcher_options(attempt.arguments())
         model = {**launcher_payload(options["payload"], attempt), **unmanaged_model(attempt)}
         project, location = target(options, attempt)
-        if location != attempt.context.region:
-            attempt.context.warnings.add(
-                f"{attempt.label}: the model is uploaded to {location}, but the pipeline runs in "
-                f"{attempt.context.region}; set the location of ModelUploadOp"
-            )
+        warn_of_location(location, attempt, done="the model is uploaded to", operation="ModelUploadOp")
         if not (model.get("container_spec") or {}).get("image_uri"):
             text = "the model has no serving container; Vertex AI cannot serve it"
             attempt.context.warnings.add(f"{attempt.label}: {text}")

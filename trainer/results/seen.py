@@ -34,7 +34,12 @@ def of_dataset(data: Dataset) -> Hashes:
 
 def of_hashes(content_hashes: Iterable[str]) -> Hashes:
     """Return the numbers of SHA-256 digests in hexadecimal, sorted and each once."""
-    return np.unique(np.array([int(each[:_DIGITS], 16) for each in content_hashes], np.uint64))
+    return np.unique(numbers(content_hashes))
+
+
+def numbers(content_hashes: Iterable[str]) -> Hashes:
+    """Return the number of each SHA-256 digest in hexadecimal, in their order."""
+    return np.array([int(each[:_DIGITS], 16) for each in content_hashes], np.uint64)
 
 
 def write(path: storage.Path, hashes: Hashes) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from trainer.checkpoints import outcome
 from trainer.command_line import TrainingError, reported as reported  # a component imports `reported` from here
+from trainer.files import storage
 from training_job.release import live_prediction
 from training_job.release.endpoints import Deployed, Endpoints
 from training_job.release.labels import ALIASES
@@ -60,7 +61,8 @@ def deploy(
     version = registry.get(registered_version)
     _refuse_replaced(registry, version.name)
     endpoint = service.find_or_create(endpoint_name)
-    _refuse_strangers(service.deployed(endpoint), version.model, endpoint)
+    before = service.deployed(endpoint)
+    _refuse_strangers(before, version.model, endpoint)
 
     def note(*, is_live: bool) -> None:
         outcome.note_deployment(
@@ -68,7 +70,6 @@ def deploy(
         )
 
     note(is_live=False)
-    before = service.deployed(endpoint)
     try:
         if not _find(before, version.name):
             print(f"deploying {version.name} to {endpoint}: {replicas}")
@@ -91,7 +92,7 @@ def deploy(
         f"{version.name} answers all requests of {endpoint}; {len(expected)} live predictions differ from evaluate's by"
         f" at most {difference:.1g}"
     )
-    if "://" in pipeline_root or pipeline_root.startswith("/gcs/"):
+    if storage.is_object_store(pipeline_root):
         print("it costs money until it is undeployed")
     return endpoint
 

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from trainer.command_line import TrainingError
+from trainer.files import storage
 from vertex_gpu_training.userinput import step_endpoint
 from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.spelling import on_one_line
@@ -156,8 +157,7 @@ def _endpoint(pipeline_root: str) -> StepEndpoint | None:
         UserError: The run is local and has none: it must not call Google.
     """
     found = step_endpoint.find()
-    is_local_root = "://" not in pipeline_root and not pipeline_root.startswith("/gcs/")
-    if found is None and (is_local_root or step_endpoint.is_local_step()):
+    if found is None and (not storage.is_object_store(pipeline_root) or step_endpoint.is_local_step()):
         raise UserError(
             f"this step of a local run has no registry: {step_endpoint.VARIABLE} is not set. Run the pipeline with "
             "`python -m localvertex run`, or give a pipeline_root on gs:// to use Vertex AI"

@@ -3,30 +3,24 @@
 from typing import ClassVar
 
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.google_cloud.endpoints import call_of, local_endpoints, payload_of, write_operation
-from localvertex.executors.launcher import LauncherExecutor, launcher_options, target, vertex_uri
+from localvertex.executors.google_cloud.endpoints import LAUNCHER, call_of, local_endpoints, payload_of, write_operation
+from localvertex.executors.launcher import LauncherExecutor, launcher_options, target, vertex_uri, warn_of_location
 from localvertex.processes import logs
 from localvertex.state import executor_files
-
-_LAUNCHER = "google_cloud_pipeline_components.container.v1.endpoint.{}.launcher"
 
 
 class EndpointCreateExecutor(LauncherExecutor):
     """Creates an endpoint, and writes its artifact (create_endpoint/remote_runner.py of GCPC 2.22)."""
 
     name: ClassVar[str] = "endpoint create"
-    modules = frozenset({_LAUNCHER.format("create_endpoint")})
+    modules = frozenset({LAUNCHER.format("create_endpoint")})
     required = ("payload", "gcp_resources", "executor_input")
 
     def execute(self, attempt: Attempt) -> None:
         """Create the endpoint."""
         options = launcher_options(attempt.arguments())
         project, location = target(options, attempt)
-        if location != attempt.context.region:
-            attempt.context.warnings.add(
-                f"{attempt.label}: the endpoint is created in {location}, but the pipeline runs in "
-                f"{attempt.context.region}; set the location of EndpointCreateOp"
-            )
+        warn_of_location(location, attempt, done="the endpoint is created in", operation="EndpointCreateOp")
         call = call_of(
             f"projects/{project}/locations/{location}/endpoints/new", payload_of(options["payload"], attempt)
         )
@@ -45,7 +39,7 @@ class EndpointDeleteExecutor(LauncherExecutor):
     """Deletes an endpoint without deployed models (delete_endpoint/remote_runner.py of GCPC 2.22)."""
 
     name: ClassVar[str] = "endpoint delete"
-    modules = frozenset({_LAUNCHER.format("delete_endpoint")})
+    modules = frozenset({LAUNCHER.format("delete_endpoint")})
 
     def execute(self, attempt: Attempt) -> None:
         """Delete the endpoint."""

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from localvertex.serve.api.call import Call
     from localvertex.serve.endpoints.endpoints import Endpoints
 
+LAUNCHER = "google_cloud_pipeline_components.container.v1.endpoint.{}.launcher"
+"""The module of an operation."""
+
 _NAME = re.compile(
     r"(?P<name>projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+)/endpoints/(?P<id>[A-Za-z0-9_-]+))"
 )

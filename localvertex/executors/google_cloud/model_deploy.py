@@ -4,18 +4,16 @@ from typing import Any, ClassVar
 
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.google_cloud.endpoints import call_of, local_endpoints, payload_of, write_operation
+from localvertex.executors.google_cloud.endpoints import LAUNCHER, call_of, local_endpoints, payload_of, write_operation
 from localvertex.executors.launcher import LauncherExecutor, launcher_options
 from localvertex.processes import logs
-
-_LAUNCHER = "google_cloud_pipeline_components.container.v1.endpoint.{}.launcher"
 
 
 class ModelDeployExecutor(LauncherExecutor):
     """Starts the model's container, and deploys the model when it is healthy (deploy_model/remote_runner.py)."""
 
     name: ClassVar[str] = "model deploy"
-    modules = frozenset({_LAUNCHER.format("deploy_model")})
+    modules = frozenset({LAUNCHER.format("deploy_model")})
 
     def execute(self, attempt: Attempt) -> None:
         """Deploy the model; its process ends with the step, and starts again at the first prediction."""
@@ -41,7 +39,7 @@ class ModelUndeployExecutor(LauncherExecutor):
     """Undeploys the first deployed model of a version (undeploy_model/remote_runner.py of GCPC 2.22)."""
 
     name: ClassVar[str] = "model undeploy"
-    modules = frozenset({_LAUNCHER.format("undeploy_model")})
+    modules = frozenset({LAUNCHER.format("undeploy_model")})
 
     def execute(self, attempt: Attempt) -> None:
         """Undeploy the model."""

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.launcher import LauncherExecutor, launcher_options, target, vertex_uri
+from localvertex.executors.launcher import LauncherExecutor, launcher_options, target, vertex_uri, warn_of_location
 from localvertex.processes import logs
 from localvertex.state import executor_files
 from localvertex.state.models.reading import DEFAULT, ModelRecords
@@ -26,11 +26,7 @@ class ModelGetExecutor(LauncherExecutor):
         """Look the model up, and write the artifact as the launcher does (get_model/remote_runner.py of GCPC 2.22)."""
         options = launcher_options(attempt.arguments())
         project, location = target(options, attempt)
-        if location != attempt.context.region:
-            attempt.context.warnings.add(
-                f"{attempt.label}: the model is looked up in {location}, but the pipeline runs in "
-                f"{attempt.context.region}; set the location of ModelGetOp"
-            )
+        warn_of_location(location, attempt, done="the model is looked up in", operation="ModelGetOp")
         wanted = attempt.resolve(options["model_name"])
         match = _NAME.fullmatch(wanted)
         if not match:

@@ -37,8 +37,7 @@ def unseen(data: Dataset, *known: seen.Hashes) -> Unseen:
     """Return the test images without those that a model has seen in its training or validation."""
     lines = (line for line in image_list.read(data.directory) if line["split"] == "test" and "content_hash" in line)
     test = {line["name"]: line["content_hash"] for line in lines}
-    numbers = np.array([int(digest[:16], 16) for digest in test.values()], np.uint64)
-    is_seen = np.isin(numbers, np.concatenate(known))
+    is_seen = np.isin(seen.numbers(test.values()), np.concatenate(known))
     kept = {name: digest for (name, digest), left_out in zip(test.items(), is_seen, strict=True) if not left_out}
     return Unseen(content_hashes=kept, num_left_out=int(is_seen.sum()))
 
