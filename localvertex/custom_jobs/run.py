@@ -84,7 +84,7 @@ def run(
             outcome = JobRun(
                 job,
                 replicas,
-                events=EventFiles(job.base_output_directory, [each.name for each in replicas]),
+                events=EventFiles.of_job(job.base_output_directory, [each.name for each in replicas]),
                 faults=planned,
                 ledger=ledger,
                 restarts=Restarts(scheduling=job.scheduling, rule=options.restart_rule),
