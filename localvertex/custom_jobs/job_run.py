@@ -16,6 +16,7 @@ from uuid import uuid4
 from localvertex.custom_jobs.faults.faults import Fault
 from localvertex.custom_jobs.faults.injector import FaultClock, FaultInjector
 from localvertex.custom_jobs.faults.ledger import FaultLedger
+from localvertex.custom_jobs.faults.requests import Requests
 from localvertex.custom_jobs.goodput.event_files import EventFiles
 from localvertex.custom_jobs.goodput.goodput import goodput
 from localvertex.custom_jobs.goodput.timeline import Mark
@@ -54,7 +55,13 @@ class JobRun:
         self._job, self._replicas, self._events, self._restarts = job, replicas, events, restarts
         self._log_file, self._observe, self._report = folder / _LOG, observe, report
         self._cancel, self._id = cancel, uuid4().hex
-        self._injector = FaultInjector(FaultClock(faults, events), replicas, ledger, self._announce)
+        self._injector = FaultInjector(
+            FaultClock(faults, events),
+            Requests(job, folder, self._id, self._announce),
+            replicas,
+            ledger,
+            self._announce,
+        )
         # A single replica has no peers.
         ports = [int(each.address.rpartition(":")[2]) for each in replicas] if len(replicas) > 1 else []
         self._ports = LoopbackPorts(ports, self._announce)

@@ -17,6 +17,7 @@ class Span:
     end: float | None = None
     exit_code: int | None = None
 
+
 Mark = tuple[float, str]
 """Something that happened: seconds since the epoch, and a line of text."""
 

@@ -22,7 +22,7 @@ _SECONDS = 1.0
 _IDLE_SECONDS = 5.0
 """Between two messages about a job in which nothing happens but the time."""
 
-_FINAL = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
+FINAL_STATES = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
 
 
 class LiveJob:
@@ -88,7 +88,7 @@ class LiveJob:
                 # Trials have nothing in common but their time.
                 found = {"timeline": found["timeline"]}
         timeline, shown_marks = found.pop("timeline", {}), found.pop("marks", [])
-        state = status["state"] if is_running or status["state"] in _FINAL else JobState.FAILED
+        state = status["state"] if is_running or status["state"] in FINAL_STATES else JobState.FAILED
         start = min((each[0].start for each in spans.values()), default=None)
         replicas = [self._replica(each, spans, marks, is_running=is_running) for each in status["replicas"]]
         shown = {name: status.get(name) for name in ("num_restarts", "num_preemptions")}
