@@ -37,7 +37,8 @@ def _follows(first: Event, second: Event) -> bool:
     """Return whether the steps of the second event come directly after those of the first."""
     if second["event"] != "steps" or any(finite(first, name) is None for name in ("first_step", "last_step")):
         return False
-    return finite(second, "first_step") == first["last_step"] + 1 <= (finite(second, "last_step") or 0)
+    last = number(first, "last_step")
+    return finite(second, "first_step") == last + 1 <= number(second, "last_step")
 
 
 def _mean(first: Event, second: Event, field: str, weights: list[int] | list[float]) -> float | None:

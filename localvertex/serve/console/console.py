@@ -22,7 +22,7 @@ class Console:
     def __init__(self, store: Store, custom_jobs: CustomJobs) -> None:
         self._store, self._work_dir = store, store.folder.parent
         self._records = Records(store)
-        self._events, self._runs = Events(self._records), RunRoutes(self._records)
+        self._events, self._runs = Events(self._records, custom_jobs), RunRoutes(self._records)
         self._jobs = JobRoutes(self._records, custom_jobs)
 
     @property

@@ -1,1 +1,1 @@
-"""Custom jobs in the console while they run: replicas, timeline, goodput, curves, and the faults that a user asks for."""
+"""Custom jobs in the console while they run: replicas, timeline, goodput, curves, and faults on request."""

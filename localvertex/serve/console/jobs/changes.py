@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from localvertex.custom_jobs import status_file
 from localvertex.serve.console.jobs.live import FINAL_STATES, LiveJob, Message
@@ -25,7 +26,7 @@ class JobChanges:
     def __call__(self) -> Iterator[Message]:
         """Return the messages since the last call."""
         content = self._watched.read().content
-        entry = next((each for each in content.get("tasks", []) if each["path"] == self._task), {})
+        entry: dict[str, Any] = next((each for each in content.get("tasks", []) if each["path"] == self._task), {})
         is_running = bool(content) and not State(content["state"]).is_final
         yield from self._live.poll(entry.get("custom_job"), is_running=is_running)
 

@@ -11,6 +11,7 @@ from localvertex.custom_jobs.faults.requests import Refused
 from localvertex.serve.api.errors import ApiError, Status, not_found
 from localvertex.serve.console.jobs.live import FINAL_STATES, LiveJob
 from localvertex.serve.console.local_route import LocalCall, local_route
+from localvertex.serve.console.runs import logs
 from localvertex.serve.console.runs.folders import find_run, step_folder
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.custom_jobs import CustomJobs
@@ -35,6 +36,7 @@ class JobRoutes:
             local_route("GET", "/local/runs/{id:id}/job", self.of_run),
             local_route("POST", "/local/runs/{id:id}:fault", self.break_run),
             local_route("GET", "/local/jobs/{id:id}", self.of_api),
+            local_route("GET", "/local/jobs/{id:id}/log", self.log_of_api),
             local_route("POST", "/local/jobs/{id:id}:fault", self.break_api),
         ]
 
@@ -48,6 +50,12 @@ class JobRoutes:
         """Return a job of the API, with its curves."""
         job, folder = self._custom_jobs.find(call.path["id"])
         return {"job": job} | _answer(LiveJob(), status_file.read(folder), is_running=is_running(job))
+
+    def log_of_api(self, call: LocalCall) -> dict[str, Any]:
+        """Return the logs of a job of the API, and a part of one of them."""
+        folder = self._custom_jobs.find(call.path["id"])[1]
+        asked = [call.query.get(name, "") for name in ("file", "offset", "before")]
+        return logs.answer(folder.parent, folder.name, *asked)
 
     def break_run(self, call: LocalCall) -> dict[str, Any]:
         """Ask the job of a step for a fault."""
