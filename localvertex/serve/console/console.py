@@ -5,8 +5,10 @@ from starlette.routing import Route
 from localvertex.serve.api.store import Store
 from localvertex.serve.console import static
 from localvertex.serve.console.events.events import Events
+from localvertex.serve.console.jobs.routes import JobRoutes
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
+from localvertex.serve.custom_jobs import CustomJobs
 
 
 class Console:
@@ -14,14 +16,16 @@ class Console:
 
     Args:
         store: The records of the server.
+        custom_jobs: The custom jobs of the API.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, custom_jobs: CustomJobs) -> None:
         self._store, self._work_dir = store, store.folder.parent
         self._records = Records(store)
-        self._events, self._runs = Events(self._records), RunRoutes(self._records)
+        self._events, self._runs = Events(self._records, custom_jobs), RunRoutes(self._records)
+        self._jobs = JobRoutes(self._records, custom_jobs)
 
     @property
     def routes(self) -> list[Route]:
         """The page's files and the local routes."""
-        return [*static.routes(), *self._events.routes, *self._runs.routes]
+        return [*static.routes(), *self._events.routes, *self._runs.routes, *self._jobs.routes]
