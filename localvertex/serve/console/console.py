@@ -6,6 +6,7 @@ from localvertex.serve.api.store import Store
 from localvertex.serve.console import static
 from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.jobs.routes import JobRoutes
+from localvertex.serve.console.run_files import RunFiles
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
 from localvertex.serve.custom_jobs import CustomJobs
@@ -28,4 +29,5 @@ class Console:
     @property
     def routes(self) -> list[Route]:
         """The page's files and the local routes."""
-        return [*static.routes(), *self._events.routes, *self._runs.routes, *self._jobs.routes]
+        files = RunFiles(self._work_dir).routes
+        return [*static.routes(), *files, *self._events.routes, *self._runs.routes, *self._jobs.routes]
