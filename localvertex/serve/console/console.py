@@ -4,6 +4,7 @@ from starlette.routing import Route
 
 from localvertex.serve.api.store import Store
 from localvertex.serve.console import static
+from localvertex.serve.console.runs.graph import Graphs
 
 
 class Console:
@@ -19,4 +20,4 @@ class Console:
     @property
     def routes(self) -> list[Route]:
         """The page's files and the local routes."""
-        return [*static.routes()]
+        return [*static.routes(), *Graphs(self._work_dir).routes]
