@@ -4,7 +4,10 @@ from starlette.routing import Route
 
 from localvertex.serve.api.store import Store
 from localvertex.serve.console import static
+from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.runs.graph import Graphs
+from localvertex.serve.console.runs.record import Records
+from localvertex.serve.console.runs.routes import RunRoutes
 
 
 class Console:
@@ -16,8 +19,11 @@ class Console:
 
     def __init__(self, store: Store) -> None:
         self._store, self._work_dir = store, store.folder.parent
+        self._records = Records(store)
+        self._events, self._runs = Events(self._records), RunRoutes(self._records)
 
     @property
     def routes(self) -> list[Route]:
         """The page's files and the local routes."""
-        return [*static.routes(), *Graphs(self._work_dir).routes]
+        rooms = (self._events, self._runs, Graphs(self._records, self._work_dir))
+        return [*static.routes(), *(route for room in rooms for route in room.routes)]

@@ -15,8 +15,8 @@ _TITLE_UNIT, _LABEL_UNIT = 7.8, 6.4
 _LABEL, _LABEL_IN_A_LOOP = len("NOT_TRIGGERED 9999.9 s"), len("10,000 of 10,000 NOT_TRIGGERED")
 """Most characters that a state takes."""
 
-_BUTTON, _ITEMS = 20.0, 132.0
-"""Room in the header of a group for the button that closes it, and in that of a loop for the choice of an iteration."""
+_ICON, _BUTTON, _ITEMS = 24.0, 20.0, 140.0
+"""Room for the icon of the state, the button that closes a group, and the choice of an iteration of a loop."""
 
 STEP, IMPORTER, GROUP, CONDITION, LOOP, EXIT_HANDLER = "step", "importer", "group", "if", "for each", "exit handler"
 """Kinds of boxes."""
@@ -80,8 +80,8 @@ def width_of(title: str, kind: str, note: str, *, is_in_loop: bool) -> float:
     label = (_LABEL_IN_A_LOOP if is_in_loop else _LABEL) + _units(note) + 2 * bool(note)
     texts = [_units(title) * _TITLE_UNIT, label * _LABEL_UNIT]
     if kind in (STEP, IMPORTER):
-        return max(_MIN_WIDTH, *texts) + 2 * PADDING
-    return sum(texts) + (len(kind) + 4) * _LABEL_UNIT + _BUTTON + _ITEMS * (kind == LOOP) + 2 * PADDING
+        return max(_MIN_WIDTH, *texts) + _ICON + 2 * PADDING
+    return sum(texts) + (len(kind) + 4) * _LABEL_UNIT + _ICON + _BUTTON + _ITEMS * (kind == LOOP) + 2 * PADDING
 
 
 def _units(text: str) -> int:
