@@ -7,6 +7,7 @@ from localvertex.serve.console import static
 from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.jobs.routes import JobRoutes
 from localvertex.serve.console.run_files import RunFiles
+from localvertex.serve.console.runs.graph import Graphs
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
 from localvertex.serve.custom_jobs import CustomJobs
@@ -29,5 +30,11 @@ class Console:
     @property
     def routes(self) -> list[Route]:
         """The page's files and the local routes."""
-        files = RunFiles(self._work_dir).routes
-        return [*static.routes(), *files, *self._events.routes, *self._runs.routes, *self._jobs.routes]
+        rooms = (
+            RunFiles(self._work_dir),
+            self._events,
+            self._runs,
+            Graphs(self._records, self._work_dir),
+            self._jobs,
+        )
+        return [*static.routes(), *(route for room in rooms for route in room.routes)]
