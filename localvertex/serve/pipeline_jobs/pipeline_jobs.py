@@ -89,10 +89,7 @@ class PipelineJobs:
             with file_of(body) as path:
                 options = self._options(location, job_id, schedule_time)
                 run = engine.prepare(path, artifacts=self._artifacts(location, body), options=options)
-            thread = threading.Thread(target=self._execute, args=(job_id, run), name=job_id)
-            with self._store.lock:
-                self._running[job_id] = run, thread
-                thread.start()
+            self._run_in_thread(job_id, run)
         except BaseException:
             self._store.remove(COLLECTION, job_id)
             raise
@@ -100,6 +97,55 @@ class PipelineJobs:
             with self._store.lock:
                 self._starting.discard(job_id)
         return self._with_contexts(self._view(job))
+
+    def retry(self, run_id: str) -> None:
+        """Resume a run that has ended without success, also one that was started in a terminal.
+
+        Raises:
+            ApiError: It cannot be resumed here, or another request is resuming it.
+        """
+        with self._store.lock:
+            _, ended = self._running.get(run_id, (None, None))
+            if run_id in self._starting:
+                raise ApiError(Status.FAILED_PRECONDITION, f"{run_id} is being started")
+            self._starting.add(run_id)
+        try:
+            if ended is not None and State(record.read(self._work_dir / run_id)["state"]).is_final:
+                ended.join()
+            run = prepare_retry(run_id, replace(self._options_of_all, work_dir=self._work_dir))
+            with self._store.lock, suppress(Damaged):
+                if job := self._store.read(COLLECTION, run_id):
+                    present = {key: value for key, value in job.items() if key not in ("state", "error")}
+                    self._store.keep(COLLECTION, run_id, present)
+            self.on_retry_of(run_id)
+            self._run_in_thread(run_id, run)
+        finally:
+            with self._store.lock:
+                self._starting.discard(run_id)
+
+    def stop(self, run_id: str, *, at_once: bool) -> bool:
+        """Ask a run of this server to stop as `cancel` does, or without grace time; return whether it is one."""
+        with self._store.lock:
+            running = self._running.get(run_id)
+            if running is None:
+                return False
+            with suppress(Damaged):
+                if job := self._store.read(COLLECTION, run_id):
+                    self._store.keep(COLLECTION, run_id, job | {"state": "PIPELINE_STATE_CANCELLING"})
+            running[0].stop(at_once=at_once)
+        return True
+
+    def remove(self, run_id: str) -> None:
+        """Delete a run that has ended, also one that was started in a terminal.
+
+        Raises:
+            ApiError: It is running, another run or a model needs its files, or a file cannot be deleted.
+        """
+        with self._store.lock:
+            check_removable(self._work_dir / run_id)
+            remove_run(self._work_dir / run_id)
+            if self._store.path(COLLECTION, run_id).exists():
+                self._store.remove(COLLECTION, run_id)
 
     def check(self, location: Location, body: dict[str, Any]) -> None:
         """Check a PipelineJob message as `start` does, and start nothing.
@@ -155,6 +201,12 @@ class PipelineJobs:
         if (self._work_dir / job_id).exists() or job_id in self._starting:
             raise ApiError(Status.ALREADY_EXISTS, f"{location.child(COLLECTION, job_id)} already exists")
 
+    def _run_in_thread(self, job_id: str, run: PipelineRun) -> None:
+        thread = threading.Thread(target=self._execute, args=(job_id, run), name=job_id)
+        with self._store.lock:
+            self._running[job_id] = run, thread
+            thread.start()
+
     def _execute(self, job_id: str, run: PipelineRun) -> None:
         self._log(f"pipelineJobs/{job_id}: running")
         try:
@@ -202,13 +254,10 @@ class PipelineJobs:
         """Ask a running job to stop; one that has ended is unchanged."""
         with self._store.lock:
             try:
-                job = self._find(call)
+                self._find(call)
             except Damaged:
-                job = {}
-            if call.resource_id in self._running:
-                if job:
-                    self._store.keep(COLLECTION, call.resource_id, job | {"state": "PIPELINE_STATE_CANCELLING"})
-                self._running[call.resource_id][0].stop()
+                pass
+            self.stop(call.resource_id, at_once=False)
         return {}
 
     def delete(self, call: Call) -> dict[str, Any]:
