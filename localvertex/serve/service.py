@@ -16,6 +16,7 @@ from localvertex.serve.api.call import Location
 from localvertex.serve.api.operations import Operations
 from localvertex.serve.api.storage.storage import Storage
 from localvertex.serve.api.store import Store
+from localvertex.serve.console.console import Console
 from localvertex.serve.custom_jobs import CustomJobs
 from localvertex.serve.endpoints.deployments import Deployments
 from localvertex.serve.metadata.metadata import Metadata
@@ -64,6 +65,7 @@ class Service:
         self.pipeline_jobs.find_artifact = self._find_artifact
         self.pipeline_jobs.contexts = self.metadata.runs.contexts
         self.pipeline_jobs.on_end_of = self.metadata.runs.add
+        self.console = Console(self._store)
         self.pages = Pages(self._store, self.custom_jobs, self.offered.models, self.offered.endpoints)
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
@@ -114,7 +116,7 @@ class Service:
     @property
     def routes(self) -> list[Route]:
         """The pages, and what Cloud Storage's clients call."""
-        return [*self.pages.routes, *self.storage.routes]
+        return [*self.console.routes, *self.pages.routes, *self.storage.routes]
 
     @property
     def collections(self) -> dict[str, Methods]:

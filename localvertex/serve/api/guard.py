@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from localvertex.serve.access import open_page
 from localvertex.serve.access.access import Access
 from localvertex.serve.api.errors import error_body
+from localvertex.serve.console import static
 from vertex_gpu_training.userinput.reading import MAX_BYTES
 
 MAX_BODY_BYTES = MAX_BYTES + (1 << 20)
@@ -85,6 +86,8 @@ class Guard:
             self._access.allows(headers.get("authorization"))
             or self._access.allows_step(headers.get("authorization"), method, path)
             or (is_reading and path == open_page.PATH)
+            or (is_reading and static.is_static(path))
+            or path == "/local/session"
             or (is_reading and self._access.allows_reading(headers.get("cookie"), port=port))
         )
         return None if is_allowed else (403, self._access.refusal)

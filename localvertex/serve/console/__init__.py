@@ -1,0 +1,1 @@
+"""The console: the pages in a browser, and the local routes that they need besides Vertex AI's own API."""

@@ -1,0 +1,76 @@
+"""Routes of the console outside Vertex AI's paths: a request is read, answered in a thread, and its errors are JSON."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from localvertex.serve.api.errors import ApiError, error_body, invalid, not_written
+from localvertex.serve.api.json_response import JsonResponse
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.reading import parse_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalCall:
+    """One request to a local route."""
+
+    path: Mapping[str, str] = field(default_factory=dict)
+    """The parts of the path by their names in the route."""
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Mapping[str, Any] = field(default_factory=dict)
+
+
+Answer = Callable[[LocalCall], dict[str, Any] | Response]
+
+
+def local_route(http_method: str, path: str, answer: Answer) -> Route:
+    """Build a route.
+
+    Args:
+        http_method: GET, POST or DELETE.
+        path: Its path, below `/local/`.
+        answer: Returns the JSON object or the response; called in a thread.
+    """
+
+    async def respond(request: Request) -> Response:
+        body = await request.body()
+        return await run_in_threadpool(_respond, answer, request, body)
+
+    return Route(path, respond, methods=[http_method])
+
+
+def _respond(answer: Answer, request: Request, body: bytes) -> Response:
+    """Carry out a request."""
+    try:
+        found = answer(LocalCall(path=request.path_params, query=dict(request.query_params), body=_content(body)))
+        return found if isinstance(found, Response) else JsonResponse(found)
+    except ApiError as error:
+        refused = error
+    except UserError as error:
+        refused = invalid(str(error))
+    except OSError as error:
+        refused = not_written(error)
+    code = refused.status.http_code
+    return JsonResponse(error_body(code, refused.status.name, str(refused)), code)
+
+
+def _content(body: bytes) -> dict[str, Any]:
+    """Read a body.
+
+    Raises:
+        ApiError: It is not a JSON object.
+    """
+    try:
+        content = parse_json(body.decode(), "the body") if body.strip() else {}
+    except UnicodeDecodeError:
+        raise invalid("the body is not UTF-8") from None
+    except UserError as error:
+        raise invalid(str(error)) from None
+    if not isinstance(content, dict):
+        raise invalid(f"the body must be a JSON object, found {type(content).__name__}")
+    return content

@@ -1,0 +1,43 @@
+"""Debian's Chromium on the console of a real server; a console error or a violation of the policy fails the test."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.support.server import Server
+
+CHROMIUM = shutil.which("chromium") or ""
+
+needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine: apt-get install chromium")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Return the browser of this test process."""
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@contextmanager
+def opened(browser: Browser, server: Server, fragment: str = "#/runs", *, width: int = 1280) -> Iterator[Page]:
+    """Open a view with the session of the server's token; what the page reports as an error fails at the end."""
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("console", lambda each: problems.append(each.text) if each.type in ("error", "warning") else None)
+    page.on("pageerror", lambda each: problems.append(str(each)))
+    page.on("dialog", lambda each: problems.append(f"dialog: {each.message}"))
+    try:
+        token = (server.work_dir / "api" / "token").read_text().strip()
+        page.goto(f"{server.url}/#token={token}")
+        page.wait_for_function("!location.hash.includes('token')")
+        page.goto(f"{server.url}/{fragment}")
+        yield page
+        assert not problems, problems
+    finally:
+        context.close()
