@@ -39,7 +39,17 @@ from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.parameters import complete, typed
 from vertex_gpu_training.userinput.spelling import quoted
 
-__all__ = ["Options", "PipelineRun", "check", "open_file", "open_pipeline", "prepare", "prepare_resume", "resume", "run"]
+__all__ = [
+    "Options",
+    "PipelineRun",
+    "check",
+    "open_file",
+    "open_pipeline",
+    "prepare",
+    "prepare_resume",
+    "resume",
+    "run",
+]
 
 
 def open_pipeline(
