@@ -1,1 +1,1 @@
-"""The runs of a work directory as the console shows them, and what it does to them."""
+"""The runs of the work directory: the record, logs and artifacts of one, and what is done to it."""

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from localvertex.custom_jobs.goodput.goodput import checkpointing
-from localvertex.custom_jobs.goodput.timeline import Kind, Timeline, coarsened, timeline
-from localvertex.custom_jobs.replica_process import Span
+from localvertex.custom_jobs.goodput.timeline import Kind, Span, Timeline, coarsened, timeline
 
 Event = dict[str, Any]
 
