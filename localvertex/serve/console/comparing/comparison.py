@@ -28,12 +28,20 @@ class Comparisons:
     def routes(self) -> list[Route]:
         """All routes; curves and predictions have their own, because their files may be large."""
         return [
-            local_route("GET", "/local/compare", lambda call: tables.compared(self._contents(call))),
-            local_route("GET", "/local/compare/curves", lambda call: curves.compared(self._contents(call))),
-            local_route("GET", "/local/compare/predictions", self._predictions),
+            local_route("GET", "/local/compare", self.compare),
+            local_route("GET", "/local/compare/curves", self.curves),
+            local_route("GET", "/local/compare/predictions", self.predictions),
         ]
 
-    def _predictions(self, call: LocalCall) -> dict[str, Any]:
+    def compare(self, call: LocalCall) -> dict[str, Any]:
+        """Return parameters, metrics and steps side by side."""
+        return tables.compared(self._contents(call))
+
+    def curves(self, call: LocalCall) -> dict[str, Any]:
+        """Return the training curves of the runs."""
+        return curves.compared(self._contents(call))
+
+    def predictions(self, call: LocalCall) -> dict[str, Any]:
         """Return the images on which the runs differ."""
         return predictions.compared(self._work_dir, self._contents(call))
 
