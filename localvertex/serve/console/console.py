@@ -8,8 +8,8 @@ from localvertex.serve.console.comparing.comparison import Comparisons
 from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.jobs.routes import JobRoutes
 from localvertex.serve.console.run_files import RunFiles
-from localvertex.serve.console.runs.graph import Graphs
 from localvertex.serve.console.runs.actions import RunActions
+from localvertex.serve.console.runs.graph import Graphs
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
 from localvertex.serve.custom_jobs import CustomJobs
