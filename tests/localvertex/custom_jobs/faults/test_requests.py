@@ -88,8 +88,18 @@ def test_requests_to_another_job_or_an_earlier_attempt_do_nothing(
 
 @pytest.mark.parametrize(
     "junk",
-    [b"\xff\xfe\n", b"{\n", b"[1]\n", b"null\n", b'{"job": "a"}\n', b'{"job": "a", "replica": 1}\n', b"[" * 60_000]
-    + [b'{"job": "a", "replica": "workerpool1-0", "action": "kill", "x": 1}\n', b"x" * 200_000, b'{"job": "a", "rep'],
+    [
+        b"\xff\xfe\n",
+        b"{\n",
+        b"[1]\n",
+        b"null\n",
+        b'{"job": "a"}\n',
+        b'{"job": "a", "replica": 1}\n',
+        b'{"job": "a", "replica": "workerpool1-0", "action": "kill", "x": 1}\n',
+        b'{"job": "a", "rep',
+        b"[" * 60_000,
+        b"x" * 200_000,
+    ],
 )
 def test_garbage_in_the_file_is_ignored_with_a_warning(
     asked: Requests, tmp_path: Path, warnings: list[str], junk: bytes
