@@ -5,6 +5,7 @@ from starlette.routing import Route
 from localvertex.serve.api.store import Store
 from localvertex.serve.console import static
 from localvertex.serve.console.events.events import Events
+from localvertex.serve.console.run_files import RunFiles
 from localvertex.serve.console.runs.graph import Graphs
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
@@ -25,5 +26,5 @@ class Console:
     @property
     def routes(self) -> list[Route]:
         """The page's files and the local routes."""
-        rooms = (self._events, self._runs, Graphs(self._records, self._work_dir))
+        rooms = (RunFiles(self._work_dir), self._events, self._runs, Graphs(self._records, self._work_dir))
         return [*static.routes(), *(route for room in rooms for route in room.routes)]
