@@ -5,6 +5,7 @@ from starlette.routing import Route
 from localvertex.serve.api.store import Store
 from localvertex.serve.console import static
 from localvertex.serve.console.events.events import Events
+from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
 
@@ -19,9 +20,10 @@ class Console:
     def __init__(self, store: Store) -> None:
         self._store, self._work_dir = store, store.folder.parent
         self._records = Records(store)
-        self._events, self._runs = Events(self._records), RunRoutes(self._records)
+        self._list = RunList(store)
+        self._events, self._runs = Events(self._records, self._list), RunRoutes(self._records)
 
     @property
     def routes(self) -> list[Route]:
         """The page's files and the local routes."""
-        return [*static.routes(), *self._events.routes, *self._runs.routes]
+        return [*static.routes(), *self._events.routes, *self._list.routes, *self._runs.routes]
