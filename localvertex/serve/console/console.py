@@ -8,6 +8,7 @@ from localvertex.serve.console.comparing.comparison import Comparisons
 from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.jobs.routes import JobRoutes
 from localvertex.serve.console.runs.actions import RunActions
+from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
 from localvertex.serve.custom_jobs import CustomJobs
@@ -26,7 +27,8 @@ class Console:
     def __init__(self, store: Store, jobs: PipelineJobs, custom_jobs: CustomJobs) -> None:
         self._store, self._work_dir = store, store.folder.parent
         self._records = Records(store)
-        self._events, self._runs = Events(self._records, custom_jobs), RunRoutes(self._records)
+        self._list = RunList(store)
+        self._events, self._runs = Events(self._records, self._list, custom_jobs), RunRoutes(self._records)
         self._jobs = JobRoutes(self._records, custom_jobs)
         self._actions, self._comparisons = RunActions(jobs), Comparisons(self._work_dir)
 
@@ -36,6 +38,7 @@ class Console:
         return [
             *static.routes(),
             *self._events.routes,
+            *self._list.routes,
             *self._runs.routes,
             *self._jobs.routes,
             *self._actions.routes,
