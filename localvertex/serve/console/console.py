@@ -7,6 +7,7 @@ from localvertex.serve.console import static
 from localvertex.serve.console.comparing.comparison import Comparisons
 from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.jobs.routes import JobRoutes
+from localvertex.serve.console.run_files import RunFiles
 from localvertex.serve.console.runs.actions import RunActions
 from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
@@ -37,6 +38,7 @@ class Console:
         """The page's files and the local routes."""
         return [
             *static.routes(),
+            *RunFiles(self._work_dir).routes,
             *self._events.routes,
             *self._list.routes,
             *self._runs.routes,
