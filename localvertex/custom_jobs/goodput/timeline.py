@@ -120,7 +120,8 @@ class _ProcessPart:
             else:
                 segments.append(Segment(kind=_KIND_OF_EVENT[event["event"]], start=start, end=event_end))
             now = event_end
-        was_training = between is Kind.WAITING and self._span.exit_code != 0
+        # Of a process that still runs, it is not known yet.
+        was_training = between is Kind.WAITING and self._span.end is not None and self._span.exit_code != 0
         last = Kind.LOST if was_training else between
         return [each for each in [*segments, Segment(kind=last, start=now, end=self._end)] if each.seconds > 0]
 

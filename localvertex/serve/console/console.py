@@ -9,6 +9,7 @@ from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.jobs.routes import JobRoutes
 from localvertex.serve.console.run_files import RunFiles
 from localvertex.serve.console.runs.actions import RunActions
+from localvertex.serve.console.runs.graph import Graphs
 from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
@@ -36,13 +37,14 @@ class Console:
     @property
     def routes(self) -> list[Route]:
         """The page's files and the local routes."""
-        return [
-            *static.routes(),
-            *RunFiles(self._work_dir).routes,
-            *self._events.routes,
-            *self._list.routes,
-            *self._runs.routes,
-            *self._jobs.routes,
-            *self._actions.routes,
-            *self._comparisons.routes,
-        ]
+        rooms = (
+            RunFiles(self._work_dir),
+            self._events,
+            self._list,
+            self._runs,
+            Graphs(self._records, self._work_dir),
+            self._jobs,
+            self._actions,
+            self._comparisons,
+        )
+        return [*static.routes(), *(route for room in rooms for route in room.routes)]

@@ -98,6 +98,11 @@ def test_a_program_without_steps_is_running() -> None:
     assert plain(line) == [("running", 0, 3), ("evaluating", 3, 4), ("running", 4, 6)]
 
 
+def test_what_a_running_process_does_since_its_last_event_is_not_lost() -> None:
+    line = timeline([Span(start=0, end=None)], [steps(4, 1, 10, 4)], 6)
+    assert plain(line) == [("productive", 0, 4), ("waiting", 4, 6)]
+
+
 @pytest.mark.parametrize(
     "events",
     [
