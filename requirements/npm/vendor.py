@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,10 @@ IMPORTS = {'from"preact"': 'from"./preact.js"'}
 
 def main() -> None:
     """Replace all files of the folder, and axe-core among the tests' data."""
-    subprocess.run(["npm", "ci", "--silent"], cwd=HERE, check=True)
+    npm = shutil.which("npm")
+    if not npm:
+        sys.exit("error: npm was not found; install Node")
+    subprocess.run([npm, "ci", "--silent"], cwd=HERE, check=True)
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
     packages = {name: copied(name) for name in FILES}

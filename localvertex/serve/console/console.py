@@ -5,6 +5,7 @@ from starlette.routing import Route
 from localvertex.serve.api.store import Store
 from localvertex.serve.console import static
 from localvertex.serve.console.events.events import Events
+from localvertex.serve.console.run_files import RunFiles
 from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
@@ -26,4 +27,5 @@ class Console:
     @property
     def routes(self) -> list[Route]:
         """The page's files and the local routes."""
-        return [*static.routes(), *self._events.routes, *self._list.routes, *self._runs.routes]
+        rooms = (self._events, self._list, self._runs, RunFiles(self._work_dir))
+        return [*static.routes(), *(route for room in rooms for route in room.routes)]

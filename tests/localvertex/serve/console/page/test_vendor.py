@@ -29,7 +29,9 @@ def test_the_folder_has_the_listed_files_and_no_others(packages: Any) -> None:
     listed = {name: sha256 for each in packages.values() for name, sha256 in each["files"].items()}
     found = {path.name: path.read_bytes() for path in VENDOR.iterdir()}
     assert set(found) == {*listed, "vendor.json", "licenses.txt"}
-    assert {name: hashlib.sha256(found[name]).hexdigest() for name in listed} == listed, "run requirements/npm/vendor.py"
+    assert {name: hashlib.sha256(found[name]).hexdigest() for name in listed} == listed, (
+        "run requirements/npm/vendor.py"
+    )
 
 
 def test_versions_and_licenses_are_those_of_the_lock(packages: Any, lock: Any) -> None:
