@@ -57,7 +57,8 @@ class Service:
         self.custom_jobs.when_ended = JobLogs(self._store, self.operations, log).collect
         self._credentials, self._processes = NoCredentials(), Processes(grace_seconds=_GRACE_SECONDS)
         self._processes.secrets = self._credentials.secrets.known
-        self.offered = Offered(self._store, self.operations, self._deployments(options, log))
+        deployments = self._deployments(options, log)
+        self.offered = Offered(self._store, self.operations, deployments)
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
@@ -65,7 +66,8 @@ class Service:
         self.pipeline_jobs.find_artifact = self._find_artifact
         self.pipeline_jobs.contexts = self.metadata.runs.contexts
         self.pipeline_jobs.on_end_of = self.metadata.runs.add
-        self.console = Console(self._store)
+        self.console = Console(self._store, deployments=deployments)
+        self.offered.models.on_delete = self.console.models.trial.stop
         self.pages = Pages(self._store, self.custom_jobs, self.offered.models, self.offered.endpoints)
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
