@@ -24,7 +24,6 @@ _ENDPOINT = "projects/local-project/locations/us-central1/endpoints/_try"
 _MAX_WAITING = 4
 """Requests that may wait for models at once."""
 
-_NUM_LINES = 3
 _JSON = "application/json"
 
 Resource = dict[str, Any]
@@ -91,14 +90,14 @@ class Trial:
         return {"predictions": predictions_of(answer)["predictions"], "endpoint": place["name"]}
 
     def state(self, model_id: str, number: str) -> Resource:
-        """Return whether the process of a version runs, and the last lines of its log while it starts."""
+        """Return whether the process of a version runs, and the last line of its log."""
         tried = self._tried
         if tried is None or (tried.model_id, tried.number) != (model_id, number):
-            return {"state": "stopped", "lines": []}
-        lines: list[str] = []
+            return {"state": "stopped", "line": ""}
+        line = ""
         with suppress(OSError):
-            lines = logs.tail(self._records.folder(_endpoint_id()) / f"{tried.deployed['id']}.log", _NUM_LINES)
-        return {"state": "ready" if tried.is_ready.is_set() else "starting", "lines": lines}
+            line = logs.last_line(self._records.folder(_endpoint_id()) / f"{tried.deployed['id']}.log")
+        return {"state": "ready" if tried.is_ready.is_set() else "starting", "line": line}
 
     def stop(self, model_id: str, number: str = "") -> None:
         """End the process of a version, or of any version of a model; its start is cancelled."""
