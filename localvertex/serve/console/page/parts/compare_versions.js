@@ -21,23 +21,31 @@ export function CompareVersions({ id, versions }) {
     .map((name) => ({ name, values: facts.map((each) => each[name]) }))
     .filter(({ values }) => JSON.stringify(values[0]) !== JSON.stringify(values[1]));
   return html`
-    ${rows.length ? html`<${Table} caption="Metrics of both versions" keyOf=${nameOf} rows=${rows} columns=${[
-      { title: "Metric", isName: true, cell: nameOf },
-      ...versions.map((version, index) => ({
-        title: `Version ${version}`,
-        isNumber: true,
-        cell: (/** @type {any} */ row) => figure(row.values[index]),
-      })),
-      { title: "Difference", isNumber: true, cell: (/** @type {any} */ row) => difference(row.values) },
-    ]} />` : html`<p class="muted">Neither version has metrics.</p>`}
+    ${
+      rows.length
+        ? html`<${Table} caption="Metrics of both versions" keyOf=${nameOf} rows=${rows} columns=${[
+            { title: "Metric", isName: true, cell: nameOf },
+            ...versions.map((version, index) => ({
+              title: `Version ${version}`,
+              isNumber: true,
+              cell: (/** @type {any} */ row) => figure(row.values[index]),
+            })),
+            { title: "Difference", isNumber: true, cell: (/** @type {any} */ row) => difference(row.values) },
+          ]} />`
+        : html`<p class="muted">Neither version has metrics.</p>`
+    }
     <h3 class="part">What differs</h3>
-    ${differing.length ? html`<${Table} caption="What differs" keyOf=${nameOf} rows=${differing} columns=${[
-      { title: "", isName: true, cell: nameOf },
-      ...versions.map((version, index) => ({
-        title: `Version ${version}`,
-        cell: (/** @type {any} */ row) => html`<${Value} value=${row.values[index]} />`,
-      })),
-    ]} />` : html`<p class="muted">No parameter, label or setting.</p>`}`;
+    ${
+      differing.length
+        ? html`<${Table} caption="What differs" keyOf=${nameOf} rows=${differing} columns=${[
+            { title: "", isName: true, cell: nameOf },
+            ...versions.map((version, index) => ({
+              title: `Version ${version}`,
+              cell: (/** @type {any} */ row) => html`<${Value} value=${row.values[index]} />`,
+            })),
+          ]} />`
+        : html`<p class="muted">No parameter, label or setting.</p>`
+    }`;
 }
 
 /** @param {{name: string}} row */

@@ -15,14 +15,14 @@ const DETAILS = "details";
 /** @param {{dataset: any}} props */
 export function Dataset({ dataset }) {
   const pages = dataset.pages.map((/** @type {any} */ page) => ({ ...page, id: `page-${page.name}` }));
-  const first = pages.find((/** @type {any} */ page) => page.name === "report") ?? pages[0];
-  const [tab, setTab] = useState(first?.id ?? CHANGED);
+  pages.sort((/** @type {any} */ one, /** @type {any} */ other) => rank(one) - rank(other));
+  const [tab, setTab] = useState(pages[0]?.id ?? CHANGED);
   const page = pages.find((/** @type {any} */ each) => each.id === tab);
   return html`<div class="card dataset" id=${dataset.fingerprint}>
     <h3>Dataset <span class="mono">${dataset.fingerprint}</span></h3>
     <${Tabs} label="Dataset" selected=${tab} onSelect=${setTab} tabs=${[
-      ...pages.map((/** @type {any} */ each) => ({ id: each.id, title: `Page ${each.name}` })),
-      { id: CHANGED, title: "Metadata that changed", count: dataset.changed.length },
+      ...pages.map((/** @type {any} */ each) => ({ id: each.id, title: titleOf(each.name) })),
+      { id: CHANGED, title: "Changed metadata", count: dataset.before ? dataset.changed.length : undefined },
       { id: DETAILS, title: "Details" },
     ]}>
       ${page && html`<${Frame} key=${page.id} src=${address(page)} title=${`Page ${page.name} of the dataset`} />`}
@@ -33,16 +33,24 @@ export function Dataset({ dataset }) {
   </div>`;
 }
 
+/** The report comes first. @param {{name: string}} page */
+const rank = ({ name }) => (name === "report" ? 0 : 1);
+
+/** The name of an output as a title. @param {string} name */
+const titleOf = (name) => name.charAt(0).toUpperCase() + name.slice(1).replaceAll("_", " ");
+
 /** The address of a file of a run. @param {{run: string, path: string}} page */
 const address = ({ run, path }) => `/runs/${[run, ...path.split("/")].map(encodeURIComponent).join("/")}`;
 
 /** @param {{dataset: any}} props */
 function Changed({ dataset }) {
-  if (!dataset.before) return html`<p class="muted">The first dataset of this name or source: there is none before it.</p>`;
+  if (!dataset.before)
+    return html`<p class="muted">The first dataset of this name or source: there is none before it.</p>`;
+  /** @type {import("../ui/table.js").Column[]} */
   const columns = [
-    { title: "Metadata", isName: true, cell: (/** @type {any} */ row) => row.name },
-    { title: "Before", isNumber: true, cell: (/** @type {any} */ row) => html`<${Entry} value=${row.before} />` },
-    { title: "Now", isNumber: true, cell: (/** @type {any} */ row) => html`<${Entry} value=${row.now} />` },
+    { title: "Metadata", isName: true, cell: (row) => row.name },
+    { title: "Before", isNumber: true, cell: (row) => html`<${Entry} value=${row.before} />` },
+    { title: "Now", isNumber: true, cell: (row) => html`<${Entry} value=${row.now} />` },
     { title: "Difference", isNumber: true, cell: difference },
   ];
   return html`

@@ -20,7 +20,10 @@ export function EditAliases({ model, onChange, onClose }) {
     setName("");
     onChange();
   });
-  const add = (/** @type {Event} */ event) => (event.preventDefault(), merge(name));
+  const add = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    merge(name);
+  };
   const missing = USUAL.filter((each) => !model.aliases.includes(each));
   return html`<${Dialog} title=${`Aliases of version ${model.version}`} onClose=${onClose}>
     <p>An alias belongs to one version. Where another version has it, it moves.</p>

@@ -4,7 +4,7 @@ import { link } from "../routes.js";
 import { Section } from "../ui/page.js";
 import { Table } from "../ui/table.js";
 import { Time } from "../ui/time.js";
-import { Json, Values } from "../ui/values.js";
+import { Value, Values } from "../ui/values.js";
 import { Fingerprints, figure, metricNames, metricsOf, Run } from "./model_versions.js";
 
 /** @param {{model: any}} props */
@@ -13,9 +13,14 @@ export function Overview({ model }) {
   const isOfRun = metrics === model.run_metrics;
   return html`
     ${metricNames([metrics]).length > 0 && html`<${Figures} metrics=${metrics} />`}
-    ${isOfRun && html`<p class="muted">${
-      metricNames([metrics]).length ? "Metrics of the run. The version has no evaluation." : "No evaluation, and no metrics of a run."
-    }</p>`}
+    ${
+      isOfRun &&
+      html`<p class="muted">${
+        metricNames([metrics]).length
+          ? "Metrics of the run. The version has no evaluation."
+          : "No evaluation, and no metrics of a run."
+      }</p>`
+    }
     <div class="columns">
       <${Section} title="Origin"><${Values} values=${origin(model)} /><//>
       <${Section} title="Endpoints"><${Endpoints} rows=${model.endpoints} /><//>
@@ -33,9 +38,9 @@ export function Overview({ model }) {
 /** The main metrics in large digits. @param {{metrics: Record<string, any>}} props */
 export function Figures({ metrics }) {
   const numbers = metricNames([metrics]).filter((name) => typeof metrics[name] === "number");
-  return html`<dl class="figures">${numbers.slice(0, 12).map(
-    (name) => html`<div key=${name}><dt>${name}</dt><dd>${figure(metrics[name])}</dd></div>`,
-  )}</dl>`;
+  return html`<dl class="figures">${numbers
+    .slice(0, 12)
+    .map((name) => html`<div key=${name}><dt>${name}</dt><dd>${figure(metrics[name])}</dd></div>`)}</dl>`;
 }
 
 /** @param {any} model @returns {[string, any][]} */
@@ -54,10 +59,11 @@ function origin(model) {
 /** @param {{rows: any[]}} props */
 function Endpoints({ rows }) {
   if (!rows.length) return html`<p class="muted">Not deployed.</p>`;
+  /** @type {import("../ui/table.js").Column[]} */
   const columns = [
-    { title: "Endpoint", isName: true, cell: (/** @type {any} */ row) => row.display_name || row.name },
-    { title: "Deployed model", cell: (/** @type {any} */ row) => html`<code>${row.deployed_model}</code>` },
-    { title: "Traffic", isNumber: true, cell: (/** @type {any} */ row) => `${row.traffic}%` },
+    { title: "Endpoint", isName: true, cell: (row) => row.display_name || row.name },
+    { title: "Deployed model", cell: (row) => html`<code>${row.deployed_model}</code>` },
+    { title: "Traffic", isNumber: true, cell: (row) => `${row.traffic}%` },
   ];
   return html`<${Table} caption="Endpoints" columns=${columns} rows=${rows}
     keyOf=${(/** @type {any} */ row) => `${row.name} ${row.deployed_model}`} />`;
@@ -65,20 +71,21 @@ function Endpoints({ rows }) {
 
 /** @param {{rows: any[]}} props */
 function Evaluations({ rows }) {
+  /** @type {import("../ui/table.js").Column[]} */
   const columns = [
     {
       title: "Evaluation",
       isName: true,
-      cell: (/** @type {any} */ row) => html`${row.name || row.id}
+      cell: (row) => html`${row.name || row.id}
         ${row.problem && html`<div class="small error">${row.problem}</div>`}`,
     },
     {
       title: "Figures",
-      cell: (/** @type {any} */ row) =>
+      cell: (row) =>
         metricNames([row.figures]).map((name) => html`<div key=${name}>${name} ${figure(row.figures[name])}</div>`),
     },
-    { title: "All metrics", cell: (/** @type {any} */ row) => row.metrics && html`<${Json} value=${row.metrics} />` },
-    { title: "Created", isWideOnly: true, cell: (/** @type {any} */ row) => html`<${Time} at=${row.create_time} />` },
+    { title: "All metrics", cell: (row) => html`<${Value} value=${row.metrics} />` },
+    { title: "Created", isWideOnly: true, cell: (row) => html`<${Time} at=${row.create_time} />` },
   ];
   return html`<${Table} caption="Evaluations" columns=${columns} rows=${rows} keyOf=${(/** @type {any} */ row) => row.id} />`;
 }
@@ -97,14 +104,15 @@ function Container({ model }) {
 /** @param {{model: any}} props */
 function Files({ model }) {
   if (!model.num_files) return html`<p class="muted">The registry has no files of this version.</p>`;
+  /** @type {import("../ui/table.js").Column[]} */
   const columns = [
-    { title: "File", isName: true, cell: (/** @type {any} */ row) => html`<code>${row.path}</code>` },
-    { title: "Size", isNumber: true, cell: (/** @type {any} */ row) => size(row.size) },
+    { title: "File", isName: true, cell: (row) => html`<code>${row.path}</code>` },
+    { title: "Size", isNumber: true, cell: (row) => size(row.size) },
   ];
   const more = model.num_files - model.files.length;
   return html`
     <p class="muted">${model.num_files.toLocaleString("en")} files, ${size(model.num_bytes)}</p>
-    <${Table} caption="Files" columns=${columns} rows=${model.files} keyOf=${(/** @type {any} */ row) => row.path} />
+    <div class="short"><${Table} caption="Files" columns=${columns} rows=${model.files} keyOf=${(/** @type {any} */ row) => row.path} /></div>
     ${more > 0 && html`<p class="muted">and ${more.toLocaleString("en")} more</p>`}`;
 }
 

@@ -33,15 +33,18 @@ export function metricNames(all) {
  * @param {Record<string, any>[]} all @param {(row: any) => Record<string, any>} of @param {number} most
  */
 export const metricColumns = (all, of, most) =>
-  metricNames(all.map(numbersIn)).slice(0, most).map((name) => ({
-    title: name,
-    isNumber: true,
-    isWideOnly: name !== "accuracy",
-    cell: (/** @type {any} */ row) => figure(of(row)[name]),
-  }));
+  metricNames(all.map(numbersIn))
+    .slice(0, most)
+    .map((name) => ({
+      title: name,
+      isNumber: true,
+      isWideOnly: name !== "accuracy",
+      cell: (/** @type {any} */ row) => figure(of(row)[name]),
+    }));
 
 /** @param {Record<string, any>} metrics */
-const numbersIn = (metrics) => Object.fromEntries(Object.entries(metrics).filter(([, each]) => typeof each === "number"));
+const numbersIn = (metrics) =>
+  Object.fromEntries(Object.entries(metrics).filter(([, each]) => typeof each === "number"));
 
 /** The aliases of a version. @param {{names: string[]}} props */
 export function Aliases({ names }) {
@@ -72,22 +75,22 @@ export function Versions({ model }) {
     }`;
 }
 
-/** @param {any} model */
+/** @param {any} model @returns {import("../ui/table.js").Column[]} */
 function columnsOf(model) {
   return [
     {
       title: "Version",
       isName: true,
-      cell: (/** @type {any} */ row) => html`
+      cell: (row) => html`
         <a href=${link(["models", model.id, row.version])} aria-current=${row.version === model.version ? "true" : undefined}>
           Version ${row.version}</a> <${Aliases} names=${row.aliases} />
         ${row.problem && html`<div class="small error">${row.problem}</div>`}`,
     },
     ...metricColumns(model.versions.map(metricsOf), metricsOf, 4),
-    { title: "Run", cell: (/** @type {any} */ row) => html`<${Run} id=${row.run} />` },
-    { title: "Dataset", isWideOnly: true, cell: (/** @type {any} */ row) => html`<${Fingerprints} all=${row.datasets} />` },
-    { title: "Endpoints", isNumber: true, isWideOnly: true, cell: (/** @type {any} */ row) => row.endpoints.length },
-    { title: "Created", isWideOnly: true, cell: (/** @type {any} */ row) => html`<${Time} at=${row.create_time} />` },
+    { title: "Run", cell: (row) => html`<${Run} id=${row.run} />` },
+    { title: "Dataset", isWideOnly: true, cell: (row) => html`<${Fingerprints} all=${row.datasets} />` },
+    { title: "Endpoints", isNumber: true, isWideOnly: true, cell: (row) => row.endpoints.length },
+    { title: "Created", isWideOnly: true, cell: (row) => html`<${Time} at=${row.create_time} />` },
   ];
 }
 
@@ -100,6 +103,7 @@ export function Run({ id }) {
 export function Fingerprints({ all }) {
   if (!all.length) return html`<span class="muted">not known</span>`;
   return all.map(
-    (each) => html`<div key=${each}><a class="mono" href=${link(["datasets"], { dataset: each })}>${each.slice(0, 12)}</a></div>`,
+    (each) =>
+      html`<div key=${each}><a class="mono" href=${link(["datasets"], { dataset: each })}>${each.slice(0, 12)}</a></div>`,
   );
 }

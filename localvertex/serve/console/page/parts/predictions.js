@@ -2,14 +2,16 @@
 import { html } from "../html.js";
 import { Code } from "../ui/values.js";
 
-const NUM_SHOWN = 10;
+const NUM_SHOWN = 5;
 
 /** @param {{answer: any}} props - The answer of a trial. */
 export function Predictions({ answer }) {
   return html`<div class="predictions">
     ${answer.predictions.map((/** @type {any} */ each, /** @type {number} */ index) => {
       const classes = classesOf(each, answer.class_names);
-      return classes ? html`<${Bars} key=${index} classes=${classes} />` : html`<${Code} key=${index} text=${JSON.stringify(each, null, 2)} />`;
+      return classes
+        ? html`<${Bars} key=${index} classes=${classes} />`
+        : html`<${Code} key=${index} text=${JSON.stringify(each, null, 2)} />`;
     })}
     <p class="small muted">${answer.endpoint ? `By ${answer.endpoint}` : "By its own container"}, in ${answer.seconds} s</p>
   </div>`;

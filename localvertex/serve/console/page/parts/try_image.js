@@ -2,7 +2,6 @@
 import { get, post } from "../api.js";
 import { html, useEffect, useRef, useState } from "../html.js";
 import { Notice, Problem } from "../ui/problem.js";
-import { Tabs } from "../ui/tabs.js";
 import { Predictions } from "./predictions.js";
 
 /** Vertex AI accepts requests of 1.5 MiB; base64 makes an image larger by a third. */
@@ -20,19 +19,25 @@ export function TryModel({ model }) {
   if (model.cannot_run && !model.endpoints.length) {
     return html`<${Notice} kind="warn" title="This version cannot be tried here">${model.cannot_run}<//>`;
   }
-  const modes = [{ id: "image", title: "Image" }, { id: "json", title: "JSON" }];
-  return html`<${Tabs} label="Request" tabs=${modes} selected=${mode} onSelect=${setMode}>
+  const choice = (/** @type {string} */ id, /** @type {string} */ title) => html`<label>
+    <input type="radio" name="mode" checked=${mode === id} onChange=${() => setMode(id)} />${title}</label>`;
+  return html`
+    <fieldset class="choice"><legend class="hidden">Request</legend>
+      ${choice("image", "An image")} ${choice("json", "JSON, for models with other instances")}</fieldset>
     <p class="muted">${
       model.endpoints.length
         ? `Answered where it is deployed: ${model.endpoints[0].display_name}.`
         : "Answered by the version's own serving container, which is started here and ends when it is idle for 5 minutes."
     }</p>
-    ${mode === "image" ? html`<${Image} onSend=${send} isBusy=${Boolean(pending)} />` : html`<${Json} onSend=${send}
-      isBusy=${Boolean(pending)} />`}
+    ${
+      mode === "image"
+        ? html`<${Image} onSend=${send} isBusy=${Boolean(pending)} />`
+        : html`<${Json} onSend=${send}
+      isBusy=${Boolean(pending)} />`
+    }
     <div aria-live="polite">${pending && html`<${Progress} pending=${pending} onCancel=${cancel} />`}</div>
     ${error && html`<${Problem} title="No prediction" error=${error} />`}
-    ${answer && html`<${Predictions} answer=${answer} />`}
-  <//>`;
+    ${answer && html`<${Predictions} answer=${answer} />`}`;
 }
 
 /**
@@ -66,7 +71,9 @@ function usePrediction(path) {
   const cancel = () => {
     number.current += 1;
     setShown({ pending: null, answer: null, error: null });
-    post(`${path}:cancel`).catch((problem) => problem.status !== CONFLICT && setShown({ pending: null, error: problem }));
+    post(`${path}:cancel`).catch(
+      (problem) => problem.status !== CONFLICT && setShown({ pending: null, error: problem }),
+    );
   };
   return [send, cancel, shown];
 }
@@ -95,19 +102,30 @@ function Image({ onSend, isBusy }) {
     setRefused("");
     setPicture({ url: URL.createObjectURL(file), name: file.name });
     if (file.size > MAX_IMAGE_BYTES) {
-      return setRefused(`${file.name} has ${file.size.toLocaleString("en")} bytes. As on Vertex AI, a request has at most `
-        + `1.5 MiB: an image of up to ${MAX_IMAGE_BYTES.toLocaleString("en")} bytes. Make it smaller.`);
+      return setRefused(
+        `${file.name} has ${file.size.toLocaleString("en")} bytes. As on Vertex AI, a request has at most ` +
+          `1.5 MiB: an image of up to ${MAX_IMAGE_BYTES.toLocaleString("en")} bytes. Make it smaller.`,
+      );
     }
     onSend({ image: await base64(file) });
   };
-  const over = (/** @type {boolean} */ isNow) => (/** @type {Event} */ event) => (event.preventDefault(), setIsOver(isNow));
-  const drop = (/** @type {DragEvent} */ event) => (over(false)(event), isBusy || take(event.dataTransfer?.files));
-  return html`<div class=${`drop ${isOver ? "over" : ""}`} onDragOver=${over(true)} onDragLeave=${over(false)} onDrop=${drop}>
+  const over = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    setIsOver(event.type === "dragover");
+  };
+  const drop = (/** @type {DragEvent} */ event) => {
+    over(event);
+    if (!isBusy) take(event.dataTransfer?.files);
+  };
+  const choose = (/** @type {any} */ event) => {
+    take(event.target.files);
+    event.target.value = "";
+  };
+  return html`<div class=${`drop ${isOver ? "over" : ""}`} onDragOver=${over} onDragLeave=${over} onDrop=${drop}>
       ${picture && html`<img src=${picture.url} alt=${`The image ${picture.name}`} />`}
       <div>
         <label class="button">Choose an image
-          <input class="hidden" type="file" accept="image/*" disabled=${isBusy}
-            onChange=${(/** @type {any} */ event) => (take(event.target.files), event.target.value = "")} />
+          <input class="hidden" type="file" accept="image/*" disabled=${isBusy} onChange=${choose} />
         </label>
         <p class="muted">or drop one here. It is sent as <code>${'{"instances": [{"b64": "…"}]}'}</code>.</p>
       </div>

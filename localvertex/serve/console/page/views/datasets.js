@@ -34,8 +34,12 @@ function NoDatasets() {
 function Groups({ groups, wanted }) {
   const isFound = groups.some((group) => find(group, wanted));
   return html`
-    ${wanted && !isFound && html`<${Notice} kind="warn">No run in this work directory has written the dataset
-      <code>${wanted}</code>.<//>`}
+    ${
+      wanted &&
+      !isFound &&
+      html`<${Notice} kind="warn">No run in this work directory has written the dataset
+      <code>${wanted}</code>.<//>`
+    }
     ${groups.map((group) => html`<${Group} key=${group.title} group=${group} wanted=${wanted} />`)}`;
 }
 
@@ -55,24 +59,24 @@ function Group({ group, wanted }) {
   <//>`;
 }
 
-/** @param {any} group @param {any} selected */
+/** @param {any} group @param {any} selected @returns {import("../ui/table.js").Column[]} */
 function columnsOf(group, selected) {
   const names = FIRST.filter((name) => group.datasets.some((/** @type {any} */ each) => name in each.metadata));
   return [
     {
       title: "Dataset",
       isName: true,
-      cell: (/** @type {any} */ row) => html`<a class="mono" href=${link(["datasets"], { dataset: row.fingerprint })}
+      cell: (row) => html`<a class="mono" href=${link(["datasets"], { dataset: row.fingerprint })}
         aria-current=${row === selected ? "true" : undefined}>${row.fingerprint.slice(0, 12)}</a>`,
     },
-    { title: "Written", cell: (/** @type {any} */ row) => html`<${Time} at=${row.time} />` },
+    { title: "Written", cell: (row) => html`<${Time} at=${row.time} />` },
     ...names.map((name) => ({
       title: name,
       isNumber: true,
       cell: (/** @type {any} */ row) => figure(row.metadata[name]),
     })),
     { title: "Changed", isWideOnly: true, cell: changed },
-    { title: "Runs", isNumber: true, cell: (/** @type {any} */ row) => row.num_runs },
+    { title: "Runs", isNumber: true, cell: (row) => row.num_runs },
   ];
 }
 

@@ -32,9 +32,9 @@ export default function Model({ params, query }) {
   return html`<${Page} title=${`${data.display_name} version ${data.version}`} heading=${heading} parent=${parent}
       actions=${actions}>
     ${error && html`<${Problem} error=${error} onRetry=${reload} />`}
-    ${[data.problem, data.aliases_problem].filter(Boolean).map(
-      (text) => html`<${Problem} key=${text} title="Damaged" error=${text} />`,
-    )}
+    ${[data.problem, data.aliases_problem]
+      .filter(Boolean)
+      .map((text) => html`<${Problem} key=${text} title="Damaged" error=${text} />`)}
     <${Tabs} label="Model" selected=${tab} tabs=${[
       { id: "overview", title: "Overview" },
       { id: "versions", title: "Versions", count: data.versions.length },

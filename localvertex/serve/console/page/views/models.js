@@ -25,15 +25,20 @@ function NoModels() {
 
 /** @param {{models: any[]}} props */
 function List({ models }) {
+  /** @type {import("../ui/table.js").Column[]} */
   const columns = [
     { title: "Model", isName: true, cell: nameOf },
     { title: "Versions", isNumber: true, cell: (row) => row.num_versions },
     { title: "In use", cell: (row) => html`${row.shown.version} <${Aliases} names=${row.shown.aliases} />` },
-    ...metricColumns(models.map((row) => metricsOf(row.shown)), (row) => metricsOf(row.shown), 3),
+    ...metricColumns(
+      models.map((row) => metricsOf(row.shown)),
+      (row) => metricsOf(row.shown),
+      3,
+    ),
     { title: "Endpoints", isNumber: true, isWideOnly: true, cell: (row) => row.num_endpoints },
     { title: "Last version", isWideOnly: true, cell: (row) => html`<${Time} at=${row.update_time} />` },
   ];
-  return html`<${Table} caption="Models" columns=${columns} rows=${models} keyOf=${(row) => row.id} />`;
+  return html`<${Table} caption="Models" columns=${columns} rows=${models} keyOf=${(/** @type {any} */ row) => row.id} />`;
 }
 
 /** @param {any} row */
