@@ -7,6 +7,7 @@ from localvertex.serve.console import static
 from localvertex.serve.console.datasets.datasets import Datasets
 from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.models.models import Models
+from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
 from localvertex.serve.endpoints.deployments import Deployments
@@ -23,7 +24,8 @@ class Console:
     def __init__(self, store: Store, *, deployments: Deployments) -> None:
         self._store, self._work_dir = store, store.folder.parent
         self._records = Records(store)
-        self._events, self._runs = Events(self._records), RunRoutes(self._records)
+        self._list = RunList(store)
+        self._events, self._runs = Events(self._records, self._list), RunRoutes(self._records)
         self.models, self._datasets = Models(store, deployments), Datasets(store)
 
     @property
@@ -32,6 +34,7 @@ class Console:
         return [
             *static.routes(),
             *self._events.routes,
+            *self._list.routes,
             *self._runs.routes,
             *self.models.routes,
             *self._datasets.routes,

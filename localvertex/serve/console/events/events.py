@@ -6,9 +6,11 @@ from starlette.routing import Route
 
 from localvertex.serve.connection import EVENTS
 from localvertex.serve.console.events.changes import LogChanges, RunChanges, together
+from localvertex.serve.console.events.list_changes import ListChanges
 from localvertex.serve.console.events.stream import EventStream
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.runs.folders import find_run, step_folder
+from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
 
 _NUM_THREADS = 8
@@ -20,9 +22,11 @@ class Events:
 
     Args:
         records: The runs.
+        runs: Their list.
     """
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, runs: RunList) -> None:
+        self._runs = runs
         self._records, self._work_dir = records, records.work_dir
         self._threads = CapacityLimiter(_NUM_THREADS)
 
@@ -32,12 +36,14 @@ class Events:
         return [local_route("GET", EVENTS, self.follow)]
 
     def follow(self, call: LocalCall) -> Response:
-        """Return the stream of a run.
+        """Return the stream of a run, without one that of the list of runs.
 
         Raises:
             ApiError: There is no such run, or no such step.
         """
-        run_dir = find_run(self._work_dir, call.query.get("run", ""))
+        if "run" not in call.query:
+            return EventStream(ListChanges(self._runs), self._threads)
+        run_dir = find_run(self._work_dir, call.query["run"])
         sources = [RunChanges(self._records, run_dir)]
         if task := call.query.get("log", ""):
             step_folder(run_dir, task)

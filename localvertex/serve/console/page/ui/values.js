@@ -18,10 +18,10 @@ export function Value({ value }) {
 }
 
 /**
- * Whether a value was made by `html`. What comes as JSON cannot be: Preact marks its own with `constructor` undefined.
+ * Whether a value was made by `html`. What comes as JSON cannot be: Preact marks its own with a symbol.
  * @param {any} value
  */
-const isMarkup = (value) => typeof value === "object" && value.constructor === undefined;
+const isMarkup = (value) => typeof value === "object" && typeof value.constructor === "symbol";
 
 /** JSON with its lines; folded when it is long. @param {{value: any}} props */
 function Json({ value }) {
@@ -47,9 +47,10 @@ export function Copy({ text, label = "Copy" }) {
     const timer = setTimeout(() => setDone(""), 2000);
     return () => clearTimeout(timer);
   }, [done]);
-  const copy = () => navigator.clipboard.writeText(text).then(
-    () => setDone("Copied"),
-    () => setDone("Not copied"),
-  );
+  const copy = () =>
+    navigator.clipboard.writeText(text).then(
+      () => setDone("Copied"),
+      () => setDone("Not copied"),
+    );
   return html`<button class="copy" onClick=${copy}><span aria-live="polite">${done || label}</span></button>`;
 }

@@ -52,8 +52,8 @@ function Group({ group, wanted }) {
   const selected = find(group, wanted);
   const more = group.num_datasets - group.datasets.length;
   return html`<${Section} title=${group.title}>
-    <${Table} caption=${`Datasets of ${group.title}`} columns=${columnsOf(group, selected)} rows=${group.datasets}
-      keyOf=${(/** @type {any} */ row) => `${row.time} ${row.fingerprint}`} />
+    <div class="dataset-list"><${Table} caption=${`Datasets of ${group.title}`} columns=${columnsOf(group, selected)} rows=${group.datasets}
+      keyOf=${(/** @type {any} */ row) => `${row.time} ${row.fingerprint}`} /></div>
     ${more > 0 && html`<p class="muted">and ${more.toLocaleString("en")} older ones</p>`}
     ${selected && html`<${Dataset} key=${selected.fingerprint} dataset=${selected} />`}
   <//>`;
@@ -73,10 +73,11 @@ function columnsOf(group, selected) {
     ...names.map((name) => ({
       title: name,
       isNumber: true,
+      isWideOnly: name !== names[0],
       cell: (/** @type {any} */ row) => figure(row.metadata[name]),
     })),
     { title: "Changed", isWideOnly: true, cell: changed },
-    { title: "Runs", isNumber: true, cell: (row) => row.num_runs },
+    { title: "Runs", isNumber: true, isWideOnly: true, cell: (row) => row.num_runs },
   ];
 }
 

@@ -22,7 +22,7 @@ export default function Model({ params, query }) {
     <//>`;
   }
   const tab = query.get("tab") ?? "overview";
-  const heading = html`${data.display_name} <span class="muted">version ${data.version}</span>
+  const heading = html`${data.display_name} <span class="muted">version ${data.version}</span>${" "}
     <${Aliases} names=${data.aliases} />`;
   const actions = html`
     <button onClick=${() => setDialog("aliases")} disabled=${Boolean(data.aliases_problem)}>Edit aliases</button>
