@@ -37,13 +37,13 @@ export function CompareVersions({ id, versions }) {
     <h3 class="part">What differs</h3>
     ${
       differing.length
-        ? html`<${Table} caption="What differs" keyOf=${nameOf} rows=${differing} columns=${[
-            { title: "", isName: true, cell: nameOf },
+        ? html`<div class="breaking"><${Table} caption="What differs" keyOf=${nameOf} rows=${differing} columns=${[
+            { title: "Setting", isName: true, cell: nameOf },
             ...versions.map((version, index) => ({
               title: `Version ${version}`,
               cell: (/** @type {any} */ row) => html`<${Value} value=${row.values[index]} />`,
             })),
-          ]} />`
+          ]} /></div>`
         : html`<p class="muted">No parameter, label or setting.</p>`
     }`;
 }
