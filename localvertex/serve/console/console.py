@@ -7,6 +7,7 @@ from localvertex.serve.console import static
 from localvertex.serve.console.datasets.datasets import Datasets
 from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.models.models import Models
+from localvertex.serve.console.run_files import RunFiles
 from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
@@ -33,6 +34,7 @@ class Console:
         """The page's files and the local routes."""
         return [
             *static.routes(),
+            *RunFiles(self._work_dir).routes,
             *self._events.routes,
             *self._list.routes,
             *self._runs.routes,
