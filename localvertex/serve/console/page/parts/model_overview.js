@@ -50,8 +50,8 @@ function origin(model) {
     ["Dataset", html`<div><${Fingerprints} all=${model.datasets} /></div>`],
     ["Created", html`<${Time} at=${model.create_time} />`],
   ]);
-  if (model.version_description) rows.push(["Description", model.version_description]);
-  if (model.description) rows.push(["Of the model", model.description]);
+  if (model.version_description) rows.push(["Version description", model.version_description]);
+  if (model.description) rows.push(["Model description", model.description]);
   if (Object.keys(model.parameters).length) rows.push(["Parameters", model.parameters]);
   return rows;
 }
@@ -94,7 +94,7 @@ function Evaluations({ rows }) {
 function Container({ model }) {
   return html`
     ${model.container ? html`<${Values} values=${model.container} />` : html`<p class="muted">No serving container.</p>`}
-    <p class="small">${
+    <p class="small after">${
       model.cannot_run
         ? html`<span class="error">Cannot run here:</span> ${model.cannot_run}`
         : html`Runs here: <a href=${link(["models", model.id, model.version], { tab: "try" })}>try it</a>`
