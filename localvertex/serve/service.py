@@ -65,7 +65,7 @@ class Service:
         self.pipeline_jobs.find_artifact = self._find_artifact
         self.pipeline_jobs.contexts = self.metadata.runs.contexts
         self.pipeline_jobs.on_end_of = self.metadata.runs.add
-        self.console = Console(self._store)
+        self.console = Console(self._store, self.pipeline_jobs)
         self.pages = Pages(self._store, self.custom_jobs, self.offered.models, self.offered.endpoints)
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()

@@ -4,6 +4,8 @@ from starlette.routing import Route
 
 from localvertex.serve.api.store import Store
 from localvertex.serve.console import static
+from localvertex.serve.console.creating.creating import Creating
+from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 
 
 class Console:
@@ -11,12 +13,14 @@ class Console:
 
     Args:
         store: The records of the server.
+        pipeline_jobs: The runs that the server starts.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, pipeline_jobs: PipelineJobs) -> None:
         self._store, self._work_dir = store, store.folder.parent
+        self._creating = Creating(self._work_dir, pipeline_jobs)
 
     @property
     def routes(self) -> list[Route]:
         """The page's files and the local routes."""
-        return [*static.routes()]
+        return [*static.routes(), *self._creating.routes]
