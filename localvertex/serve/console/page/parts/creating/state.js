@@ -1,0 +1,105 @@
+// What is written in the form, and the server's checks of it.
+import { ApiError, post } from "../../api.js";
+import { useEffect, useMemo, useReducer, useState } from "../../html.js";
+
+const DELAY_MS = 250;
+
+/** The form as it begins. @param {Overview} overview @returns {DraftState} */
+export function begin(overview) {
+  const given = (/** @type {{name: string, value: string | null}[]} */ fields) =>
+    new Map(fields.filter((each) => each.value !== null).map((each) => [each.name, String(each.value)]));
+  const { labels, ...settings } = overview.settings;
+  return {
+    parameters: given(overview.parameters),
+    artifacts: given(overview.artifacts),
+    settings: { ...settings, labels: Object.entries(labels).map(([name, value]) => `${name}=${value}`).join("\n") },
+    region: overview.region,
+  };
+}
+
+/**
+ * A change: `name` is a parameter, artifact or setting; a `text` of null resets it.
+ * @param {DraftState} draft
+ * @param {{part: "parameters" | "artifacts" | "settings" | "region", name?: string, text: any}} change
+ * @returns {DraftState}
+ */
+export function changed(draft, { part, name = "", text }) {
+  if (part === "region") return { ...draft, region: text };
+  if (part === "settings") return { ...draft, settings: { ...draft.settings, [name]: text } };
+  if (!name) return { ...draft, [part]: new Map() };
+  const values = new Map(draft[part]);
+  if (text === null) values.delete(name);
+  else values.set(name, text);
+  return { ...draft, [part]: values };
+}
+
+/** The form with the function that changes it. @param {Overview} overview */
+export function useDraft(overview) {
+  return useReducer(changed, overview, begin);
+}
+
+/** The body of a check; names are own fields, whatever they are. @param {Overview} overview @param {DraftState} draft */
+export function body(overview, draft) {
+  const labels = draft.settings.labels.split("\n").filter((line) => line.trim());
+  const pairs = labels.map((line) => {
+    const [name, ...rest] = line.split("=");
+    return [name.trim(), rest.join("=").trim()];
+  });
+  return {
+    content: overview.content,
+    name: overview.path.split("/").pop(),
+    path: overview.path,
+    region: draft.region,
+    parameters: Object.fromEntries(draft.parameters),
+    artifacts: Object.fromEntries(draft.artifacts),
+    ...draft.settings,
+    labels: Object.fromEntries(pairs),
+  };
+}
+
+/**
+ * The server's answer about the present form, a moment after the last change.
+ * @param {Overview} overview
+ * @param {DraftState} draft
+ * @returns {CheckState}
+ */
+export function useChecks(overview, draft) {
+  const sent = useMemo(() => body(overview, draft), [overview, draft]);
+  const [state, setState] = useState(/** @type {CheckState} */ ({ answer: overview, errors: new Map(), error: null }));
+  useEffect(() => {
+    let isCurrent = true;
+    const timer = setTimeout(() => {
+      post("/local/check", sent).then(
+        (answer) => isCurrent && setState({ answer, errors: new Map(), error: null }),
+        (error) => isCurrent && setState((before) => refused(before, error)),
+      );
+    }, DELAY_MS);
+    return () => {
+      isCurrent = false;
+      clearTimeout(timer);
+    };
+  }, [sent]);
+  return state;
+}
+
+/** The state after a refused check. @param {CheckState} before @param {ApiError} error @returns {CheckState} */
+export function refused(before, error) {
+  const errors = new Map(error.details.map((each) => [each.field, each.message]));
+  const { command, program, no_program, ...answer } = before.answer;
+  return { answer, errors, error: errors.size ? null : error };
+}
+
+/**
+ * Start the run and return its id; what is wrong is thrown, with its fields.
+ * @param {Overview} overview
+ * @param {DraftState} draft
+ */
+export async function start(overview, draft) {
+  const { refusals, location, request, artifacts } = await post("/local/check", { ...body(overview, draft), is_start: true });
+  if (refusals.length) throw new ApiError(400, refusals.join("\n"));
+  for (const { id, body: artifact } of artifacts) {
+    await post(`/v1/${location}/metadataStores/default/artifacts?artifactId=${encodeURIComponent(id)}`, artifact);
+  }
+  const job = await post(`/v1/${location}/pipelineJobs`, request);
+  return job.name.split("/").pop();
+}
