@@ -5,6 +5,7 @@ from starlette.routing import Route
 from localvertex.serve.api.store import Store
 from localvertex.serve.console import static
 from localvertex.serve.console.creating.creating import Creating
+from localvertex.serve.console.run_files import RunFiles
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 
 
@@ -23,4 +24,4 @@ class Console:
     @property
     def routes(self) -> list[Route]:
         """The page's files and the local routes."""
-        return [*static.routes(), *self._creating.routes]
+        return [*static.routes(), *self._creating.routes, *RunFiles(self._work_dir).routes]

@@ -1,7 +1,7 @@
 // The start of the page: the session, then the view of the address.
-import { openSession } from "./api.js";
 import { html, render, useEffect, useState } from "./html.js";
 import { route } from "./routes.js";
+import { beginSession } from "./session.js";
 
 function App() {
   const [place, setPlace] = useState(route(location.hash));
@@ -18,12 +18,8 @@ function App() {
 }
 
 async function start() {
-  const token = location.hash.startsWith("#token=") ? location.hash.slice(7) : "";
-  if (token) {
-    history.replaceState(null, "", location.pathname);
-    await openSession(token);
-  }
-  render(html`<${App} />`, document.getElementById("app"));
+  const problem = await beginSession();
+  render(problem ? html`<p role="alert">${problem}</p>` : html`<${App} />`, document.getElementById("app"));
 }
 
 start();
