@@ -11,6 +11,9 @@ from vertex_gpu_training.userinput.errors import UserError
 
 HOST, HOST_IPV6 = "127.0.0.1", "::1"
 
+EVENTS = "/local/events"
+"""The path whose responses never end by themselves."""
+
 REQUEST_SECONDS = 30.0
 """Time for the head of a request, and between two parts of its body."""
 
@@ -52,6 +55,13 @@ class Connection(H11Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """Finish the response when the server stops; an endless one is cut off, also when its client does not read."""
+        if self.cycle is not None and not self.cycle.response_complete and self.cycle.scope["path"] == EVENTS:
+            self.transport.abort()
+        else:
+            super().shutdown()
 
     def _watch(self) -> None:
         """Close the connection after a time without the head of a request; more parts of it do not prolong the time."""

@@ -14,10 +14,15 @@ class JsonResponse(Response):
 
     def render(self, content: Any) -> bytes:
         """Return the text, in ASCII."""
-        try:
-            return _text(content)
-        except ValueError:
-            return _text(_with_named_numbers(content))
+        return encoded(content)
+
+
+def encoded(content: Any) -> bytes:
+    """Return the text of an object, in ASCII and on one line."""
+    try:
+        return _text(content)
+    except ValueError:
+        return _text(_with_named_numbers(content))
 
 
 def _text(content: Any) -> bytes:

@@ -5,7 +5,10 @@ from starlette.routing import Route
 from localvertex.serve.api.store import Store
 from localvertex.serve.console import static
 from localvertex.serve.console.creating.creating import Creating
+from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.run_files import RunFiles
+from localvertex.serve.console.runs.record import Records
+from localvertex.serve.console.runs.routes import RunRoutes
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 
 
@@ -20,8 +23,11 @@ class Console:
     def __init__(self, store: Store, pipeline_jobs: PipelineJobs) -> None:
         self._store, self._work_dir = store, store.folder.parent
         self._creating = Creating(self._work_dir, pipeline_jobs)
+        self._records = Records(store)
+        self._events, self._runs = Events(self._records), RunRoutes(self._records)
 
     @property
     def routes(self) -> list[Route]:
         """The page's files and the local routes."""
-        return [*static.routes(), *self._creating.routes, *RunFiles(self._work_dir).routes]
+        files = RunFiles(self._work_dir).routes
+        return [*static.routes(), *files, *self._creating.routes, *self._events.routes, *self._runs.routes]

@@ -1,25 +1,21 @@
 // The start of the page: the session, then the view of the address.
-import { html, render, useEffect, useState } from "./html.js";
-import { route } from "./routes.js";
-import { beginSession } from "./session.js";
-
-function App() {
-  const [place, setPlace] = useState(route(location.hash));
-  const [View, setView] = useState(/** @type {any} */ (null));
-  useEffect(() => {
-    const follow = () => setPlace(route(location.hash));
-    addEventListener("hashchange", follow);
-    return () => removeEventListener("hashchange", follow);
-  }, []);
-  useEffect(() => {
-    place.load().then((module) => setView(() => module.default));
-  }, [place.name]);
-  return View && html`<${View} params=${place.params} query=${place.query} />`;
-}
+import { openSession } from "./api.js";
+import { App } from "./app.js";
+import { html, render } from "./html.js";
+import { Problem } from "./ui/problem.js";
 
 async function start() {
-  const problem = await beginSession();
-  render(problem ? html`<p role="alert">${problem}</p>` : html`<${App} />`, document.getElementById("app"));
+  const root = /** @type {HTMLElement} */ (document.getElementById("app"));
+  const token = location.hash.startsWith("#token=") ? location.hash.slice(7) : "";
+  try {
+    if (token) {
+      history.replaceState(null, "", location.pathname);
+      await openSession(token);
+    }
+    render(html`<${App} />`, root);
+  } catch (error) {
+    render(html`<main class="view"><${Problem} title="No session" error=${error} /></main>`, root);
+  }
 }
 
 start();

@@ -1,4 +1,6 @@
-// The views by the fragment of the address.
+// The views by the fragment of the address, and the fragments of views.
+
+/** @typedef {{name: string, params: Record<string, string>, query: URLSearchParams, load: () => Promise<any>}} Place */
 
 /** @type {Array<[string, string, () => Promise<any>]>} */
 const VIEWS = [
@@ -14,21 +16,63 @@ const VIEWS = [
   ["datasets", "/datasets", () => import("./views/datasets.js")],
 ];
 
+const NOT_FOUND = () => import("./views/not_found.js");
+
 /**
  * Return the view of a fragment, such as `#/runs/ID?closed=a`; parts of its path are URL-encoded.
  * @param {string} fragment
+ * @returns {Place}
  */
 export function route(fragment) {
-  const [path, query = ""] = (fragment.replace(/^#/, "") || "/runs").split("?", 2);
+  const [path, search = ""] = (fragment.replace(/^#/, "") || "/runs").split("?", 2);
+  const query = new URLSearchParams(search);
   const parts = path.split("/");
   for (const [name, pattern, load] of VIEWS) {
-    const names = pattern.split("/");
-    if (names.length !== parts.length) continue;
-    if (names.every((each, index) => each.startsWith(":") || each === parts[index])) {
-      const pairs = names.map((each, index) => [each.slice(1), decodeURIComponent(parts[index])]);
-      const params = Object.fromEntries(pairs.filter((_, index) => names[index].startsWith(":")));
-      return { name, params, query: new URLSearchParams(query), load };
-    }
+    const params = match(pattern.split("/"), parts);
+    if (params) return { name, params, query, load };
   }
-  return { name: "runs", params: {}, query: new URLSearchParams(), load: VIEWS[0][2] };
+  return { name: "not found", params: { path }, query, load: NOT_FOUND };
+}
+
+/**
+ * Return the values of the names in a pattern, null when the path is another one.
+ * @param {string[]} pattern
+ * @param {string[]} parts
+ * @returns {Record<string, string> | null}
+ */
+function match(pattern, parts) {
+  if (pattern.length !== parts.length) return null;
+  /** @type {Record<string, string>} */
+  const params = {};
+  for (const [index, name] of pattern.entries()) {
+    if (name.startsWith(":")) {
+      try {
+        params[name.slice(1)] = decodeURIComponent(parts[index]);
+      } catch {
+        return null;
+      }
+    } else if (name !== parts[index]) return null;
+  }
+  return params;
+}
+
+/**
+ * Return the address of a view: `link(["runs", id, task], { tab: "log" })`. Empty values of the query are left out.
+ * @param {string[]} parts
+ * @param {Record<string, string | null | undefined>} [query]
+ */
+export function link(parts, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value);
+  const search = new URLSearchParams(/** @type {[string, string][]} */ (given)).toString();
+  return `#/${parts.map(encodeURIComponent).join("/")}${search && `?${search}`}`;
+}
+
+/**
+ * Show another view.
+ * @param {string} address - What `link` returns.
+ * @param {{replace?: boolean}} [options] - With `replace` the present view is not in the history.
+ */
+export function go(address, { replace = false } = {}) {
+  if (replace) location.replace(address);
+  else location.hash = address;
 }

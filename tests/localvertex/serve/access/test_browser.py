@@ -31,7 +31,7 @@ def test_the_page_exchanges_the_token_for_a_cookie(server: Server, browser: Brow
     context.on("request", lambda request: sent.append(f"{request.url} {request.headers.get('referer')}"))
     page = context.new_page()
     page.goto(f"{server.url}/#token=wrong")
-    page.get_by_role("alert").get_by_text("not the one of this server").wait_for()
+    page.get_by_role("alert").get_by_text("open the address that the server printed").wait_for()
     assert page.evaluate(READ) == 403
     page.goto(f"{server.url}/#token={token}")
     page.reload()

@@ -1,6 +1,7 @@
 // The list of runs.
 import { html } from "../html.js";
+import { Page } from "../ui/page.js";
 
 export default function Runs() {
-  return html`<main><h1>Runs</h1></main>`;
+  return html`<${Page} title="Runs" />`;
 }

@@ -1,0 +1,1 @@
+"""Live updates: server-sent events from the records and files of runs."""

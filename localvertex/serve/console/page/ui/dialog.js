@@ -1,0 +1,46 @@
+// Dialogs: the browser's own, which keeps the focus inside and closes with Escape.
+import { html, useEffect, useRef } from "../html.js";
+import { useAction } from "../load.js";
+import { Problem } from "./problem.js";
+
+/**
+ * A dialog, open while it is rendered.
+ * @param {{title: string, onClose: () => void, actions?: any, isWide?: boolean, children?: any}} props
+ */
+export function Dialog({ title, onClose, actions, isWide = false, children }) {
+  const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  useEffect(() => {
+    const before = /** @type {HTMLElement | null} */ (document.activeElement);
+    element.current?.showModal();
+    return () => before?.isConnected && before.focus();
+  }, []);
+  const leave = (/** @type {MouseEvent} */ event) => event.target === element.current && onClose();
+  const cancel = (/** @type {Event} */ event) => (event.preventDefault(), onClose());
+  return html`<dialog ref=${element} class=${isWide ? "wide" : ""} aria-labelledby="dialog-title"
+      onCancel=${cancel} onClick=${leave}>
+    <div class="dialog">
+      <h2 id="dialog-title">${title}</h2>
+      <div class="content">${children}</div>
+      <div class="actions">${actions ?? html`<button onClick=${onClose}>Close</button>`}</div>
+    </div>
+  </dialog>`;
+}
+
+/**
+ * Ask before something happens that cannot be undone.
+ * @param {{title: string, action: string, onConfirm: () => Promise<any>, onClose: () => void, isDangerous?: boolean,
+ *   children?: any}} props - `action` is the verb on the button. The dialog closes when `onConfirm` has worked.
+ */
+export function Confirm({ title, action, onConfirm, onClose, isDangerous = true, children }) {
+  const [run, { isBusy, error }] = useAction(async () => {
+    await onConfirm();
+    onClose();
+  });
+  const actions = html`
+    <button onClick=${onClose} disabled=${isBusy}>Cancel</button>
+    <button class=${isDangerous ? "danger" : "primary"} onClick=${() => run()} disabled=${isBusy}>${action}</button>`;
+  return html`<${Dialog} title=${title} onClose=${onClose} actions=${actions}>
+    ${children}
+    ${error && html`<${Problem} error=${error} />`}
+  <//>`;
+}

@@ -1,0 +1,62 @@
+// A table of rows, which may be selected.
+import { html } from "../html.js";
+
+/**
+ * @typedef {object} Column
+ * @property {string} title - The heading.
+ * @property {(row: any) => any} cell - The content of a cell.
+ * @property {boolean} [isNumber] - Aligned to the right.
+ * @property {boolean} [isWideOnly] - Left out on narrow screens.
+ * @property {boolean} [isName] - The heading of the row.
+ */
+
+/**
+ * @param {object} props
+ * @param {string} props.caption - What the table contains, for screen readers.
+ * @param {Column[]} props.columns
+ * @param {any[]} props.rows
+ * @param {(row: any) => string} props.keyOf
+ * @param {Set<string>} [props.selected] - The keys of the selected rows; without it rows cannot be selected.
+ * @param {(key: string, isSelected: boolean) => void} [props.onSelect]
+ * @param {(row: any) => string} [props.nameOf] - What a row is called for screen readers, where rows can be selected.
+ */
+export function Table({ caption, columns, rows, keyOf, selected, onSelect, nameOf = keyOf }) {
+  return html`<div class="table">
+    <table>
+      <caption class="hidden">${caption}</caption>
+      <thead>
+        <tr>
+          ${selected && html`<th class="select"><span class="hidden">Select</span></th>`}
+          ${columns.map((column) => html`<th key=${column.title} scope="col" class=${classOf(column)}>${column.title}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map((row) => {
+          const key = keyOf(row);
+          const isSelected = Boolean(selected?.has(key));
+          const select = (/** @type {any} */ event) => onSelect?.(key, event.target.checked);
+          return html`<tr key=${key} class=${isSelected ? "selected" : ""}>
+            ${
+              selected &&
+              html`<td class="select">
+                <input type="checkbox" checked=${isSelected} onChange=${select} aria-label=${`Select ${nameOf(row)}`} />
+              </td>`
+            }
+            ${columns.map((column) => html`<${Cell} key=${column.title} column=${column} row=${row} />`)}
+          </tr>`;
+        })}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+/** @param {{column: Column, row: any}} props */
+function Cell({ column, row }) {
+  const content = column.cell(row);
+  if (column.isName) return html`<th scope="row" class=${classOf(column)}>${content}</th>`;
+  return html`<td class=${classOf(column)}>${content}</td>`;
+}
+
+/** @param {Column} column */
+const classOf = ({ isNumber, isWideOnly, isName }) =>
+  [isNumber && "number", isWideOnly && "wide-only", isName && "name"].filter(Boolean).join(" ");

@@ -1,0 +1,55 @@
+// Values of records as text: names with values, JSON, and text that can be copied.
+import { html, useEffect, useState } from "../html.js";
+
+/** Names with their values, in the order given. @param {{values: Record<string, any> | [string, any][]}} props */
+export function Values({ values }) {
+  const pairs = Array.isArray(values) ? values : Object.entries(values ?? {});
+  return html`<dl class="values">
+    ${pairs.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd><${Value} value=${value} /></dd></div>`)}
+  </dl>`;
+}
+
+/** One value: markup of this page as it is, lists and objects as JSON, all others as text. @param {{value: any}} props */
+export function Value({ value }) {
+  if (value === null || value === undefined || value === "") return html`<span class="muted">–</span>`;
+  if (isMarkup(value)) return value;
+  if (typeof value === "object") return html`<${Json} value=${value} />`;
+  return html`<span class="value">${String(value)}</span>`;
+}
+
+/**
+ * Whether a value was made by `html`. What comes as JSON cannot be: Preact marks its own with `constructor` undefined.
+ * @param {any} value
+ */
+const isMarkup = (value) => typeof value === "object" && value.constructor === undefined;
+
+/** JSON with its lines; folded when it is long. @param {{value: any}} props */
+function Json({ value }) {
+  const short = JSON.stringify(value);
+  if (short.length <= 80) return html`<code>${short}</code>`;
+  const count = Array.isArray(value) ? `${value.length} items` : `${Object.keys(value).length} fields`;
+  return html`<details class="json">
+    <summary>${count}</summary>
+    <pre>${JSON.stringify(value, null, 2)}</pre>
+  </details>`;
+}
+
+/** Text with a button that copies it. @param {{text: string, label?: string}} props */
+export function Code({ text, label = "Copy" }) {
+  return html`<div class="code"><pre tabindex="0">${text}</pre><${Copy} text=${text} label=${label} /></div>`;
+}
+
+/** A button that copies text. @param {{text: string, label?: string}} props */
+export function Copy({ text, label = "Copy" }) {
+  const [done, setDone] = useState("");
+  useEffect(() => {
+    if (!done) return;
+    const timer = setTimeout(() => setDone(""), 2000);
+    return () => clearTimeout(timer);
+  }, [done]);
+  const copy = () => navigator.clipboard.writeText(text).then(
+    () => setDone("Copied"),
+    () => setDone("Not copied"),
+  );
+  return html`<button class="copy" onClick=${copy}><span aria-live="polite">${done || label}</span></button>`;
+}

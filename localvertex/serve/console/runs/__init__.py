@@ -1,0 +1,1 @@
+"""What the console shows of one run: its record, logs and artifacts."""

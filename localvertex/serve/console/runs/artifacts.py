@@ -1,0 +1,135 @@
+"""The artifacts of a step: what the page shows of each, and its files, which are those of the work directory only."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from starlette.responses import FileResponse, Response
+
+from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
+from localvertex.serve.console.runs.folders import is_inside
+from localvertex.show.page.artifacts import Artifacts
+from localvertex.state.task import Artifact
+from localvertex.values.buckets import Buckets, OutsideBucket
+
+_MAX_FILES = 200
+"""Of the list of an artifact's files."""
+
+_MAX_COUNTED = 5000
+
+_IMAGES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp"}
+"""Kinds of images by their first bytes."""
+
+_PRIVATE = "api"
+"""The folder of the work directory with the token and the records of the server."""
+
+_SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; frame-ancestors 'self'"
+
+_HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
+
+
+class ArtifactOf:
+    """One artifact of a step.
+
+    Args:
+        run_dir: The folder of the run.
+        content: The record of the run.
+        query: Its place: `task`, `side` (inputs or outputs), `name` and `index`.
+
+    Raises:
+        ApiError: There is no such artifact.
+    """
+
+    def __init__(self, run_dir: Path, content: dict[str, Any], query: Any) -> None:
+        self._run_dir, self._buckets = run_dir, Buckets.of_record(content)
+        self._name, side, index = query.get("name", ""), query.get("side", "outputs"), query.get("index", "0")
+        if side not in ("inputs", "outputs") or not index.isdecimal():
+            raise invalid("expected side=inputs or side=outputs, and a number as index")
+        task = next((each for each in content["tasks"] if each["path"] == query.get("task")), None)
+        found: list[Artifact] = task[side]["artifacts"].get(self._name, []) if task else []
+        if len(found) <= int(index[:6]):
+            raise not_found(f"the artifact {self._name[:200]!r} of {query.get('task', '')[:200]!r}")
+        self._artifact = found[int(index[:6])]
+
+    def view(self) -> dict[str, Any]:
+        """Return what the page shows: Markdown as HTML without scripts, matrix and ROC as run.html has them."""
+        path = self._path()
+        shown = Artifacts(run_dir=self._run_dir, buckets=self._buckets)
+        values = {self._name: [self._artifact]}
+        (view,) = shown.outputs(values, "") if path else shown.inputs(values)
+        known = {name: value for name, value in asdict(view).items() if name not in ("frame", "link")}
+        return {
+            **known,
+            "metadata": view.metadata if path else self._artifact.get("metadata") or {},
+            "link": view.link if view.link.startswith("https://") else "",
+            "is_page": bool(view.frame) and path is not None and path.is_file(),
+            **_files(path),
+        }
+
+    def file(self, name: str, *, is_download: bool) -> Response:
+        """Return a file of the artifact: as a download, or a page or an image for a frame without scripts.
+
+        Raises:
+            ApiError: There is no such file, or it is neither a page nor an image.
+        """
+        root = self._path()
+        path = root / name if root and name else root
+        if root is None or path is None or not path.is_file() or (name and not is_inside(path, root)):
+            raise not_found(f"the file {name[:200]!r} of the artifact {self._name[:200]!r}")
+        if is_download:
+            return FileResponse(path, headers=_HEADERS, filename=path.name, media_type="application/octet-stream")
+        is_page = self._artifact["type"].get("schemaTitle") == "system.HTML"
+        kind = "text/html" if is_page and not name else _image_kind(path)
+        if not kind:
+            raise ApiError(Status.INVALID_ARGUMENT, f"{path.name} is neither a page nor an image; download it")
+        return FileResponse(path, headers={**_HEADERS, "Content-Security-Policy": _SANDBOX}, media_type=kind)
+
+    def _path(self) -> Path | None:
+        """Return where it is; None when it is missing, or not in the work directory or a bucket of the run."""
+        try:
+            path = Path(self._buckets.path_of(str(self._artifact["uri"])))
+            is_there = path.is_absolute() and path.exists()
+        except (OSError, ValueError, OutsideBucket):
+            return None
+        work_dir = self._run_dir.parent
+        roots = [work_dir, *([self._buckets.root] if self._buckets.root else [])]
+        is_known = any(is_inside(path, each) for each in roots) and not is_inside(path, work_dir / _PRIVATE)
+        return path.resolve() if is_there and is_known and path.resolve() != (work_dir / _PRIVATE).resolve() else None
+
+
+def _files(path: Path | None) -> dict[str, Any]:
+    """Return the files of an artifact with their sizes."""
+    if path is None:
+        return {"is_local": False, "files": [], "num_more": 0}
+    if path.is_file():
+        return {"is_local": True, "files": [_described(path, "")], "num_more": 0}
+    every = list(itertools.islice(_below(path), _MAX_COUNTED))
+    files = [_described(each, each.relative_to(path).as_posix()) for each in sorted(every)[:_MAX_FILES]]
+    return {"is_local": True, "files": files, "num_more": len(every) - len(files)}
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Return the files of a folder; links are files of another place."""
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        for name in sorted(names):
+            path = Path(parent, name)
+            if not name.startswith(".") and not path.is_symlink() and path.is_file():
+                yield path
+
+
+def _described(path: Path, name: str) -> dict[str, Any]:
+    return {"name": name, "size": path.stat().st_size, "is_image": bool(_image_kind(path))}
+
+
+def _image_kind(path: Path) -> str:
+    """Return the media type of an image, empty for any other file."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(16)
+    except OSError:
+        return ""
+    return next((kind for magic, kind in _IMAGES.items() if begin.startswith(magic)), "")

@@ -1,0 +1,128 @@
+"""The record of a run as the console shows it, read again only when its files have changed."""
+
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+from localvertex.serve.api.index import signature
+from localvertex.serve.api.store import Damaged, Store
+from localvertex.show import failure
+from localvertex.state import journal, record, run_folder
+from localvertex.state.task import State
+from vertex_gpu_training.compiled import load
+from vertex_gpu_training.userinput.errors import UserError
+
+_COLLECTION = "pipelineJobs"
+
+_LOCK_SECONDS = 2.0
+"""Time between two looks at the lock of a run, which tells whether its process is alive."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """A record at one moment."""
+
+    content: dict[str, Any]
+    problem: str = ""
+    """Why it cannot be read; empty if it can."""
+    is_removed: bool = False
+
+    @property
+    def is_final(self) -> bool:
+        """Return whether the run has ended."""
+        return bool(self.content) and State(self.content["state"]).is_final
+
+
+class Watched:
+    """One run; its streams share what is read. Any thread may call `read`."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self.run_dir = run_dir
+        self._lock = threading.Lock()
+        self._signature: object = None
+        self._reading = Reading(content={})
+        self._is_alive, self._next_look = False, 0.0
+
+    def read(self) -> Reading:
+        """Return the record; the same object until one of its files changes."""
+        with self._lock:
+            if not self._reading.is_final and time.monotonic() >= self._next_look:
+                self._is_alive = record.is_running(self.run_dir)
+                self._next_look = time.monotonic() + _LOCK_SECONDS
+            journals = sorted(self.run_dir.glob(journal.PATTERN))
+            now = [signature(str(each)) for each in (self.run_dir / record.FILE, *journals)], self._is_alive
+            if now != self._signature:
+                self._reading, self._signature = self._read(), now
+            return self._reading
+
+    def _read(self) -> Reading:
+        try:
+            return Reading(content=record.read(self.run_dir))
+        except FileNotFoundError:
+            text = f"the run {self.run_dir.name} was deleted"
+            return Reading(content={}, problem=text, is_removed=True)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            return Reading(content={}, problem=f"the record of {self.run_dir.name} cannot be read: {error}")
+
+
+class Records:
+    """The runs that are being watched.
+
+    Args:
+        store: The records of the server.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store, self.work_dir = store, store.folder.parent
+        self._lock = threading.Lock()
+        self._watched: WeakValueDictionary[Path, Watched] = WeakValueDictionary()
+
+    def watched(self, run_dir: Path) -> Watched:
+        """Return a run, which is kept as long as its caller keeps it."""
+        with self._lock:
+            return self._watched.setdefault(run_dir, Watched(run_dir))
+
+    def fields(self, run_dir: Path, content: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a run itself: those of its record, and what the console shows besides."""
+        resource = self._resource(run_dir.name)
+        known = {name: value for name, value in content.items() if name not in ("tasks", record.UNRESTORED)}
+        is_running = not State(content["state"]).is_final
+        log, lines = failure.log_of(content, run_dir) if content.get("error") else (None, [])
+        return known | {
+            "id": run_dir.name,
+            "name": resource.get("displayName") or run_dir.name,
+            "resource": resource.get("name"),
+            "schedule": resource.get("scheduleName"),
+            "is_own": bool(resource),
+            "is_running_here": bool(resource) and is_running,
+            "has_page": (run_dir / record.PAGE).is_file(),
+            "failure": {"lines": lines, "log": str(log.relative_to(run_dir)) if log else None} if log else None,
+        }
+
+    def answer(self, run_dir: Path) -> dict[str, Any]:
+        """Return the whole record, with what the compiled file says of the pipeline."""
+        reading = self.watched(run_dir).read()
+        if not reading.content:
+            return {"id": run_dir.name, "problem": reading.problem}
+        return self.fields(run_dir, reading.content) | _of_file(run_dir) | {"tasks": reading.content["tasks"]}
+
+    def _resource(self, run_id: str) -> dict[str, Any]:
+        """Return the stored part of the run's job; empty when the server did not start it."""
+        with suppress(Damaged, OSError):
+            return self._store.read(_COLLECTION, run_id) or {}
+        return {}
+
+
+def _of_file(run_dir: Path) -> dict[str, Any]:
+    """Return the description and the default values of the compiled file; nothing when it cannot be read."""
+    try:
+        pipeline = load.load(run_folder.pipeline_copy(run_dir)).pipeline
+    except (UserError, OSError):
+        return {"description": "", "defaults": {}}
+    inputs = pipeline.root.input_parameters
+    defaults = {name: each.default for name, each in inputs.items() if each.default is not None}
+    return {"description": pipeline.description, "defaults": defaults}
