@@ -7,6 +7,7 @@ from localvertex.serve.console import static
 from localvertex.serve.console.creating.creating import Creating
 from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.run_files import RunFiles
+from localvertex.serve.console.runs.graph import Graphs
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
@@ -29,5 +30,6 @@ class Console:
     @property
     def routes(self) -> list[Route]:
         """The page's files and the local routes."""
-        files = RunFiles(self._work_dir).routes
-        return [*static.routes(), *files, *self._creating.routes, *self._events.routes, *self._runs.routes]
+        files, graphs = RunFiles(self._work_dir), Graphs(self._records, self._work_dir)
+        rooms = (files, graphs, self._creating, self._events, self._runs)
+        return [*static.routes(), *(route for room in rooms for route in room.routes)]
