@@ -18,16 +18,15 @@ Find = Callable[[str], dict[str, Any] | None]
 
 def fields(source: Source) -> list[dict[str, Any]]:
     """Return the fields for the input artifacts."""
-    given = dict.fromkeys(source.pipeline.job.input_artifacts, "")
     config = source.documents[0].get("runtimeConfig", {}) if source.is_job else {}
-    given |= {name: str(config["inputArtifacts"][name].get("artifactId", "")) for name in given}
+    given = {name: each for name, each in config.get("inputArtifacts", {}).items() if isinstance(each, dict)}
     return [
         {
             "name": name,
             "schema": spec.schema_title,
             "is_list": spec.is_list,
             "is_required": not spec.is_optional,
-            "value": source.artifacts.get(name) or given.get(name) or None,
+            "value": source.artifacts.get(name) or str(given.get(name, {}).get("artifactId", "")) or None,
         }
         for name, spec in source.pipeline.root.input_artifacts.items()
     ]

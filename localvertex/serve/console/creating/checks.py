@@ -30,7 +30,16 @@ def wrong(details: form.Details) -> ApiError:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class _Filled:
+    """A form that was read."""
+
+    values: dict[str, Any]
+    inputs: artifacts.Inputs
+    settings: request.Settings
+
+
+@dataclass(frozen=True, kw_only=True)
 class Checks:
     """The checks of one pipeline in one location."""
 
@@ -60,41 +69,54 @@ class Checks:
         }
 
     def of_form(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Check a whole form, and return what depends on it; with `is_start` also the requests that start the run.
+        """Check a whole form: return what is wrong with it as `errors`, or else what depends on the values.
 
         Raises:
-            ApiError: Fields are wrong, each named in the details.
+            ApiError: The run is to be started with `is_start`, and fields are wrong, each named in the details.
         """
+        filled, details = self._filled(body)
+        if details:
+            if body.get("is_start"):
+                raise wrong(details)
+            # Errors in other fields are no reason to show the machines of another region.
+            return {"errors": details, "machine_check": self._machine_check(self._job(filled, {}))}
+        inputs = filled.inputs
+        job = self._job(filled, inputs.known)
+        refusals, notes = self._refusals(job, new_artifacts=inputs.new)
+        found = {"errors": [], "refusals": refusals, "notes": [*self._platform_notes(), *notes]}
+        answer = found | {"machine_check": self._machine_check(job)} | self._equivalents(filled)
+        if body.get("is_start"):
+            answer |= {"location": self.location.name, "request": self._job(filled, inputs.ids)}
+            answer |= {"artifacts": inputs.requests(self._schema_titles())}
+        return answer
+
+    def _filled(self, body: Mapping[str, Any]) -> tuple[_Filled, form.Details]:
+        """Read a form; what is wrong with it is left out, and in the details."""
         find = partial(self.pipeline_jobs.find_artifact, self.location)
         parent = artifact_parent(self.location.project, self.location.region)
         values, of_parameters = form.read_parameters(self.source, _object(body, "parameters"))
         inputs, of_artifacts = artifacts.read(self.source.pipeline, _object(body, "artifacts"), find, parent)
         settings, of_settings = request.read_settings(body)
-        if details := [*of_parameters, *of_artifacts, *of_settings]:
-            raise wrong(details)
-        job = request.pipeline_job(self.source, values, inputs.known, settings)
-        refusals, notes = self._refusals(job, new_artifacts=inputs.new)
-        titles = {name: each.schema_title for name, each in self.source.pipeline.root.input_artifacts.items()}
+        filled = _Filled(values=values, inputs=inputs, settings=settings)
+        return filled, [*of_parameters, *of_artifacts, *of_settings]
+
+    def _job(self, filled: _Filled, ids: Mapping[str, str]) -> dict[str, Any]:
+        return request.pipeline_job(self.source, filled.values, ids, filled.settings)
+
+    def _schema_titles(self) -> dict[str, str]:
+        return {name: each.schema_title for name, each in self.source.pipeline.root.input_artifacts.items()}
+
+    def _equivalents(self, filled: _Filled) -> dict[str, str]:
+        titles = self._schema_titles()
         same = Equivalents(
             source=self.source,
-            values=values,
-            files={name: (titles[name], uri) for name, uri in inputs.uris.items()},
-            settings=settings,
+            values=filled.values,
+            files={name: (titles[name], uri) for name, uri in filled.inputs.uris.items()},
+            settings=filled.settings,
             region=self.location.region,
             work_dir=self.work_dir,
         )
-        answer = {
-            "refusals": refusals,
-            "notes": [*self._platform_notes(), *notes],
-            "machine_check": self._machine_check(job),
-            "command": same.command,
-            "program": same.program,
-            "no_program": same.obstacle,
-        }
-        if body.get("is_start"):
-            job = request.pipeline_job(self.source, values, inputs.ids, settings)
-            answer |= {"location": self.location.name, "request": job, "artifacts": inputs.requests(titles)}
-        return answer
+        return {"command": same.command, "program": same.program, "no_program": same.obstacle}
 
     def _refusals(self, job: dict[str, Any], **options: Any) -> tuple[list[str], list[str]]:
         """Return why the run cannot start here, and what differs from the service, one line each."""
@@ -124,7 +146,8 @@ class Checks:
             seen = examine_pipeline(job, region=self.location.region, catalogue=None, today=None)
         except UserError as error:
             return {"findings": [], "notes": [f"not checked: {error}"]}
-        return {"findings": [asdict(each) for each in seen.findings], "notes": seen.notes}
+        found = sorted(seen.findings, key=lambda each: each.severity)
+        return {"findings": [asdict(each) for each in found], "notes": seen.notes}
 
 
 def _object(body: Mapping[str, Any], name: str) -> dict[str, Any]:

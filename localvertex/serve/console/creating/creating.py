@@ -70,5 +70,10 @@ class Creating:
             known_region(load_catalogue(), region, field="region")
         except UserError as error:
             raise wrong([{"field": "region", "message": str(error)}]) from None
-        checks = Checks(found, Location(project=_PROJECT, region=region), self._pipeline_jobs, self._work_dir)
+        checks = Checks(
+            source=found,
+            location=Location(project=_PROJECT, region=region),
+            pipeline_jobs=self._pipeline_jobs,
+            work_dir=self._work_dir,
+        )
         return checks.of_form(call.body) if "parameters" in call.body else checks.overview()

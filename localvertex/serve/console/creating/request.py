@@ -25,16 +25,20 @@ class Settings:
     """False: every step runs, even if its result is cached; True: as the file says."""
 
 
+_OWN_LABELS = "vertex-ai-pipelines-"
+"""Labels that the service adds to each run."""
+
 _TYPES: dict[str, type] = {"display_name": str, "labels": dict, "fail_fast": bool, "use_cache": bool}
 
 
 def settings_of(source: Source) -> dict[str, Any]:
     """Return the settings that the file has itself, with which the form begins."""
     document = source.documents[0] if source.is_job else {}
-    labels = {name: each for name, each in document.get("labels", {}).items() if isinstance(each, str)}
+    given = document.get("labels")
+    labels = given if isinstance(given, dict) else {}
     return {
         "display_name": "",
-        "labels": {name: each for name, each in labels.items() if not name.startswith("vertex-ai-pipelines-")},
+        "labels": {name: str(each) for name, each in labels.items() if not name.startswith(_OWN_LABELS)},
         "fail_fast": source.pipeline.job.fail_fast,
         "use_cache": True,
     }

@@ -1,6 +1,6 @@
 // What is written in the form, and the server's checks of it.
 import { ApiError, post } from "../../api.js";
-import { useEffect, useMemo, useReducer, useState } from "../../html.js";
+import { useCallback, useEffect, useMemo, useState } from "../../html.js";
 
 const DELAY_MS = 250;
 
@@ -18,9 +18,9 @@ export function begin(overview) {
 }
 
 /**
- * A change: `name` is a parameter, artifact or setting; a `text` of null resets it.
+ * The form after a change.
  * @param {DraftState} draft
- * @param {{part: "parameters" | "artifacts" | "settings" | "region", name?: string, text: any}} change
+ * @param {Change} change
  * @returns {DraftState}
  */
 export function changed(draft, { part, name = "", text }) {
@@ -33,9 +33,14 @@ export function changed(draft, { part, name = "", text }) {
   return { ...draft, [part]: values };
 }
 
-/** The form with the function that changes it. @param {Overview} overview */
+/**
+ * The form with the function that changes it.
+ * @param {Overview} overview
+ * @returns {[DraftState, (change: Change) => void]}
+ */
 export function useDraft(overview) {
-  return useReducer(changed, overview, begin);
+  const [draft, setDraft] = useState(() => begin(overview));
+  return [draft, useCallback((/** @type {Change} */ change) => setDraft((before) => changed(before, change)), [])];
 }
 
 /** The body of a check; names are own fields, whatever they are. @param {Overview} overview @param {DraftState} draft */
@@ -70,8 +75,8 @@ export function useChecks(overview, draft) {
     let isCurrent = true;
     const timer = setTimeout(() => {
       post("/local/check", sent).then(
-        (answer) => isCurrent && setState({ answer, errors: new Map(), error: null }),
-        (error) => isCurrent && setState((before) => refused(before, error)),
+        (answer) => isCurrent && setState((before) => checked(before, answer)),
+        (error) => isCurrent && setState((before) => ({ ...before, error })),
       );
     }, DELAY_MS);
     return () => {
@@ -82,11 +87,15 @@ export function useChecks(overview, draft) {
   return state;
 }
 
-/** The state after a refused check. @param {CheckState} before @param {ApiError} error @returns {CheckState} */
-export function refused(before, error) {
-  const errors = new Map(error.details.map((each) => [each.field, each.message]));
-  const { command, program, no_program, ...answer } = before.answer;
-  return { answer, errors, error: errors.size ? null : error };
+/**
+ * The state after a check: what was known of the last form without errors stays, but not the command.
+ * @param {CheckState} before
+ * @param {CheckAnswer} answer
+ * @returns {CheckState}
+ */
+function checked(before, answer) {
+  const errors = new Map(answer.errors.map((each) => [each.field, each.message]));
+  return { answer: { ...before.answer, command: "", program: "", no_program: "", ...answer }, errors, error: null };
 }
 
 /**
