@@ -23,7 +23,7 @@ class Console:
 
     def __init__(self, store: Store, pipeline_jobs: PipelineJobs) -> None:
         self._store, self._work_dir = store, store.folder.parent
-        self._creating = Creating(self._work_dir, pipeline_jobs)
+        self._creating = Creating(store, pipeline_jobs)
         self._records = Records(store)
         self._events, self._runs = Events(self._records), RunRoutes(self._records)
 

@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from accelerators.pipeline.check import examine_pipeline
 from localvertex.serve.api.call import Location
 from localvertex.serve.api.errors import ApiError, Status
+from localvertex.serve.api.store import Store
 from localvertex.serve.console.creating import artifacts, form, request
 from localvertex.serve.console.creating.equivalents import Equivalents
 from localvertex.serve.console.creating.source import Source
+from localvertex.serve.metadata.stores import Place, exists
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.state.executor_files import artifact_parent
 from vertex_gpu_training.compiled import platforms
@@ -46,7 +47,7 @@ class Checks:
     source: Source
     location: Location
     pipeline_jobs: PipelineJobs
-    work_dir: Path
+    store: Store
 
     def overview(self) -> dict[str, Any]:
         """Return what the file is, its form, and what is known before the form is filled."""
@@ -63,6 +64,7 @@ class Checks:
             "parameters": form.parameters(source),
             "artifacts": artifacts.fields(source),
             "settings": request.settings_of(source),
+            "secrets": [*source.secrets],
             "refusals": refusals,
             "notes": self._platform_notes(),
             "machine_check": self._machine_check(job),
@@ -87,7 +89,8 @@ class Checks:
         answer = found | {"machine_check": self._machine_check(job)} | self._equivalents(filled)
         if body.get("is_start"):
             answer |= {"location": self.location.name, "request": self._job(filled, inputs.ids)}
-            answer |= {"artifacts": inputs.requests(self._schema_titles())}
+            has_store = exists(self.store, Place(location=self.location))
+            answer |= {"before": inputs.requests(self._schema_titles(), has_store=has_store)}
         return answer
 
     def _filled(self, body: Mapping[str, Any]) -> tuple[_Filled, form.Details]:
@@ -114,7 +117,7 @@ class Checks:
             files={name: (titles[name], uri) for name, uri in filled.inputs.uris.items()},
             settings=filled.settings,
             region=self.location.region,
-            work_dir=self.work_dir,
+            work_dir=self.store.folder.parent,
         )
         return {"command": same.command, "program": same.program, "no_program": same.obstacle}
 

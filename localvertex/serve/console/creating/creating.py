@@ -1,7 +1,6 @@
 """The local routes of the form: what the server is, the compiled files, and the checks of a run before it starts."""
 
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from starlette.routing import Route
@@ -9,6 +8,7 @@ from starlette.routing import Route
 from accelerators.catalogue.catalogue import load_catalogue
 from accelerators.commands.options import known_region
 from localvertex.serve.api.call import Location
+from localvertex.serve.api.store import Store
 from localvertex.serve.console.creating import source, time_zone
 from localvertex.serve.console.creating.checks import Checks, wrong
 from localvertex.serve.console.local_route import LocalCall, local_route
@@ -23,12 +23,13 @@ class Creating:
     """Answers what the form asks; a run is started by Vertex AI's own request.
 
     Args:
-        work_dir: The folder of the runs.
+        store: The records of the server.
         pipeline_jobs: What starts them, and checks them in the same way.
     """
 
-    def __init__(self, work_dir: Path, pipeline_jobs: PipelineJobs) -> None:
-        self._work_dir, self._pipeline_jobs = work_dir, pipeline_jobs
+    def __init__(self, store: Store, pipeline_jobs: PipelineJobs) -> None:
+        self._store, self._pipeline_jobs = store, pipeline_jobs
+        self._work_dir = store.folder.parent
 
     @property
     def routes(self) -> list[Route]:
@@ -74,6 +75,6 @@ class Creating:
             source=found,
             location=Location(project=_PROJECT, region=region),
             pipeline_jobs=self._pipeline_jobs,
-            work_dir=self._work_dir,
+            store=self._store,
         )
         return checks.of_form(call.body) if "parameters" in call.body else checks.overview()

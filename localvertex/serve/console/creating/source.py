@@ -38,6 +38,8 @@ class Source:
     """The files of the earlier run's input artifacts."""
     region: str = ""
     """The region of the earlier run."""
+    secrets: tuple[str, ...] = ()
+    """Parameters of the earlier run that contained secrets, which are not stored."""
 
     @property
     def is_job(self) -> bool:
@@ -80,13 +82,15 @@ def read(body: Mapping[str, Any], work_dir: Path) -> Source:
 def _of_run(run_id: str, work_dir: Path) -> Source:
     found = find_readable(work_dir, run_id)
     path, record = run_folder.pipeline_copy(found.run_dir), found.content
+    secrets = tuple(name for name, each in record["parameters"].items() if MASK in str(each))
     return _source(
         _text(path),
         path.name,
         short(path),
-        parameters={name: each for name, each in record["parameters"].items() if MASK not in str(each)},
+        parameters={name: each for name, each in record["parameters"].items() if name not in secrets},
         artifacts={name: each[0]["uri"] for name, each in record.get("input_artifacts", {}).items() if each},
         region=str(record.get("region", "")),
+        secrets=secrets,
     )
 
 

@@ -104,11 +104,10 @@ function checked(before, answer) {
  * @param {DraftState} draft
  */
 export async function start(overview, draft) {
-  const { refusals, location, request, artifacts } = await post("/local/check", { ...body(overview, draft), is_start: true });
-  if (refusals.length) throw new ApiError(400, refusals.join("\n"));
-  for (const { id, body: artifact } of artifacts) {
-    await post(`/v1/${location}/metadataStores/default/artifacts?artifactId=${encodeURIComponent(id)}`, artifact);
-  }
-  const job = await post(`/v1/${location}/pipelineJobs`, request);
+  const answer = await post("/local/check", { ...body(overview, draft), is_start: true });
+  if (answer.refusals.length) throw new ApiError(400, answer.refusals.join("\n"));
+  const parent = `/v1/${answer.location}`;
+  for (const each of answer.before) await post(`${parent}/${each.path}`, each.body);
+  const job = await post(`${parent}/pipelineJobs`, answer.request);
   return job.name.split("/").pop();
 }
