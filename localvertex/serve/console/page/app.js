@@ -26,7 +26,7 @@ const ENTRIES = [
     title: "Datasets",
     href: "#/datasets",
     views: ["datasets"],
-    icon: "M15 4.5c0 1.1-2.7 2-6 2s-6-.9-6-2 2.7-2 6-2 6 .9 6 2ZM3 4.5v9c0 1.1 2.7 2 6 2s6-.9 6-2v-9M3 9c0 1.1 2.7 2 6 2s6-.9 6-2",
+    icon: "M15 4.5c0 2.7-12 2.7-12 0s12-2.7 12 0ZM3 4.5v9c0 2.7 12 2.7 12 0v-9M3 9c0 2.7 12 2.7 12 0",
   },
 ];
 
@@ -48,7 +48,10 @@ export function App() {
     scrollTo(0, 0);
     main.current?.focus({ preventScroll: true });
   }, [place]);
-  const skip = (/** @type {Event} */ event) => (event.preventDefault(), main.current?.focus());
+  const skip = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    main.current?.focus();
+  };
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
     <${Top} isOpen=${isOpen} onToggle=${() => setIsOpen(!isOpen)} />

@@ -35,7 +35,7 @@ class Graphs:
 
     def _of_run(self, call: LocalCall) -> dict[str, Any]:
         """Return the graph of a run; `closed` has the ids of its closed groups, each URL-encoded, after commas."""
-        run_dir = folders.run_folder(self._work_dir, call.path["id"])
+        run_dir = folders.find_run(self._work_dir, call.path["id"])
         reading = self._records.watched(run_dir).read()
         if not reading.content:
             raise ApiError(Status.FAILED_PRECONDITION, reading.problem)

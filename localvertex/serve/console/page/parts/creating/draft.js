@@ -1,7 +1,7 @@
 // One pipeline on its way to a run: what it is, its form, its checks, and the button that starts it.
 import { html, useState } from "../../html.js";
 import { useAction } from "../../load.js";
-import { Problem } from "../../ui/problem.js";
+import { Notice, Problem } from "../../ui/problem.js";
 import { Form } from "../form.js";
 import { MachineCheck, Refusals } from "./checks.js";
 import { Preview } from "./preview.js";
@@ -46,11 +46,14 @@ export function Draft({ overview, server }) {
 
 /** What the pipeline is. @param {{overview: Overview}} props */
 function About({ overview }) {
-  const { description, path, steps } = overview;
+  const { description, path, steps, secrets } = overview;
   const count = `${steps.length} step${steps.length === 1 ? "" : "s"}`;
   return html`<div class="about">
     ${description && html`<p>${description}</p>`}
     <p class="muted"><code>${path}</code> · <span title=${steps.join(", ")}>${count}</span></p>
+    ${secrets.length > 0 && html`<${Notice} kind="warn">
+      Secrets are not stored with a run. Enter them again: ${secrets.join(", ")}
+    <//>`}
   </div>`;
 }
 

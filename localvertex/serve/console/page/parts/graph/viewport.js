@@ -1,6 +1,10 @@
 // The part of a drawing that is seen: moved by drag, wheel and keys, enlarged by ctrl and wheel or two fingers.
+import { useEffect, useLayoutEffect, useRef } from "../../html.js";
 
-const [LEAST, MOST, STEP] = [0.05, 2, 1.25];
+const [LEAST, MOST] = [0.05, 2];
+
+/** How much a key or a button enlarges. */
+export const STEP = 1.25;
 
 /** Pixels around a drawing. */
 const MARGIN = 16;
@@ -8,26 +12,40 @@ const MARGIN = 16;
 /** Pixels between press and release up to which a drag is a click. */
 const CLICK = 4;
 
+/** @typedef {{x: number, y: number, width: number, height: number}} Place */
+
+/** @typedef {Map<string, Place>} Places */
+
 /** The viewport of one drawing. It changes one attribute, so that moving costs no rendering. */
 export class Viewport {
   /** @param {SVGSVGElement} frame @param {SVGGElement} layer */
   constructor(frame, layer) {
-    [this.frame, this.layer] = [frame, layer];
-    [this.x, this.y, this.scale] = [0, 0, 1];
+    this.frame = frame;
+    this.layer = layer;
+    this.x = 0;
+    this.y = 0;
+    this.scale = 1;
     this.size = { width: 1, height: 1 };
     this.wasDragged = false;
+    /** Id of the box that stays where it is when the drawing changes. */
+    this.anchor = "";
     /** @type {Map<number, {x: number, y: number}>} */
     this.pointers = new Map();
   }
 
-  /** Show the beginning of a drawing, as large as can be read. @param {{width: number, height: number}} size */
-  begin(size) {
+  /**
+   * Show the beginning of a drawing, as large as can be read.
+   * @param {{width: number, height: number}} size
+   * @param {Place} [first] - The box to be seen.
+   */
+  begin(size, first) {
     this.size = size;
     const { clientWidth, clientHeight } = this.frame;
     const whole = Math.min((clientWidth - 2 * MARGIN) / size.width, (clientHeight - 2 * MARGIN) / size.height);
-    this.scale = Math.min(1, Math.max(whole, 0.6));
+    this.scale = Math.min(1, Math.max(whole, 0.85));
     [this.x, this.y] = [(clientWidth - size.width * this.scale) / 2, MARGIN];
     this.#apply();
+    if (first) this.reveal(first);
   }
 
   /** Show all of the drawing. */
@@ -41,13 +59,14 @@ export class Viewport {
   }
 
   /**
-   * Keep a point of the drawing where it is when the drawing changes around it.
+   * Show another drawing; the box of the anchor stays where it is.
    * @param {{width: number, height: number}} size
-   * @param {{x: number, y: number}} moved - How far the point has moved in the drawing.
+   * @param {Places} before @param {Places} after
    */
-  resize(size, moved = { x: 0, y: 0 }) {
+  replace(size, before, after) {
+    const [old, now] = [before.get(this.anchor), after.get(this.anchor)];
     this.size = size;
-    this.panBy(-moved.x * this.scale, -moved.y * this.scale);
+    this.panBy(old && now ? (old.x - now.x) * this.scale : 0, old && now ? (old.y - now.y) * this.scale : 0);
   }
 
   /** Move the drawing; returns whether there was room to. @param {number} dx @param {number} dy */
@@ -69,7 +88,7 @@ export class Viewport {
     this.#apply();
   }
 
-  /** Move a box into sight. @param {{x: number, y: number, width: number, height: number}} box */
+  /** Move a box into sight. @param {Place} box */
   reveal(box) {
     const across = missing(this.x + box.x * this.scale, box.width * this.scale, this.frame.clientWidth);
     const down = missing(this.y + box.y * this.scale, box.height * this.scale, this.frame.clientHeight);
@@ -166,4 +185,32 @@ export function pressKey(viewport, key) {
   };
   actions[key]?.();
   return key in actions;
+}
+
+/**
+ * The viewport of a component's drawing.
+ * @param {{width: number, height: number}} graph
+ * @param {Places} places
+ */
+export function useViewport(graph, places) {
+  const frame = useRef(/** @type {any} */ (null));
+  const layer = useRef(/** @type {any} */ (null));
+  const viewport = useRef(/** @type {Viewport | null} */ (null));
+  const before = useRef(places);
+  useLayoutEffect(() => {
+    viewport.current = new Viewport(frame.current, layer.current);
+    viewport.current.begin(graph, places.values().next().value);
+    const observer = new ResizeObserver(() => viewport.current?.panBy(0, 0));
+    observer.observe(frame.current);
+    const end = followPointers(viewport.current);
+    return () => {
+      observer.disconnect();
+      end();
+    };
+  }, []);
+  useEffect(() => {
+    if (before.current !== places) viewport.current?.replace(graph, before.current, places);
+    before.current = places;
+  }, [places]);
+  return { frame, layer, viewport };
 }
