@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from localvertex.serve import connection
-from localvertex.serve.access import open_page
+from localvertex.serve.access import session
 from localvertex.serve.access.access import Access
 from localvertex.serve.api import known_methods
 from localvertex.serve.api.call import Call, Location
@@ -119,7 +119,7 @@ def application(service: Service, access: Access, beside: Beside = lambda _: nul
         await run_in_threadpool(service.close)
 
     app = Starlette(
-        routes=[*open_page.routes(access), *_routes(service)],
+        routes=[session.route(access), *_routes(service)],
         middleware=[Middleware(Guard, access=access, seconds=connection.REQUEST_SECONDS)],
         exception_handlers={HTTPException: _on_http_error, Exception: _on_defect},
         lifespan=lifespan,

@@ -10,7 +10,7 @@ from pathlib import Path
 import uvicorn
 
 from localvertex.engine import Options
-from localvertex.serve.access import open_page, token_file
+from localvertex.serve.access import session, token_file
 from localvertex.serve.access.access import Access
 from localvertex.serve.access.step_access import StepAccess
 from localvertex.serve.app import application
@@ -91,8 +91,7 @@ class _HttpServer(uvicorn.Server):
 
 def _page(url: str, token: str, work_dir: Path) -> str:
     """Return the address for a browser; it contains the token only on a terminal, because a log is kept."""
-    if not token:
-        return f"{url}/"
     if sys.stdout.isatty():
-        return open_page.address(url, token)
-    return f"{open_page.address(url, 'TOKEN')}, with the text of {token_file.path(work_dir)} as TOKEN"
+        return f"\n{session.address(url, token)}"
+    how = f", with the text of {token_file.path(work_dir)} as TOKEN" if token else ""
+    return f"{session.address(url, 'TOKEN' if token else '')}{how}"

@@ -22,7 +22,6 @@ from localvertex.serve.endpoints.deployments import Deployments
 from localvertex.serve.metadata.metadata import Metadata
 from localvertex.serve.metadata.nodes import ARTIFACT
 from localvertex.serve.metadata.stores import Place
-from localvertex.serve.pages import Pages
 from localvertex.serve.pipeline_jobs.batches import PipelineJobBatches
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.serve.schedules.clock import Clock
@@ -65,8 +64,8 @@ class Service:
         self.pipeline_jobs.find_artifact = self._find_artifact
         self.pipeline_jobs.contexts = self.metadata.runs.contexts
         self.pipeline_jobs.on_end_of = self.metadata.runs.add
-        self.console = Console(self._store, self.custom_jobs)
-        self.pages = Pages(self._store, self.custom_jobs, self.offered.models, self.offered.endpoints)
+        self.pipeline_jobs.on_retry_of = self.metadata.runs.forget
+        self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs)
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
 
@@ -115,8 +114,8 @@ class Service:
 
     @property
     def routes(self) -> list[Route]:
-        """The pages, and what Cloud Storage's clients call."""
-        return [*self.console.routes, *self.pages.routes, *self.storage.routes]
+        """The console, and what Cloud Storage's clients call."""
+        return [*self.console.routes, *self.storage.routes]
 
     @property
     def collections(self) -> dict[str, Methods]:

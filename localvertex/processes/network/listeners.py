@@ -3,12 +3,8 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-"""One socket per line: number, local address, remote address, state, three columns, user id, time, inode; proc(5)."""
-
-_LISTENING = "0A"
+from localvertex.processes.network import sockets
 
 _EVERYWHERE = ("00000000", "00000000000000000000000000000000")
 """0.0.0.0 and ::."""
@@ -35,17 +31,14 @@ class Listener:
 
 def listening() -> Iterator[Listener]:
     """Yield all sockets that listen; none on systems without such a table."""
-    for table in _TABLES:
-        lines = table.read_text().splitlines()[1:] if table.exists() else []
-        for columns in map(str.split, lines):
-            if columns[3] == _LISTENING:
-                address, _, port = columns[1].partition(":")
-                yield Listener(address=address, port=int(port, 16), user=int(columns[7]), inode=int(columns[9]))
+    for each in sockets.table(sockets.LISTENING):
+        address, _, port = each.local.partition(":")
+        yield Listener(address=address, port=int(port, 16), user=each.user, inode=each.inode)
 
 
 def are_own(port: int) -> bool:
     """Return whether a connection to a port of this machine reaches a process of this user; True if unknown."""
-    if not _TABLES[0].exists():
+    if not sockets.are_listed():
         return True
     reached = (*_EVERYWHERE, *_LOOPBACK)
     return {each.user for each in listening() if each.port == port and each.address in reached} == {os.geteuid()}

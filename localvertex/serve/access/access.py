@@ -51,8 +51,8 @@ class Access:
         """
         return self._steps.allows(_token(header), method, path)
 
-    def allows_reading(self, header: str | None, *, port: str) -> bool:
-        """Return whether a page may be shown.
+    def is_session(self, header: str | None, *, port: str) -> bool:
+        """Return whether a request is from a browser that has sent the token.
 
         Args:
             header: The `cookie` header of the request.
@@ -60,20 +60,20 @@ class Access:
         """
         # Other servers of this machine have cookies of any form.
         given = cookie_parser(header or "").get(_cookie_name(port), "")
-        return hmac.compare_digest(_bytes(given), _bytes(self._reading))
+        return hmac.compare_digest(_bytes(given), _bytes(self._session))
 
     def cookie(self, *, port: str) -> str:
         """Return the `set-cookie` header for a browser that has sent the token."""
-        return f"{_cookie_name(port)}={self._reading}; Path=/; HttpOnly; SameSite=Strict"
+        return f"{_cookie_name(port)}={self._session}; Path=/; HttpOnly; SameSite=Strict"
 
     @property
-    def _reading(self) -> str:
+    def _session(self) -> str:
         """The value of the cookie.
 
         Browsers send it to each port of this machine, so that a server of another user could receive it. Hence it is
-        not the token, and only allows reading.
+        not the token, and counts only from processes of this user.
         """
-        return hmac.new(self._token, b"read the pages", hashlib.sha256).hexdigest()
+        return hmac.new(self._token, b"use the console", hashlib.sha256).hexdigest()
 
 
 def _cookie_name(port: str) -> str:

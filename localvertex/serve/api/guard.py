@@ -2,17 +2,20 @@
 
 The server runs what it is given, and a web page that the user visits can send requests to 127.0.0.1. Hence it accepts
 only loopback host names (against DNS rebinding), no requests from other origins, JSON bodies only (which need a CORS
-preflight that this server never grants), and bodies of a limited size. Other users of the machine lack the token.
+preflight that this server never grants), and bodies of a limited size. Other users of the machine lack the token. They
+may have received the cookie of the console, because browsers send it to all ports. Hence it counts only from processes
+of the server's user, and changes something only with the origin of the console.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from anyio import to_thread
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from localvertex.serve.access import open_page
+from localvertex.processes.network import sockets
 from localvertex.serve.access.access import Access
 from localvertex.serve.api.errors import error_body
 from localvertex.serve.console import static
@@ -35,6 +38,10 @@ _FORM_TYPES = ("", "text/plain", "multipart/form-data", "application/x-www-form-
 
 _HOSTS = ("127.0.0.1", "localhost")
 
+_READING = ("GET", "HEAD")
+
+_OTHER_USER = "the cookie of the console is accepted only from processes of the user who runs this server"
+
 
 class Guard:
     """Refuses requests before anything else reads them.
@@ -56,9 +63,9 @@ class Guard:
         is_upload = scope["path"].startswith(_UPLOADS)
         limit = _MAX_UPLOAD_BYTES if is_upload else MAX_BODY_BYTES
         refused = _refusal(scope["method"], headers, is_upload=is_upload)
-        refused = refused or self._stranger(scope["method"], scope["path"], headers)
+        refused = refused or await self._stranger(scope, headers)
         body = b""
-        if refused is None or refused[1] is self._access.refusal:
+        if refused is None or refused[1] in (self._access.refusal, _OTHER_USER):
             # The body of a stranger is read and dropped, so that a program that sends a large one sees the response.
             announced = int(headers.get("content-length") or 0) if refused is None else limit + 1
             try:
@@ -78,19 +85,33 @@ class Guard:
             return await JSONResponse(error_body(code, status, text), code)(scope, receive, send)
         return await self._app(scope, _replay(body, receive), send)
 
-    def _stranger(self, method: str, path: str, headers: Headers) -> tuple[int, str] | None:
-        """Return HTTP code and reason when a request has neither the token nor the cookie of a browser, else None."""
-        is_reading = method in ("GET", "HEAD")
-        port = headers.get("host", "").rpartition(":")[2]
-        is_allowed = (
+    async def _stranger(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
+        """Return HTTP code and reason when a request has neither a token nor the session of a browser, else None."""
+        method, path = scope["method"], scope["path"]
+        if (
             self._access.allows(headers.get("authorization"))
             or self._access.allows_step(headers.get("authorization"), method, path)
-            or (is_reading and path == open_page.PATH)
-            or (is_reading and static.is_static(path))
-            or path == "/local/session"
-            or (is_reading and self._access.allows_reading(headers.get("cookie"), port=port))
-        )
-        return None if is_allowed else (403, self._access.refusal)
+            or (method in _READING and static.is_static(path))
+        ):
+            return None
+        if not _is_from_console(method, headers):
+            return 403, self._access.refusal
+        port = headers.get("host", "").rpartition(":")[2]
+        if not self._access.is_session(headers.get("cookie"), port=port):
+            return 403, self._access.refusal
+        is_own = await to_thread.run_sync(sockets.is_from_own_user, scope.get("client"), scope.get("server"))
+        return None if is_own else (403, _OTHER_USER)
+
+
+def _is_from_console(method: str, headers: Headers) -> bool:
+    """Return whether a browser may send a request with a cookie: to read, or to change something from the console.
+
+    Browsers do not let the page of another origin choose the origin, and send a cookie to all ports of a host.
+    """
+    if method in _READING:
+        return True
+    is_json = headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
+    return headers.get("origin") == f"http://{headers.get('host')}" and (is_json or method == "DELETE")
 
 
 def _refusal(method: str, headers: Headers, *, is_upload: bool) -> tuple[int, str] | None:

@@ -1,12 +1,14 @@
 """The files of the console's page. They hold no data, so they need no token."""
 
+import hashlib
 from pathlib import Path
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-FOLDER = Path(__file__).parent / "page"
+FOLDER = (Path(__file__).parent / "page").resolve()
 
 INDEX, PREFIX = "/", "/console/"
 
@@ -18,9 +20,11 @@ HEADERS = {
     "frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
-"""Only files of this server, and nothing inline."""
+"""Only files of this server, nothing inline, and nothing for pages of other origins."""
 
 
 def is_static(path: str) -> bool:
@@ -30,19 +34,25 @@ def is_static(path: str) -> bool:
 
 def routes() -> list[Route]:
     """Return the routes of the page's files."""
-    return [
-        Route(INDEX, lambda _: _file("index.html"), methods=["GET"]),
-        Route(f"{PREFIX}{{path:path}}", lambda request: _requested(request), methods=["GET"]),
-    ]
+    return [Route(path, _respond, methods=["GET"]) for path in (INDEX, f"{PREFIX}{{path:path}}")]
 
 
-def _requested(request: Request) -> Response:
-    return _file(request.path_params["path"])
+async def _respond(request: Request) -> Response:
+    name = request.path_params.get("path", "index.html")
+    return await run_in_threadpool(_file, name, request.headers.get("if-none-match", ""))
 
 
-def _file(name: str) -> Response:
-    """Return a file of the package."""
-    path = (FOLDER / name).resolve()
-    if not path.is_relative_to(FOLDER) or path.suffix not in _TYPES or not path.is_file():
+def _file(name: str, known: str) -> Response:
+    """Return a file of the package, or that the browser knows its newest content already."""
+    try:
+        path = (FOLDER / name).resolve()
+        is_known = path.is_relative_to(FOLDER) and path.suffix in _TYPES
+        content = path.read_bytes() if is_known else None
+    except (OSError, ValueError):  # a folder, a null byte, a long name
+        content = None
+    if content is None:
         return Response("not found", 404, HEADERS, "text/plain")
-    return FileResponse(path, headers=HEADERS, media_type=_TYPES[path.suffix])
+    tag = f'"{hashlib.sha256(content).hexdigest()}"'
+    if known == tag:
+        return Response(status_code=304, headers=HEADERS | {"ETag": tag})
+    return Response(content, headers=HEADERS | {"ETag": tag}, media_type=_TYPES[path.suffix])

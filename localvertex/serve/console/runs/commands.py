@@ -16,6 +16,7 @@ from vertex_gpu_training.compiled import load
 from vertex_gpu_training.compiled.spec import Container, Pipeline
 from vertex_gpu_training.userinput.errors import UserError
 
+
 def of_step(run_dir: Path, content: dict[str, Any], task: str) -> dict[str, Any]:
     """Return image and command of a step; empty for one that has none, or has not been started.
 

@@ -38,8 +38,8 @@ WRONG: list[dict[str, str]] = [
 ]
 
 
-PUBLIC = [("GET", "/open"), ("HEAD", "/open")]
-"""The page that exchanges the token for a cookie; its text is the same for everybody."""
+PUBLIC = [(method, path) for method in ("GET", "HEAD") for path in ("/", "/console/x")]
+"""The files of the console; they hold no data."""
 
 
 def every_path(tmp_path: Path) -> Iterator[tuple[str, str]]:
@@ -48,7 +48,8 @@ def every_path(tmp_path: Path) -> Iterator[tuple[str, str]]:
         assert isinstance(route, Route)
         path = re.sub(r"\{(\w+)[^}]*\}", lambda match: {"api": "v1", "version": "1"}.get(match[1], "x"), route.path)
         yield from ((method, path) for method in route.methods or () if (method, path) not in PUBLIC)
-    yield from [("GET", "/v1/nothing"), ("POST", f"/v1/{PARENT}/endpoints"), ("OPTIONS", "/"), ("PUT", "/open")]
+    yield from [("GET", "/v1/nothing"), ("POST", f"/v1/{PARENT}/endpoints"), ("OPTIONS", "/"), ("POST", "/")]
+    yield from [("PUT", "/local/session"), ("DELETE", "/console/main.js"), ("GET", "/local/x"), ("GET", "/console")]
 
 
 @pytest.mark.parametrize("headers", WRONG, ids=str)
@@ -86,7 +87,7 @@ def test_the_token_is_in_no_log_record_or_argument(
     token = server.headers["Authorization"].removeprefix("Bearer ")
     job = new_job(server, job_id="shown", parameter_values={"seconds": 300})
     job.submit()
-    server.request("POST", "/open", json={})
+    server.request("POST", "/local/session", json={})
     server.request("GET", f"/v1/{token}")
     own = psutil.Process(server.process.pid)
     wait_until(lambda: len(own.children(recursive=True)) > 1)
@@ -120,7 +121,7 @@ def test_a_restart_keeps_the_token_and_a_running_program_follows_a_new_one(
     renewed = start_server("--port", port)
     assert renewed.headers != headers
     assert [each.name for each in platform.Model.list()] == [model.name]
-    assert requests.get(f"{renewed.url}/", headers=headers, timeout=60).status_code == 403
+    assert requests.get(f"{renewed.url}/v1/{PARENT}/models", headers=headers, timeout=60).status_code == 403
 
 
 def test_what_is_open_to_others_is_said_once(start_server: Callable[..., Server], tmp_path: Path) -> None:
@@ -139,29 +140,11 @@ def test_a_server_without_a_token_warns_and_answers_everybody(start_server: Call
     server = start_server("--no-token")
     wait_until(lambda: "warning: --no-token: every user of this machine" in server.text)
     assert not (server.work_dir / "api" / "token").exists()
-    assert requests.get(f"{server.url}/", timeout=60).status_code == 200
+    assert requests.get(f"{server.url}/v1/{PARENT}/models", timeout=60).status_code == 200
     assert sdk(server).PipelineJob.list() == []
     with closing(HTTPConnection(server.url.removeprefix("http://"), timeout=60)) as connection:
         connection.request("GET", "/", headers={"Host": "evil.example"})
         assert connection.getresponse().status == 403
-
-
-def test_a_cookie_shows_pages_and_runs_nothing(server: Server) -> None:
-    page = requests.get(f"{server.url}/open", timeout=60)
-    assert page.status_code == 200
-    assert server.headers["Authorization"].partition(" ")[2] not in page.text
-    answer = server.request("POST", "/open", json={}, headers={"Origin": server.url})
-    assert answer.status_code == 204
-    cookie = {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
-    assert requests.get(f"{server.url}/", headers=cookie, timeout=60).status_code == 200
-    assert requests.head(f"{server.url}/", headers=cookie, timeout=60).status_code in (200, 405)
-    for method, path in (
-        ("POST", f"/v1/{PARENT}/pipelineJobs"),
-        ("DELETE", f"/v1/{PARENT}/models/x"),
-        ("POST", "/open"),
-    ):
-        answer = requests.request(method, server.url + path, json={}, headers=cookie, timeout=60)
-        assert (answer.status_code, answer.json()["error"]["message"]) == (403, REFUSAL)
 
 
 def test_a_client_needs_a_work_directory_that_a_server_has_used(tmp_path: Path) -> None:

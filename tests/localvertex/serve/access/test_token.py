@@ -130,12 +130,12 @@ def test_a_cookie_is_not_the_token_and_belongs_to_one_port() -> None:
     value, *attributes = text.split("; ")
     assert {*attributes} == {"Path=/", "HttpOnly", "SameSite=Strict"}
     assert "token" not in value
-    assert access.allows_reading(f"other={{bad; {value}", port="8700")
-    assert not access.allows_reading(value, port="8701")
-    assert not access.allows_reading(value[:-1], port="8700")
-    assert not access.allows_reading(value.replace("8700", "8701"), port="8701".replace("1", "2"))
-    assert not access.allows_reading(None, port="8700")
-    assert not Access("another").allows_reading(value, port="8700")
+    assert access.is_session(f"other={{bad; {value}", port="8700")
+    assert not access.is_session(value, port="8701")
+    assert not access.is_session(value[:-1], port="8700")
+    assert not access.is_session(value.replace("8700", "8701"), port="8701".replace("1", "2"))
+    assert not access.is_session(None, port="8700")
+    assert not Access("another").is_session(value, port="8700")
     assert not access.allows(f"Bearer {value.partition('=')[2]}")
 
 

@@ -73,7 +73,7 @@ function Search({ search, onInput, found, isCut }) {
 /** One block; it is drawn again only when its text or the search changes. @param {{block: any, search: string}} props */
 function Lines({ block, search }) {
   return useMemo(
-    () => html`<pre style=${{ containIntrinsicSize: `auto ${block.lines * 18}px` }}>${marked(block.text, search)}</pre>`,
+    () => html`<pre>${marked(block.text, search)}</pre>`,
     [block.text, search],
   );
 }

@@ -8,11 +8,12 @@ import { Duration, Time } from "../ui/time.js";
 import { Code, Values } from "../ui/values.js";
 import { remark } from "./steps.js";
 
-/** Outputs whose content is shown at once. */
+/** Artifacts whose content is shown at once: the first of those that the page can show. */
 const OPEN = 3;
+const SHOWN = ["system.HTML", "system.Markdown", "system.Metrics", "system.ClassificationMetrics"];
 
-/** @param {{run: any, entry: any}} props */
-export function Step({ run, entry }) {
+/** @param {{run: any, entry: any, view: string}} props */
+export function Step({ run, entry, view }) {
   const since = entry.state === "RUNNING" ? entry.start_time : null;
   /** @type {[string, any][]} */
   const facts = [
@@ -25,7 +26,7 @@ export function Step({ run, entry }) {
     ["Path", entry.path],
   ];
   return html`<section class="details step" aria-label=${`Step ${entry.title}`}>
-    <header><h2><bdi>${entry.title}</bdi></h2><a class="button" href=${link(["runs", run.id])}>Close</a></header>
+    <header><h2><bdi>${entry.title}</bdi></h2><a class="button" href=${link(["runs", run.id], { view })}>Close</a></header>
     ${entry.error && html`<p class="error" role="alert">${entry.error}</p>`}
     <${Values} values=${facts.filter(([, value]) => value)} />
     <${Side} run=${run} entry=${entry} side="outputs" title="Outputs" />
@@ -40,12 +41,13 @@ function Side({ run, entry, side, title }) {
   /** @type {[string, any[]][]} */
   const artifacts = Object.entries(entry[side].artifacts);
   if (!parameters.length && !artifacts.length) return null;
-  const isOpen = side === "outputs" && artifacts.length <= OPEN;
+  const shown = artifacts.filter(([, found]) => SHOWN.includes(found[0]?.type?.schemaTitle)).map(([name]) => name);
+  const open = side === "outputs" ? shown.slice(0, OPEN) : [];
   return html`<h3>${title}</h3>
     ${parameters.length > 0 && html`<${Values} values=${parameters.map(([name, value]) => [plain(name), value])} />`}
     ${artifacts.map(([name, found]) => found.slice(0, 50).map((artifact, index) => html`<${Artifact}
       key=${`${name} ${index} ${artifact.uri} ${entry.attempts}`} run=${run.id} task=${entry.path} side=${side} name=${name}
-      index=${index} artifact=${artifact} isOpen=${isOpen} />`))}`;
+      index=${index} artifact=${artifact} isOpen=${index === 0 && open.includes(name)} />`))}`;
 }
 
 /** A name without what kfp's compiler puts before it. @param {string} name */

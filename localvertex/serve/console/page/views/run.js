@@ -33,7 +33,7 @@ export default function Run({ params, query }) {
       <${Failure} run=${run} tasks=${tasks} />
       <div class="columns">
         <${Overview} run=${run} tasks=${tasks} selected=${task} query=${query} />
-        ${entry ? html`<${Step} key=${task} run=${run} entry=${entry} />` : html`<${Summary} run=${run} defaults=${whole?.defaults} isUnknown=${task} />`}
+        ${entry ? html`<${Step} key=${task} run=${run} entry=${entry} view=${query.get("view")} />` : html`<${Summary} run=${run} defaults=${whole?.defaults} isUnknown=${task} />`}
       </div>
       ${entry?.custom_job && html`<${Job} run=${run} task=${task} job=${live.job} steps=${live.steps} />`}
       ${entry?.kind === "step" && html`<${LogOf} live=${live} run=${run} entry=${entry} query=${query} />`}

@@ -1,0 +1,63 @@
+"""The kernel's tables of TCP sockets: which user has the other end of a connection."""
+
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+"""One socket per line: number, local address, remote address, state, three columns, user id, time, inode; proc(5)."""
+
+LISTENING, ESTABLISHED = "0A", "01"
+
+_MAPPED = "0000000000000000FFFF0000"
+"""The start of an IPv4 address in the table of IPv6, in little endian."""
+
+Address = tuple[str, int]
+"""An IPv4 address of this machine, and a port."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Socket:
+    """One line of a table; addresses are in hexadecimal, with the port after a colon."""
+
+    local: str
+    remote: str
+    user: int
+    inode: int
+
+
+def are_listed() -> bool:
+    """Return whether this system has the tables."""
+    return _TABLES[0].exists()
+
+
+def table(state: str) -> Iterator[Socket]:
+    """Yield all sockets in a state; none on systems without the tables."""
+    for each in _TABLES:
+        lines = each.read_text().splitlines()[1:] if each.exists() else []
+        for columns in map(str.split, lines):
+            if columns[3] == state:
+                yield Socket(local=columns[1], remote=columns[2], user=int(columns[7]), inode=int(columns[9]))
+
+
+def is_from_own_user(client: Address | None, server: Address | None) -> bool:
+    """Return whether a process of this user, or of root, has the client's end of a connection; True if unknown.
+
+    A socket that its process has closed belongs to user 0 in the table, and has no inode. Hence it does not count.
+    """
+    if not are_listed():
+        return True
+    if client is None or server is None:
+        return False
+    ends = [(start + _text(client), start + _text(server)) for start in ("", _MAPPED)]
+    users = {each.user for each in table(ESTABLISHED) if each.inode and (each.local, each.remote) in ends}
+    return bool(users) and users <= {0, os.geteuid()}
+
+
+def _text(address: Address) -> str:
+    """Return an address as in the table, whose numbers have the byte order of the machine."""
+    number = int.from_bytes(socket.inet_aton(address[0]), sys.byteorder)
+    return f"{number:08X}:{address[1]:04X}"
