@@ -33,14 +33,17 @@ export function useRun(run, task, file) {
     setJob({ task, job: null, steps: new Map() });
   }
   const hasJob = Boolean(task && record.tasks.get(task)?.custom_job);
-  useEvents({ run, ...(task && { log: task }), ...(file && { file }), ...(hasJob && { job: task }) }, {
-    run: (event) => setRecord((previous) => merged(previous, event)),
-    problem: ({ text }) => setRecord((previous) => ({ ...previous, problem: text })),
-    end: () => setRecord((previous) => ({ ...previous, isDeleted: true })),
-    log: (event) => event.task === task && setLog((previous) => added(previous, event)),
-    job: (event) => event.task === task && setJob((previous) => ({ ...previous, task, job: event })),
-    steps: (event) => event.task === task && setJob((previous) => withPoints(previous, event)),
-  });
+  useEvents(
+    { run, ...(task && { log: task }), ...(file && { file }), ...(hasJob && { job: task }) },
+    {
+      run: (event) => setRecord((previous) => merged(previous, event)),
+      problem: ({ text }) => setRecord((previous) => ({ ...previous, problem: text })),
+      end: () => setRecord((previous) => ({ ...previous, isDeleted: true })),
+      log: (event) => event.task === task && setLog((previous) => added(previous, event)),
+      job: (event) => event.task === task && setJob((previous) => ({ ...previous, task, job: event })),
+      steps: (event) => event.task === task && setJob((previous) => withPoints(previous, event)),
+    },
+  );
   return { ...record, log, setLog, job: job.job, steps: job.steps };
 }
 
