@@ -10,7 +10,7 @@ export WORK_DIR ?= runs
 # Number of test processes; more pay off on more cores.
 TEST_PROCESSES ?= 2
 
-.PHONY: help venv demo test test-slow check compile clean
+.PHONY: help venv demo console test test-slow check compile clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -34,6 +34,9 @@ demo: .venv/ready ## Compile the pipeline and run it locally; SOURCE=my/photos u
 	if [ -d "$$SOURCE" ]; then SOURCE=$$(cd "$$SOURCE" && pwd); fi; \
 	$(PY) -m localvertex run build/image_training.json --work-dir "$$WORK_DIR" \
 	    --parameter "source=$$SOURCE" $$(printf -- '--parameter %s ' "$$@")
+
+console: .venv/ready ## Open the console in the browser: create, watch and compare runs
+	@$(PY) -m localvertex console --work-dir "$$WORK_DIR"
 
 test: .venv/ready ## Run the tests, in about 5 minutes on 2 cores
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not slow"

@@ -1,4 +1,4 @@
-"""Debian's Chromium on the console of a real server; a console error or a violation of the policy fails the test."""
+"""Chromium on the console of a real server; a console error or a violation of the policy fails the test."""
 
 import shutil
 from collections.abc import Iterator
@@ -9,14 +9,20 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.support.server import Server
 
-CHROMIUM = shutil.which("chromium") or ""
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
-needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine: apt-get install chromium")
+CHROMIUM = next(filter(None, map(shutil.which, _NAMES)), "")
+
+_MISSING = "no Chromium on this machine: apt-get install chromium"
+
+needs_chromium = pytest.mark.skipif(not CHROMIUM, reason=_MISSING)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Return the browser of this test process."""
+    """Return a browser. It ends with the module, because playwright's event loop is in the way of other tests."""
+    if not CHROMIUM:
+        pytest.skip(_MISSING)
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield launched

@@ -42,9 +42,10 @@ export function Copy({ text, label = "Copy" }) {
     const timer = setTimeout(() => setDone(""), 2000);
     return () => clearTimeout(timer);
   }, [done]);
-  const copy = () => navigator.clipboard.writeText(text).then(
-    () => setDone("Copied"),
-    () => setDone("Not copied"),
-  );
+  const copy = () =>
+    navigator.clipboard.writeText(text).then(
+      () => setDone("Copied"),
+      () => setDone("Not copied"),
+    );
   return html`<button class="copy" onClick=${copy}><span aria-live="polite">${done || label}</span></button>`;
 }
