@@ -48,7 +48,10 @@ export function App() {
     scrollTo(0, 0);
     main.current?.focus({ preventScroll: true });
   }, [place]);
-  const skip = (/** @type {Event} */ event) => (event.preventDefault(), main.current?.focus());
+  const skip = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    main.current?.focus();
+  };
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
     <${Top} isOpen=${isOpen} onToggle=${() => setIsOpen(!isOpen)} />

@@ -21,8 +21,14 @@ export function useLoad(path) {
     let isCurrent = true;
     setIsLoading(true);
     get(path)
-      .then((answer) => isCurrent && (setData(answer), setError(null)))
-      .catch((problem) => isCurrent && setError(problem))
+      .then(
+        (answer) => {
+          if (!isCurrent) return;
+          setData(answer);
+          setError(null);
+        },
+        (problem) => isCurrent && setError(problem),
+      )
       .finally(() => isCurrent && setIsLoading(false));
     return () => {
       isCurrent = false;
