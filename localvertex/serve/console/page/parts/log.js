@@ -2,8 +2,8 @@
 import { get } from "../api.js";
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { useAction } from "../load.js";
-import { preceded } from "../run/log_window.js";
 import { marked } from "../run/log_text.js";
+import { preceded } from "../run/log_window.js";
 
 /** Distance from the end in pixels within which the log follows. */
 const NEAR = 32;
@@ -34,8 +34,11 @@ export function Log({ run, task, log, setLog, onFile }) {
     </div>
     <div class="lines ${isWrapped ? "wrapped" : ""}" ref=${box} onScroll=${onScroll} tabindex="0" role="log"
       aria-label=${`Log of ${task}`} aria-live="off">
-      ${isCut && html`<p class="earlier"><button onClick=${loadEarlier} disabled=${isBusy}>Load earlier lines</button>
-        ${error && html`<span class="error">${error.message}</span>`}</p>`}
+      ${
+        isCut &&
+        html`<p class="earlier"><button onClick=${loadEarlier} disabled=${isBusy}>Load earlier lines</button>
+        ${error && html`<span class="error">${error.message}</span>`}</p>`
+      }
       ${log.blocks.map((block) => html`<${Lines} key=${block.offset} block=${block} search=${search} />`)}
       ${log.blocks.length === 0 && html`<p class="muted">${log.isRead ? "The log is empty." : "No log yet."}</p>`}
     </div>
@@ -63,18 +66,18 @@ function Search({ search, onInput, found, isCut }) {
   return html`<span class="search" role="search">
     <input type="search" placeholder="Search the log" aria-label="Search the log" value=${search} onKeyDown=${go}
       onInput=${(/** @type {any} */ event) => onInput(event.target.value)} />
-    ${search && html`<span class="muted" role="status">${count ? `${index + 1} of ${count}${where}` : `None${where}`}</span>
+    ${
+      search &&
+      html`<span class="muted" role="status">${count ? `${index + 1} of ${count}${where}` : `None${where}`}</span>
       <button class="icon" aria-label="Previous match" disabled=${!count} onClick=${() => move(-1)}>↑</button>
-      <button class="icon" aria-label="Next match" disabled=${!count} onClick=${() => move(1)}>↓</button>`}
+      <button class="icon" aria-label="Next match" disabled=${!count} onClick=${() => move(1)}>↓</button>`
+    }
   </span>`;
 }
 
 /** One block; it is drawn again only when its text or the search changes. @param {{block: any, search: string}} props */
 function Lines({ block, search }) {
-  return useMemo(
-    () => html`<pre>${marked(block.text, search)}</pre>`,
-    [block.text, search],
-  );
+  return useMemo(() => html`<pre>${marked(block.text, search)}</pre>`, [block.text, search]);
 }
 
 /**

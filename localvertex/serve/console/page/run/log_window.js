@@ -80,7 +80,8 @@ function split(text, offset) {
     let lines = 0;
     while (lines < BLOCK_LINES && end < text.length && end - start < BLOCK_LENGTH) {
       const newline = text.indexOf("\n", end);
-      end = newline < 0 || newline + 1 - start > BLOCK_LENGTH ? Math.min(text.length, start + BLOCK_LENGTH) : newline + 1;
+      end =
+        newline < 0 || newline + 1 - start > BLOCK_LENGTH ? Math.min(text.length, start + BLOCK_LENGTH) : newline + 1;
       lines += 1;
     }
     const part = text.slice(start, end);

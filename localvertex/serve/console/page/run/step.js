@@ -45,9 +45,13 @@ function Side({ run, entry, side, title }) {
   const open = side === "outputs" ? shown.slice(0, OPEN) : [];
   return html`<h3>${title}</h3>
     ${parameters.length > 0 && html`<${Values} values=${parameters.map(([name, value]) => [plain(name), value])} />`}
-    ${artifacts.map(([name, found]) => found.slice(0, 50).map((artifact, index) => html`<${Artifact}
+    ${artifacts.map(([name, found]) =>
+      found.slice(0, 50).map(
+        (artifact, index) => html`<${Artifact}
       key=${`${name} ${index} ${artifact.uri} ${entry.attempts}`} run=${run.id} task=${entry.path} side=${side} name=${name}
-      index=${index} artifact=${artifact} isOpen=${index === 0 && open.includes(name)} />`))}`;
+      index=${index} artifact=${artifact} isOpen=${index === 0 && open.includes(name)} />`,
+      ),
+    )}`;
 }
 
 /** A name without what kfp's compiler puts before it. @param {string} name */

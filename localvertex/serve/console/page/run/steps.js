@@ -16,8 +16,10 @@ export function Steps({ run, tasks, selected, query }) {
         <th scope="col">Step</th><th scope="col">State</th><th scope="col" class="number">Duration</th>
         <th scope="col" class="wide-only">Remark</th>
       </tr></thead>
-      <tbody>${rows.slice(0, MOST_ROWS).map(({ entry, depth }) => html`<${Row} key=${entry.path} run=${run} entry=${entry}
-        depth=${depth} isSelected=${entry.path === selected} view=${query.get("view") ?? ""} />`)}</tbody>
+      <tbody>${rows.slice(0, MOST_ROWS).map(
+        ({ entry, depth }) => html`<${Row} key=${entry.path} run=${run} entry=${entry}
+        depth=${depth} isSelected=${entry.path === selected} view=${query.get("view") ?? ""} />`,
+      )}</tbody>
     </table>
     ${rows.length > MOST_ROWS && html`<p class="muted">And ${rows.length - MOST_ROWS} more, which run.json has.</p>`}
   </div>`;

@@ -14,8 +14,11 @@ export function Summary({ run, defaults, isUnknown }) {
     ${run.models.length > 0 && html`<h2>Models</h2><ul class="plain">${run.models.slice(0, MOST).map(model)}</ul>`}
     ${outputs.length > 0 && html`<h2>Outputs</h2><${Values} values=${outputs} />`}
     <h2>Parameters</h2><${Parameters} values=${run.parameters ?? {}} defaults=${defaults} />
-    ${run.warnings?.length > 0 && html`<h2>Differences from Vertex AI</h2>
-      <ul class="plain">${run.warnings.slice(0, MOST).map((/** @type {string} */ text) => html`<li key=${text}>${text}</li>`)}</ul>`}
+    ${
+      run.warnings?.length > 0 &&
+      html`<h2>Differences from Vertex AI</h2>
+      <ul class="plain">${run.warnings.slice(0, MOST).map((/** @type {string} */ text) => html`<li key=${text}>${text}</li>`)}</ul>`
+    }
   </section>`;
 }
 
@@ -26,9 +29,12 @@ const model = (each) => html`<li key=${`${each.task} ${each.artifact}`}>
 
 /** @param {{metrics: any[]}} props */
 function Metrics({ metrics }) {
-  const pairs = metrics.slice(0, MOST).map((each) => [
-    html`<bdi>${each.name}</bdi> <span class="muted">${each.task.split("/").at(-1)}</span>`, figure(each.value),
-  ]);
+  const pairs = metrics
+    .slice(0, MOST)
+    .map((each) => [
+      html`<bdi>${each.name}</bdi> <span class="muted">${each.task.split("/").at(-1)}</span>`,
+      figure(each.value),
+    ]);
   return html`<dl class="values figures">
     ${pairs.map(([name, value], index) => html`<div key=${index}><dt>${name}</dt><dd>${value}</dd></div>`)}
   </dl>`;
