@@ -1,6 +1,7 @@
 // The frame of all views: navigation, the view of the address, and a line while the server does not answer.
 import { onConnection } from "./events.js";
 import { html, useEffect, useErrorBoundary, useRef, useState } from "./html.js";
+import { useLoad } from "./load.js";
 import { route } from "./routes.js";
 import { Loading } from "./ui/page.js";
 import { Notice, Problem } from "./ui/problem.js";
@@ -67,12 +68,14 @@ const subject = (place) => `${place.name} ${place.params.id ?? ""} ${place.param
 
 /** @param {{isOpen: boolean, onToggle: () => void}} props */
 function Top({ isOpen, onToggle }) {
+  const { data } = useLoad("/local/server");
   return html`<header class="top">
     <button class="icon menu" aria-expanded=${isOpen} aria-controls="navigation" onClick=${onToggle}>
       <svg viewBox="0 0 18 18" aria-hidden="true"><path d="M2 4.5h14M2 9h14M2 13.5h14" /></svg>
       <span class="hidden">Menu</span>
     </button>
     <a class="brand" href="#/runs">localvertex</a>
+    ${data && html`<span class="work-dir" title=${data.work_dir}>${data.work_dir}</span>`}
   </header>`;
 }
 
