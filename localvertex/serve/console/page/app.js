@@ -56,7 +56,7 @@ export function App() {
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
     <${Top} isOpen=${isOpen} onToggle=${() => setIsOpen(!isOpen)} />
-    <${Navigation} current=${place.name} isOpen=${isOpen} />
+    <${Navigation} current=${place.name} isOpen=${isOpen} onLeave=${() => setIsOpen(false)} />
     <main id="main" class="view" tabindex="-1" ref=${main}>
       <${Connection} />
       <${View} key=${subject(place)} place=${place} />
@@ -79,9 +79,11 @@ function Top({ isOpen, onToggle }) {
   </header>`;
 }
 
-/** @param {{current: string, isOpen: boolean}} props */
-function Navigation({ current, isOpen }) {
-  return html`<nav id="navigation" class=${isOpen ? "open" : ""} aria-label="Main">
+/** @param {{current: string, isOpen: boolean, onLeave: () => void}} props */
+function Navigation({ current, isOpen, onLeave }) {
+  const escape = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && onLeave();
+  return html`<nav id="navigation" class=${isOpen ? "open" : ""} aria-label="Main" onClick=${onLeave}
+      onKeyDown=${escape}>
     <ul>
       ${ENTRIES.map(
         ({ title, href, views, icon }) => html`<li key=${href}>
