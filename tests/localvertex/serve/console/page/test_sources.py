@@ -54,4 +54,4 @@ def test_the_page_links_every_style_sheet() -> None:
     linked = re.findall(r'<link rel="stylesheet" href="/console/([^"]+)">', (FOLDER / "index.html").read_text())
     found = {named(path) for path in FOLDER.rglob("*.css")}
     assert set(linked) == found
-    assert linked[0] == "style.css"
+    assert linked[0] == "styles/style.css"
