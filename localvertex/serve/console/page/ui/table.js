@@ -4,6 +4,7 @@ import { html } from "../html.js";
 /**
  * @typedef {object} Column
  * @property {string} title - The heading.
+ * @property {any} [heading] - What is shown in place of the title.
  * @property {(row: any) => any} cell - The content of a cell.
  * @property {boolean} [isNumber] - Aligned to the right.
  * @property {boolean} [isWideOnly] - Left out on narrow screens.
@@ -27,7 +28,7 @@ export function Table({ caption, columns, rows, keyOf, selected, onSelect, nameO
       <thead>
         <tr>
           ${selected && html`<th class="select"><span class="hidden">Select</span></th>`}
-          ${columns.map((column) => html`<th key=${column.title} scope="col" class=${classOf(column)}>${column.title}</th>`)}
+          ${columns.map((column) => html`<th key=${column.title} scope="col" class=${classOf(column)}>${column.heading ?? column.title}</th>`)}
         </tr>
       </thead>
       <tbody>
