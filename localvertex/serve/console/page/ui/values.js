@@ -10,7 +10,10 @@ export function Values({ values }) {
   </dl>`;
 }
 
-/** One value: markup of this page as it is, lists and objects as JSON, all others as text. @param {{value: any}} props */
+/**
+ * One value: markup of this page as it is, lists and objects as JSON, all others as text.
+ * @param {{value: any}} props
+ */
 export function Value({ value }) {
   if (value === null || value === undefined || value === "") return html`<span class="muted">–</span>`;
   if (isValidElement(value)) return value;
