@@ -59,7 +59,8 @@ function Elsewhere({ run, onClose }) {
 /** @param {{run: any, onClose: () => void}} props */
 function Retry({ run, onClose }) {
   const retry = () => post(`/local/runs/${run.id}:retry`);
-  return html`<${Confirm} title="Retry this run?" action="Retry" isDangerous=${false} onConfirm=${retry} onClose=${onClose}>
+  return html`<${Confirm} title="Retry this run?" action="Retry" isDangerous=${false} onConfirm=${retry}
+      onClose=${onClose}>
     <p>Run <bdi class="mono">${run.id}</bdi> resumes with the values it was started with.</p>
     <p>Finished steps are not repeated. All others start again, and training resumes from its last checkpoint.</p>
     ${run.is_own === false && html`<${Notice}>It runs in this server from now on, not in its terminal.<//>`}

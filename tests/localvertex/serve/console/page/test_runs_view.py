@@ -163,7 +163,7 @@ def test_the_menu_of_a_narrow_screen_opens_and_closes(browser: Browser, server: 
 def test_a_lost_connection_is_shown_until_the_server_is_back(browser: Browser, tmp_path: Path) -> None:
     work_dir = tmp_path / "runs"
     write_job(work_dir, 1)
-    with Server(work_dir) as server, opened(browser, server) as page:
+    with Server(work_dir) as server, opened(browser, server, expected="net::ERR_") as page:
         expect(page.locator("tbody tr")).to_have_count(1)
         lost = page.get_by_text("Connection lost: this page shows old data")
         expect(lost).to_have_count(0)

@@ -20,7 +20,10 @@ export function Chosen({ ids, canAdd, onChange }) {
   return html`
     ${error && html`<${Problem} title="The list of runs cannot be read" error=${error} />`}
     <ul class="chosen" aria-label="Compared runs">
-      ${ids.map((id, index) => html`<${Card} key=${id} id=${id} index=${index} row=${known.get(id)} onRemove=${() => remove(id)} />`)}
+      ${ids.map(
+        (id, index) =>
+          html`<${Card} key=${id} id=${id} index=${index} row=${known.get(id)} onRemove=${() => remove(id)} />`,
+      )}
     </ul>
     ${
       canAdd &&

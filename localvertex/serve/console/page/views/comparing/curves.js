@@ -18,8 +18,7 @@ const FIGURES = [
 /** @param {{runs: any[], query: URLSearchParams}} props */
 export function Curves({ runs, query }) {
   const { data, error, reload } = useLoad(`/local/compare/curves?${query}`);
-  if (error)
-    return html`<${Section} title="Curves"><${Problem} title="The curves cannot be read" error=${error} onRetry=${reload} /><//>`;
+  if (error) return html`<${Problem} title="The curves cannot be read" error=${error} onRetry=${reload} />`;
   const curves = (data?.curves ?? []).filter((/** @type {any} */ each) => each.series.some(Boolean));
   return curves.map(
     (/** @type {any} */ { task, series }) => html`<${Section} key=${task} title=${html`Curves of <bdi>${task}</bdi>`}>

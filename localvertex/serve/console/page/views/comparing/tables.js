@@ -6,7 +6,7 @@ import { State } from "../../ui/state.js";
 import { Table } from "../../ui/table.js";
 import { duration } from "../../ui/time.js";
 import { Value } from "../../ui/values.js";
-import { Letter } from "./letters.js";
+import { Letter, letter } from "./letters.js";
 
 const NUMBER = new Intl.NumberFormat("en", { maximumSignificantDigits: 5, useGrouping: true });
 const SIGNED = new Intl.NumberFormat("en", { maximumSignificantDigits: 3, signDisplay: "exceptZero" });
@@ -21,7 +21,8 @@ const SIGNED = new Intl.NumberFormat("en", { maximumSignificantDigits: 3, signDi
 const columns = (runs, name, cell, isNumber = false) => [
   { title: "", cell: name, isName: true },
   ...runs.map((_, index) => ({
-    title: /** @type {any} */ (html`<${Letter} index=${index} />`),
+    title: letter(index),
+    heading: html`<${Letter} index=${index} />`,
     cell: (/** @type {any} */ row) => cell(row, index),
     isNumber,
   })),
@@ -31,25 +32,41 @@ const columns = (runs, name, cell, isNumber = false) => [
 export function Parameters({ runs, rows }) {
   const differing = rows.filter((row) => row.differs);
   const equal = rows.filter((row) => !row.differs);
-  const name = (/** @type {any} */ row) => html`<bdi>${row.name}</bdi>`;
-  const cell = (/** @type {any} */ row, /** @type {number} */ index) => {
-    const { is_set, value } = row.values[index];
-    return is_set ? html`<${Value} value=${value === "" ? '""' : value} />` : html`<span class="muted">not set</span>`;
-  };
-  const keyOf = (/** @type {any} */ row) => row.name;
+  const none = rows.length ? "No parameter differs." : "The runs have no parameters.";
   return html`<${Section} title="Parameters">
-    ${differing.length === 0 && html`<p class="muted">${rows.length ? "No parameter differs." : "The runs have no parameters."}</p>`}
-    ${differing.length > 0 && html`<${Table} caption="Parameters that differ" columns=${columns(runs, name, cell)} rows=${differing} keyOf=${keyOf} />`}
+    ${differing.length === 0 && html`<p class="muted">${none}</p>`}
+    ${
+      differing.length > 0 &&
+      html`<${Table} caption="Parameters that differ" columns=${columns(runs, nameOf, parameter)} rows=${differing}
+        keyOf=${keyOf} />`
+    }
     ${
       equal.length > 0 &&
       html`<details class="equal">
         <summary>${equal.length} equal ${equal.length === 1 ? "parameter" : "parameters"}</summary>
-        <${Table} caption="Parameters that are equal" columns=${columns(runs.slice(0, 1), name, cell).map((column, index) => (index ? { ...column, title: "All runs" } : column))}
-          rows=${equal} keyOf=${keyOf} />
+        <${Table} caption="Parameters that are equal" columns=${EQUAL} rows=${equal} keyOf=${keyOf} />
       </details>`
     }
   <//>`;
 }
+
+/** @param {any} row */
+const keyOf = (row) => row.path ?? `${row.task ?? ""} ${row.artifact ?? ""} ${row.name}`;
+
+/** @param {any} row */
+const nameOf = (row) => html`<bdi>${row.name}</bdi>`;
+
+/** @param {any} row @param {number} index */
+function parameter(row, index) {
+  const { is_set, value } = row.values[index];
+  if (!is_set) return html`<span class="muted">not set</span>`;
+  return html`<${Value} value=${value === "" ? '""' : value} />`;
+}
+
+const EQUAL = [
+  { title: "", cell: nameOf, isName: true },
+  { title: "All runs", cell: (/** @type {any} */ row) => parameter(row, 0) },
+];
 
 /** @param {{runs: any[], rows: any[]}} props */
 export function Metrics({ runs, rows }) {
@@ -61,14 +78,18 @@ export function Metrics({ runs, rows }) {
     const [value, difference] = [row.values[index], row.differences[index]];
     if (value === null) return html`<span class="muted">–</span>`;
     const isBest = row.best.includes(index);
-    return html`<span class=${isBest ? "best" : ""}>${typeof value === "number" ? NUMBER.format(value) : String(value)}</span>
-      ${isBest && html`<span class="badge">best</span>`}
-      ${difference !== null && html`<div class="small muted">${SIGNED.format(difference)}</div>`}`;
+    const shown = typeof value === "number" ? NUMBER.format(value) : String(value);
+    return html`<span class=${isBest ? "best" : ""}>${shown}</span>
+      <div class="small muted">
+        ${isBest && html`<span class="badge">best</span>`}${difference !== null && SIGNED.format(difference)}
+      </div>`;
   };
-  const keyOf = (/** @type {any} */ row) => `${row.task} ${row.artifact} ${row.name}`;
   return html`<${Section} title="Metrics">
-    <${Table} caption="Metrics; differences are to run A" columns=${columns(runs, name, cell, true)} rows=${rows} keyOf=${keyOf} />
-    <p class="small muted">Differences are to run A. The best value is marked where larger or smaller is known to be better.</p>
+    <${Table} caption="Metrics; differences are to run A" columns=${columns(runs, name, cell, true)} rows=${rows}
+      keyOf=${keyOf} />
+    <p class="small muted">
+      Differences are to run A. The best value is marked where it is known whether larger or smaller is better.
+    </p>
   <//>`;
 }
 
@@ -83,7 +104,8 @@ export function Steps({ runs, rows, numMore }) {
       <div class="small muted">${duration(entry.seconds)}${entry.attempts > 1 && `, ${entry.attempts} attempts`}</div>`;
   };
   return html`<${Section} title="Steps">
-    <${Table} caption="State and duration of each step" columns=${columns(runs, name, cell)} rows=${rows} keyOf=${(/** @type {any} */ row) => row.path} />
+    <${Table} caption="State and duration of each step" columns=${columns(runs, name, cell)} rows=${rows}
+      keyOf=${keyOf} />
     ${numMore > 0 && html`<p class="muted">${numMore} more steps are not shown.</p>`}
   <//>`;
 }
