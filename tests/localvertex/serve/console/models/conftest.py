@@ -96,4 +96,3 @@ def room(tmp_path: Path) -> Iterator[Room]:
     room = Room(tmp_path / "runs")
     yield room
     room.close()
-

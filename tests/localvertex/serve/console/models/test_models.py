@@ -37,7 +37,9 @@ def test_a_version_names_its_run_dataset_parameters_endpoints_and_files(room: An
     (files / "assets.extra").mkdir(parents=True)
     (files / "assets.extra" / "model.json").write_text(json.dumps({"class_names": ["cat", "dog"]}))
     (files / "weights").write_bytes(b"12345")
-    record(room, "trains", uuid="77", parameters={"epochs": 3}, tasks=[dataset_step(FINGERPRINT), dataset_step("e" * 64)])
+    record(
+        room, "trains", uuid="77", parameters={"epochs": 3}, tasks=[dataset_step(FINGERPRINT), dataset_step("e" * 64)]
+    )
     labels = {"dataset": FINGERPRINT[:32]}
     room.add(artifact_uri=str(files), uploaded_by="77/upload", labels=labels, version_description="small")
     room.deploy("one", "1", traffic=0)
@@ -164,7 +166,14 @@ def test_a_version_that_does_not_exist_is_not_found(room: Any, version: str) -> 
 def test_an_image_that_is_not_base64_and_requests_of_other_forms_are_refused(room: Any) -> None:
     room.add()
     large = "A" * (2 << 20)
-    for body in ({"image": "%"}, {"image": "aGk=", "instances": [1]}, {}, {"instances": []}, {"x": 1}, {"image": large}):
+    for body in (
+        {"image": "%"},
+        {"image": "aGk=", "instances": [1]},
+        {},
+        {"instances": []},
+        {"x": 1},
+        {"image": large},
+    ):
         with pytest.raises(ApiError) as refused:
             room.predict(**body)
         assert refused.value.status is Status.INVALID_ARGUMENT

@@ -74,10 +74,13 @@ def test_a_start_is_cancelled_by_the_user_and_by_another_version(room: Any, tmp_
     room.add("gate", str(gate))
     room.add()
     with ThreadPoolExecutor(1) as pool:
-        for give_up in (lambda: room.models.cancel(call()), lambda: room.process("2")):
+        for is_cancelled in (True, False):
             waiting = pool.submit(room.predict, instances=[1])
             wait_until(lambda: servers() and state(room) == "starting")
-            give_up()
+            if is_cancelled:
+                room.models.cancel(call())
+            else:
+                room.process("2")
             with pytest.raises(ApiError, match="cancelled, or another version is tried") as refused:
                 waiting.result(60)
             assert refused.value.status is Status.ABORTED
