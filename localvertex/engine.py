@@ -7,6 +7,7 @@
     record = pending.execute()                                                          # blocks; any one thread
     pending.stop()                                                                      # from any other thread
 
+`prepare_resume` does the same for a run that was killed, stopped or failed.
 The listener is a `display.Display`: it receives each change of a task, and the record at the end.
 """
 
@@ -38,7 +39,17 @@ from vertex_gpu_training.userinput.errors import UserError
 from vertex_gpu_training.userinput.parameters import complete, typed
 from vertex_gpu_training.userinput.spelling import quoted
 
-__all__ = ["Options", "PipelineRun", "check", "open_file", "open_pipeline", "prepare", "resume", "run"]
+__all__ = [
+    "Options",
+    "PipelineRun",
+    "check",
+    "open_file",
+    "open_pipeline",
+    "prepare",
+    "prepare_resume",
+    "resume",
+    "run",
+]
 
 
 def open_pipeline(
@@ -149,10 +160,10 @@ def resume(name: str, *, options: Options | None = None, display: Display | None
     found = find_readable((options or Options()).work_dir, name)
     if found.content["state"] == State.SUCCEEDED:
         return found.content
-    return _prepare_resume(name, options=options, display=display).execute()
+    return prepare_resume(name, options=options, display=display).execute()
 
 
-def _prepare_resume(name: str, *, options: Options | None = None, display: Display | None = None) -> PipelineRun:
+def prepare_resume(name: str, *, options: Options | None = None, display: Display | None = None) -> PipelineRun:
     """Take over an earlier run: finished steps are not run again, unfinished ones start again.
 
     Its pipeline, parameters, project and region are those that it was started with.

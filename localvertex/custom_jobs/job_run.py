@@ -11,12 +11,15 @@ from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
+from uuid import uuid4
 
 from localvertex.custom_jobs.faults.faults import Fault
 from localvertex.custom_jobs.faults.injector import FaultClock, FaultInjector
 from localvertex.custom_jobs.faults.ledger import FaultLedger
+from localvertex.custom_jobs.faults.requests import Requests
 from localvertex.custom_jobs.goodput.event_files import EventFiles
-from localvertex.custom_jobs.goodput.goodput import Mark, goodput
+from localvertex.custom_jobs.goodput.goodput import goodput
+from localvertex.custom_jobs.goodput.timeline import Mark
 from localvertex.custom_jobs.job import CustomJob
 from localvertex.custom_jobs.replica_process import Exit, ReplicaProcess
 from localvertex.custom_jobs.restart_rules import Decision, Restarts, Verdict
@@ -51,8 +54,14 @@ class JobRun:
     ) -> None:
         self._job, self._replicas, self._events, self._restarts = job, replicas, events, restarts
         self._log_file, self._observe, self._report = folder / _LOG, observe, report
-        self._cancel = cancel
-        self._injector = FaultInjector(FaultClock(faults, events), replicas, ledger, self._announce)
+        self._cancel, self._id = cancel, uuid4().hex
+        self._injector = FaultInjector(
+            FaultClock(faults, events),
+            Requests(job, folder, self._id, self._announce),
+            replicas,
+            ledger,
+            self._announce,
+        )
         # A single replica has no peers.
         ports = [int(each.address.rpartition(":")[2]) for each in replicas] if len(replicas) > 1 else []
         self._ports = LoopbackPorts(ports, self._announce)
@@ -91,9 +100,10 @@ class JobRun:
     def _status(self) -> Status:
         return Status(
             state=self._state,
-            replicas=tuple(each.status(self._events.progress(each.name)) for each in self._replicas),
+            replicas=tuple(each.status(self._id, self._events) for each in self._replicas),
             num_restarts=self._num_restarts,
             num_preemptions=self._restarts.num_preemptions,
+            marks=tuple(self._marks),
             goodput=self._goodput,
         )
 
@@ -116,10 +126,12 @@ class JobRun:
         try:
             ended = self._exits.get(timeout=_POLL_SECONDS)
         except Empty:
-            if self._events.poll():
-                self._observe(self._status)
+            num_marks = len(self._marks)
+            has_trained = self._events.poll()
             self._injector.carry_out()
             self._ports.confine()
+            if has_trained or len(self._marks) > num_marks:
+                self._observe(self._status)
         else:
             self._accept(ended)
         if self._outcome is None and (replica := self._injector.take_preemption()):
@@ -184,8 +196,8 @@ class JobRun:
         self._state = state
         self._log(f"{state}{f': {error}' if error else ''}")
         if all(each.spans for each in self._replicas):
-            self._goodput = goodput(
-                self._replicas, self._events, num_failures=self._num_restarts, marks=self._marks, end=time.time()
-            )
+            spans = {each.name: each.spans for each in self._replicas}
+            restarts, marks = self._num_restarts, self._marks
+            self._goodput = goodput(spans, self._events, num_failures=restarts, marks=marks, end=time.time())
         self._outcome = Outcome(status=self._status, error=error, exit_code=exit_code, is_permanent=is_permanent)
         self._observe(self._status)

@@ -3,10 +3,11 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from localvertex.custom_jobs.goodput.progress import Progress
+from localvertex.custom_jobs.goodput.event_files import EventFiles
+from localvertex.custom_jobs.goodput.timeline import Span
 from localvertex.custom_jobs.job import Replica
 from localvertex.custom_jobs.status import ReplicaStatus
 from localvertex.processes import logs
@@ -22,15 +23,6 @@ class Exit:
     number: int
     """The number of the process, counted from 1 per replica."""
     code: int
-
-
-@dataclass(kw_only=True)
-class Span:
-    """The lifetime of one process, in seconds since the epoch."""
-
-    start: float
-    end: float | None = None
-    exit_code: int | None = None
 
 
 @dataclass(kw_only=True, eq=False)
@@ -76,15 +68,18 @@ class ReplicaProcess:
         """Whether its last process exited with 0."""
         return self.exit_code == 0
 
-    def status(self, progress: Progress) -> ReplicaStatus:
-        """Return its public status, given how far its training is."""
+    def status(self, job_id: str, events: EventFiles) -> ReplicaStatus:
+        """Return its public status, given the events of its job."""
         ended = [span.exit_code for span in self.spans if span.exit_code is not None]
         return ReplicaStatus(
             name=self.name,
             is_running=self.is_running,
             num_starts=self.num_starts,
             exit_code=ended[-1] if ended else None,
-            **asdict(progress),
+            job_id=job_id,
+            spans=tuple(replace(span) for span in self.spans),
+            event_log=events.log(self.name),
+            **asdict(events.progress(self.name)),
         )
 
     def start(self, on_exit: Callable[[Exit], None]) -> None:

@@ -84,7 +84,7 @@ def run(
             outcome = JobRun(
                 job,
                 replicas,
-                events=EventFiles(job.base_output_directory, [each.name for each in replicas]),
+                events=EventFiles.of_job(job.base_output_directory, [each.name for each in replicas]),
                 faults=planned,
                 ledger=ledger,
                 restarts=Restarts(scheduling=job.scheduling, rule=options.restart_rule),
@@ -147,7 +147,7 @@ def _planned_faults(job: CustomJob, options: Options, warn: Callable[[str], None
         planned += chosen
     faults.check_for(job, planned)
     if not job.scheduling.is_spot and any(fault.action is faults.Action.PREEMPT for fault in planned):
-        warn("the job does not have strategy SPOT; on Vertex its machines would not be preempted")
+        warn(faults.NOT_SPOT)
     return planned
 
 

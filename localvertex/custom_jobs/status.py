@@ -7,7 +7,9 @@ from typing import Any
 
 from localvertex.custom_jobs.faults.faults import Fault
 from localvertex.custom_jobs.faults.ledger import FaultLedger
+from localvertex.custom_jobs.goodput.event_files import EventLog
 from localvertex.custom_jobs.goodput.progress import Progress
+from localvertex.custom_jobs.goodput.timeline import Mark, Span
 from localvertex.custom_jobs.restart_rules import RestartRule
 from localvertex.values.buckets import Buckets
 
@@ -71,6 +73,12 @@ class ReplicaStatus(Progress):
     num_starts: int
     exit_code: int | None = None
     """The exit code of its last process that has ended."""
+    job_id: str = ""
+    """The id of the job that fault requests name; each attempt at a step is another job."""
+    spans: tuple[Span, ...] = ()
+    """The lifetime of each of its processes."""
+    event_log: EventLog | None = None
+    """Where the events of this job begin; None where they cannot be read."""
 
     def renamed(self, name: str) -> "ReplicaStatus":
         """Return the same status under another name."""
@@ -86,6 +94,8 @@ class Status:
     num_restarts: int = 0
     """Starts after the first, of single replicas or of the whole job."""
     num_preemptions: int = 0
+    marks: tuple[Mark, ...] = ()
+    """What happened: faults, exit codes, restarts."""
     goodput: dict[str, Any] = field(default_factory=dict)
     """How the time was spent; empty until the job has ended."""
 

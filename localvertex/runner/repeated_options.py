@@ -1,10 +1,22 @@
 """The options of a run as the command line has them, for the command that resumes the run."""
 
 import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
+from localvertex.custom_jobs import RestartRule
 from localvertex.runner.options import Options
 
 _DEFAULT = Options()
+
+_READ = {
+    "--max-parallel": ("max_parallel", int),
+    "--max-backoff": ("max_backoff_seconds", float),
+    "--grace": ("grace_seconds", float),
+    "--gcs-root": ("gcs_root", Path),
+}
+"""Options with a value that give a run no further rights, with the field and the type of each."""
 
 
 def words(options: Options) -> list[str]:
@@ -33,3 +45,33 @@ def words(options: Options) -> list[str]:
     found += [f"{flag}={value}" for flag, value, usual in values if value != usual]
     # On a server, each run has the images of all pipelines.
     return found + [f"--image={image}={shlex.join(command)}" for image, command in options.command_prefixes.items()]
+
+
+def repeated(options: Options, given: Sequence[str]) -> tuple[Options, list[str]]:
+    """Return the options with those of an earlier run, and its words that these options do not allow.
+
+    Args:
+        options: The options of the process that resumes the run.
+        given: The words of the earlier run, see `words`.
+
+    Raises:
+        UserError: A value is out of range.
+        ValueError: A word has no value of its type.
+    """
+    allowed, missing = words(options), []
+    jobs = replace(options.custom_jobs, faults=(), random_faults_seed=None)
+    options = replace(options, custom_jobs=jobs)
+    for word in given:
+        name, _, value = word.partition("=")
+        if name in _READ:
+            field, kind = _READ[name]
+            options = replace(options, **{field: kind(value)})
+        elif name == "--restart-rule":
+            options = replace(options, custom_jobs=replace(jobs, restart_rule=RestartRule(value)))
+        elif word == "--no-cache":
+            options = replace(options, use_cache=False)
+        elif word == "--fail-fast":
+            options = replace(options, fail_fast=True)
+        elif word not in allowed:
+            missing.append(word)
+    return options, missing

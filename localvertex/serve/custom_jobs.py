@@ -13,6 +13,7 @@ from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import Credentials, NoCredentials
 from localvertex.custom_jobs import JobState, Outcome, Status, Workspace, images
 from localvertex.custom_jobs.environment import OUTPUT_FOLDERS
+from localvertex.custom_jobs.status_file import StatusFile
 from localvertex.engine import Options
 from localvertex.errors import TaskFailed
 from localvertex.processes.processes import Processes
@@ -148,6 +149,20 @@ class CustomJobs:
             self._store.remove(COLLECTION, call.resource_id)
         return self._operations.done(call, "DeleteOperationMetadata")
 
+    def find(self, number: str) -> tuple[dict[str, Any], Path]:
+        """Return a job of any location, and its folder.
+
+        Raises:
+            ApiError: It does not exist, or its record is damaged.
+        """
+        try:
+            job = self._store.read(COLLECTION, number)
+        except Damaged as error:
+            raise error.api_error(f"{COLLECTION}/{number}") from None
+        if job is None:
+            raise not_found(f"{COLLECTION}/{number[:200]}")
+        return self._current(job), self._folder(number)
+
     def close(self) -> None:
         """Stop the running jobs and wait for them; they become FAILED, because no client cancelled them."""
         with self._store.lock:
@@ -171,7 +186,10 @@ class CustomJobs:
     def _execute(
         self, number: str, job: custom_jobs.CustomJob, workspace: Workspace, cancel: threading.Event, hold: IO[str]
     ) -> None:
+        status_file = StatusFile(workspace.folder)
+
         def observe(status: Status) -> None:
+            status_file.write(status)
             if status.state is JobState.RUNNING:
                 with self._store.lock:
                     if not cancel.is_set():

@@ -65,7 +65,8 @@ class Service:
         self.pipeline_jobs.find_artifact = self._find_artifact
         self.pipeline_jobs.contexts = self.metadata.runs.contexts
         self.pipeline_jobs.on_end_of = self.metadata.runs.add
-        self.console = Console(self._store, deployments=deployments)
+        self.pipeline_jobs.on_retry_of = self.metadata.runs.forget
+        self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs, deployments)
         self.offered.models.on_delete = self.console.models.trial.stop
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()

@@ -36,7 +36,7 @@ def write(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> Path:
         _TEMPLATE,
         run=content,
         tree=tree,
-        graph=graph.draw(pipeline, content["tasks"], tree.shown),
+        graph=graph.draw(pipeline, content["tasks"], shown=tree.shown),
         custom_jobs=job_report.sections(content["tasks"]),
         frames=artifacts.frames,
         failure=_failure(run_dir, content, tree.shown),

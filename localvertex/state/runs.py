@@ -40,11 +40,10 @@ def find(work_dir: Path, name: str) -> Found:
     runs = find_all(work_dir)
     if not runs:
         raise UserError(f"no runs in {str(work_dir)!r}; give the folder of the runs with --work-dir")
-    if name == "latest":
+    matches = [each for each in runs if each.run_dir.name == name]
+    if name == "latest" and not matches:
         return runs[0]
-    matches = [each for each in runs if each.run_dir.name == name] or [
-        each for each in runs if each.run_dir.name.startswith(name)
-    ]
+    matches = matches or [each for each in runs if each.run_dir.name.startswith(name)]
     if len(matches) == 1:
         return matches[0]
     names = ", ".join(each.run_dir.name for each in (matches or runs)[:8])

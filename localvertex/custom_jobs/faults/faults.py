@@ -23,7 +23,7 @@ class Action(StrEnum):
     """The machine announces its maintenance, and is lost when that begins."""
 
 
-_DEFAULT_GRACE_SECONDS = {Action.SIGTERM: 30.0, Action.PREEMPT: 30.0, Action.MAINTENANCE: 60.0}
+DEFAULT_GRACE_SECONDS = {Action.SIGTERM: 30.0, Action.PREEMPT: 30.0, Action.MAINTENANCE: 60.0}
 """Compute Engine gives 30 seconds before a Spot machine is preempted, and 60 before maintenance (GPU machines: 1 h)."""
 
 _GRAMMAR = (
@@ -41,6 +41,8 @@ _FAULT = re.compile(
 )
 
 ALL = "all"
+
+NOT_SPOT = "the job does not have strategy SPOT; on Vertex its machines would not be preempted"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +71,7 @@ class Fault:
             raise UserError(f"{self}: expected an interval of at least one second")
         if self.at_percent is not None and self.at_percent > 100:
             raise UserError(f"{self}: expected at most 100%")
-        if self.grace_seconds and self.action not in _DEFAULT_GRACE_SECONDS:
+        if self.grace_seconds and self.action not in DEFAULT_GRACE_SECONDS:
             raise UserError(f"{self}: {self.action} has no grace time; leave it out")
 
     @property
@@ -87,7 +89,7 @@ class Fault:
             when = f"at {self.at_seconds:g}s"
         else:
             when = f"every {self.every_seconds or 0:g}s"
-        grace = f" grace {self.grace_seconds:g}s" if self.action in _DEFAULT_GRACE_SECONDS else ""
+        grace = f" grace {self.grace_seconds:g}s" if self.action in DEFAULT_GRACE_SECONDS else ""
         return f"{self.action} {self.target} {when}{grace}"
 
 
@@ -101,7 +103,7 @@ def parse(text: str) -> Fault:
     if match is None:
         raise UserError(f"--fault {text!r}: expected {_GRAMMAR}")
     action = next(each for each in Action if each.lower() == re.sub(r"\s+", " ", match["action"]).lower())
-    grace = float(match["grace"]) if match["grace"] else _DEFAULT_GRACE_SECONDS.get(action, 0.0)
+    grace = float(match["grace"]) if match["grace"] else DEFAULT_GRACE_SECONDS.get(action, 0.0)
     try:
         return Fault(
             action=action,
@@ -127,7 +129,7 @@ def random_faults(job: CustomJob, seed: int) -> tuple[Fault, ...]:
     for _ in range(source.randint(1, 3)):
         action = source.choice(actions)
         target = ALL if action is Action.PREEMPT else source.choice(job.replicas).name
-        grace = float(source.randint(0, 5)) if action in _DEFAULT_GRACE_SECONDS else 0.0
+        grace = float(source.randint(0, 5)) if action in DEFAULT_GRACE_SECONDS else 0.0
         percent = float(source.randint(5, 90))
         faults.append(Fault(action=action, target=target, at_percent=percent, grace_seconds=grace))
     return tuple(sorted(faults, key=lambda fault: fault.at_percent or 0))

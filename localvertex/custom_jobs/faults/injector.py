@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from localvertex.custom_jobs.faults.faults import ALL, Action, Fault
 from localvertex.custom_jobs.faults.ledger import FaultLedger
+from localvertex.custom_jobs.faults.requests import Requests
 from localvertex.custom_jobs.goodput.event_files import EventFiles
 from localvertex.custom_jobs.job import PRIMARY
 from localvertex.custom_jobs.replica_process import ReplicaProcess
@@ -68,16 +69,23 @@ class FaultInjector:
     """Carries out the faults of one job: signals, notices of the metadata server, lost machines."""
 
     def __init__(
-        self, clock: FaultClock, replicas: list[ReplicaProcess], ledger: FaultLedger, report: Callable[[str], None]
+        self,
+        clock: FaultClock,
+        requests: Requests,
+        replicas: list[ReplicaProcess],
+        ledger: FaultLedger,
+        report: Callable[[str], None],
     ) -> None:
-        self._clock, self._replicas, self._ledger, self._report = clock, replicas, ledger, report
+        self._clock, self._requests, self._replicas = clock, requests, replicas
+        self._ledger, self._report = ledger, report
         self._start = time.monotonic()
         self._departures: list[_Departure] = []
 
     def carry_out(self) -> None:
         """Do what is due."""
         now = time.monotonic()
-        for fault in self._clock.due(now - self._start):
+        seconds = now - self._start
+        for fault in [*self._clock.due(seconds), *self._requests.new(seconds)]:
             self._inflict(fault, now)
         for departure in self._departures:
             if now >= departure.kills_at:

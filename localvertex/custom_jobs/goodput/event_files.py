@@ -1,58 +1,100 @@
 """Follows the event logs that the replicas of a job write (docs/events.md)."""
 
 import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from localvertex.custom_jobs.goodput import thinning
 from localvertex.custom_jobs.goodput.progress import Event, Progress
+
+_CHUNK_BYTES = 4 << 20
+"""Read at a time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventLog:
+    """The part of a replica's event log that belongs to one job."""
+
+    path: str
+    offset: int
+    """Bytes of earlier jobs."""
 
 
 class EventFiles:
-    """The events that each replica has written since this object was created."""
+    """The events of each replica of one job; those of a long training are thinned out.
 
-    def __init__(self, base_output_directory: str, names: list[str]) -> None:
-        is_local = base_output_directory != "" and "://" not in base_output_directory
-        folder = Path(base_output_directory) / "checkpoints" / "events" if is_local else None
-        self._files = {name: folder / f"{name}.jsonl" for name in names} if folder else {}
-        # An earlier job may have left events, which do not belong to this job.
-        self._offsets = {name: _size(file) for name, file in self._files.items()}
-        self._events: dict[str, list[Event]] = {name: [] for name in names}
-        self._progress = dict.fromkeys(names, Progress())
+    Args:
+        logs: Where the events of each replica are; None for one whose events cannot be read.
+    """
+
+    def __init__(self, logs: Mapping[str, EventLog | None]) -> None:
+        self._logs = dict(logs)
+        self._offsets = {name: log.offset for name, log in logs.items() if log}
+        self._events: dict[str, list[Event]] = {name: [] for name in logs}
+        self._limits = dict.fromkeys(logs, thinning.MAX_EVENTS)
+        self._progress = dict.fromkeys(logs, Progress())
         self._first_steps: dict[str, Event] = {}
+        self.listen: Callable[[str, Event], None] = lambda name, event: None
+        """Called with the name of the replica and each new event."""
+
+    @classmethod
+    def of_job(cls, base_output_directory: str, names: list[str]) -> "EventFiles":
+        """Follow a job that starts now; an earlier one may have left events, which do not belong to it."""
+        if not base_output_directory or "://" in base_output_directory:
+            return cls(dict.fromkeys(names))
+        files = {name: Path(base_output_directory) / "checkpoints" / "events" / f"{name}.jsonl" for name in names}
+        return cls({name: EventLog(path=str(file), offset=_size(file)) for name, file in files.items()})
 
     def poll(self) -> bool:
         """Read new events; return whether any replica has trained further."""
         has_trained = False
-        for name, file in self._files.items():
-            if _size(file) <= self._offsets[name]:
+        for name, log in self._logs.items():
+            if log is None or _size(Path(log.path)) <= self._offsets[name]:
                 continue
-            for event in self._new(name, file):
-                self._events[name].append(event)
+            for event in self._new(name, Path(log.path)):
                 if event["event"] == "start":
                     self._first_steps.pop(name, None)
                 if event["event"] == "steps":
                     self._progress[name] = Progress.after(event, self._first_steps.setdefault(name, event))
+                    event["seconds_left"] = self._progress[name].seconds_left
                     has_trained = True
+                self._keep(name, event)
         return has_trained
 
     def of(self, name: str) -> list[Event]:
-        """Return all events of a replica, in the order of its file."""
+        """Return the events of a replica, in the order of its file."""
         return self._events[name]
 
     def progress(self, name: str) -> Progress:
         """Return how far a replica's training is."""
         return self._progress[name]
 
-    def _new(self, name: str, file: Path) -> list[Event]:
+    def log(self, name: str) -> EventLog | None:
+        """Return where the events of a replica are."""
+        return self._logs[name]
+
+    def _keep(self, name: str, event: Event) -> None:
+        events = self._events[name]
+        events.append(event)
+        if len(events) > self._limits[name]:
+            events[:] = thinning.thinned(events)
+            # Twice as much as could not be joined, so that the work per event stays the same.
+            self._limits[name] = max(thinning.MAX_EVENTS, 2 * len(events))
+        self.listen(name, event)
+
+    def _new(self, name: str, file: Path) -> Iterator[Event]:
         """Read the complete lines that are new; a line without its end may still be growing."""
         try:
             with file.open("rb") as stream:
                 stream.seek(self._offsets[name])
-                data = stream.read()
+                rest = b""
+                while data := stream.read(_CHUNK_BYTES):
+                    whole, end, rest = (rest + data).rpartition(b"\n")
+                    self._offsets[name] += len(whole + end)
+                    yield from (event for line in whole.splitlines() if (event := _read(line)) is not None)
         except OSError:
-            return []
-        whole = data[: data.rfind(b"\n") + 1]
-        self._offsets[name] += len(whole)
-        return [event for line in whole.splitlines() if (event := _read(line)) is not None]
+            return
 
 
 def _read(line: bytes) -> Event | None:

@@ -1,40 +1,37 @@
 """Goodput: the share of a job's time spent on steps that count, and how the rest was spent."""
 
 import math
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
 from localvertex.custom_jobs.goodput.event_files import EventFiles
 from localvertex.custom_jobs.goodput.progress import Event
-from localvertex.custom_jobs.goodput.timeline import Kind, Timeline, coarsened, timeline
-from localvertex.custom_jobs.replica_process import ReplicaProcess
+from localvertex.custom_jobs.goodput.timeline import Kind, Mark, Span, Timeline, coarsened, timeline
 
 _NUM_DRAWN = 1000
 """Segments shorter than the job's time divided by this are merged with their neighbours."""
 
-Mark = tuple[float, str]
-"""Something that happened: seconds since the epoch, and a line of text."""
-
 
 def goodput(
-    replicas: list[ReplicaProcess], events: EventFiles, *, num_failures: int, marks: list[Mark], end: float
+    spans: Mapping[str, Sequence[Span]], events: EventFiles, *, num_failures: int, marks: Sequence[Mark], end: float
 ) -> dict[str, Any]:
-    """Compute the goodput of a job, as in run.json (docs/faults.md). Times are seconds from the start of the job.
+    """Compute the goodput of a job until `end`, as in run.json (docs/faults.md). Times count from its start.
 
     The seconds are those of the primary replica, because synchronous training stops when it does.
 
     Args:
-        replicas: All replicas, the primary first; each has been started.
+        spans: The processes of all replicas, the primary first; each has been started.
         events: The events that they wrote.
         num_failures: Restarts of replicas or of the job.
         marks: What happened during the job.
-        end: The end of the job, in seconds since the epoch.
+        end: The end of the job, or the present, in seconds since the epoch.
     """
-    primary = replicas[0]
-    start = primary.spans[0].start
+    primary = next(iter(spans))
+    start = spans[primary][0].start
     total = max(end - start, 1e-3)
-    timelines = {each.name: timeline(each.spans, events.of(each.name), end) for each in replicas}
-    own = timelines[primary.name]
+    timelines = {name: timeline(own, events.of(name), end) for name, own in spans.items()}
+    own = timelines[primary]
     seconds = {kind: sum(each.seconds for each in own.segments if each.kind is kind) for kind in Kind}
     has_steps = own.num_steps + own.num_lost_steps > 0
     return {
@@ -44,7 +41,7 @@ def goodput(
         "num_steps": own.num_steps,
         "num_lost_steps": own.num_lost_steps,
         "num_failures": num_failures,
-        **checkpointing(events.of(primary.name), num_failures=num_failures, total_seconds=total),
+        **checkpointing(events.of(primary), num_failures=num_failures, total_seconds=total),
         "timeline": {name: _drawn(each, start, total) for name, each in timelines.items()},
         "marks": [[round(time - start, 3), text] for time, text in marks],
     }

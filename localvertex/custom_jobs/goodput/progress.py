@@ -28,9 +28,9 @@ class Progress:
         return cls(
             step=step,
             num_steps=num_steps,
-            loss=_finite(event, "loss"),
-            accuracy=_finite(event, "accuracy"),
-            images_per_second=_finite(event, "images_per_second"),
+            loss=finite(event, "loss"),
+            accuracy=finite(event, "accuracy"),
+            images_per_second=finite(event, "images_per_second"),
             seconds_left=_seconds_left(event, first, num_left=num_steps - step),
         )
 
@@ -41,7 +41,7 @@ def _seconds_left(event: Event, first: Event, *, num_left: int) -> float | None:
     seconds: float = event["time"] - first["time"]
     if num_since <= 0:
         num_since = number(event, "last_step") - number(event, "first_step") + 1
-        seconds = _finite(event, "seconds") or 0.0
+        seconds = finite(event, "seconds") or 0.0
     if num_left < 0 or num_since <= 0 or seconds <= 0:
         return None
     return round(num_left * seconds / num_since, 1)
@@ -53,7 +53,7 @@ def number(event: Event, field: str) -> int:
     return int(value) if isinstance(value, int | float) and math.isfinite(value) else 0
 
 
-def _finite(event: Event, field: str) -> float | None:
+def finite(event: Event, field: str) -> float | None:
     """Return a number of an event; None when it is missing, not a number, or has no place in JSON."""
     value = event.get(field)
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None

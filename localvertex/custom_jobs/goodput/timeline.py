@@ -1,12 +1,25 @@
 """What a replica did and when, from the lifetimes of its processes and their event logs (docs/events.md)."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
 from localvertex.custom_jobs.goodput.progress import Event, number
-from localvertex.custom_jobs.replica_process import Span
+
+
+@dataclass(kw_only=True)
+class Span:
+    """The lifetime of one process of a replica, in seconds since the epoch."""
+
+    start: float
+    end: float | None = None
+    exit_code: int | None = None
+
+
+Mark = tuple[float, str]
+"""Something that happened: seconds since the epoch, and a line of text."""
 
 
 class Kind(StrEnum):
@@ -54,7 +67,7 @@ class Timeline:
     num_lost_steps: int
 
 
-def timeline(spans: list[Span], events: list[Event], end: float) -> Timeline:
+def timeline(spans: Sequence[Span], events: list[Event], end: float) -> Timeline:
     """Build the timeline of a replica from its first start to `end`.
 
     Spans are read backwards: a process that resumes from step r discards what earlier ones trained beyond r.
@@ -107,7 +120,8 @@ class _ProcessPart:
             else:
                 segments.append(Segment(kind=_KIND_OF_EVENT[event["event"]], start=start, end=event_end))
             now = event_end
-        was_training = between is Kind.WAITING and self._span.exit_code != 0
+        # Of a process that still runs, it is not known yet.
+        was_training = between is Kind.WAITING and self._span.end is not None and self._span.exit_code != 0
         last = Kind.LOST if was_training else between
         return [each for each in [*segments, Segment(kind=last, start=now, end=self._end)] if each.seconds > 0]
 

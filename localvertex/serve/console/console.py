@@ -4,14 +4,20 @@ from starlette.routing import Route
 
 from localvertex.serve.api.store import Store
 from localvertex.serve.console import static
+from localvertex.serve.console.comparing.comparison import Comparisons
 from localvertex.serve.console.datasets.datasets import Datasets
 from localvertex.serve.console.events.events import Events
+from localvertex.serve.console.jobs.routes import JobRoutes
 from localvertex.serve.console.models.models import Models
 from localvertex.serve.console.run_files import RunFiles
+from localvertex.serve.console.runs.actions import RunActions
+from localvertex.serve.console.runs.graph import Graphs
 from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
+from localvertex.serve.custom_jobs import CustomJobs
 from localvertex.serve.endpoints.deployments import Deployments
+from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
 
 
 class Console:
@@ -19,25 +25,32 @@ class Console:
 
     Args:
         store: The records of the server.
+        jobs: Its pipeline jobs.
+        custom_jobs: The custom jobs of the API.
         deployments: The processes of models.
     """
 
-    def __init__(self, store: Store, *, deployments: Deployments) -> None:
+    def __init__(self, store: Store, jobs: PipelineJobs, custom_jobs: CustomJobs, deployments: Deployments) -> None:
         self._store, self._work_dir = store, store.folder.parent
-        self._records = Records(store)
-        self._list = RunList(store)
-        self._events, self._runs = Events(self._records, self._list), RunRoutes(self._records)
+        self._records, self._list = Records(store), RunList(store)
+        self._events, self._runs = Events(self._records, self._list, custom_jobs), RunRoutes(self._records)
+        self._jobs = JobRoutes(self._records, custom_jobs)
+        self._actions, self._comparisons = RunActions(jobs), Comparisons(self._work_dir)
         self.models, self._datasets = Models(store, deployments), Datasets(store)
 
     @property
     def routes(self) -> list[Route]:
         """The page's files and the local routes."""
-        return [
-            *static.routes(),
-            *RunFiles(self._work_dir).routes,
-            *self._events.routes,
-            *self._list.routes,
-            *self._runs.routes,
-            *self.models.routes,
-            *self._datasets.routes,
-        ]
+        rooms = (
+            RunFiles(self._work_dir),
+            self._events,
+            self._list,
+            self._runs,
+            Graphs(self._records, self._work_dir),
+            self._jobs,
+            self._actions,
+            self._comparisons,
+            self.models,
+            self._datasets,
+        )
+        return [*static.routes(), *(route for room in rooms for route in room.routes)]

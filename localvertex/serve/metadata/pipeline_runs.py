@@ -6,6 +6,7 @@ run that has ended is added once; what a user deletes or changes afterwards stay
 
 import re
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -81,6 +82,14 @@ class PipelineRuns:
         except (OSError, *UNUSABLE) as error:
             text = f"{type(error).__name__}: {str(error)[:200]}"
             self._store.report(f"the metadata of the run {job_id} cannot be written yet ({text})")
+
+    def forget(self, job_id: str) -> None:
+        """Add a run again when it ends: it is being resumed."""
+        with self._lock:
+            self._complete.pop(job_id, None)
+            with suppress(Damaged):
+                if job := self._store.read(JOBS, job_id):
+                    self._store.remove(_place(job).records(_MARKERS), job_id)
 
     def contexts(self, job: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a job's `jobDetail` with its contexts."""

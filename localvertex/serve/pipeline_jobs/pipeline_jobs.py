@@ -1,15 +1,11 @@
 """pipelineJobs: a job is a run with the same engine and work directory as `localvertex run`."""
 
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from localvertex import engine
-from localvertex.errors import RecordNotWritten
-from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.serve.api import messages
 from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.errors import ApiError, Status, invalid, not_found, rpc_error
@@ -19,10 +15,12 @@ from localvertex.serve.api.store import Damaged, Store
 from localvertex.serve.pipeline_jobs.input_artifacts import FindArtifact, given_artifacts
 from localvertex.serve.pipeline_jobs.records import job_records
 from localvertex.serve.pipeline_jobs.request import check_record, check_runtime_config, file_of, new_resource
-from localvertex.serve.pipeline_jobs.run_files import remove_run, write_end
+from localvertex.serve.pipeline_jobs.retry import content_to_retry, prepare_retry
+from localvertex.serve.pipeline_jobs.run_files import check_removable, remove_run
+from localvertex.serve.pipeline_jobs.run_threads import RunThreads
 from localvertex.serve.pipeline_jobs.view import FILTER_FIELDS, pipeline_job, pipeline_name
 from localvertex.state import record, run_folder
-from localvertex.state.task import Artifact, State
+from localvertex.state.task import Artifact
 from localvertex.values.buckets import Buckets
 
 COLLECTION = "pipelineJobs"
@@ -38,10 +36,10 @@ class PipelineJobs:
         log: Callable[[str], None],
         options: engine.Options,
     ) -> None:
-        self._store, self._operations, self._log = store, operations, log
+        self._store, self._operations = store, operations
         self._options_of_all = options
-        self._work_dir = store.folder.parent
-        self._running: dict[str, tuple[PipelineRun, threading.Thread]] = {}
+        self.work_dir = store.folder.parent
+        self._threads = RunThreads(store, COLLECTION, log, self._ended)
         self._starting: set[str] = set()
         """Ids of the jobs that are being checked, which takes seconds for a large pipeline."""
         store.expect(COLLECTION, check_record)
@@ -52,6 +50,8 @@ class PipelineJobs:
         """Called when a run has ended."""
         self.on_end_of: Callable[[str], None] = lambda job_id: None
         """Called after `on_end` with the id of the job."""
+        self.on_retry_of: Callable[[str], None] = lambda job_id: None
+        """Called with the id of a job before it runs again."""
         self.contexts: Callable[[dict[str, Any]], dict[str, Any]] = lambda job: {}
         """Returns the fields of `jobDetail` that come from the metadata of a stored job."""
 
@@ -89,10 +89,7 @@ class PipelineJobs:
             with file_of(body) as path:
                 options = self._options(location, job_id, schedule_time)
                 run = engine.prepare(path, artifacts=self._artifacts(location, body), options=options)
-            thread = threading.Thread(target=self._execute, args=(job_id, run), name=job_id)
-            with self._store.lock:
-                self._running[job_id] = run, thread
-                thread.start()
+            self._threads.start(job_id, run)
         except BaseException:
             self._store.remove(COLLECTION, job_id)
             raise
@@ -100,6 +97,46 @@ class PipelineJobs:
             with self._store.lock:
                 self._starting.discard(job_id)
         return self._with_contexts(self._view(job))
+
+    def retry(self, run_id: str) -> None:
+        """Resume a run that has ended without success, also one that was started in a terminal.
+
+        Raises:
+            ApiError: It cannot be resumed here, or another request is resuming it.
+        """
+        with self._store.lock:
+            if run_id in self._starting:
+                raise ApiError(Status.FAILED_PRECONDITION, f"{run_id} is being started already")
+            self._starting.add(run_id)
+        try:
+            content = content_to_retry(self.work_dir, run_id)
+            num_resumes = len(content.get("resume_times", []))
+            self._threads.wait_for_end(run_id, num_resumes)
+            run = prepare_retry(content, replace(self._options_of_all, work_dir=self.work_dir))
+            self._threads.forget_end(run_id)
+            self.on_retry_of(run_id)
+            self._threads.start(run_id, run, num_resumes + 1)
+        finally:
+            with self._store.lock:
+                self._starting.discard(run_id)
+
+    def stop(self, run_id: str, *, at_once: bool) -> bool:
+        """Ask a run to stop as `cancel` does, or without grace time; return whether it is one of this server."""
+        return self._threads.stop(run_id, at_once=at_once)
+
+    def remove(self, run_id: str) -> None:
+        """Delete a run that has ended, with all its files, also one that was started in a terminal.
+
+        Raises:
+            ApiError: It is running, something else needs its files, or a file cannot be deleted.
+        """
+        with self._store.lock:
+            check_removable(self.work_dir / run_id)
+            self._remove(run_id)
+
+    def _remove(self, run_id: str) -> None:
+        remove_run(self.work_dir / run_id)
+        self._store.remove(COLLECTION, run_id)
 
     def check(self, location: Location, body: dict[str, Any]) -> None:
         """Check a PipelineJob message as `start` does, and start nothing.
@@ -122,7 +159,7 @@ class PipelineJobs:
 
     def is_started(self, job_id: str) -> bool:
         """Return whether the run of a job exists; `localvertex clean` may have removed it."""
-        return (self._work_dir / job_id / record.FILE).is_file()
+        return (self.work_dir / job_id / record.FILE).is_file()
 
     def _artifacts(self, location: Location, body: dict[str, Any]) -> dict[str, list[Artifact]]:
         """Return the input artifacts that a PipelineJob message names, see `given_artifacts`."""
@@ -132,7 +169,7 @@ class PipelineJobs:
     def _options(self, location: Location, job_id: str | None = None, schedule_time: str = "") -> engine.Options:
         return replace(
             self._options_of_all,
-            work_dir=self._work_dir,
+            work_dir=self.work_dir,
             run_id=job_id,
             project=location.project,
             region=location.region,
@@ -140,7 +177,7 @@ class PipelineJobs:
         )
 
     def _new_id(self, name: str) -> str:
-        stem = job_id = run_folder.new_run_id(name, self._work_dir)
+        stem = job_id = run_folder.new_run_id(name, self.work_dir)
         number = 1
         while job_id in self._starting:
             number += 1
@@ -152,38 +189,8 @@ class PipelineJobs:
             raise invalid(
                 f"pipelineJobId {job_id[:140]!r}: expected up to 128 lower-case letters, digits and '-', a letter first"
             )
-        if (self._work_dir / job_id).exists() or job_id in self._starting:
+        if (self.work_dir / job_id).exists() or job_id in self._starting:
             raise ApiError(Status.ALREADY_EXISTS, f"{location.child(COLLECTION, job_id)} already exists")
-
-    def _execute(self, job_id: str, run: PipelineRun) -> None:
-        self._log(f"pipelineJobs/{job_id}: running")
-        try:
-            content = run.execute()
-            reason = f", {content['error']}" if content["error"] else ""
-            self._log(f"pipelineJobs/{job_id}: {content['state']}{reason}")
-        except RecordNotWritten as error:
-            self._log(f"pipelineJobs/{job_id}: {error}")
-            self._keep_end(job_id, run, str(error))
-        except Exception as error:  # the server keeps running, and run.json shows that the run no longer does
-            self._log(f"pipelineJobs/{job_id}: internal error in localvertex: {type(error).__name__}: {error}")
-        finally:
-            with self._store.lock:
-                self._running.pop(job_id, None)
-            self.on_end()
-            self.on_end_of(job_id)
-
-    def _keep_end(self, job_id: str, run: PipelineRun, reason: str) -> None:
-        """Note why a record has no end, and write the end as soon as there is room."""
-        with self._store.lock, suppress(Damaged):
-            job = self._store.read(COLLECTION, job_id)
-            if job is not None:
-                error = rpc_error(Status.RESOURCE_EXHAUSTED, reason)
-                self._store.keep(COLLECTION, job_id, job | {"error": error})
-        content = run.unwritten
-        if content is not None:
-            if not State(content["state"]).is_final:
-                content |= {"state": str(State.FAILED), "error": reason, "end_time": record.now()}
-            self._store.later(partial(write_end, run.run_dir, content))
 
     def get(self, call: Call) -> dict[str, Any]:
         """Return one job."""
@@ -200,47 +207,35 @@ class PipelineJobs:
 
     def cancel(self, call: Call) -> dict[str, Any]:
         """Ask a running job to stop; one that has ended is unchanged."""
-        with self._store.lock:
-            try:
-                job = self._find(call)
-            except Damaged:
-                job = {}
-            if call.resource_id in self._running:
-                if job:
-                    self._store.keep(COLLECTION, call.resource_id, job | {"state": "PIPELINE_STATE_CANCELLING"})
-                self._running[call.resource_id][0].stop()
+        with self._store.lock, suppress(Damaged):
+            self._find(call)
+        self.stop(call.resource_id, at_once=False)
         return {}
 
     def delete(self, call: Call) -> dict[str, Any]:
         """Delete a job that has ended, with all its files; a deletion that was interrupted is completed."""
         with self._store.lock:
-            run_dir = self._work_dir / call.resource_id
+            run_dir = self.work_dir / call.resource_id
             with suppress(Damaged):
                 self._find(call, is_enough=run_dir.is_dir())
             if record.is_running(run_dir):
                 raise ApiError(Status.FAILED_PRECONDITION, f"{call.resource_id} is running; cancel it first")
-            remove_run(run_dir)
-            self._store.remove(COLLECTION, call.resource_id)
+            self._remove(call.resource_id)
         return self._operations.done(call, "DeleteOperationMetadata")
 
     def num_active(self, schedule_name: str) -> int:
         """Count the jobs of a schedule that have not ended."""
         every = self._store.index.summaries(self._records)
         ids = [job_id for job_id, each in every if each.content and each.content.get("scheduleName") == schedule_name]
-        return sum(record.is_running(self._work_dir / job_id) for job_id in ids)
+        return sum(record.is_running(self.work_dir / job_id) for job_id in ids)
 
     def close(self) -> None:
         """Stop the running jobs and wait for them; they become FAILED, because no client cancelled them."""
-        with self._store.lock:
-            running = dict(self._running)
-            for job_id, (run, _) in running.items():
-                with suppress(Damaged):
-                    job = self._store.read(COLLECTION, job_id)
-                    if job and job.get("state") != "PIPELINE_STATE_CANCELLING":
-                        self._store.keep(COLLECTION, job_id, job | {"state": "PIPELINE_STATE_FAILED"})
-                run.stop()
-        for _, thread in running.values():
-            thread.join()
+        self._threads.close()
+
+    def _ended(self, run_id: str) -> None:
+        self.on_end()
+        self.on_end_of(run_id)
 
     def _find(self, call: Call, *, is_enough: bool = False) -> dict[str, Any]:
         """Return the stored part of a job whose run exists; with `is_enough` it need not."""
@@ -251,7 +246,7 @@ class PipelineJobs:
         return job
 
     def _view(self, job: dict[str, Any]) -> dict[str, Any]:
-        return pipeline_job(job, self._work_dir / _id_of(job))
+        return pipeline_job(job, self.work_dir / _id_of(job))
 
     def _with_contexts(self, view: dict[str, Any]) -> dict[str, Any]:
         """Add the contexts of the metadata to the `jobDetail` of a resource, which contains its stored part."""

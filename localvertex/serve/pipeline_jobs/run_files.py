@@ -3,11 +3,25 @@
 from pathlib import Path
 from typing import Any
 
-from localvertex.serve.api.errors import ApiError, Status
+from localvertex.serve.api.errors import ApiError, Status, not_found
 from localvertex.state import journal, record, removal, run_folder
 from localvertex.state.runs import Found, find_all
 from localvertex.state.task import State
 from vertex_gpu_training.userinput.errors import UserError
+
+
+def check_removable(run_dir: Path) -> None:
+    """Refuse to delete a run that `localvertex clean` would keep.
+
+    Raises:
+        ApiError: There is no such run, it is running, or something else needs its files.
+    """
+    if run_dir.name in run_folder.RESERVED or not (run_dir / record.FILE).is_file():
+        raise not_found(f"the run {run_dir.name}")
+    kept = removal.plan(run_dir.parent, [Found(run_dir=run_dir, content={})], find_all(run_dir.parent)).kept
+    if run_dir in kept:
+        reason = f"{run_dir.name} cannot be deleted: {kept[run_dir]}; nothing was deleted"
+        raise ApiError(Status.FAILED_PRECONDITION, reason)
 
 
 def remove_run(run_dir: Path) -> None:

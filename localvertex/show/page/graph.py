@@ -1,21 +1,18 @@
-"""The graph of a pipeline as it ran: boxes and groups with their states, for the SVG of the page."""
+"""The graph of a pipeline, as it is or as it ran: boxes and groups with their states, for run.html and the console."""
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Set
+from dataclasses import replace
 from typing import Any
-from unicodedata import east_asian_width
 
-from localvertex.show.page import layout
+from localvertex.show.page import box as kinds, layout
+from localvertex.show.page.box import HEADER, PADDING, Box
 from localvertex.state.task import State
-from vertex_gpu_training.compiled.spec import Dag, Pipeline, TaskSpec
+from vertex_gpu_training.compiled.spec import Dag, Importer, Pipeline, TaskSpec
 
-_MAX_BOXES = 200
+_MAX_BOXES = 600
 """With more boxes than this, inner groups are drawn closed."""
-
-_PADDING, _HEADER, _HEIGHT = 12.0, 28.0, 44.0
-_MIN_WIDTH, _MAX_UNITS, _UNIT = 148.0, 26, 7.8
-"""Width of a box; most characters of its title, and the width of one."""
 
 _WORST_FIRST = (
     State.FAILED,
@@ -27,54 +24,48 @@ _WORST_FIRST = (
     State.NOT_TRIGGERED,
 )
 
+_EXIT_HANDLER = re.compile(r"exit-handler-\d+")
+"""How kfp's compiler names the dag of dsl.ExitHandler."""
+
 _Path = tuple[str, ...]
 """Names of tasks from the root, without the numbers of iterations."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Box:
-    """One box of the drawing; a group contains others."""
-
-    title: str = ""
-    name: str = ""
-    """The whole title."""
-    kind: str = ""
-    """`step`, `group`, `if` or `for each`; empty for the drawing itself."""
-    state: str = ""
-    label: str = ""
-    """State, number of iterations and duration as text."""
-    target: str = ""
-    """Id of the page's part about this task; empty if there is none."""
-    x: float = 0.0
-    y: float = 0.0
-    width: float = 0.0
-    height: float = _HEIGHT
-    boxes: tuple["Box", ...] = ()
-    lines: tuple[str, ...] = ()
-    """The `d` of each path between the inner boxes, relative to this box."""
-
-
-def draw(pipeline: Pipeline, tasks: list[dict[str, Any]], shown: set[int]) -> Box | None:
+def draw(
+    pipeline: Pipeline,
+    tasks: list[dict[str, Any]] | None,
+    *,
+    shown: Set[int] = frozenset(),
+    closed: Set[str] = frozenset(),
+) -> Box | None:
     """Return the drawing as a box around all others; None if the graph is too large.
 
+    Nothing but the pipeline and `closed` decides the positions, so the boxes of a run stay where they are.
+
     Args:
-        pipeline: What was run.
-        tasks: The entries of the record.
+        pipeline: What is drawn.
+        tasks: The entries of the record; None for a pipeline that has not run, whose boxes have no states.
         shown: Indexes of the tasks that the page shows.
+        closed: Ids of the groups to be drawn without their tasks.
     """
     root = pipeline.root.dag
-    depth = next((depth for depth in (50, 4, 3, 2, 1) if root and _size(root, pipeline, depth) <= _MAX_BOXES), 0)
-    if root is None or not root.tasks or not depth:
+    if root is None or not root.tasks:
         return None
-    return _Drawer(pipeline, tasks, shown).group(Box(), root, (), depth, State.PENDING)
+    depths = (50, 4, 3, 2, 1)
+    depth = next((each for each in depths if _size(root, pipeline, closed, (), each) <= _MAX_BOXES), 0)
+    if not depth:
+        return None
+    state = "" if tasks is None else str(State.PENDING)
+    return _Drawer(pipeline, tasks or [], shown, closed).group(Box(state=state), root, (), depth)
 
 
-def _size(dag: Dag, pipeline: Pipeline, depth: int) -> int:
+def _size(dag: Dag, pipeline: Pipeline, closed: Set[str], path: _Path, depth: int) -> int:
     """Return the number of boxes down to a depth; counting stops when there are too many."""
     total = 0
-    for task in dag.tasks.values():
-        inner = pipeline.components[task.component].dag
-        total += 1 + (_size(inner, pipeline, depth - 1) if inner and depth > 1 else 0)
+    for name, task in dag.tasks.items():
+        inner, below = pipeline.components[task.component].dag, (*path, name)
+        is_open = inner is not None and depth > 1 and "/".join(below) not in closed
+        total += 1 + (_size(inner, pipeline, closed, below, depth - 1) if inner and is_open else 0)
         if total > _MAX_BOXES:
             break
     return total
@@ -83,8 +74,8 @@ def _size(dag: Dag, pipeline: Pipeline, depth: int) -> int:
 class _Drawer:
     """One call of `draw`."""
 
-    def __init__(self, pipeline: Pipeline, tasks: list[dict[str, Any]], shown: set[int]) -> None:
-        self._pipeline = pipeline
+    def __init__(self, pipeline: Pipeline, tasks: list[dict[str, Any]], shown: Set[int], closed: Set[str]) -> None:
+        self._pipeline, self._closed = pipeline, closed
         self._tasks: defaultdict[_Path, list[dict[str, Any]]] = defaultdict(list)
         self._targets: dict[_Path, str] = {}
         for index, (path, task) in enumerate(_paths(tasks)):
@@ -93,45 +84,65 @@ class _Drawer:
                 if index in shown:
                     self._targets.setdefault(path, f"task-{index}")
 
-    def group(self, box: Box, dag: Dag, path: _Path, depth: int, state: str) -> Box:
+    def group(self, box: Box, dag: Dag, path: _Path, depth: int, *, is_in_loop: bool = False) -> Box:
         """Return the box with those of a dag inside."""
-        inner = {name: self._box(task, (*path, name), depth, state) for name, task in dag.tasks.items()}
+        inner = {name: self._box(task, (*path, name), depth, box.state, is_in_loop) for name, task in dag.tasks.items()}
         needs = {name: {each for each in task.dependencies if each in inner} for name, task in dag.tasks.items()}
         drawing = layout.arrange({name: (each.width, each.height) for name, each in inner.items()}, needs)
-        header = _HEADER if box.kind else 0.0
-        width = max(drawing.size[0], _width(box.title, box.label, box.kind) if box.kind else 0.0)
-        left = _PADDING + (width - drawing.size[0]) / 2
-        top = _PADDING + header
+        header = HEADER if box.kind else 0.0
+        width = max(drawing.size[0] + 2 * PADDING, box.width)
+        left, top = (width - drawing.size[0]) / 2, PADDING + header
         return replace(
             box,
-            width=width + 2 * _PADDING,
-            height=drawing.size[1] + 2 * _PADDING + header,
+            is_open=True,
+            width=width,
+            height=drawing.size[1] + 2 * PADDING + header,
             boxes=tuple(replace(inner[name], x=left + x, y=top + y) for name, (x, y) in drawing.places.items()),
             lines=tuple(_curve([(left + x, top + y) for x, y in line]) for line in drawing.lines),
         )
 
-    def _box(self, task: TaskSpec, path: _Path, depth: int, outer: str) -> Box:
-        """Return the box of a task; if the run did not reach it, it has the state of its group."""
+    def _box(self, task: TaskSpec, path: _Path, depth: int, outer: str, is_in_loop: bool) -> Box:
+        """Return the box of a task."""
+        component = self._pipeline.components[task.component]
+        name, kind = task.display_name or task.name, self._kind(task)
+        title, note = kinds.shortened(name), "also after a failure" if task.runs_after_failure else ""
+        state, label = self._state(path, outer)
+        box = Box(
+            id="/".join(path),
+            title=title,
+            name=name,
+            kind=kind,
+            state=state,
+            label=label,
+            note=note,
+            target=self._targets.get(path, ""),
+            width=kinds.width_of(title, kind, note, is_in_loop=is_in_loop),
+        )
+        if component.dag is None or depth <= 1 or box.id in self._closed:
+            return box
+        return self.group(box, component.dag, path, depth - 1, is_in_loop=is_in_loop or kind == kinds.LOOP)
+
+    def _kind(self, task: TaskSpec) -> str:
+        """Return the kind of a task's box."""
+        component = self._pipeline.components[task.component]
+        if task.iterator:
+            return kinds.LOOP
+        if component.dag is None:
+            is_importer = isinstance(self._pipeline.executors.get(component.executor), Importer)
+            return kinds.IMPORTER if is_importer else kinds.STEP
+        if task.condition:
+            return kinds.CONDITION
+        return kinds.EXIT_HANDLER if _EXIT_HANDLER.fullmatch(task.name) else kinds.GROUP
+
+    def _state(self, path: _Path, outer: str) -> tuple[str, str]:
+        """Return the state of a task and its label; a task that the run did not reach has the state of its group."""
+        if not outer:
+            return "", ""
         found = self._tasks.get(path, [])
         states = Counter(State(each["state"]) for each in found)
         default = State.NOT_TRIGGERED if outer == State.NOT_TRIGGERED else State.PENDING
         state = next((each for each in _WORST_FIRST if states[each]), default)
-        dag = self._pipeline.components[task.component].dag
-        title = task.display_name or task.name
-        kind = "for each" if task.iterator else "if" if dag and task.condition else "group" if dag else "step"
-        label = _label(state, states, found)
-        if task.runs_after_failure:
-            label += ", also after a failure"
-        box = Box(
-            title=_short(title),
-            name=title,
-            kind=kind,
-            state=state,
-            label=label,
-            target=self._targets.get(path, ""),
-            width=_width(_short(title), label, "" if kind == "step" else kind),
-        )
-        return self.group(box, dag, path, depth - 1, state) if dag and depth > 1 else box
+        return str(state), _label(state, states, found)
 
 
 def _paths(tasks: list[dict[str, Any]]) -> Iterator[tuple[_Path, dict[str, Any]]]:
@@ -149,23 +160,6 @@ def _label(state: State, states: Counter[State], tasks: list[dict[str, Any]]) ->
     if len(tasks) > 1:
         return f"{states[state]:,} of {len(tasks):,} {state}"
     return f"{state} {tasks[0]['seconds']:.1f} s" if tasks and tasks[0]["start_time"] else str(state)
-
-
-def _short(title: str) -> str:
-    """Return as much of a title as fits into a box; East Asian characters are twice as wide."""
-    room = _MAX_UNITS
-    for index, character in enumerate(title):
-        room -= 2 if east_asian_width(character) in "WF" else 1
-        if room < 0:
-            return f"{title[: index - 1]}…"
-    return title
-
-
-def _width(title: str, label: str, kind: str) -> float:
-    """Return the width that the texts of a box need; those of a group are in one line."""
-    units = [sum(2 if east_asian_width(each) in "WF" else 1 for each in text) for text in (title, label)]
-    needed = sum(units) + len(kind) + 4 if kind else max(units)
-    return max(_MIN_WIDTH, needed * _UNIT + 2 * _PADDING)
 
 
 def _curve(line: list[layout.Point]) -> str:

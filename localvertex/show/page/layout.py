@@ -1,17 +1,21 @@
 """A layered drawing of one dag: boxes in rows, each below its dependencies, and the lines between them.
 
 The rows follow Sugiyama's method: layers, then an order with few crossings, then positions. A line that passes a row
-gets its own place in it, so that it never crosses a box.
+gets a place in it, so that it never crosses a box; lines from the same box or to the same box share their places.
 """
 
 import itertools
+import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 
 ROW_GAP = 26.0
 _GAP, _LINE_GAP = 16.0, 8.0
-_MAX_ROW_WIDTH = 860.0
+_ROW_WIDTH, _ASPECT = 860.0, 1.6
+"""A row is full at this width, or when the drawing would be this many times as wide as it is high."""
+
 _NUM_SWEEPS = 8
 
 Size = tuple[float, float]
@@ -30,7 +34,10 @@ class Drawing:
 
 
 _Item = tuple[str, str, int]
-"""A box ("", name, row), or the place of a line (source, target, row) in a row that it passes."""
+"""A box ("", name, row), or the place of lines ("from", source, row) or ("to", target, row) in a row that they pass."""
+
+_Neighbours = dict[_Item, tuple[dict[_Item, None], dict[_Item, None]]]
+"""The items above and below each item, in their order."""
 
 
 def arrange(sizes: Mapping[str, Size], needs: Mapping[str, set[str]]) -> Drawing:
@@ -42,10 +49,11 @@ def arrange(sizes: Mapping[str, Size], needs: Mapping[str, set[str]]) -> Drawing
     """
     edges = _reduced(needs)
     rows = _rows(sizes, edges)
-    layers, neighbours = _layers(rows, edges)
+    ways = _ways(rows, edges)
+    layers, neighbours = _layers(rows, ways)
     _order(layers, neighbours)
     centres = _centres(layers, neighbours, {name: width for name, (width, _) in sizes.items()})
-    return _drawn(sizes, layers, edges, centres, rows)
+    return _drawn(sizes, layers, ways, centres, rows)
 
 
 def _reduced(needs: Mapping[str, set[str]]) -> dict[str, set[str]]:
@@ -63,9 +71,11 @@ def _rows(sizes: Mapping[str, Size], edges: dict[str, set[str]]) -> dict[str, in
     """Return the row of each box: below its dependencies, and never in a full row."""
     rows: dict[str, int] = {}
     widths: list[float] = []
+    area = sum((width + _GAP) * (height + ROW_GAP) for width, height in sizes.values())
+    full = max(_ROW_WIDTH, math.sqrt(area * _ASPECT))
     for name, direct in edges.items():
         width, row = sizes[name][0] + _GAP, max((rows[each] + 1 for each in direct), default=0)
-        while row < len(widths) and widths[row] + width > _MAX_ROW_WIDTH:
+        while row < len(widths) and widths[row] + width > full:
             row += 1
         if row == len(widths):
             widths.append(0.0)
@@ -74,30 +84,32 @@ def _rows(sizes: Mapping[str, Size], edges: dict[str, set[str]]) -> dict[str, in
     return rows
 
 
-def _layers(
-    rows: dict[str, int], edges: dict[str, set[str]]
-) -> tuple[list[list[_Item]], dict[_Item, tuple[list[_Item], list[_Item]]]]:
-    """Return the items of each row, and the items above and below each."""
-    layers: list[list[_Item]] = [[] for _ in range(max(rows.values(), default=-1) + 1)]
-    neighbours: dict[_Item, tuple[list[_Item], list[_Item]]] = {}
-    for name, row in rows.items():
-        layers[row].append(("", name, row))
-        neighbours["", name, row] = ([], [])
+def _ways(rows: dict[str, int], edges: dict[str, set[str]]) -> list[list[_Item]]:
+    """Return the items that each line connects, from its first box down to its last."""
+    num_lines = Counter(source for direct in edges.values() for source in direct)
+    ways = []
     for target, direct in edges.items():
         for source in sorted(direct):
-            upper: _Item = ("", source, rows[source])
-            for row in range(rows[source] + 1, rows[target] + 1):
-                lower: _Item = ("", target, row) if row == rows[target] else (source, target, row)
-                if lower[0]:
-                    layers[row].append(lower)
-                    neighbours[lower] = ([], [])
-                neighbours[upper][1].append(lower)
-                neighbours[lower][0].append(upper)
-                upper = lower
+            shared = ("from", source) if num_lines[source] >= len(direct) else ("to", target)
+            passed = [(*shared, row) for row in range(rows[source] + 1, rows[target])]
+            ways.append([("", source, rows[source]), *passed, ("", target, rows[target])])
+    return ways
+
+
+def _layers(rows: dict[str, int], ways: list[list[_Item]]) -> tuple[list[list[_Item]], _Neighbours]:
+    """Return the items of each row, and their neighbours."""
+    neighbours: _Neighbours = {("", name, row): ({}, {}) for name, row in rows.items()}
+    for way in ways:
+        for upper, lower in itertools.pairwise(way):
+            neighbours[upper][1][lower] = None
+            neighbours.setdefault(lower, ({}, {}))[0][upper] = None
+    layers: list[list[_Item]] = [[] for _ in range(max(rows.values(), default=-1) + 1)]
+    for item in neighbours:
+        layers[item[2]].append(item)
     return layers, neighbours
 
 
-def _order(layers: list[list[_Item]], neighbours: dict[_Item, tuple[list[_Item], list[_Item]]]) -> None:
+def _order(layers: list[list[_Item]], neighbours: _Neighbours) -> None:
     """Sort each row by the mean place of the neighbours above, then below, and so on."""
     place = {item: float(index) for layer in layers for index, item in enumerate(layer)}
     for sweep in range(_NUM_SWEEPS):
@@ -108,9 +120,7 @@ def _order(layers: list[list[_Item]], neighbours: dict[_Item, tuple[list[_Item],
             place |= {item: float(index) for index, item in enumerate(layer)}
 
 
-def _centres(
-    layers: list[list[_Item]], neighbours: dict[_Item, tuple[list[_Item], list[_Item]]], widths: dict[str, float]
-) -> dict[_Item, float]:
+def _centres(layers: list[list[_Item]], neighbours: _Neighbours, widths: dict[str, float]) -> dict[_Item, float]:
     """Return the horizontal centre of each item: near its neighbours, in the order of the row, without overlap."""
     apart = [[_distance(left, right, widths) for left, right in itertools.pairwise(layer)] for layer in layers]
     packed = [list(itertools.accumulate(distances, initial=0.0)) for distances in apart]
@@ -156,7 +166,7 @@ def _mean(values: list[float], default: float) -> float:
 def _drawn(
     sizes: Mapping[str, Size],
     layers: list[list[_Item]],
-    edges: dict[str, set[str]],
+    ways: list[list[_Item]],
     centres: dict[_Item, float],
     rows: dict[str, int],
 ) -> Drawing:
@@ -167,18 +177,15 @@ def _drawn(
     tops, bottoms, top = [], [], 0.0
     for layer in layers:
         tops.append(top)
-        bottoms.append(top + max((sizes[name][1] for source, name, _ in layer if not source), default=0.0))
+        bottoms.append(top + max((sizes[name][1] for kind, name, _ in layer if not kind), default=0.0))
         top = bottoms[-1] + ROW_GAP
     x = {item: centre - left for item, centre in centres.items()}
     lines = []
-    for target, direct in edges.items():
-        for source in sorted(direct):
-            first, last = rows[source], rows[target]
-            start = x["", source, first]
-            line = [(start, tops[first] + sizes[source][1]), (start, bottoms[first])]
-            for row in range(first + 1, last):
-                middle = x[source, target, row]
-                line += [(middle, tops[row]), (middle, bottoms[row])]
-            lines.append([*line, (x["", target, last], tops[last])])
+    for first, *passed, last in ways:
+        start, row = x[first], first[2]
+        line = [(start, tops[row] + sizes[first[1]][1]), (start, bottoms[row])]
+        for item in passed:
+            line += [(x[item], tops[item[2]]), (x[item], bottoms[item[2]])]
+        lines.append([*line, (x[last], tops[last[2]])])
     places = {name: (x["", name, row] - sizes[name][0] / 2, tops[row]) for name, row in rows.items()}
     return Drawing(places=places, lines=lines, size=(width, bottoms[-1] if bottoms else 0.0))

@@ -1,8 +1,8 @@
 """A small synchronous trainer: chief and workers synchronise over sockets, and write event logs as in docs/events.md.
 
-`python trainer.py NUM_STEPS SECONDS_PER_STEP SAVE_EVERY`. The chief saves the step in the checkpoint directory; all
-restore it. A process that loses a peer exits with 134, like the real trainer. The "weights" are the sum of squares of
-all steps that were trained and kept.
+`python trainer.py NUM_STEPS SECONDS_PER_STEP SAVE_EVERY`; the seconds may be the path of a file that has them. The
+chief saves the step in the checkpoint directory; all restore it. A process that loses a peer exits with 134, like the
+real trainer. The "weights" are the sum of squares of all steps that were trained and kept.
 """
 
 import json
@@ -15,7 +15,7 @@ import time
 import urllib.request
 from typing import Any
 
-num_steps, seconds_per_step, save_every = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+num_steps, save_every = int(sys.argv[1]), int(sys.argv[3])
 replica = json.loads(os.environ["CLUSTER_SPEC"])["task"]
 config = json.loads(os.environ.get("TF_CONFIG") or '{"cluster": {}, "task": {"type": "chief", "index": 0}}')
 checkpoints = pathlib.Path(os.environ["AIP_CHECKPOINT_DIR"])
@@ -28,6 +28,11 @@ PEER_SECONDS = 3
 def write(event: str, **fields: Any) -> None:
     with events.open("a") as file:
         file.write(json.dumps({"time": time.time(), "event": event, **fields}) + "\n")
+
+
+def pace() -> float:
+    """Return the seconds per step."""
+    return float(pathlib.Path(sys.argv[2]).read_text() if "/" in sys.argv[2] else sys.argv[2])
 
 
 def leave(*_: object) -> None:
@@ -81,11 +86,12 @@ noticed = False
 try:
     while step < num_steps:
         begin = time.time()
-        time.sleep(seconds_per_step)
+        time.sleep(pace())
         meet(peers)
         step, weights = step + 1, weights + (step + 1) ** 2
         took = time.time() - begin
-        write("steps", first_step=step, last_step=step, num_steps=num_steps, seconds=took)
+        figures = {"loss": 2 / (step + 1), "accuracy": step / num_steps, "images_per_second": 32 / max(took, 1e-3)}
+        write("steps", first_step=step, last_step=step, num_steps=num_steps, seconds=took, **figures)
         warned = metadata("maintenance-event") != "NONE" or metadata("preempted") == "TRUE"
         if warned and not noticed:
             noticed = True

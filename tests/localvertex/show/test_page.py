@@ -198,7 +198,7 @@ def test_a_page_without_a_drawing_says_so(failed: Path, tmp_path: Path) -> None:
     pipeline = load(failed / "pipeline.json").pipeline
     root = pipeline.root.dag
     assert root is not None
-    copies = {f"close-{number}": root.tasks["close"] for number in range(201)}
+    copies = {f"close-{number}": root.tasks["close"] for number in range(601)}
     object.__setattr__(root, "tasks", copies)
     page = Page(report.write(tmp_path, content, pipeline).read_text())
     assert "too many tasks for a drawing" in page.text

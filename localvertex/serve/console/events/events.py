@@ -1,5 +1,7 @@
 """`GET /local/events`: one stream per tab, of a run with its logs and jobs, or of the list of runs."""
 
+from collections.abc import Callable, Iterator
+
 from anyio import CapacityLimiter
 from starlette.responses import Response
 from starlette.routing import Route
@@ -7,11 +9,15 @@ from starlette.routing import Route
 from localvertex.serve.connection import EVENTS
 from localvertex.serve.console.events.changes import LogChanges, RunChanges, together
 from localvertex.serve.console.events.list_changes import ListChanges
-from localvertex.serve.console.events.stream import EventStream
+from localvertex.serve.console.events.stream import Event, EventStream
+from localvertex.serve.console.jobs.changes import ApiJobChanges, JobChanges
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.runs.folders import find_run, step_folder
 from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
+from localvertex.serve.custom_jobs import CustomJobs
+
+Source = Callable[[], Iterator[Event]]
 
 _NUM_THREADS = 8
 """For all streams: the other routes have threads of their own."""
@@ -23,10 +29,11 @@ class Events:
     Args:
         records: The runs.
         runs: Their list.
+        custom_jobs: The custom jobs of the API.
     """
 
-    def __init__(self, records: Records, runs: RunList) -> None:
-        self._runs = runs
+    def __init__(self, records: Records, runs: RunList, custom_jobs: CustomJobs) -> None:
+        self._runs, self._custom_jobs = runs, custom_jobs
         self._records, self._work_dir = records, records.work_dir
         self._threads = CapacityLimiter(_NUM_THREADS)
 
@@ -36,16 +43,31 @@ class Events:
         return [local_route("GET", EVENTS, self.follow)]
 
     def follow(self, call: LocalCall) -> Response:
-        """Return the stream of a run, without one that of the list of runs.
+        """Return the stream of a run, of a custom job of the API, or without one that of the list of runs.
 
         Raises:
-            ApiError: There is no such run, or no such step.
+            ApiError: There is no such run, step or job.
         """
+        job = call.query.get("job", "")
+        if job and not call.query.get("run"):
+            return self._of_api_job(job, call.query.get("file"))
         if "run" not in call.query:
             return EventStream(ListChanges(self._runs), self._threads)
         run_dir = find_run(self._work_dir, call.query["run"])
-        sources = [RunChanges(self._records, run_dir)]
+        sources: list[Source] = [RunChanges(self._records, run_dir)]
         if task := call.query.get("log", ""):
             step_folder(run_dir, task)
             sources.append(LogChanges(run_dir, task, call.query.get("file", "")))
+        if job:
+            step_folder(run_dir, job)
+            sources.append(JobChanges(self._records, run_dir, job))
+        return EventStream(lambda: together(sources), self._threads)
+
+    def _of_api_job(self, number: str, file: str | None) -> Response:
+        """Return the stream of a job, with one of its logs if a file is given; empty: the first."""
+        folder = self._custom_jobs.find(number)[1]
+        sources: list[Source] = [ApiJobChanges(self._custom_jobs, number)]
+        if file is not None:
+            # A job of the API has the logs of a step, in a folder named by its number.
+            sources.append(LogChanges(folder.parent, number, file))
         return EventStream(lambda: together(sources), self._threads)

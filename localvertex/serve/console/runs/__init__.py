@@ -1,1 +1,1 @@
-"""What the console shows of one run: its record, logs and artifacts."""
+"""The runs of the work directory: the record, logs and artifacts of one, and what is done to it."""

@@ -63,7 +63,7 @@ class ArtifactOf:
 
     def view(self) -> dict[str, Any]:
         """Return what the page shows: Markdown as HTML without scripts, matrix and ROC as run.html has them."""
-        path = self._path()
+        path = self.path()
         shown = Artifacts(run_dir=self._run_dir, buckets=self._buckets)
         values = {self._name: [self._artifact]}
         (view,) = shown.outputs(values, "") if path else shown.inputs(values)
@@ -82,7 +82,7 @@ class ArtifactOf:
         Raises:
             ApiError: There is no such file, or it is neither a page nor an image.
         """
-        root = self._path()
+        root = self.path()
         path = root / name if root and name else root
         if root is None or path is None or not path.is_file() or (name and not is_inside(path, root)):
             raise not_found(f"the file {name[:200]!r} of the artifact {self._name[:200]!r}")
@@ -94,7 +94,7 @@ class ArtifactOf:
             raise ApiError(Status.INVALID_ARGUMENT, f"{path.name} is neither a page nor an image; download it")
         return FileResponse(path, headers={**_HEADERS, "Content-Security-Policy": _SANDBOX}, media_type=kind)
 
-    def _path(self) -> Path | None:
+    def path(self) -> Path | None:
         """Return where it is; None when it is missing, or not in the work directory or a bucket of the run."""
         try:
             path = Path(self._buckets.path_of(str(self._artifact["uri"])))

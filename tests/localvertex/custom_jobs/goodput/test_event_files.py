@@ -30,7 +30,7 @@ def add(file: Path, text: str) -> None:
 
 
 def test_steps_are_followed_as_they_are_written(file: Path, tmp_path: Path) -> None:
-    events = EventFiles(str(tmp_path), [NAME])
+    events = EventFiles.of_job(str(tmp_path), [NAME])
     assert events.progress(NAME) == Progress()
     add(file, line(event="start") + line(event="steps", last_step=5, num_steps=20)[:-4])
     assert not events.poll()
@@ -43,7 +43,7 @@ def test_steps_are_followed_as_they_are_written(file: Path, tmp_path: Path) -> N
 
 def test_events_of_an_earlier_job_are_ignored(file: Path, tmp_path: Path) -> None:
     add(file, line(event="steps", last_step=5, num_steps=20))
-    events = EventFiles(str(tmp_path), [NAME])
+    events = EventFiles.of_job(str(tmp_path), [NAME])
     events.poll()
     assert events.of(NAME) == []
 
@@ -52,7 +52,7 @@ def test_events_of_an_earlier_job_are_ignored(file: Path, tmp_path: Path) -> Non
     "junk", ["half a line\n", "[1]\n", '{"event": "steps"}\n', '{"time": "x", "event": "e"}\n', "\xff\n"]
 )
 def test_lines_that_are_not_events_are_ignored(file: Path, tmp_path: Path, junk: str) -> None:
-    events = EventFiles(str(tmp_path), [NAME])
+    events = EventFiles.of_job(str(tmp_path), [NAME])
     add(file, junk + "\n" + line(event="save", step="?"))
     events.poll()
     assert [event["event"] for event in events.of(NAME)] == ["save"]
@@ -60,13 +60,13 @@ def test_lines_that_are_not_events_are_ignored(file: Path, tmp_path: Path, junk:
 
 @pytest.mark.parametrize("base", ["", "gs://bucket/x", "/not/there"])
 def test_without_files_there_are_no_events(base: str) -> None:
-    events = EventFiles(base, [NAME])
+    events = EventFiles.of_job(base, [NAME])
     assert not events.poll()
     assert events.progress(NAME) == Progress()
 
 
 def test_the_progress_has_the_figures_of_the_last_steps_and_the_time_left(file: Path, tmp_path: Path) -> None:
-    events = EventFiles(str(tmp_path), [NAME])
+    events = EventFiles.of_job(str(tmp_path), [NAME])
     figures = {"num_steps": 50, "loss": 0.5, "accuracy": 0.75, "images_per_second": 64.0, "seconds": 6.0}
     add(file, line(event="start") + line(event="steps", time=10.0, first_step=1, last_step=2, **figures))
     events.poll()
@@ -85,7 +85,7 @@ def test_the_progress_has_the_figures_of_the_last_steps_and_the_time_left(file: 
 
 @pytest.mark.parametrize("junk", ["x", None, True, float("nan"), float("inf"), [1], {}, -5])
 def test_figures_that_are_not_numbers_are_left_out(file: Path, tmp_path: Path, junk: Any) -> None:
-    events = EventFiles(str(tmp_path), [NAME])
+    events = EventFiles.of_job(str(tmp_path), [NAME])
     names = ("first_step", "last_step", "num_steps", "loss", "accuracy", "images_per_second", "seconds")
     for broken in names:
         add(file, line(event="steps", **(dict.fromkeys(names, 3) | {broken: junk})))

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from localvertex.custom_jobs.goodput.goodput import checkpointing
-from localvertex.custom_jobs.goodput.timeline import Kind, Timeline, coarsened, timeline
-from localvertex.custom_jobs.replica_process import Span
+from localvertex.custom_jobs.goodput.timeline import Kind, Span, Timeline, coarsened, timeline
 
 Event = dict[str, Any]
 
@@ -97,6 +96,11 @@ def test_a_fallback_to_an_older_checkpoint_discards_steps_of_two_processes() -> 
 def test_a_program_without_steps_is_running() -> None:
     line = timeline([Span(start=0, end=None)], [event("evaluate", 4, 1)], 6)
     assert plain(line) == [("running", 0, 3), ("evaluating", 3, 4), ("running", 4, 6)]
+
+
+def test_what_a_running_process_does_since_its_last_event_is_not_lost() -> None:
+    line = timeline([Span(start=0, end=None)], [steps(4, 1, 10, 4)], 6)
+    assert plain(line) == [("productive", 0, 4), ("waiting", 4, 6)]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ export function State({ state, text }) {
 /** The symbol alone; the word must be beside it. @param {{state: string}} props */
 export function StateSymbol({ state }) {
   const [, of, path] = STATES[plain(state)] ?? UNKNOWN;
-  return html`<svg class="symbol ${of}" viewBox="0 0 16 16" aria-hidden="true">
+  return html`<svg class="symbol ${of}" width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
     <circle cx="8" cy="8" r="7" />
     <path d=${path || "M8 1a7 7 0 0 1 7 7"} />
   </svg>`;

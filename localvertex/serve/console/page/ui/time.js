@@ -40,7 +40,7 @@ export function Duration({ seconds, since }) {
 }
 
 /** The present time in milliseconds, new each second. @param {boolean} isRunning */
-function useNow(isRunning) {
+export function useNow(isRunning) {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {
     if (!isRunning) return;

@@ -1,5 +1,6 @@
 // Values of records as text: names with values, JSON, and text that can be copied.
 import { html, useEffect, useState } from "../html.js";
+import { isValidElement } from "../vendor/preact.js";
 
 /** Names with their values, in the order given. @param {{values: Record<string, any> | [string, any][]}} props */
 export function Values({ values }) {
@@ -9,19 +10,16 @@ export function Values({ values }) {
   </dl>`;
 }
 
-/** One value: markup of this page as it is, lists and objects as JSON, all others as text. @param {{value: any}} props */
+/**
+ * One value: markup of this page as it is, lists and objects as JSON, all others as text.
+ * @param {{value: any}} props
+ */
 export function Value({ value }) {
   if (value === null || value === undefined || value === "") return html`<span class="muted">–</span>`;
-  if (isMarkup(value)) return value;
+  if (isValidElement(value)) return value;
   if (typeof value === "object") return html`<${Json} value=${value} />`;
   return html`<span class="value">${String(value)}</span>`;
 }
-
-/**
- * Whether a value was made by `html`. What comes as JSON cannot be: Preact marks its own with a symbol.
- * @param {any} value
- */
-const isMarkup = (value) => typeof value === "object" && typeof value.constructor === "symbol";
 
 /** JSON with its lines; folded when it is long. @param {{value: any}} props */
 function Json({ value }) {

@@ -28,7 +28,8 @@ export default function Runs({ query }) {
   const show = (/** @type {string} */ id) => go(link(["runs"], { list: id === "runs" ? "" : id }));
   return html`<${Page} title="Runs" actions=${actions}>
     <${Tabs} label="Lists" tabs=${tabs} selected=${tab} onSelect=${show}>
-      <${Rows} key=${tab} tab=${tab} query=${query} selected=${tab === "runs" ? selected : undefined} onSelect=${select} />
+      <${Rows} key=${tab} tab=${tab} query=${query} selected=${tab === "runs" ? selected : undefined}
+        onSelect=${select} />
     <//>
   <//>`;
 }

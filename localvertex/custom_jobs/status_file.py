@@ -1,0 +1,37 @@
+"""The status of a running custom job as a file of its folder, for jobs that no record of a run contains."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from localvertex.custom_jobs.status import Status
+from vertex_gpu_training.userinput import files
+
+_FILE = "status.json"
+
+
+class StatusFile:
+    """Writes the status of one job whenever more than its training changes, which its event log has anyway."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _FILE
+        self._written: object = None
+
+    def write(self, status: Status) -> None:
+        """Note the present status; a full disk does not end the job."""
+        processes = [(each.is_running, each.num_starts, each.exit_code) for each in status.replicas]
+        key = status.state, processes, len(status.marks), bool(status.goodput)
+        if key != self._written:
+            with suppress(OSError):
+                files.write_text(self._path, json.dumps(status.as_json()))
+                self._written = key
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Return the last status of a job; empty when there is none that can be read."""
+    try:
+        content = json.loads((folder / _FILE).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,66 @@
+"""The routes that compare runs."""
+
+from pathlib import Path
+from typing import Any
+
+from starlette.routing import Route
+
+from localvertex.serve.api.errors import ApiError, Status, invalid
+from localvertex.serve.console.comparing import curves, predictions, tables
+from localvertex.serve.console.local_route import LocalCall, local_route
+from localvertex.serve.console.runs.folders import find_run
+from localvertex.state import record
+
+_MIN_RUNS, _MAX_RUNS = 2, 8
+
+
+class Comparisons:
+    """Compares runs of a work directory; each answer is read from their records and files.
+
+    Args:
+        work_dir: The folder of the runs.
+    """
+
+    def __init__(self, work_dir: Path) -> None:
+        self._work_dir = work_dir
+
+    @property
+    def routes(self) -> list[Route]:
+        """All routes; curves and predictions have their own, because their files may be large."""
+        return [
+            local_route("GET", "/local/compare", self.compare),
+            local_route("GET", "/local/compare/curves", self.curves),
+            local_route("GET", "/local/compare/predictions", self.predictions),
+        ]
+
+    def compare(self, call: LocalCall) -> dict[str, Any]:
+        """Return parameters, metrics and steps side by side."""
+        return tables.compared(self._contents(call))
+
+    def curves(self, call: LocalCall) -> dict[str, Any]:
+        """Return the training curves of the runs."""
+        return curves.compared(self._contents(call))
+
+    def predictions(self, call: LocalCall) -> dict[str, Any]:
+        """Return the images on which the runs differ."""
+        return predictions.compared(self._work_dir, self._contents(call))
+
+    def _contents(self, call: LocalCall) -> list[dict[str, Any]]:
+        """Return the records of the runs in the order of the request, each with its folder's name as `id`.
+
+        Raises:
+            ApiError: Fewer than two or too many are named, one does not exist, or its record is damaged.
+        """
+        names = [*dict.fromkeys(each for each in call.query.get("runs", "").split(",") if each)]
+        if not _MIN_RUNS <= len(names) <= _MAX_RUNS:
+            raise invalid(f"runs: expected {_MIN_RUNS} to {_MAX_RUNS} different runs, found {len(names)}")
+        return [{**_content(find_run(self._work_dir, name)), "id": name} for name in names]
+
+
+def _content(run_dir: Path) -> dict[str, Any]:
+    """Return the record of a run."""
+    try:
+        return record.read(run_dir)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        text = f"the record of {run_dir.name} cannot be read: {error}"
+        raise ApiError(Status.FAILED_PRECONDITION, text) from None

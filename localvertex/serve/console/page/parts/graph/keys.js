@@ -1,0 +1,73 @@
+// The graph by keyboard: arrow keys go from box to box, Enter opens one, the space bar folds a group.
+import { isGroup } from "./boxes.js";
+
+/** @typedef {{id: string, box: any, x: number, y: number, width: number, height: number}} Placed */
+
+/** The height of what is chosen of an open group. */
+const HEADER = 28;
+
+/**
+ * Return where the part of each box is that can be chosen, in the coordinates of the whole drawing.
+ * @param {any} graph
+ * @returns {Map<string, Placed>}
+ */
+export function placesIn(graph) {
+  const found = new Map();
+  const add = (/** @type {any} */ outer, /** @type {number} */ left, /** @type {number} */ top) => {
+    for (const box of outer.boxes) {
+      const [x, y] = [left + box.x, top + box.y];
+      const height = box.is_open ? HEADER : box.height;
+      found.set(box.id, { id: box.id, box, x, y, width: box.width, height });
+      add(box, x, y);
+    }
+  };
+  add(graph, 0, 0);
+  return found;
+}
+
+/** @type {Record<string, [number, number]>} */
+const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+/**
+ * Return the nearest box in the direction of an arrow key; undefined for another key, or when there is none.
+ * @param {Map<string, Placed>} places @param {string} from @param {string} key
+ */
+export function neighbour(places, from, key) {
+  const direction = DIRECTIONS[key];
+  const start = places.get(from);
+  if (!direction || !start) return undefined;
+  const [dx, dy] = direction;
+  let [best, least] = [/** @type {string | undefined} */ (undefined), Number.POSITIVE_INFINITY];
+  for (const each of places.values()) {
+    const [x, y] = [middle(each.x, each.width) - middle(start.x, start.width), each.y - start.y];
+    const along = dx * x + dy * y;
+    const aside = Math.abs(dy * x) + Math.abs(dx * y);
+    if (each.id !== from && along > 1 && aside <= 2 * along + start.width && along + 2 * aside < least) {
+      [best, least] = [each.id, along + 2 * aside];
+    }
+  }
+  return best;
+}
+
+const middle = (/** @type {number} */ at, /** @type {number} */ length) => at + length / 2;
+
+/**
+ * What a key does on a box; returns whether it does anything.
+ * @param {{places: Map<string, Placed>, go: (id: string) => void, onPick: (id: string) => void,
+ *   onFold?: (id: string) => void, leave: () => void}} graph
+ * @param {string} id
+ * @param {string} key
+ */
+export function pressOnBox({ places, go, onPick, onFold, leave }, id, key) {
+  const box = places.get(id)?.box;
+  const next = neighbour(places, id, key);
+  if (key in DIRECTIONS) {
+    if (next) go(next);
+    return true;
+  }
+  if (key === "Escape") leave();
+  else if (key === " " && box && isGroup(box) && onFold) onFold(id);
+  else if (key === "Enter" || key === " ") onPick(id);
+  else return false;
+  return true;
+}

@@ -1,0 +1,93 @@
+// The last lines of a log, in blocks of whole lines, so that only the last block is drawn again when the log grows.
+
+/** @typedef {{offset: number, text: string, lines: number}} Block */
+
+/**
+ * @typedef {object} LogWindow
+ * @property {string} file
+ * @property {string[]} files - The names of all logs of the step.
+ * @property {Block[]} blocks
+ * @property {number} end - Offset in bytes after the last block.
+ * @property {number} size - Of the whole file in bytes.
+ * @property {number} most - Lines that are kept.
+ * @property {boolean} isRead - Whether the server has said anything of the log.
+ */
+
+/** Lines of one block, and lines of the window that are kept while the log grows. */
+const BLOCK_LINES = 200;
+const MOST_LINES = 5000;
+
+/** Characters after which a block ends even within a line. */
+const BLOCK_LENGTH = 65536;
+
+/** @type {LogWindow} */
+export const EMPTY = { file: "", files: [], blocks: [], end: 0, size: 0, most: MOST_LINES, isRead: false };
+
+/**
+ * Return the window with the next event: it continues the log, or begins anew when the log was replaced.
+ * @param {LogWindow} log
+ * @param {{file: string, files: string[], text: string, offset?: number, end?: number, size?: number}} event
+ * @returns {LogWindow}
+ */
+export function added(log, event) {
+  const { file, files, text, offset, end = 0, size = 0 } = event;
+  if (offset === undefined) return { ...log, file, files, isRead: true };
+  const isNext = file === log.file && offset === log.end && log.isRead;
+  const blocks = isNext ? [...log.blocks] : [];
+  const last = blocks.at(-1);
+  const isOpen = last && last.text.length < BLOCK_LENGTH && (last.lines < BLOCK_LINES || !last.text.endsWith("\n"));
+  if (isOpen) blocks.pop();
+  blocks.push(...split(isOpen ? last.text + text : text, isOpen ? last.offset : offset));
+  const most = isNext ? log.most : MOST_LINES;
+  return { file, files, blocks: newest(blocks, most), end, size, most, isRead: true };
+}
+
+/**
+ * Return the window with an earlier piece before it, which stays when the log grows.
+ * @param {LogWindow} log
+ * @param {{text: string, offset: number}} piece
+ * @returns {LogWindow}
+ */
+export function preceded(log, piece) {
+  const blocks = split(piece.text, piece.offset);
+  const most = log.most + count(blocks);
+  return { ...log, blocks: [...blocks, ...log.blocks], most };
+}
+
+/** @param {Block[]} blocks */
+const count = (blocks) => blocks.reduce((sum, each) => sum + each.lines, 0);
+
+/** @param {Block[]} blocks @param {number} most */
+function newest(blocks, most) {
+  let left = count(blocks);
+  let first = 0;
+  while (first < blocks.length - 1 && left - blocks[first].lines >= most) left -= blocks[first++].lines;
+  return first ? blocks.slice(first) : blocks;
+}
+
+/**
+ * Cut a text into blocks. Their offsets are those of bytes.
+ * @param {string} text
+ * @param {number} offset
+ * @returns {Block[]}
+ */
+function split(text, offset) {
+  const encoder = new TextEncoder();
+  const blocks = [];
+  let start = 0;
+  while (start < text.length) {
+    let end = start;
+    let lines = 0;
+    while (lines < BLOCK_LINES && end < text.length && end - start < BLOCK_LENGTH) {
+      const newline = text.indexOf("\n", end);
+      end =
+        newline < 0 || newline + 1 - start > BLOCK_LENGTH ? Math.min(text.length, start + BLOCK_LENGTH) : newline + 1;
+      lines += 1;
+    }
+    const part = text.slice(start, end);
+    blocks.push({ offset, text: part, lines });
+    offset += encoder.encode(part).length;
+    start = end;
+  }
+  return blocks;
+}

@@ -1,0 +1,59 @@
+// What a run received and gave, shown while no step is chosen.
+import { html } from "../html.js";
+import { Notice } from "../ui/problem.js";
+import { Value, Values } from "../ui/values.js";
+
+const MOST = 200;
+
+/** @param {{run: any, defaults?: Record<string, any>, isUnknown: string}} props */
+export function Summary({ run, defaults, isUnknown }) {
+  const outputs = Object.entries(run.outputs?.parameters ?? {});
+  return html`<section class="details" aria-label="Summary of the run">
+    ${isUnknown && html`<${Notice} kind="warn">The run has not come to the step <bdi>${isUnknown}</bdi>.<//>`}
+    ${run.metrics.length > 0 && html`<h2>Metrics</h2><${Metrics} metrics=${run.metrics} />`}
+    ${run.models.length > 0 && html`<h2>Models</h2><ul class="plain">${run.models.slice(0, MOST).map(model)}</ul>`}
+    ${outputs.length > 0 && html`<h2>Outputs</h2><${Values} values=${outputs} />`}
+    <h2>Parameters</h2><${Parameters} values=${run.parameters ?? {}} defaults=${defaults} />
+    ${
+      run.warnings?.length > 0 &&
+      html`<h2>Differences from Vertex AI</h2>
+      <ul class="plain">${run.warnings.slice(0, MOST).map((/** @type {string} */ text) => html`<li key=${text}>${text}</li>`)}</ul>`
+    }
+  </section>`;
+}
+
+/** @param {any} each */
+const model = (each) => html`<li key=${`${each.task} ${each.artifact}`}>
+  <bdi>${each.resource_name?.split("/").at(-1) ?? each.uri}</bdi> <span class="muted">of ${each.task}</span>
+</li>`;
+
+/** @param {{metrics: any[]}} props */
+function Metrics({ metrics }) {
+  const pairs = metrics
+    .slice(0, MOST)
+    .map((each) => [
+      html`<bdi>${each.name}</bdi> <span class="muted">${each.task.split("/").at(-1)}</span>`,
+      figure(each.value),
+    ]);
+  return html`<dl class="values figures">
+    ${pairs.map(([name, value], index) => html`<div key=${index}><dt>${name}</dt><dd>${value}</dd></div>`)}
+  </dl>`;
+}
+
+/** A number with at most six digits. @param {any} value */
+export const figure = (value) =>
+  typeof value === "number" && !Number.isInteger(value) ? String(Number(value.toPrecision(6))) : String(value);
+
+/** The parameters; those with another value than the file gives are marked. @param {any} props */
+function Parameters({ values, defaults }) {
+  const names = Object.keys(values);
+  if (!names.length) return html`<p class="muted">The pipeline has no parameters.</p>`;
+  return html`<dl class="values">${names.map((name) => {
+    const isChanged = defaults && JSON.stringify(defaults[name]) !== JSON.stringify(values[name]);
+    const isGiven = defaults && !(name in defaults);
+    return html`<div key=${name}>
+      <dt><bdi>${name}</bdi>${isChanged && html` <span class="tag">${isGiven ? "given" : "changed"}</span>`}</dt>
+      <dd><${Value} value=${values[name]} />${isChanged && !isGiven && html`<p class="muted small">Default: <${Value} value=${defaults[name]} /></p>`}</dd>
+    </div>`;
+  })}</dl>`;
+}

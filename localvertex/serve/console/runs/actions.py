@@ -1,0 +1,55 @@
+"""Retry, stop and delete, for every run of the work directory."""
+
+from typing import Any
+
+from starlette.routing import Route
+
+from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
+from localvertex.serve.console.local_route import LocalCall, local_route
+from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
+from localvertex.state import record, run_folder
+
+_PATH = "/local/runs/{id:id}"
+
+_ELSEWHERE = (
+    "{run_id} was started in a terminal, and only that process can stop it: press Ctrl-C there, once to end its steps "
+    "gracefully, twice to end them at once"
+)
+
+
+class RunActions:
+    """What the buttons of a run do."""
+
+    def __init__(self, jobs: PipelineJobs) -> None:
+        self._jobs = jobs
+
+    @property
+    def routes(self) -> list[Route]:
+        """The local routes."""
+        return [
+            local_route("POST", f"{_PATH}:retry", self._retry),
+            local_route("POST", f"{_PATH}:stop", self._stop),
+            local_route("DELETE", _PATH, self._delete),
+        ]
+
+    def _retry(self, call: LocalCall) -> dict[str, Any]:
+        """Resume a run; its finished steps are not run again."""
+        self._jobs.retry(call.path["id"])
+        return {}
+
+    def _stop(self, call: LocalCall) -> dict[str, Any]:
+        """Stop a run, with `at_once` without grace time for its processes; one that has ended is unchanged."""
+        run_id, at_once = call.path["id"], call.body.get("at_once", False)
+        if not isinstance(at_once, bool):
+            raise invalid(f"at_once: expected true or false, found {str(at_once)[:40]!r}")
+        run_dir = self._jobs.work_dir / run_id
+        if run_id in run_folder.RESERVED or not (run_dir / record.FILE).is_file():
+            raise not_found(f"the run {run_id}")
+        if not self._jobs.stop(run_id, at_once=at_once) and record.is_running(run_dir):
+            raise ApiError(Status.FAILED_PRECONDITION, _ELSEWHERE.format(run_id=run_id))
+        return {}
+
+    def _delete(self, call: LocalCall) -> dict[str, Any]:
+        """Delete a run that has ended, with all its files."""
+        self._jobs.remove(call.path["id"])
+        return {}

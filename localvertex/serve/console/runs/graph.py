@@ -1,0 +1,71 @@
+"""The graph of a run, or of a file that has not run yet, with the coordinates of its boxes."""
+
+import tempfile
+from collections.abc import Set
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.routing import Route
+
+from localvertex.serve.api.errors import ApiError, Status, invalid
+from localvertex.serve.console.local_route import LocalCall, local_route
+from localvertex.serve.console.runs import folders
+from localvertex.serve.console.runs.record import Records
+from localvertex.show.page import graph
+from localvertex.state import run_folder
+from vertex_gpu_training.compiled.load import load
+from vertex_gpu_training.compiled.spec import Pipeline
+
+
+class Graphs:
+    """The graphs of one work directory."""
+
+    def __init__(self, records: Records, work_dir: Path) -> None:
+        self._records, self._work_dir = records, work_dir
+
+    @property
+    def routes(self) -> list[Route]:
+        """The local routes."""
+        return [
+            local_route("GET", "/local/runs/{id:id}/graph", self._of_run),
+            local_route("POST", "/local/graph", self._of_content),
+        ]
+
+    def _of_run(self, call: LocalCall) -> dict[str, Any]:
+        """Return the graph of a run; `closed` has the ids of its closed groups, each URL-encoded, after commas."""
+        run_dir = folders.find_run(self._work_dir, call.path["id"])
+        reading = self._records.watched(run_dir).read()
+        if not reading.content:
+            raise ApiError(Status.FAILED_PRECONDITION, reading.problem)
+        copy = run_folder.pipeline_copy(run_dir)
+        pipeline = _pipeline(copy, copy.stat().st_mtime_ns)
+        return _drawn(pipeline, reading.content["tasks"], _closed(call.query.get("closed", "")))
+
+    def _of_content(self, call: LocalCall) -> dict[str, Any]:
+        """Return the graph of a compiled file whose text is `content`."""
+        content, closed = call.body.get("content"), call.body.get("closed", "")
+        if not isinstance(content, str) or not isinstance(closed, str):
+            raise invalid("expected the text of a compiled file as `content`, and closed groups as the text `closed`")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"pipeline.{'json' if content.lstrip().startswith('{') else 'yaml'}"
+            path.write_text(content, encoding="utf-8", errors="surrogatepass")
+            return _drawn(load(path).pipeline, None, _closed(closed))
+
+
+@lru_cache(maxsize=8)
+def _pipeline(path: Path, changed_ns: int) -> Pipeline:
+    """Read a compiled file; reading a large one takes longer than drawing it."""
+    return load(path).pipeline
+
+
+def _closed(text: str) -> Set[str]:
+    return {unquote(each) for each in text.split(",") if each}
+
+
+def _drawn(pipeline: Pipeline, tasks: list[dict[str, Any]] | None, closed: Set[str]) -> dict[str, Any]:
+    box = graph.draw(pipeline, tasks, closed=closed)
+    if box is None:
+        raise ApiError(Status.FAILED_PRECONDITION, "the pipeline has too many tasks for a drawing")
+    return box.as_json()

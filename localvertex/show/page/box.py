@@ -1,0 +1,89 @@
+"""A box of the graph: what it says, and a width that stays the same whatever state it comes to."""
+
+from dataclasses import dataclass
+from typing import Any
+from unicodedata import east_asian_width
+
+PADDING, HEADER, HEIGHT = 12.0, 28.0, 44.0
+
+_MIN_WIDTH, _MAX_UNITS = 148.0, 26
+"""Width of a box, and most characters of its title."""
+
+_TITLE_UNIT, _LABEL_UNIT = 7.8, 6.4
+"""Width of a character in pixels, in bold type and in the small type of the other texts."""
+
+_LABEL, _LABEL_IN_A_LOOP = len("NOT_TRIGGERED 9999.9 s"), len("10,000 of 10,000 NOT_TRIGGERED")
+"""Most characters that a state takes."""
+
+_ICON, _BUTTON, _ITEMS = 24.0, 20.0, 140.0
+"""Room for the icon of the state, the button that closes a group, and the choice of an iteration of a loop."""
+
+STEP, IMPORTER, GROUP, CONDITION, LOOP, EXIT_HANDLER = "step", "importer", "group", "if", "for each", "exit handler"
+"""Kinds of boxes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """One box of the drawing; a group contains others."""
+
+    id: str = ""
+    """Names of the tasks from the root, joined by slashes, without the numbers of iterations."""
+    title: str = ""
+    """As much of the name as fits."""
+    name: str = ""
+    kind: str = ""
+    """One of the kinds; empty for the drawing itself."""
+    state: str = ""
+    """Empty for a pipeline that has not run."""
+    label: str = ""
+    """State, number of iterations and duration as text."""
+    note: str = ""
+    """What else is to know about it, whatever its state."""
+    target: str = ""
+    """Id of the page's part about this task; empty if there is none."""
+    is_open: bool = False
+    """Whether it is a group whose tasks are drawn."""
+    x: float = 0.0
+    y: float = 0.0
+    """The top left corner, relative to the box around it."""
+    width: float = 0.0
+    height: float = HEIGHT
+    boxes: tuple["Box", ...] = ()
+    lines: tuple[str, ...] = ()
+    """The `d` of each path between the inner boxes, relative to this box."""
+
+    @property
+    def is_group(self) -> bool:
+        """Whether it has tasks of its own, drawn or not."""
+        return self.kind not in ("", STEP, IMPORTER)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the box for a page that draws it itself."""
+        places = {name: round(getattr(self, name), 1) for name in ("x", "y", "width", "height")}
+        names = ("id", "title", "name", "kind", "state", "label", "note", "is_open")
+        inner = {"boxes": [each.as_json() for each in self.boxes], "lines": list(self.lines)}
+        return {name: getattr(self, name) for name in names} | places | inner
+
+
+def shortened(title: str) -> str:
+    """Return as much of a title as fits into a box."""
+    room = _MAX_UNITS
+    for index, character in enumerate(title):
+        room -= _units(character)
+        if room < 0:
+            return f"{title[: index - 1]}…"
+    return title
+
+
+def width_of(title: str, kind: str, note: str, *, is_in_loop: bool) -> float:
+    """Return the width of a box for its title and any state; the texts of a group are in one line."""
+    label = (_LABEL_IN_A_LOOP if is_in_loop else _LABEL) + _units(note) + 2 * bool(note)
+    texts = [_units(title) * _TITLE_UNIT, label * _LABEL_UNIT]
+    if kind in (STEP, IMPORTER):
+        return max(_MIN_WIDTH, *texts) + _ICON + 2 * PADDING
+    return sum(texts) + (len(kind) + 4) * _LABEL_UNIT + _ICON + _BUTTON + _ITEMS * (kind == LOOP) + 2 * PADDING
+
+
+def _units(text: str) -> int:
+    """Return how many characters wide a text is; East Asian ones are twice as wide."""
+    return sum(2 if east_asian_width(each) in "WF" else 1 for each in text)

@@ -1,0 +1,108 @@
+"""The curves of a replica: what is new, thinned out however long the training is, and what restarts made of it."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localvertex.custom_jobs.goodput import thinning
+from localvertex.custom_jobs.goodput.event_files import EventFiles
+from localvertex.serve.console.jobs.curves import MAX_POINTS, Curve
+
+Event = dict[str, Any]
+
+
+def steps(first: int, last: int, **fields: Any) -> Event:
+    return {"event": "steps", "time": 100.0 + last, "first_step": first, "last_step": last, "seconds": 1.0, **fields}
+
+
+def test_each_point_is_given_once() -> None:
+    curve = Curve()
+    assert curve.new() is None
+    curve.add(steps(1, 2, loss=0.5, accuracy=0.25, images_per_second=64, seconds_left=8))
+    found = curve.new()
+    assert found == {"points": [[2, 102.0, 0.5, 0.25, 64.0, 8.0]], "resumes": [], "is_first": True}
+    assert curve.new() is None
+    curve.add(steps(3, 4, loss=float("nan"), accuracy="x"))
+    found = curve.new()
+    assert found == {"points": [[4, 104.0, None, None, None, None]], "resumes": [], "is_first": False}
+
+
+def test_a_restart_shows_from_where_it_resumed() -> None:
+    curve = Curve()
+    for event in (
+        {"event": "start", "time": 1.0},
+        steps(1, 10),
+        steps(11, 20),
+        {"event": "start", "time": 200.0},
+        {"event": "restore", "time": 201.0, "step": 15},
+        steps(16, 25, time=210.0),
+        {"event": "start", "time": 300.0},
+        steps(21, 30, time=310.0),
+    ):
+        curve.add(event)
+    found = curve.new()
+    assert found is not None
+    assert found["resumes"] == [(200.0, 15), (300.0, 20)]
+    assert [point[0] for point in found["points"]] == [10, 20, 25, 30]
+
+
+def test_a_training_of_a_hundred_thousand_steps_is_a_few_points(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoints" / "events" / "workerpool0-0.jsonl"
+    path.parent.mkdir(parents=True)
+    events, curve = EventFiles.of_job(str(tmp_path), ["workerpool0-0"]), Curve()
+    events.listen = lambda name, event: curve.add(event)
+    lines = (steps(n, n, time=float(n), loss=float(n), num_steps=100_000) for n in range(1, 100_001))
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert events.poll()
+    found = curve.new()
+    assert found is not None
+    assert found["is_first"]
+    assert MAX_POINTS / 4 < len(found["points"]) <= MAX_POINTS
+    # No step is missing from the means, and the last one is there at its own time.
+    assert found["points"][-1][:2] == [100_000, 100_000.0]
+    for before, after in pairwise(found["points"]):
+        assert after[2] == pytest.approx((before[0] + 1 + after[0]) / 2)
+    kept = events.of("workerpool0-0")
+    assert len(kept) <= thinning.MAX_EVENTS
+    assert sum(each["seconds"] for each in kept) == pytest.approx(100_000)
+
+
+def test_what_was_sent_is_sent_again_after_it_was_thinned_out() -> None:
+    curve = Curve()
+    for n in range(1, MAX_POINTS):
+        curve.add(steps(n, n))
+    assert curve.new()
+    for n in range(MAX_POINTS, MAX_POINTS + 10):
+        curve.add(steps(n, n))
+    found = curve.new()
+    assert found is not None
+    assert found["is_first"]
+    assert found["points"][-1][0] == MAX_POINTS + 9
+    assert len(found["points"]) < MAX_POINTS
+
+
+def test_steps_that_cannot_be_joined_are_left_out() -> None:
+    curve = Curve()
+    for n in range(1, 5 * MAX_POINTS):
+        curve.add(steps(10 * n, 10 * n))
+    found = curve.new()
+    assert found is not None
+    assert len(found["points"]) <= MAX_POINTS
+
+
+def test_joined_steps_keep_the_sums_and_weigh_the_means() -> None:
+    pair = [
+        steps(1, 3, seconds=3.0, loss=1.0, images_per_second=10.0),
+        steps(4, 4, seconds=1.0, loss=5.0, accuracy=0.5, images_per_second=50.0, seconds_left=7.0),
+    ]
+    (found,) = thinning.thinned(pair)
+    assert found["seconds"] == 4.0
+    assert (found["first_step"], found["last_step"], found["time"]) == (1, 4, 104.0)
+    assert (found["loss"], found["accuracy"], found["images_per_second"]) == (2.0, 0.5, 20.0)
+    assert found["seconds_left"] == 7.0
+    save = {"event": "save", "time": 103.5}
+    assert thinning.thinned([pair[0], save, pair[1]]) == [pair[0], save, pair[1]]
+    assert thinning.thinned([{**pair[0], "last_step": "x"}, pair[1]])[1] == pair[1]
