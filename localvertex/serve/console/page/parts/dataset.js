@@ -61,8 +61,8 @@ function Changed({ dataset }) {
     )}
     ${
       dataset.changed.length
-        ? html`<${Table} caption="Metadata that changed" columns=${columns} rows=${dataset.changed}
-            keyOf=${(/** @type {any} */ row) => row.name} />`
+        ? html`<div class="breaking"><${Table} caption="Metadata that changed" columns=${columns} rows=${dataset.changed}
+            keyOf=${(/** @type {any} */ row) => row.name} /></div>`
         : html`<p class="muted">Only the content changed; all other metadata is the same.</p>`
     }`;
 }

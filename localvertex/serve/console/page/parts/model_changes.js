@@ -17,7 +17,7 @@ export function EditAliases({ model, onChange, onClose }) {
   const [name, setName] = useState("");
   const [merge, { isBusy, error }] = useAction(async (/** @type {string} */ alias) => {
     await post(`${resource(model)}:mergeVersionAliases`, { versionAliases: [alias] });
-    setName("");
+    setName((now) => (now === alias ? "" : now));
     onChange();
   });
   const add = (/** @type {Event} */ event) => {
