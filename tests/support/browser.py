@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 from tests.support.server import Server
 
@@ -30,12 +30,17 @@ def browser() -> Iterator[Browser]:
 
 
 @contextmanager
-def opened(browser: Browser, server: Server, fragment: str = "#/runs", *, width: int = 1280) -> Iterator[Page]:
-    """Open a view with the session of the server's token; what the page reports as an error fails at the end."""
+def opened(
+    browser: Browser, server: Server, fragment: str = "#/runs", *, width: int = 1280, expected: str = "\0"
+) -> Iterator[Page]:
+    """Open a view with the session of the server's token; what the page reports as an error fails at the end.
+
+    A problem that contains the text `expected` is not an error.
+    """
     context = browser.new_context(viewport={"width": width, "height": 900})
     page = context.new_page()
     problems: list[str] = []
-    page.on("console", lambda each: problems.append(each.text) if each.type in ("error", "warning") else None)
+    page.on("console", lambda each: problems.append(each.text) if _is_problem(each) else None)
     page.on("pageerror", lambda each: problems.append(str(each)))
     page.on("dialog", lambda each: problems.append(f"dialog: {each.message}"))
     try:
@@ -44,6 +49,11 @@ def opened(browser: Browser, server: Server, fragment: str = "#/runs", *, width:
         page.wait_for_function("!location.hash.includes('token')")
         page.goto(f"{server.url}/{fragment}")
         yield page
-        assert not problems, problems
+        assert [each for each in problems if expected not in each] == []
     finally:
         context.close()
+
+
+def _is_problem(message: ConsoleMessage) -> bool:
+    """Return whether a message is an error of the page; the browser also notes requests that the server refuses."""
+    return message.type in ("error", "warning") and "responded with a status of 400" not in message.text

@@ -5,6 +5,7 @@ from starlette.routing import Route
 from localvertex.serve.api.store import Store
 from localvertex.serve.console import static
 from localvertex.serve.console.comparing.comparison import Comparisons
+from localvertex.serve.console.creating.creating import Creating
 from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.jobs.routes import JobRoutes
 from localvertex.serve.console.run_files import RunFiles
@@ -28,7 +29,9 @@ class Console:
 
     def __init__(self, store: Store, jobs: PipelineJobs, custom_jobs: CustomJobs) -> None:
         self._store, self._work_dir = store, store.folder.parent
+        self._creating = Creating(store, jobs)
         self._records = Records(store)
+        self._records.is_here = jobs.is_here
         self._list = RunList(store)
         self._events, self._runs = Events(self._records, self._list, custom_jobs), RunRoutes(self._records)
         self._jobs = JobRoutes(self._records, custom_jobs)
@@ -39,6 +42,7 @@ class Console:
         """The page's files and the local routes."""
         rooms = (
             RunFiles(self._work_dir),
+            self._creating,
             self._events,
             self._list,
             self._runs,

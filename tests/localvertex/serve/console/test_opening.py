@@ -35,9 +35,9 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextmanager
-def console(folder: Path, *options: str) -> Iterator[Terminal]:
+def console(folder: Path, *options: str, program: str = "python -m localvertex console") -> Iterator[Terminal]:
     """Run the command on a terminal until the test is done with it."""
-    terminal = Terminal([sys.executable, "-m", "localvertex", "console", *options], width=200, cwd=folder)
+    terminal = Terminal([sys.executable, *program.split()[1:], *options], width=200, cwd=folder)
     try:
         yield terminal
     finally:
@@ -49,9 +49,10 @@ def console(folder: Path, *options: str) -> Iterator[Terminal]:
 @pytest.mark.slow
 @needs_chromium
 def test_the_browser_gets_the_token_from_a_file_and_a_second_console_uses_the_first(
-    tmp_path: Path, opened: Path, browser: Browser
+    tmp_path: Path, opened: Path, browser: Browser, repository: Path
 ) -> None:
-    with console(tmp_path, "--port", "0") as first:
+    (program,) = re.findall(r"^```sh\n(.*)\n```$", (repository / "docs" / "console.md").read_text(), re.M)
+    with console(tmp_path, "--port", "0", program=program) as first:
         address = first.wait_for(ADDRESS)
         token = (tmp_path / "runs" / "api" / "token").read_text().strip()
         assert address.endswith(f"#token={token}")
