@@ -10,9 +10,10 @@ import { Problem } from "./problem.js";
 export function Dialog({ title, onClose, actions, isWide = false, children }) {
   const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
   useEffect(() => {
-    const before = /** @type {HTMLElement | null} */ (document.activeElement);
-    element.current?.showModal();
-    return () => before?.isConnected && before.focus();
+    const dialog = element.current;
+    dialog?.showModal();
+    // Only a dialog that is closed gives the focus back.
+    return () => dialog?.close();
   }, []);
   const leave = (/** @type {MouseEvent} */ event) => event.target === element.current && onClose();
   const cancel = (/** @type {Event} */ event) => {
