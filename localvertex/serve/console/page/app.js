@@ -81,9 +81,9 @@ function Top({ isOpen, onToggle }) {
 
 /** @param {{current: string, isOpen: boolean, onLeave: () => void}} props */
 function Navigation({ current, isOpen, onLeave }) {
-  const escape = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && onLeave();
+  const close = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && onLeave();
   return html`<nav id="navigation" class=${isOpen ? "open" : ""} aria-label="Main" onClick=${onLeave}
-      onKeyDown=${escape}>
+      onKeyDown=${close}>
     <ul>
       ${ENTRIES.map(
         ({ title, href, views, icon }) => html`<li key=${href}>
