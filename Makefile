@@ -2,6 +2,8 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 PY := .venv/bin/python
+# What checks the scripts of the console; only developers need it.
+NPM := requirements/npm
 # Evaluated only when .venv has to be created.
 BASE_PYTHON = $(shell PYTHON='$(PYTHON)' sh requirements/find-python.sh)
 # Exported, not pasted into the recipe: a folder name may contain spaces and quotes.
@@ -10,7 +12,7 @@ export WORK_DIR ?= runs
 # Number of test processes; more pay off on more cores.
 TEST_PROCESSES ?= 2
 
-.PHONY: help venv demo test test-slow check compile clean
+.PHONY: help venv demo console test test-slow check check-scripts compile clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -35,6 +37,9 @@ demo: .venv/ready ## Compile the pipeline and run it locally; SOURCE=my/photos u
 	$(PY) -m localvertex run build/image_training.json --work-dir "$$WORK_DIR" \
 	    --parameter "source=$$SOURCE" $$(printf -- '--parameter %s ' "$$@")
 
+console: .venv/ready ## Open the console in the browser: create, watch and compare runs
+	@$(PY) -m localvertex console --work-dir "$$WORK_DIR"
+
 test: .venv/ready ## Run the tests, in about 5 minutes on 2 cores
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not slow"
 
@@ -45,9 +50,19 @@ check: .venv/ready ## Check lint, format and types
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
+	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory check-scripts; \
+	else echo "npm was not found: the scripts of the console are not checked"; fi
+
+check-scripts: $(NPM)/node_modules/.ready ## Check types, lint and format of the console's scripts (Node)
+	@$(NPM)/node_modules/.bin/tsc -p $(NPM)
+	@$(NPM)/node_modules/.bin/biome check --config-path=$(NPM) --error-on-warnings localvertex/serve/console/page
+
+$(NPM)/node_modules/.ready: $(NPM)/package-lock.json $(NPM)/.npmrc
+	@cd $(NPM) && npm ci --silent
+	@touch $@
 
 compile: .venv/ready ## Write build/image_training.json and .yaml
 	@$(PY) compile.py
 
 clean: ## Remove .venv, build and caches; keep runs/
-	@rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	@rm -rf .venv build $(NPM)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info

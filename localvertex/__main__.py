@@ -22,6 +22,7 @@ examples:
   python -m localvertex show latest
   python -m localvertex logs latest train
   python -m localvertex serve --port 8700
+  python -m localvertex console
 
 exit codes: 0 success, 1 the run failed, 2 invalid input,
 130 stopped by Ctrl-C, 143 stopped by SIGTERM
@@ -38,6 +39,7 @@ def _parser() -> cli.Parser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_run(commands)
     _add_serve(commands)
+    _add_console(commands)
     about = {
         "list": "list the runs of the work directory",
         "show": "show one run: steps, metrics, models, error",
@@ -214,11 +216,27 @@ def _add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     """Add the command `serve`."""
     text = "serve the Vertex AI API on 127.0.0.1 and run submitted jobs (docs/serve.md)"
     serve = commands.add_parser("serve", help=text, description=_as_sentence(text))
-    _add_work_dir(serve)
-    _add_gcs_root(serve)
     serve.add_argument(
         "--port", metavar="P", type=int, default=8700, help="port to listen on, 0 for any free port (%(default)s)"
     )
+    _add_server(serve)
+
+
+def _add_console(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
+    """Add the command `console`."""
+    text = "serve and open the console in the browser; uses a server that already runs (docs/console.md)"
+    console = commands.add_parser("console", help=text, description=_as_sentence(text))
+    console.add_argument(
+        "--no-browser", dest="browser", action="store_false", help="print the address, and open no browser"
+    )
+    console.add_argument("--port", metavar="P", type=int, help="port to listen on (default: 8700, or any free port)")
+    _add_server(console)
+
+
+def _add_server(serve: argparse.ArgumentParser) -> None:
+    """Add the options that `serve` and `console` share."""
+    _add_work_dir(serve)
+    _add_gcs_root(serve)
     serve.add_argument(
         "--grpc-port",
         metavar="P",

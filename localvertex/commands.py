@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 from localvertex.show import follow, summary
@@ -142,17 +143,41 @@ def _agrees(question: str) -> bool:
         return False
 
 
+def _console_command(options: argparse.Namespace) -> int:
+    """Run `console`: open the console of the server that uses the work directory, or serve until stopped."""
+    _check_serve_is_installed(options.command)
+    from localvertex.serve.console import opening
+
+    if opening.use_running(options.work_dir, opens_browser=options.browser):
+        return 0
+    return _serve(options, partial(opening.open_in_browser, options.work_dir) if options.browser else lambda _: None)
+
+
 def _serve_command(options: argparse.Namespace) -> int:
     """Run `serve` until it is stopped."""
+    _check_serve_is_installed(options.command)
+    return _serve(options, lambda _: None)
+
+
+def _check_serve_is_installed(command: str) -> None:
+    """Import the web framework, which no other command needs.
+
+    Raises:
+        UserError: A package is missing.
+    """
+    try:
+        import localvertex.serve.server  # noqa: F401
+    except ImportError as error:
+        raise UserError(f"{command} needs {error.name}; run pip install 'vertex-gpu-training[serve]'") from None
+
+
+def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -> int:
+    """Serve until stopped."""
     from localvertex.checks import container_images
     from localvertex.engine import Options
     from localvertex.runner import command
+    from localvertex.serve.server import serve
 
-    try:
-        # No other command needs the web framework.
-        from localvertex.serve.server import serve
-    except ImportError as error:
-        raise UserError(f"serve needs {error.name}; run pip install 'vertex-gpu-training[serve]'") from None
     if not 0 < options.time_factor <= _MAX_TIME_FACTOR:
         raise UserError(f"--time-factor {options.time_factor}: expected more than 0 and at most {_MAX_TIME_FACTOR:g}")
     serve(
@@ -160,6 +185,7 @@ def _serve_command(options: argparse.Namespace) -> int:
         grpc_port=options.grpc_port,
         time_factor=options.time_factor,
         needs_token=not options.no_token,
+        when_started=when_started,
         options=Options(
             work_dir=options.work_dir,
             gcs_root=options.gcs_root,
@@ -179,4 +205,5 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "logs": _logs_command,
     "clean": _clean_command,
     "serve": _serve_command,
+    "console": _console_command,
 }

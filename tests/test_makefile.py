@@ -10,7 +10,8 @@ import pytest
 @pytest.fixture
 def clone(repository: pathlib.Path, tmp_path: pathlib.Path) -> pathlib.Path:
     """A folder with the files that `make venv` reads."""
-    shutil.copytree(repository / "requirements", tmp_path / "requirements")
+    ignored = shutil.ignore_patterns("node_modules")
+    shutil.copytree(repository / "requirements", tmp_path / "requirements", ignore=ignored)
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(repository / name, tmp_path)
     return tmp_path
@@ -41,6 +42,39 @@ def test_help_lists_every_target(clone: pathlib.Path) -> None:
     assert done.returncode == 0
     for target in ("demo", "test", "check", "compile", "venv"):
         assert f"make {target} " in done.stdout
+
+
+def program(path: pathlib.Path, text: str = "") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def checked(clone: pathlib.Path) -> subprocess.CompletedProcess[str]:
+    """Run `make check` with a Python that finds nothing wrong, and the programs in `bin`."""
+    (clone / "bin").mkdir(exist_ok=True)
+    program(clone / ".venv" / "bin" / "python")
+    (clone / ".venv" / "ready").touch()
+    for name in ("touch", "mkdir", "chmod"):
+        (clone / "bin" / name).symlink_to(str(shutil.which(name)))
+    words, environment = [str(shutil.which("make")), "check"], {"PATH": str(clone / "bin")}
+    return subprocess.run(words, cwd=clone, capture_output=True, text=True, env=environment)
+
+
+def test_without_npm_the_check_says_that_scripts_are_not_checked(clone: pathlib.Path) -> None:
+    done = checked(clone)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "npm was not found: the scripts of the console are not checked\n"
+
+
+@pytest.mark.parametrize("failing", ["tsc", "biome", ""])
+def test_with_npm_a_wrong_script_fails_the_check(clone: pathlib.Path, failing: str) -> None:
+    tools = "".join(
+        f"echo 'exit {int(name == failing)}' > node_modules/.bin/{name}; chmod +x node_modules/.bin/{name}; "
+        for name in ("tsc", "biome")
+    )
+    program(clone / "bin" / "npm", f"[ $1 = ci ] && mkdir -p node_modules/.bin && {tools}")
+    assert (checked(clone).returncode == 0) is (failing == "")
 
 
 def test_the_target_of_a_link_is_not_emptied(clone: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -59,8 +59,8 @@ def test_the_tag_of_the_image_follows_every_file_of_it(repository: Path) -> None
 
 
 def test_an_installation_brings_the_tools_and_what_they_import(repository: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(repository, copy, ignore=shutil.ignore_patterns(".*", "build", "tests", "docs", "__pycache__"))
+    copy, unused = tmp_path / "copy", (".*", "build", "tests", "docs", "__pycache__", "node_modules")
+    shutil.copytree(repository, copy, ignore=shutil.ignore_patterns(*unused))
     build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index")
     subprocess.run([*build, "--wheel-dir", tmp_path, copy], check=True)
     folder = tmp_path / "installed"
@@ -68,6 +68,10 @@ def test_an_installation_brings_the_tools_and_what_they_import(repository: Path,
         wheel.extractall(folder)
     names = {path.name for path in folder.iterdir() if not path.name.endswith(".dist-info")}
     assert names == {"accelerators", "localvertex", "vertex_gpu_training"}
+    page = Path("localvertex", "serve", "console", "page")
+    shipped = {each.name for each in (repository / page).rglob("*") if each.is_file()}
+    kept = {each.name for each in (folder / page).rglob("*") if each.is_file()}
+    assert {each for each in shipped - kept if not each.endswith(".d.ts")} == set()
     program = "import accelerators.__main__ as a; a.main(['suggest', '--accelerator', 'NVIDIA_L4'])"
     # Isolated: neither the repository nor the installed packages of this environment are importable, PyYAML excepted.
     yaml_folder = Path(yaml.__file__).parents[1]

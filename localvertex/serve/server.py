@@ -2,10 +2,9 @@
 
 import asyncio
 import socket
-import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import uvicorn
 
@@ -18,6 +17,9 @@ from localvertex.serve.connection import HOST, REQUEST_SECONDS, Connection, list
 from localvertex.serve.rpc.server import RpcServer
 from localvertex.serve.service import Service
 from localvertex.state import run_folder
+from vertex_gpu_training.userinput.errors import UserError
+
+_DEFAULT_PORT = 8700
 
 _STARTED = """\
 serving {work_dir} at {url}
@@ -27,15 +29,24 @@ serving {work_dir} at {url}
 _OPEN_TO_ALL = "warning: --no-token: every user of this machine can call this server and run code as you"
 
 
-def serve(options: Options, *, port: int, grpc_port: int | None, time_factor: float, needs_token: bool = True) -> None:
+def serve(
+    options: Options,
+    *,
+    port: int | None,
+    grpc_port: int | None,
+    time_factor: float,
+    needs_token: bool = True,
+    when_started: Callable[[str], object] = lambda _: None,
+) -> None:
     """Serve until SIGINT or SIGTERM, and stop what runs before returning.
 
     Args:
         options: How to run the jobs that it receives, in which work directory.
-        port: The port; 0 for a free one.
+        port: The port; 0 for a free one, None for the default or a free one.
         grpc_port: The port for gRPC; 0 for a free one, None for the one after `port` or a free one.
         time_factor: Speed-up of the schedule clock.
         needs_token: Whether each call needs the token of the work directory.
+        when_started: Called with the address of the server.
 
     Raises:
         UserError: The port or the work directory is in use.
@@ -54,7 +65,7 @@ def serve(options: Options, *, port: int, grpc_port: int | None, time_factor: fl
         log(f"warning: other users of this machine can open {work_dir}; to prevent it: chmod 700 {work_dir}")
     token = token_file.prepare(work_dir, log) if needs_token else ""
     access = Access(token, steps=steps)
-    with listen("--port", port) as listener:
+    with _listen(port) as listener:
         rpc = RpcServer(work_dir / "api" / "grpc", log, seconds=REQUEST_SECONDS, allows=access.allows)
         config = uvicorn.Config(
             application(service, access, rpc.serving),
@@ -67,13 +78,28 @@ def serve(options: Options, *, port: int, grpc_port: int | None, time_factor: fl
         url = f"http://{HOST}:{listener.getsockname()[1]}"
         token_file.publish(work_dir, url)
         steps.address = url
-        started = _STARTED.format(work_dir=str(options.work_dir), url=url, page=_page(url, token, options.work_dir))
+        started = _STARTED.format(
+            work_dir=str(options.work_dir), url=url, page=session.printed(url, token, options.work_dir)
+        )
         with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-            clients = runner.run(rpc.bind(grpc_port, rest_port=port))
+            clients = runner.run(rpc.bind(grpc_port, rest_port=port or 0))
             log(f"{started}\n{clients}")
             if not needs_token:
                 log(_OPEN_TO_ALL)
+            when_started(url)
             runner.run(_HttpServer(config, service).serve(sockets=[listener]))
+
+
+def _listen(port: int | None) -> socket.socket:
+    """Open the port.
+
+    Raises:
+        UserError: The given port cannot be used.
+    """
+    if port is None:
+        with suppress(UserError):
+            return listen("--port", _DEFAULT_PORT)
+    return listen("--port", port or 0)
 
 
 class _HttpServer(uvicorn.Server):
@@ -87,11 +113,3 @@ class _HttpServer(uvicorn.Server):
         """Wait for the other requests, and stop everything that runs."""
         self._service.stop_deployments()
         await super().shutdown(sockets)
-
-
-def _page(url: str, token: str, work_dir: Path) -> str:
-    """Return the address for a browser; it contains the token only on a terminal, because a log is kept."""
-    if sys.stdout.isatty():
-        return f"\n{session.address(url, token)}"
-    how = f", with the text of {token_file.path(work_dir)} as TOKEN" if token else ""
-    return f"{session.address(url, 'TOKEN' if token else '')}{how}"

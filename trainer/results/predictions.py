@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from trainer.command_line import TrainingError
 from trainer.data.dataset import Dataset
+from trainer.data.stored.records import data_uri
 from trainer.data.stored.shards import damage_named
 from trainer.files import storage
 from vertex_gpu_training.userinput import paths
@@ -18,6 +19,9 @@ from vertex_gpu_training.userinput.errors import UserError
 
 if TYPE_CHECKING:
     import keras
+
+_MAX_IMAGES, _MAX_IMAGE_BYTES = 200, 48 << 10
+"""The lines of so many mistakes, the most confident ones, have the image; a larger one is left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +81,7 @@ def lines(dataset: Dataset, predictions: Sequence[Predictions], errors: Collecti
         predictions: Predictions on one or more splits.
         errors: Positions of the probable label errors in all splits together; None if the labels were not checked.
     """
-    names, position = dataset.class_names, 0
+    names, position, with_image = dataset.class_names, 0, _confident_mistakes(predictions)
     for each in predictions:
         predicted = each.probabilities.argmax(axis=1)
         for index, record in enumerate(dataset.records(each.split)):
@@ -89,5 +93,16 @@ def lines(dataset: Dataset, predictions: Sequence[Predictions], errors: Collecti
                 "split": each.split,
                 "is_probable_label_error": None if errors is None else position in errors,
             }
+            if position in with_image and len(record.image_bytes) <= _MAX_IMAGE_BYTES:
+                content["image"] = data_uri(record.image_bytes)
             yield json.dumps(content) + "\n"
             position += 1
+
+
+def _confident_mistakes(predictions: Sequence[Predictions]) -> set[int]:
+    """Return the positions, in all splits together, of the mistakes with the highest probability."""
+    labels = np.concatenate([each.labels for each in predictions])
+    probabilities = np.concatenate([each.probabilities for each in predictions])
+    mistakes = np.flatnonzero(probabilities.argmax(axis=1) != labels)
+    order = np.argsort(-probabilities[mistakes].max(axis=1), kind="stable")
+    return set(mistakes[order[:_MAX_IMAGES]].tolist())

@@ -5,11 +5,13 @@ from starlette.routing import Route
 from localvertex.serve.api.store import Store
 from localvertex.serve.console import static
 from localvertex.serve.console.comparing.comparison import Comparisons
+from localvertex.serve.console.creating.creating import Creating
 from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.jobs.routes import JobRoutes
 from localvertex.serve.console.run_files import RunFiles
 from localvertex.serve.console.runs.actions import RunActions
 from localvertex.serve.console.runs.graph import Graphs
+from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
 from localvertex.serve.custom_jobs import CustomJobs
@@ -27,8 +29,10 @@ class Console:
 
     def __init__(self, store: Store, jobs: PipelineJobs, custom_jobs: CustomJobs) -> None:
         self._store, self._work_dir = store, store.folder.parent
+        self._creating = Creating(store, jobs)
         self._records = Records(store)
-        self._events, self._runs = Events(self._records, custom_jobs), RunRoutes(self._records)
+        self._list = RunList(store)
+        self._events, self._runs = Events(self._records, self._list, custom_jobs), RunRoutes(self._records)
         self._jobs = JobRoutes(self._records, custom_jobs)
         self._actions, self._comparisons = RunActions(jobs), Comparisons(self._work_dir)
 
@@ -37,7 +41,9 @@ class Console:
         """The page's files and the local routes."""
         rooms = (
             RunFiles(self._work_dir),
+            self._creating,
             self._events,
+            self._list,
             self._runs,
             Graphs(self._records, self._work_dir),
             self._jobs,

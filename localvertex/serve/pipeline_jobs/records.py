@@ -14,7 +14,8 @@ from localvertex.state import journal, record
 
 _LARGE_FIELDS = frozenset({"pipelineSpec", "runtimeConfig", "jobDetail"})
 
-_SHOWN = ("state", "seconds", "create_time")
+_SHOWN = ("state", "seconds", "create_time", "start_time", "end_time", "pipeline_name", "error")
+"""What lists show of a run; records of earlier versions lack some of them."""
 
 
 def job_records(
@@ -82,5 +83,5 @@ class RunRecords:
             content = record.read(self._work_dir / resource_id)
         except (OSError, ValueError) as error:
             return Summary(content=None, damaged=str(error), live=None)
-        shown = {name: content[name] for name in _SHOWN}
+        shown = {name: content.get(name) for name in _SHOWN}
         return Summary.of(shown, live=live, is_final=bool(content.get("end_time")))

@@ -1,7 +1,9 @@
 // The pages inside this one cannot run scripts: each frame gets the height of its content from here.
 for (const frame of document.querySelectorAll("iframe")) {
   frame.addEventListener("load", () => {
-    const page = frame.contentDocument.documentElement;
+    // Inside the console this page itself has an origin of its own, and reads no frame.
+    const page = frame.contentDocument?.documentElement;
+    if (!page) return;
     page.style.overflowY = "hidden";
     const fit = () => { frame.style.height = Math.max(80, Math.ceil(page.getBoundingClientRect().height) + 2) + "px"; };
     new ResizeObserver(fit).observe(page);

@@ -3,7 +3,6 @@
 import html
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,10 @@ import pytest
 
 from tests.localvertex.show.test_page import whole
 from tests.localvertex.show.test_untrusted import HOSTILE, REORDERING, hostile
+from tests.support.browser import CHROMIUM, needs_chromium
 from tests.support.runs import Execute
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="Chromium is not installed")]
+pytestmark = [pytest.mark.slow, needs_chromium]
 
 MEASURE = """
 for (const part of document.querySelectorAll("details")) part.open = true;
@@ -51,7 +49,7 @@ def measured(page: Path, tmp_path: Path) -> dict[str, Any]:
     copy.write_text(f"<!doctype html><title></title>{frame}")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars"]
     options += [f"--user-data-dir={tmp_path / 'profile'}", "--window-size=800,3000", "--dump-dom", copy.as_uri()]
-    done = subprocess.run([str(BROWSER), *options], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run([CHROMIUM, *options], capture_output=True, text=True, timeout=120, check=True)
     found = re.match(r".*?<title>(\{.*?\})</title>", done.stdout, re.S)
     assert found, done.stdout[:2000]
     return dict(json.loads(html.unescape(found[1])))

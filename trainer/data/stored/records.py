@@ -1,5 +1,6 @@
 """One record of a prepared dataset: its fields, and its bytes as TensorFlow Datasets lays them out."""
 
+import base64
 import dataclasses
 import io
 from typing import Any
@@ -46,6 +47,12 @@ class Record:
         """Return uint8 [image_size, image_size, 3]."""
         with Image.open(io.BytesIO(self.image_bytes)) as image:
             return np.asarray(image.convert("RGB"))
+
+
+def data_uri(image_bytes: bytes) -> str:
+    """Return an image, PNG or JPEG, as an address that contains it."""
+    media = "image/png" if image_bytes.startswith(b"\x89PNG") else "image/jpeg"
+    return f"data:{media};base64,{base64.b64encode(image_bytes).decode()}"
 
 
 def serialize(record: Record) -> bytes:

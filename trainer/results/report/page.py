@@ -9,6 +9,7 @@ from typing import ClassVar
 import jinja2
 from markupsafe import Markup
 
+from trainer.data.stored.records import data_uri
 from vertex_gpu_training.userinput.cli import one_line
 
 Cell = str | int | float
@@ -84,8 +85,7 @@ class Thumbnail:
     @property
     def data_uri(self) -> str:
         """The image embedded in the page."""
-        media = "image/png" if self.image_bytes.startswith(b"\x89PNG") else "image/jpeg"
-        return f"data:{media};base64,{base64.b64encode(self.image_bytes).decode()}"
+        return data_uri(self.image_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,12 @@ from starlette.routing import Route
 
 from localvertex.serve.connection import EVENTS
 from localvertex.serve.console.events.changes import LogChanges, RunChanges, together
+from localvertex.serve.console.events.list_changes import ListChanges
 from localvertex.serve.console.events.stream import Event, EventStream
 from localvertex.serve.console.jobs.changes import ApiJobChanges, JobChanges
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.runs.folders import find_run, step_folder
+from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.custom_jobs import CustomJobs
 
@@ -26,11 +28,12 @@ class Events:
 
     Args:
         records: The runs.
+        runs: Their list.
         custom_jobs: The custom jobs of the API.
     """
 
-    def __init__(self, records: Records, custom_jobs: CustomJobs) -> None:
-        self._custom_jobs = custom_jobs
+    def __init__(self, records: Records, runs: RunList, custom_jobs: CustomJobs) -> None:
+        self._runs, self._custom_jobs = runs, custom_jobs
         self._records, self._work_dir = records, records.work_dir
         self._threads = CapacityLimiter(_NUM_THREADS)
 
@@ -40,7 +43,7 @@ class Events:
         return [local_route("GET", EVENTS, self.follow)]
 
     def follow(self, call: LocalCall) -> Response:
-        """Return the stream of a run, or of a custom job of the API.
+        """Return the stream of a run, of a custom job of the API, or without one that of the list of runs.
 
         Raises:
             ApiError: There is no such run, step or job.
@@ -48,7 +51,9 @@ class Events:
         job = call.query.get("job", "")
         if job and not call.query.get("run"):
             return self._of_api_job(job, call.query.get("file"))
-        run_dir = find_run(self._work_dir, call.query.get("run", ""))
+        if "run" not in call.query:
+            return EventStream(ListChanges(self._runs), self._threads)
+        run_dir = find_run(self._work_dir, call.query["run"])
         sources: list[Source] = [RunChanges(self._records, run_dir)]
         if task := call.query.get("log", ""):
             step_folder(run_dir, task)

@@ -43,6 +43,7 @@ export const openSession = (token) => request("POST", "/local/session", {}, { Au
  * @returns {Promise<any>}
  */
 async function request(method, path, body, headers = {}) {
+  /** @type {RequestInit & {headers: Record<string, string>}} */
   const options = { method, headers: { ...headers } };
   if (body !== undefined) {
     options.headers["Content-Type"] = "application/json";

@@ -1,5 +1,6 @@
 """The section on label errors: bounded, safe with any name, and never empty without a reason."""
 
+import base64
 import dataclasses
 import json
 
@@ -92,7 +93,23 @@ def test_each_prediction_is_a_line(digits: Dataset, both: list[Predictions]) -> 
         "probability": 1.0,
         "split": "test",
         "is_probable_label_error": True,
+        "image": f"data:image/png;base64,{base64.b64encode(record.image_bytes).decode()}",
     }
     assert json.loads(lines[len(both[0].labels)]) == expected
     assert all(line.endswith("}\n") for line in lines)
     assert all('"is_probable_label_error": null' in line for line in predictions.lines(digits, both, None))
+
+
+def test_the_most_confident_mistakes_have_their_image(digits: Dataset, both: list[Predictions]) -> None:
+    # All predictions are wrong, with less and less confidence, but one.
+    falling = []
+    for each in both:
+        factors = np.linspace(1.0, 0.5, len(each.labels), dtype=np.float32)
+        falling.append(dataclasses.replace(each, probabilities=each.probabilities * factors[:, None]))
+    falling[1].probabilities[0] = np.eye(10, dtype=np.float32)[falling[1].labels[0]]
+    lines = [json.loads(line) for line in predictions.lines(digits, falling, None)]
+    shown = [each for each in lines if "image" in each]
+    assert len(shown) == min(200, len(lines) - 1)
+    assert all(each["label"] != each["predicted"] for each in shown)
+    others = [each for each in lines if "image" not in each and each["label"] != each["predicted"]]
+    assert max((each["probability"] for each in others), default=0) <= min(each["probability"] for each in shown)

@@ -17,7 +17,8 @@ export function Artifact({ run, task, side, name, index, artifact, isOpen }) {
   const href = (file, isDownload) =>
     `/local/runs/${run}/artifact/file?${new URLSearchParams({ ...place, file, ...(isDownload && { download: "" }) })}`;
   const kind = artifact.type?.schemaTitle ?? "";
-  return html`<details class="artifact" open=${open} onToggle=${(/** @type {any} */ event) => setOpen(event.target.open)}>
+  const toggle = (/** @type {any} */ event) => setOpen(event.target.open);
+  return html`<details class="artifact" open=${open} onToggle=${toggle}>
     <summary><bdi>${name}</bdi> <span class="muted">${kind}</span></summary>
     ${error && html`<p class="error">${error.message}</p>`}
     ${open && !data && !error && html`<${Loading} />`}
@@ -28,29 +29,44 @@ export function Artifact({ run, task, side, name, index, artifact, isOpen }) {
 /** @param {{view: any, href: (file: string, isDownload: boolean) => string}} props */
 function Content({ view, href }) {
   const images = view.files.filter((/** @type {any} */ each) => each.is_image).slice(0, MOST_IMAGES);
-  const metadata = Object.entries(view.metadata).map(([name, value]) => [name, typeof value === "number" ? figure(value) : value]);
+  const metadata = Object.entries(view.metadata).map(([name, value]) => [
+    name,
+    typeof value === "number" ? figure(value) : value,
+  ]);
   return html`
     ${view.is_page && html`<${Frame} src=${href("", false)} title=${`Page ${view.name}`} />`}
     ${view.markdown && html`<div class="markdown">${markup(view.markdown)}</div>`}
     ${view.matrix && html`<${Matrix} matrix=${view.matrix} />`}
     ${view.roc && html`<${Roc} roc=${view.roc} />`}
-    ${images.length > 0 && html`<div class="images">${images.map((/** @type {any} */ each) =>
-      html`<img key=${each.name} src=${href(each.name, false)} alt=${each.name || view.name} loading="lazy" />`)}</div>`}
+    ${
+      images.length > 0 &&
+      html`<div class="images">${images.map(
+        (/** @type {any} */ each) =>
+          html`<img key=${each.name} src=${href(each.name, false)} alt=${each.name || view.name} loading="lazy" />`,
+      )}</div>`
+    }
     ${metadata.length > 0 && html`<${Values} values=${metadata} />`}
     <${Files} view=${view} href=${href} />`;
 }
 
 /** The files with their sizes. @param {{view: any, href: (file: string, isDownload: boolean) => string}} props */
 function Files({ view, href }) {
-  const place = view.link ? html`<a href=${view.link} rel="noreferrer" target="_blank">${view.uri}</a>` : html`<bdi>${view.uri}</bdi>`;
+  const place = view.link
+    ? html`<a href=${view.link} rel="noreferrer" target="_blank">${view.uri}</a>`
+    : html`<bdi>${view.uri}</bdi>`;
   return html`<p class="place small muted">${place}</p>
-    ${view.files.length > 0 && html`<ul class="files">
-      ${view.files.map((/** @type {any} */ each) => html`<li key=${each.name}>
+    ${
+      view.files.length > 0 &&
+      html`<ul class="files">
+      ${view.files.map(
+        (/** @type {any} */ each) => html`<li key=${each.name}>
         <a href=${href(each.name, true)} download><bdi>${each.name || view.uri.split("/").at(-1)}</bdi></a>
         <span class="muted">${bytes(each.size)}</span>
-      </li>`)}
+      </li>`,
+      )}
       ${view.num_more > 0 && html`<li class="muted">and ${view.num_more} more files</li>`}
-    </ul>`}
+    </ul>`
+    }
     ${!view.is_local && html`<p class="muted">Its files are not in this work directory.</p>`}`;
 }
 
@@ -63,13 +79,17 @@ export function bytes(size) {
 
 /** A row for each true class, a column for each predicted one. @param {{matrix: any}} props */
 function Matrix({ matrix }) {
+  /** @type {string[]} */
+  const names = matrix.names;
   return html`<div class="table" role="region" aria-label="Confusion matrix" tabindex="0"><table class="matrix">
     <caption>Confusion matrix: a row per true class, a column per predicted one</caption>
-    <thead><tr><td></td>${matrix.names.map((/** @type {string} */ name, /** @type {number} */ index) => html`<th key=${index} scope="col">${name}</th>`)}</tr></thead>
-    <tbody>${matrix.rows.map((/** @type {any[]} */ row, /** @type {number} */ index) => html`<tr key=${index}>
-      <th scope="row">${matrix.names[index]}</th>
+    <thead><tr><td></td>${names.map((name, index) => html`<th key=${index} scope="col">${name}</th>`)}</tr></thead>
+    <tbody>${matrix.rows.map(
+      (/** @type {any[]} */ row, /** @type {number} */ index) => html`<tr key=${index}>
+      <th scope="row">${names[index]}</th>
       ${row.map((cell, column) => html`<td key=${column} class=${`shade${cell.shade}`}>${figure(cell.value)}</td>`)}
-    </tr>`)}</tbody>
+    </tr>`,
+    )}</tbody>
   </table></div>`;
 }
 

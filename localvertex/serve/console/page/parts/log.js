@@ -76,7 +76,10 @@ function Search({ search, onInput, found, isCut }) {
   </span>`;
 }
 
-/** One block; it is drawn again only when its text or the search changes. @param {{block: any, search: string}} props */
+/**
+ * One block; it is drawn again only when its text or the search changes.
+ * @param {{block: any, search: string}} props
+ */
 function Lines({ block, search }) {
   return useMemo(() => html`<pre>${marked(block.text, search)}</pre>`, [block.text, search]);
 }
@@ -90,9 +93,8 @@ function Lines({ block, search }) {
 function useFollowing(box, log) {
   const [isFollowing, setIsFollowing] = useState(true);
   const last = useRef(0);
-  const toEnd = () => box.current && (box.current.scrollTop = box.current.scrollHeight);
   useEffect(() => {
-    if (isFollowing) toEnd();
+    if (isFollowing && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [log.blocks, isFollowing]);
   const onScroll = () => {
     const element = /** @type {HTMLElement} */ (box.current);

@@ -31,11 +31,20 @@ export function Failure({ run, tasks }) {
   const failed = [...tasks.values()].filter((each) => each.kind === "step" && each.state === "FAILED");
   return html`<section class="notice bad failure" role="alert" aria-label="Why the run failed">
     <strong>${run.error}</strong>
-    ${run.failure?.lines?.length > 0 && html`<div class="tail" tabindex="0" role="region" aria-label="End of the log">
-      <pre>${run.failure.lines.join("\n")}</pre></div>`}
-    ${failed.length > 0 && html`<p>Failed ${failed.length === 1 ? "step" : "steps"}:${" "}
-      ${failed.slice(0, 10).map((each, index) => html`${index > 0 && ", "}<a href=${link(["runs", run.id, each.path])}>${each.title}</a>`)}
+    ${
+      run.failure?.lines?.length > 0 &&
+      html`<div class="tail" tabindex="0" role="region" aria-label="End of the log">
+      <pre>${run.failure.lines.join("\n")}</pre></div>`
+    }
+    ${
+      failed.length > 0 &&
+      html`<p>Failed ${failed.length === 1 ? "step" : "steps"}:${" "}
+      ${failed.slice(0, 10).map(
+        (each, index) => html`${index > 0 && ", "}<a key=${each.path}
+        href=${link(["runs", run.id, each.path])}>${each.title}</a>`,
+      )}
       ${failed.length > 10 && ` and ${failed.length - 10} more`}
-    </p>`}
+    </p>`
+    }
   </section>`;
 }

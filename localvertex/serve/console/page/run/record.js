@@ -1,5 +1,5 @@
 // What the event stream says of one run, merged: the run, its tasks, its problem, and one log.
-import { useRef, useState } from "../html.js";
+import { useState } from "../html.js";
 import { useEvents } from "../load.js";
 import { added, EMPTY } from "./log_window.js";
 
@@ -12,7 +12,7 @@ import { added, EMPTY } from "./log_window.js";
  * @property {any} job - The newest `job` event of the chosen step.
  * @property {Map<string, any>} steps - The points of its replicas' curves.
  * @property {import("./log_window.js").LogWindow} log
- * @property {(change: (log: import("./log_window.js").LogWindow) => import("./log_window.js").LogWindow) => void} setLog
+ * @property {import("./log_window.js").SetLog} setLog
  */
 
 /**
@@ -24,14 +24,8 @@ import { added, EMPTY } from "./log_window.js";
  */
 export function useRun(run, task, file) {
   const [record, setRecord] = useState(() => ({ run: null, tasks: new Map(), problem: "", isDeleted: false }));
-  const [log, setLog] = useState(EMPTY);
-  const [job, setJob] = useState(() => ({ task: "", job: null, steps: new Map() }));
-  const shown = useRef(`${task} ${file}`);
-  if (shown.current !== `${task} ${file}`) {
-    shown.current = `${task} ${file}`;
-    setLog(EMPTY);
-    setJob({ task, job: null, steps: new Map() });
-  }
+  const [log, setLog] = useOf(`${task} ${file}`, EMPTY);
+  const [job, setJob] = useOf(task, NO_JOB);
   const hasJob = Boolean(task && record.tasks.get(task)?.custom_job);
   useEvents(
     { run, ...(task && { log: task }), ...(file && { file }), ...(hasJob && { job: task }) },
@@ -40,11 +34,27 @@ export function useRun(run, task, file) {
       problem: ({ text }) => setRecord((previous) => ({ ...previous, problem: text })),
       end: () => setRecord((previous) => ({ ...previous, isDeleted: true })),
       log: (event) => event.task === task && setLog((previous) => added(previous, event)),
-      job: (event) => event.task === task && setJob((previous) => ({ ...previous, task, job: event })),
+      job: (event) => event.task === task && setJob((previous) => ({ ...previous, job: event })),
       steps: (event) => event.task === task && setJob((previous) => withPoints(previous, event)),
     },
   );
   return { ...record, log, setLog, job: job.job, steps: job.steps };
+}
+
+/** @type {{job: any, steps: Map<string, any>}} */
+const NO_JOB = { job: null, steps: new Map() };
+
+/**
+ * A state that belongs to a step or a log: of another one, it begins anew.
+ * @template T
+ * @param {string} key
+ * @param {T} empty
+ * @returns {[T, (change: (state: T) => T) => void]}
+ */
+function useOf(key, empty) {
+  const [state, setState] = useState({ key, value: empty });
+  const of = (/** @type {{key: string, value: T}} */ each) => (each.key === key ? each.value : empty);
+  return [of(state), (change) => setState((previous) => ({ key, value: change(of(previous)) }))];
 }
 
 /** @param {any} previous @param {{run: any, tasks: any[], is_first: boolean}} event */

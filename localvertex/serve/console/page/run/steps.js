@@ -16,8 +16,10 @@ export function Steps({ run, tasks, selected, query }) {
         <th scope="col">Step</th><th scope="col">State</th><th scope="col" class="number">Duration</th>
         <th scope="col" class="wide-only">Remark</th>
       </tr></thead>
-      <tbody>${rows.slice(0, MOST_ROWS).map(({ entry, depth }) => html`<${Row} key=${entry.path} run=${run} entry=${entry}
-        depth=${depth} isSelected=${entry.path === selected} view=${query.get("view") ?? ""} />`)}</tbody>
+      <tbody>${rows.slice(0, MOST_ROWS).map(
+        ({ entry, depth }) => html`<${Row} key=${entry.path} run=${run} entry=${entry}
+        depth=${depth} isSelected=${entry.path === selected} view=${query.get("view") ?? ""} />`,
+      )}</tbody>
     </table>
     ${rows.length > MOST_ROWS && html`<p class="muted">And ${rows.length - MOST_ROWS} more, which run.json has.</p>`}
   </div>`;
@@ -29,7 +31,8 @@ function Row({ run, entry, depth, isSelected, view }) {
   const name = entry.kind === "iteration" ? `Item ${entry.path.split("/").at(-1)}` : entry.display_name;
   return html`<tr class=${isSelected ? "selected" : ""}>
     <th scope="row" style=${{ paddingLeft: `${12 + 16 * Math.min(depth, 8)}px` }}>
-      <a href=${link(["runs", run.id, entry.path], { view })} aria-current=${isSelected ? "true" : undefined}><bdi>${name}</bdi></a>
+      <a href=${link(["runs", run.id, entry.path], { view })} aria-current=${isSelected ? "true" : undefined}>
+        <bdi>${name}</bdi></a>
     </th>
     <td><${State} state=${entry.state} /></td>
     <td class="number">${entry.start_time ? html`<${Duration} seconds=${entry.seconds} since=${since} />` : "–"}</td>

@@ -15,7 +15,10 @@ export function Dialog({ title, onClose, actions, isWide = false, children }) {
     return () => before?.isConnected && before.focus();
   }, []);
   const leave = (/** @type {MouseEvent} */ event) => event.target === element.current && onClose();
-  const cancel = (/** @type {Event} */ event) => (event.preventDefault(), onClose());
+  const cancel = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    onClose();
+  };
   return html`<dialog ref=${element} class=${isWide ? "wide" : ""} aria-labelledby="dialog-title"
       onCancel=${cancel} onClick=${leave}>
     <div class="dialog">

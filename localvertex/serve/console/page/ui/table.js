@@ -27,7 +27,7 @@ export function Table({ caption, columns, rows, keyOf, selected, onSelect, nameO
       <thead>
         <tr>
           ${selected && html`<th class="select"><span class="hidden">Select</span></th>`}
-          ${columns.map((column) => html`<th key=${column.title} scope="col" class=${classOf(column)}>${column.title}</th>`)}
+          ${columns.map((each) => html`<th key=${each.title} scope="col" class=${classOf(each)}>${each.title}</th>`)}
         </tr>
       </thead>
       <tbody>

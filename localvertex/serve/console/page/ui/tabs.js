@@ -13,6 +13,8 @@ import { html } from "../html.js";
  *   `children` is the panel of the selected tab.
  */
 export function Tabs({ label, tabs, selected, onSelect, children }) {
+  const tabOf = (/** @type {string} */ id) => `${label}-${id}`.replace(/\W+/g, "-");
+  const panel = `${tabOf(selected)}-panel`;
   /** @param {KeyboardEvent} event */
   const move = (event) => {
     const index = tabs.findIndex((each) => each.id === selected);
@@ -21,18 +23,18 @@ export function Tabs({ label, tabs, selected, onSelect, children }) {
     event.preventDefault();
     const { id } = tabs[(next + tabs.length) % tabs.length];
     onSelect(id);
-    document.getElementById(`tab-${id}`)?.focus();
+    document.getElementById(tabOf(id))?.focus();
   };
   return html`
     <div class="tabs" role="tablist" aria-label=${label} onKeyDown=${move}>
       ${tabs.map(({ id, title, count }) => {
         const isSelected = id === selected;
-        return html`<button key=${id} id=${`tab-${id}`} role="tab" aria-selected=${isSelected}
-            aria-controls=${isSelected ? `panel-${id}` : undefined} tabindex=${isSelected ? 0 : -1}
+        return html`<button key=${id} id=${tabOf(id)} role="tab" aria-selected=${isSelected}
+            aria-controls=${isSelected ? panel : undefined} tabindex=${isSelected ? 0 : -1}
             onClick=${() => onSelect(id)}>
           ${title}${count !== undefined && html`<span class="count">${count}</span>`}
         </button>`;
       })}
     </div>
-    <div id=${`panel-${selected}`} role="tabpanel" aria-labelledby=${`tab-${selected}`} class="panel">${children}</div>`;
+    <div id=${panel} role="tabpanel" aria-labelledby=${tabOf(selected)} class="panel">${children}</div>`;
 }

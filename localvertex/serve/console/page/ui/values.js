@@ -10,7 +10,10 @@ export function Values({ values }) {
   </dl>`;
 }
 
-/** One value: markup of this page as it is, lists and objects as JSON, all others as text. @param {{value: any}} props */
+/**
+ * One value: markup of this page as it is, lists and objects as JSON, all others as text.
+ * @param {{value: any}} props
+ */
 export function Value({ value }) {
   if (value === null || value === undefined || value === "") return html`<span class="muted">–</span>`;
   if (isValidElement(value)) return value;
@@ -42,9 +45,10 @@ export function Copy({ text, label = "Copy" }) {
     const timer = setTimeout(() => setDone(""), 2000);
     return () => clearTimeout(timer);
   }, [done]);
-  const copy = () => navigator.clipboard.writeText(text).then(
-    () => setDone("Copied"),
-    () => setDone("Not copied"),
-  );
+  const copy = () =>
+    navigator.clipboard.writeText(text).then(
+      () => setDone("Copied"),
+      () => setDone("Not copied"),
+    );
   return html`<button class="copy" onClick=${copy}><span aria-live="polite">${done || label}</span></button>`;
 }

@@ -1,6 +1,8 @@
 // One run while it runs and afterwards: what it is doing, its graph and steps, and everything about the chosen step.
-import { html, useEffect, useState } from "../html.js";
+import { get } from "../api.js";
+import { html, useEffect, useMemo, useState } from "../html.js";
 import { useLoad } from "../load.js";
+import { Graph, useGraph } from "../parts/graph.js";
 import { Log } from "../parts/log.js";
 import { go, link } from "../routes.js";
 import { Facts, Failure } from "../run/header.js";
@@ -17,12 +19,14 @@ import { Tabs } from "../ui/tabs.js";
 export default function Run({ params, query }) {
   const { id, task = "" } = params;
   const live = useRun(id, task, query.get("file") ?? "");
-  const { data: whole, error } = useLoad(`/local/runs/${id}`);
+  const { data: whole, error } = useLoad(`/local/runs/${encodeURIComponent(id)}`);
   const { run, tasks, problem, isDeleted } = live;
   const parent = { title: "Runs", href: link(["runs"]) };
   if (isDeleted || !run) {
     const reason = isDeleted ? "This run was deleted." : problem || error;
-    return html`<${Page} title=${id} parent=${parent}>${reason ? html`<${Problem} title="No run to show" error=${reason} />` : html`<${Loading} />`}<//>`;
+    return html`<${Page} title=${id} parent=${parent}>
+      ${reason ? html`<${Problem} title="No run to show" error=${reason} />` : html`<${Loading} />`}
+    <//>`;
   }
   const entry = tasks.get(task);
   const heading = html`<bdi>${run.name}</bdi> <${State} state=${run.state} />`;
@@ -33,7 +37,8 @@ export default function Run({ params, query }) {
       <${Failure} run=${run} tasks=${tasks} />
       <div class="columns">
         <${Overview} run=${run} tasks=${tasks} selected=${task} query=${query} />
-        ${entry ? html`<${Step} key=${task} run=${run} entry=${entry} view=${query.get("view")} />` : html`<${Summary} run=${run} defaults=${whole?.defaults} isUnknown=${task} />`}
+        ${entry && html`<${Step} key=${task} run=${run} entry=${entry} view=${query.get("view")} />`}
+        ${!entry && html`<${Summary} run=${run} defaults=${whole?.defaults} unknown=${task} />`}
       </div>
       ${entry?.custom_job && html`<${Job} run=${run} task=${task} job=${live.job} steps=${live.steps} />`}
       ${entry?.kind === "step" && html`<${LogOf} live=${live} run=${run} entry=${entry} query=${query} />`}
@@ -46,7 +51,8 @@ function LogOf({ live, run, entry, query }) {
   const onFile = (/** @type {string} */ file) =>
     go(link(["runs", run.id, entry.path], { ...Object.fromEntries(query), file }), { replace: true });
   return html`<${Section} title=${html`Log of <bdi>${entry.display_name}</bdi>`}>
-    <${Log} key=${`${entry.path} ${query.get("file") ?? ""}`} run=${run.id} task=${entry.path} log=${live.log} setLog=${live.setLog} onFile=${onFile} />
+    <${Log} key=${`${entry.path} ${query.get("file") ?? ""}`} run=${run.id} task=${entry.path}
+      log=${live.log} setLog=${live.setLog} onFile=${onFile} />
   <//>`;
 }
 
@@ -57,37 +63,37 @@ function LogOf({ live, run, entry, query }) {
 function Overview({ run, tasks, selected, query }) {
   const shown = query.get("view") ?? (matchMedia("(max-width: 800px)").matches ? "steps" : "graph");
   const show = (/** @type {Record<string, string>} */ change) =>
-    go(link(["runs", run.id, ...(selected ? [selected] : [])], { ...Object.fromEntries(query), ...change }), { replace: true });
+    go(link(["runs", run.id, ...(selected ? [selected] : [])], { ...Object.fromEntries(query), ...change }), {
+      replace: true,
+    });
   const select = (/** @type {string} */ path) => {
-    const { view = "", closed = "" } = Object.fromEntries(query);
-    go(link(["runs", run.id, ...(path ? [path] : [])], { view, closed }));
+    go(link(["runs", run.id, ...(path ? [path] : [])], { view: query.get("view") }));
   };
   const count = [...tasks.values()].filter((each) => each.kind === "step").length;
-  const tabs = [{ id: "graph", title: "Graph" }, { id: "steps", title: "Steps", count }];
+  const tabs = [
+    { id: "graph", title: "Graph" },
+    { id: "steps", title: "Steps", count },
+  ];
   if (run.has_page && isFinal(run.state)) tabs.push({ id: "report", title: "Report" });
   return html`<section class="overview" aria-label="Steps of the run">
-    <${Tabs} label="How the steps are shown" tabs=${tabs} selected=${shown} onSelect=${(/** @type {string} */ view) => show({ view })}>
-      ${shown === "graph" && html`<${GraphOf} run=${run} tasks=${tasks} selected=${selected} closed=${query.get("closed") ?? ""}
-        onSelect=${select} onClosed=${(/** @type {string} */ closed) => show({ closed })} />`}
+    <${Tabs} label="How the steps are shown" tabs=${tabs} selected=${shown}
+      onSelect=${(/** @type {string} */ view) => show({ view })}>
+      ${shown === "graph" && html`<${GraphOf} run=${run} tasks=${tasks} selected=${selected} onSelect=${select} />`}
       ${shown === "steps" && html`<${Steps} run=${run} tasks=${tasks} selected=${selected} query=${query} />`}
       ${shown === "report" && html`<${Frame} src=${`/runs/${run.id}/run.html`} title="Report of the run" hasScripts />`}
     <//>
   </section>`;
 }
 
-/** @param {any} props */
-function GraphOf({ run, tasks, selected, closed, onSelect, onClosed }) {
-  const Graph = usePart("Graph", () => import("../parts/graph.js"));
-  const { data, error, reload } = useLoad(`/local/runs/${run.id}/graph?${new URLSearchParams({ closed })}`);
-  const states = [...tasks.values()].map((each) => `${each.path} ${each.state}`).join();
-  useEffect(() => reload(), [states, run.state]);
+/** @param {{run: any, tasks: Map<string, any>, selected: string, onSelect: (path: string) => void}} props */
+function GraphOf({ run, tasks, selected, onSelect }) {
+  const load = (/** @type {string} */ closed) => get(`/local/runs/${run.id}/graph?${new URLSearchParams({ closed })}`);
+  const { graph, error, toggle } = useGraph(load, [run.id]);
+  const entries = useMemo(() => [...tasks.values()], [tasks]);
   if (error) return html`<${Problem} title="No graph" error=${error} />`;
-  if (!data || !Graph) return html`<${Loading} />`;
-  const toggle = (/** @type {string} */ path) => {
-    const paths = closed ? closed.split(",") : [];
-    onClosed((paths.includes(path) ? paths.filter((/** @type {string} */ each) => each !== path) : [...paths, path]).join());
-  };
-  return html`<${Graph} graph=${data} selected=${selected} onSelect=${onSelect} onToggle=${toggle} />`;
+  if (!graph) return html`<${Loading} />`;
+  return html`<${Graph} graph=${graph} tasks=${entries} selected=${selected}
+    onSelect=${onSelect} onToggle=${toggle} />`;
 }
 
 /** @param {{run: any}} props */

@@ -26,7 +26,7 @@ def report(
         time.sleep(0.05)
         number += 1
         print(f"line {number}", flush=True)
-    Path(page.path).write_text("<h1>A page</h1><script>document.title = 'hacked'</script>")
+    Path(page.path).write_text("<h1>A page</h1><p>with <b>markup</b></p>")
     Path(notes.path).write_text("# Notes\n\n**bold** <img src=x onerror=alert(1)> [link](https://example.com)\n")
     scores.log_metric("accuracy", 0.9875)
     classes.log_confusion_matrix(["cat", "dog"], [[9, 1], [2, 8]])

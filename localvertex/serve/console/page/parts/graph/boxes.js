@@ -35,37 +35,43 @@ export function Content({ box, look }) {
 /** A step, or a group whose steps are not drawn. @param {{box: any, look: Look}} props */
 function Closed({ box, look }) {
   const state = /** @type {State} */ (look.states.get(box.id));
-  return useMemo(() => {
-    const canUnfold = isGroup(box) && look.onFold;
-    const x = LEFT + (canUnfold ? BUTTON : 0) + (state.state ? ICON : 0);
-    return html`<g class=${`box ${isGroup(box) ? "folded" : "step"} ${state.state}`}
+  return useMemo(
+    () => {
+      const canUnfold = isGroup(box) && look.onFold;
+      const x = LEFT + (canUnfold ? BUTTON : 0) + (state.state ? ICON : 0);
+      return html`<g class=${`box ${isGroup(box) ? "folded" : "step"} ${state.state}`}
         transform=${`translate(${box.x} ${box.y})`}>
       ${isGroup(box) && html`<rect class="behind" x="4" y="4" width=${box.width} height=${box.height} rx="6" />`}
       <${Button} box=${box} look=${look} state=${state} height=${box.height}>
-        ${state.state && html`<${Symbol} state=${state.state} x=${x - ICON} y=${(box.height - 16) / 2} />`}
+        ${state.state && html`<${Icon} state=${state.state} x=${x - ICON} y=${(box.height - 16) / 2} />`}
         <text x=${x} y=${state.text || box.note ? 19 : 27}>${box.title}<${Kind} box=${box} /></text>
         <text class="label" x=${x} y="35"><${Label} box=${box} state=${state} /></text>
       <//>
       ${canUnfold && html`<${Fold} box=${box} look=${look} height=${box.height} />`}
     </g>`;
-  }, keysOf(box, look));
+    },
+    keysOf(box, look),
+  );
 }
 
 /** A group with its steps. @param {{box: any, look: Look}} props */
 function Group({ box, look }) {
   const state = /** @type {State} */ (look.states.get(box.id));
-  const header = useMemo(() => {
-    const x = LEFT + (look.onFold ? BUTTON : 0) + (state.state ? ICON : 0);
-    return html`
+  const header = useMemo(
+    () => {
+      const x = LEFT + (look.onFold ? BUTTON : 0) + (state.state ? ICON : 0);
+      return html`
       <rect class="outline" width=${box.width} height=${box.height} rx="6" />
       <${Button} box=${box} look=${look} state=${state} height=${HEADER}>
-        ${state.state && html`<${Symbol} state=${state.state} x=${x - ICON} y="6" />`}
+        ${state.state && html`<${Icon} state=${state.state} x=${x - ICON} y="6" />`}
         <text x=${x} y="19">
           ${box.title}<${Kind} box=${box} /><tspan class="label" dx="8"><${Label} box=${box} state=${state} /></tspan>
         </text>
       <//>
       ${look.onFold && html`<${Fold} box=${box} look=${look} height=${HEADER} />`}`;
-  }, keysOf(box, look));
+    },
+    keysOf(box, look),
+  );
   return html`<g class=${`box group ${state.state}`} transform=${`translate(${box.x} ${box.y})`}>
     ${header}${look.items(box)}
     <${Content} box=${box} look=${look} />
@@ -116,7 +122,7 @@ function Elapsed({ since }) {
 }
 
 /** @param {{state: string, x: number, y: number | string}} props */
-function Symbol({ state, x, y }) {
+function Icon({ state, x, y }) {
   return html`<g transform=${`translate(${x} ${y})`}><${StateSymbol} state=${state} /></g>`;
 }
 

@@ -16,7 +16,11 @@ export function useGraph(load, keys) {
   const ask = (/** @type {string} */ closed) => {
     const number = ++newest.current;
     load(closed).then(
-      (found) => number === newest.current && (setGraph(found), setError(null)),
+      (found) => {
+        if (number !== newest.current) return;
+        setGraph(found);
+        setError(null);
+      },
       (problem) => number === newest.current && setError(problem),
     );
   };

@@ -20,8 +20,11 @@ const CLICK = 4;
 export class Viewport {
   /** @param {SVGSVGElement} frame @param {SVGGElement} layer */
   constructor(frame, layer) {
-    [this.frame, this.layer] = [frame, layer];
-    [this.x, this.y, this.scale] = [0, 0, 1];
+    this.frame = frame;
+    this.layer = layer;
+    this.x = 0;
+    this.y = 0;
+    this.scale = 1;
     this.size = { width: 1, height: 1 };
     this.wasDragged = false;
     /** Id of the box that stays where it is when the drawing changes. */
@@ -200,7 +203,10 @@ export function useViewport(graph, places) {
     const observer = new ResizeObserver(() => viewport.current?.panBy(0, 0));
     observer.observe(frame.current);
     const end = followPointers(viewport.current);
-    return () => (observer.disconnect(), end());
+    return () => {
+      observer.disconnect();
+      end();
+    };
   }, []);
   useEffect(() => {
     if (before.current !== places) viewport.current?.replace(graph, before.current, places);

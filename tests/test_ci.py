@@ -1,0 +1,67 @@
+"""`.ci/run` on a machine without a browser and Node: it installs them, or fails before anything is tested."""
+
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+STUB = '#!/bin/sh\necho "{name} $*"\n{rest}\n'
+
+
+@pytest.fixture
+def programs(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A folder with all programs that the script may call; they print their arguments."""
+    for name in ("bash", "dirname", "env"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    for name in ("make", "apt-get"):
+        write(tmp_path, name)
+    write(tmp_path, "sudo", 'shift\nexec "$@"')
+    (tmp_path / "id").write_text("#!/bin/sh\necho 0\n")
+    (tmp_path / "id").chmod(0o755)
+    return tmp_path
+
+
+def write(folder: pathlib.Path, name: str, rest: str = "") -> None:
+    (folder / name).write_text(STUB.format(name=name, rest=rest))
+    (folder / name).chmod(0o755)
+
+
+def run(repository: pathlib.Path, programs: pathlib.Path) -> tuple[int, list[str]]:
+    """Run the script with these programs alone; return its exit code and what was called."""
+    done = subprocess.run(
+        ["bash", repository / ".ci" / "run"], env={"PATH": str(programs)}, capture_output=True, text=True
+    )
+    return done.returncode, done.stdout.splitlines()
+
+
+TESTS = ["make clean", "make check", "make test", "make test-slow"]
+INSTALL = "apt-get install -qq -y --no-install-recommends"
+
+
+def test_only_what_is_missing_is_installed(repository: pathlib.Path, programs: pathlib.Path) -> None:
+    everything = ["Installing chromium nodejs npm", "apt-get update -qq", f"{INSTALL} chromium nodejs npm"]
+    assert run(repository, programs) == (0, everything + TESTS)
+    write(programs, "chromium-browser")
+    assert run(repository, programs)[1][2] == f"{INSTALL} nodejs npm"
+    write(programs, "npm")
+    assert run(repository, programs) == (0, TESTS)
+
+
+def test_another_user_than_root_installs_with_sudo(repository: pathlib.Path, programs: pathlib.Path) -> None:
+    (programs / "id").write_text("#!/bin/sh\necho 1000\n")
+    calls = run(repository, programs)[1]
+    assert calls[1] == "sudo -n apt-get update -qq"
+    assert calls[3] == f"sudo -n env DEBIAN_FRONTEND=noninteractive {INSTALL} chromium nodejs npm"
+
+
+@pytest.mark.parametrize("failing", ["apt-get", "sudo"])
+def test_nothing_is_tested_when_they_cannot_be_installed(
+    repository: pathlib.Path, programs: pathlib.Path, failing: str
+) -> None:
+    write(programs, failing, "exit 100")
+    if failing == "sudo":
+        (programs / "id").write_text("#!/bin/sh\necho 1000\n")
+    code, calls = run(repository, programs)
+    assert code == 100
+    assert not [each for each in calls if each.startswith("make")]
