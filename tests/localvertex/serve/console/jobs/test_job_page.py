@@ -10,10 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.localvertex.serve.console.jobs.training import PRIMARY, TASK, WORKER, Training, one_job
-from tests.support.browser import browser, needs_chromium, opened
+from tests.support.browser import browser as browser, needs_chromium, opened
 from tests.support.server import Server
-
-__all__ = ["browser"]
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
@@ -76,14 +74,13 @@ def test_a_killed_replica_restarts_before_the_eyes_of_the_user(
         expect(page.get_by_role("table", name="Last values of each replica")).to_contain_text("600", timeout=SECONDS)
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_a_job_of_the_api_is_accessible_and_fits(
-    browser: Browser, server: Server, training: Training, width: int
+def test_a_job_of_the_api_is_accessible_and_fits_a_phone(
+    browser: Browser, server: Server, training: Training
 ) -> None:
     watch = training.start_alone(server)
     watch.trains(1)
-    with opened(browser, server, f"#/jobs/{watch.number}", width=width) as page:
-        expect(page.get_by_role("heading", name="train")).to_be_visible(timeout=SECONDS)
+    with opened(browser, server, f"#/jobs/{watch.number}", width=390) as page:
+        expect(page.get_by_role("heading", level=1)).to_be_visible(timeout=SECONDS)
         expect(page.locator(".chart canvas")).to_have_count(4, timeout=SECONDS)
         break_(page, f"Preempt {PRIMARY}", "Announce it")
         expect(page.locator("li.replica", has_text=PRIMARY)).to_contain_text("2 starts", timeout=SECONDS)
