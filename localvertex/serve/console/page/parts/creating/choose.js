@@ -10,9 +10,9 @@ const MAX_BYTES = 20 * 2 ** 20;
 
 /** @typedef {{name: string, content: string}} Dropped */
 
-/** @param {{onDrop: (file: Dropped) => void}} props */
-export function Choose({ onDrop }) {
-  return html`<${DropZone} onDrop=${onDrop} /><${Files} />`;
+/** @param {{onDrop: (file: Dropped) => void, view?: string}} props - `view` is the address that takes the file. */
+export function Choose({ onDrop, view = "#/create" }) {
+  return html`<${DropZone} onDrop=${onDrop} /><${Files} view=${view} />`;
 }
 
 /** The drop zone, which is also a file input. @param {{onDrop: (file: Dropped) => void}} props */
@@ -54,13 +54,13 @@ function problemOf(files) {
   return "";
 }
 
-/** The compiled files of the folder in which the server was started. */
-function Files() {
+/** The compiled files of the folder in which the server was started. @param {{view: string}} props */
+function Files({ view }) {
   const { data, error } = useLoad("/local/files");
   if (error) return html`<${Problem} error=${error} />`;
   if (!data) return null;
   const columns = [
-    { title: "File", isName: true, cell: (/** @type {CompiledFile} */ each) => fileLink(each) },
+    { title: "File", isName: true, cell: (/** @type {CompiledFile} */ each) => fileLink(each, view) },
     { title: "Changed", cell: (/** @type {CompiledFile} */ each) => html`<${Time} at=${date(each)} />` },
     { title: "Size", isNumber: true, isWideOnly: true, cell: (/** @type {CompiledFile} */ each) => size(each.bytes) },
   ];
@@ -76,8 +76,8 @@ function Files() {
 /** @param {CompiledFile} file */
 const pathOf = (file) => file.path;
 
-/** @param {CompiledFile} file */
-const fileLink = (file) => html`<a href=${`#/create?file=${encodeURIComponent(file.path)}`}>${file.path}</a>`;
+/** @param {CompiledFile} file @param {string} view */
+const fileLink = (file, view) => html`<a href=${`${view}?file=${encodeURIComponent(file.path)}`}>${file.path}</a>`;
 
 /** @param {CompiledFile} file */
 const date = (file) => new Date(file.seconds * 1000).toISOString();
