@@ -34,6 +34,7 @@ class Console:
         self._store, self._work_dir = store, store.folder.parent
         self._creating = Creating(store, jobs)
         self._records = Records(store)
+        self._records.is_here = jobs.is_here
         self._list = RunList(store)
         self._events, self._runs = Events(self._records, self._list, custom_jobs), RunRoutes(self._records)
         self._schedules = ScheduleRoutes(store, schedules)

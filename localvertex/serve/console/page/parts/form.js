@@ -12,15 +12,21 @@ const MANY = 10;
 export function Form({ overview, draft, errors, isTried, onChange }) {
   const [text, setText] = useState("");
   const [isOnlyChanged, setIsOnlyChanged] = useState(false);
-  const sorted = useMemo(() => [...overview.parameters].sort((a, b) => Number(b.is_required) - Number(a.is_required)), [overview]);
+  const sorted = useMemo(
+    () => [...overview.parameters].sort((a, b) => Number(b.is_required) - Number(a.is_required)),
+    [overview],
+  );
   const isWrong = (/** @type {ParameterInfo} */ each) => isTried && errors.has(`parameters.${each.name}`);
   const shown = sorted.filter(
     (each) =>
-      isWrong(each) || ((!isOnlyChanged || draft.parameters.has(each.name)) && isMatch(each, text.trim().toLowerCase())),
+      isWrong(each) ||
+      ((!isOnlyChanged || draft.parameters.has(each.name)) && isMatch(each, text.trim().toLowerCase())),
   );
   const errorOf = (/** @type {string} */ name) =>
     isTried || draft.parameters.has(name) ? errors.get(`parameters.${name}`) : undefined;
-  const tools = overview.parameters.length > MANY && html`<${Tools} text=${text} onText=${setText}
+  const tools =
+    overview.parameters.length > MANY &&
+    html`<${Tools} text=${text} onText=${setText}
     isOnlyChanged=${isOnlyChanged} onOnlyChanged=${setIsOnlyChanged} shown=${shown.length} total=${sorted.length} />`;
   const reset = html`<button type="button" disabled=${!draft.parameters.size}
     onClick=${() => onChange({ part: "parameters", text: null })}>Reset all</button>`;
@@ -30,8 +36,10 @@ export function Form({ overview, draft, errors, isTried, onChange }) {
       ${tools}
       ${!sorted.length && html`<p class="muted">This pipeline has no parameters.</p>`}
       <div class="fields">
-        ${shown.map((each) => html`<${ParameterField} key=${each.name} parameter=${each} error=${errorOf(each.name)}
-          text=${draft.parameters.get(each.name)} onChange=${onChange} />`)}
+        ${shown.map(
+          (each) => html`<${ParameterField} key=${each.name} parameter=${each} error=${errorOf(each.name)}
+          text=${draft.parameters.get(each.name)} onChange=${onChange} />`,
+        )}
       </div>
     <//>`;
 }
@@ -57,8 +65,10 @@ function Artifacts({ artifacts, draft, errors, isTried, onChange }) {
     isTried || draft.artifacts.has(name) ? errors.get(`artifacts.${name}`) : undefined;
   return html`<${Section} title="Input artifacts">
     <div class="fields">
-      ${artifacts.map((/** @type {ArtifactInfo} */ each) => html`<${ArtifactField} key=${each.name} artifact=${each}
-        text=${draft.artifacts.get(each.name)} error=${errorOf(each.name)} onChange=${onChange} />`)}
+      ${artifacts.map(
+        (/** @type {ArtifactInfo} */ each) => html`<${ArtifactField} key=${each.name} artifact=${each}
+        text=${draft.artifacts.get(each.name)} error=${errorOf(each.name)} onChange=${onChange} />`,
+      )}
     </div>
   <//>`;
 }

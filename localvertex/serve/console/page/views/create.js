@@ -40,8 +40,13 @@ export function useOverview(source) {
   const key = source ? JSON.stringify(source) : "";
   useEffect(() => {
     let isCurrent = true;
-    const keep = (/** @type {object} */ state) => isCurrent && setFound({ overview: null, error: null, ...state, of: key });
-    if (source) post("/local/check", source).then((overview) => keep({ overview }), (error) => keep({ error }));
+    const keep = (/** @type {object} */ state) =>
+      isCurrent && setFound({ overview: null, error: null, ...state, of: key });
+    if (source)
+      post("/local/check", source).then(
+        (overview) => keep({ overview }),
+        (error) => keep({ error }),
+      );
     return () => {
       isCurrent = false;
     };

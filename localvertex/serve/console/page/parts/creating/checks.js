@@ -44,7 +44,7 @@ function Findings({ check: { findings, notes } }) {
     <ul class="findings">
       ${findings.map((each) => html`<${Finding} key=${each.rule + each.path + each.message} finding=${each} />`)}
     </ul>
-    ${errors > 0 && html`<p class="small">Vertex AI would refuse this. The run here is not affected.</p>`}
+    ${errors > 0 && html`<p class="small">Vertex AI would refuse this.</p>`}
     ${notes.map((each) => html`<p key=${each} class="muted small">${each}</p>`)}`;
 }
 

@@ -32,9 +32,15 @@ function DropZone({ onDrop }) {
     }
   };
   /** @param {DragEvent} event */
-  const drop = (event) => (event.preventDefault(), take(event.dataTransfer?.files));
+  const drop = (event) => {
+    event.preventDefault();
+    take(event.dataTransfer?.files);
+  };
   /** @param {DragEvent} event */
-  const over = (event) => (event.preventDefault(), setIsOver(true));
+  const over = (event) => {
+    event.preventDefault();
+    setIsOver(true);
+  };
   return html`
     ${error && html`<${Problem} title="This file cannot be used" error=${error} />`}
     <div class="drop ${isOver ? "over" : ""}" onDragOver=${over} onDragLeave=${() => setIsOver(false)} onDrop=${drop}>

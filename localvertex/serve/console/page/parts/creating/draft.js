@@ -25,15 +25,17 @@ export function Draft({ overview, server }) {
   };
   const failed = notStarted?.details.length ? null : notStarted;
   return html`<form class="creating" onSubmit=${submit} novalidate>
-    <div class="main">
+    <div class="top-part">
       <${About} overview=${overview} />
       <${Refusals} refusals=${answer.refusals} notes=${answer.notes} />
+    </div>
+    <aside><${MachineCheck} check=${answer.machine_check} draft=${draft} server=${server} onChange=${change} /></aside>
+    <div class="main">
       <${Preview} content=${overview.content} />
       <${Form} overview=${overview} draft=${draft} errors=${errors} isTried=${isTried} onChange=${change} />
       <${Settings} draft=${draft} errors=${errors} server=${server} onChange=${change} />
       <${Same} answer=${answer} />
     </div>
-    <aside><${MachineCheck} check=${answer.machine_check} draft=${draft} server=${server} onChange=${change} /></aside>
     <div class="start">
       ${(error || failed) && html`<${Problem} title="The run was not started" error=${error ?? failed} />`}
       <div class="actions">
@@ -51,9 +53,12 @@ function About({ overview }) {
   return html`<div class="about">
     ${description && html`<p>${description}</p>`}
     <p class="muted"><code>${path}</code> · <span title=${steps.join(", ")}>${count}</span></p>
-    ${secrets.length > 0 && html`<${Notice} kind="warn">
+    ${
+      secrets.length > 0 &&
+      html`<${Notice} kind="warn">
       Secrets are not stored with a run. Enter them again: ${secrets.join(", ")}
-    <//>`}
+    <//>`
+    }
   </div>`;
 }
 

@@ -24,10 +24,13 @@ export function ParameterField({ parameter, text, error, onChange }) {
     const isReset = value === standard || (value === "" && standard === null);
     onChange({ part: "parameters", name, text: isReset ? null : value });
   };
-  const tags = html`<span class="tag">${TYPES[type] ?? type}</span>
-    ${isRequired && html`<span class="tag required">required</span>`}
-    ${isChanged && html`<span class="tag changed">changed</span>`}`;
-  const reset = isChanged && standard !== null && html`<p class="small reset">
+  const tags = html`<span class="field-tag">${TYPES[type] ?? type}</span>
+    ${isRequired && html`<span class="field-tag required">required</span>`}
+    ${isChanged && html`<span class="field-tag changed">changed</span>`}`;
+  const reset =
+    isChanged &&
+    standard !== null &&
+    html`<p class="small reset">
     <button type="button" class="quiet" onClick=${() => set(standard)}>Reset to default</button>
     <span class="muted">${standard === "" ? "empty" : standard}</span>
   </p>`;
@@ -46,7 +49,8 @@ function Control({ aria, parameter, text, onText }) {
     const more = [...none, ...choices].includes(text) ? [] : [text];
     return html`<select ...${aria} value=${text} onChange=${input}>
       ${[...none, ...more, ...choices].map(
-        (each) => html`<option key=${each} value=${each} selected=${each === text}>${each || (none.length ? "not set" : "empty")}</option>`,
+        (each) =>
+          html`<option key=${each} value=${each} selected=${each === text}>${each || (none.length ? "not set" : "empty")}</option>`,
       )}
     </select>`;
   }
@@ -67,7 +71,7 @@ function Control({ aria, parameter, text, onText }) {
 export function ArtifactField({ artifact, text = "", error, onChange }) {
   const { name, schema, is_required: isRequired } = artifact;
   const set = (/** @type {any} */ event) => onChange({ part: "artifacts", name, text: event.target.value || null });
-  const tags = html`<span class="tag">${schema}</span>${isRequired && html`<span class="tag required">required</span>`}`;
+  const tags = html`<span class="field-tag">${schema}</span>${isRequired && html`<span class="field-tag required">required</span>`}`;
   const hint = "A file or folder of this machine, or the id of an artifact.";
   return html`<${Field} id=${`artifact-${name}`} name=${name} hint=${hint} error=${error} tags=${tags}>
     ${(/** @type {object} */ aria) => html`<input ...${aria} value=${text} spellcheck=${false} placeholder="path or id" onInput=${set} />`}

@@ -20,11 +20,15 @@ export function Settings({ draft, errors, onChange }) {
           onInput=${(/** @type {any} */ event) => set("labels")(event.target.value)}></textarea>`}
       <//>
       <${Field} id="failure-policy" name="After a failed step" hint="Steps that are running end in both cases.">
-        ${(/** @type {object} */ aria) => html`<${Choice} aria=${aria} value=${String(fail_fast)} onChoose=${(/** @type {string} */ text) => set("fail_fast")(text === "true")}
+        ${(
+          /** @type {object} */ aria,
+        ) => html`<${Choice} aria=${aria} value=${String(fail_fast)} onChoose=${(/** @type {string} */ text) => set("fail_fast")(text === "true")}
           choices=${[["false", "run what does not depend on it"], ["true", "start no more steps"]]} />`}
       <//>
       <${Field} id="cache" name="Cached results" hint="A step with the same inputs as before need not run again.">
-        ${(/** @type {object} */ aria) => html`<${Choice} aria=${aria} value=${String(use_cache)} onChoose=${(/** @type {string} */ text) => set("use_cache")(text === "true")}
+        ${(
+          /** @type {object} */ aria,
+        ) => html`<${Choice} aria=${aria} value=${String(use_cache)} onChoose=${(/** @type {string} */ text) => set("use_cache")(text === "true")}
           choices=${[["true", "as the pipeline says"], ["false", "run every step"]]} />`}
       <//>
     </div>

@@ -12,7 +12,12 @@ export function begin(overview) {
   return {
     parameters: given(overview.parameters),
     artifacts: given(overview.artifacts),
-    settings: { ...settings, labels: Object.entries(labels).map(([name, value]) => `${name}=${value}`).join("\n") },
+    settings: {
+      ...settings,
+      labels: Object.entries(labels)
+        .map(([name, value]) => `${name}=${value}`)
+        .join("\n"),
+    },
     region: overview.region,
   };
 }
