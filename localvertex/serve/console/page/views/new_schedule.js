@@ -18,15 +18,21 @@ import { useOverview, useServer } from "./create.js";
 /** @param {{query: URLSearchParams}} props */
 export default function NewSchedule({ query }) {
   const [dropped, setDropped] = useState(/** @type {{name: string, content: string} | null} */ (null));
+  const [problem, setProblem] = useState("");
   const named = ["run", "file"].find((kind) => query.get(kind)) ?? "";
   const source = named ? { [named]: query.get(named) } : dropped;
   const { overview, error } = useOverview(source);
   const server = useServer();
+  const take = (/** @type {{name: string, content: string}} */ file) => {
+    setProblem("");
+    setDropped(file);
+  };
+  const failed = problem || error;
   const title = overview ? `Schedule ${overview.pipeline}` : "Create schedule";
   return html`<${Page} title=${title} parent=${{ title: "Schedules", href: link(["schedules"]) }}>
-    ${error && html`<${Problem} title="This file cannot be used" error=${error} />`}
-    ${source && !overview && !error && html`<${Loading} />`}
-    ${(!source || error) && html`<${Choose} onDrop=${setDropped} view="#/schedules/new" />`}
+    ${failed && html`<${Problem} title="This file cannot be used" error=${failed} />`}
+    ${source && !overview && !failed && html`<${Loading} />`}
+    ${(!source || error) && html`<${Choose} onDrop=${take} onProblem=${setProblem} view="#/schedules/new" />`}
     ${overview && server && html`<${Draft} key=${JSON.stringify(source)} overview=${overview} server=${server} />`}
   <//>`;
 }
