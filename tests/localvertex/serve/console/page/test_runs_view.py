@@ -70,7 +70,7 @@ def test_pages_and_filter_and_their_addresses(browser: Browser, server: Server) 
         page.get_by_role("button", name="Next").click()
         expect(page.get_by_text("51 to 100 of 500")).to_be_visible()
         assert rows(page)[0] == "model 449"
-        page.get_by_role("combobox", name="Status").select_option("FAILED")
+        page.get_by_role("combobox", name="State").select_option("FAILED")
         expect(page.locator("tbody .state")).to_have_text(["Failed"] * 50)
         assert "it failed" in page.locator("tbody tr").first.inner_text()
         page.get_by_role("searchbox").fill('model 4" OR')
@@ -131,7 +131,7 @@ def test_custom_jobs_of_the_api_are_listed_and_tabs_follow_the_arrow_keys(browse
         expect(page.locator("tbody tr")).to_have_count(1)
         for text in ("a custom job", "Failed", "2 min 5 s", "replica 0 exited with 1"):
             assert text in page.locator("tbody tr").inner_text()
-        page.get_by_role("combobox", name="Status").select_option("JOB_STATE_SUCCEEDED")
+        page.get_by_role("combobox", name="State").select_option("JOB_STATE_SUCCEEDED")
         expect(page.get_by_text("Nothing matches the filter")).to_be_visible()
         page.get_by_role("button", name="Clear filter").click()
         expect(page.locator("tbody tr")).to_have_count(1)
