@@ -14,8 +14,10 @@ from localvertex.serve.console.runs.graph import Graphs
 from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
+from localvertex.serve.console.schedules.routes import ScheduleRoutes
 from localvertex.serve.custom_jobs import CustomJobs
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
+from localvertex.serve.schedules.schedules import Schedules
 
 
 class Console:
@@ -25,14 +27,17 @@ class Console:
         store: The records of the server.
         jobs: Its pipeline jobs.
         custom_jobs: The custom jobs of the API.
+        schedules: Its schedules.
     """
 
-    def __init__(self, store: Store, jobs: PipelineJobs, custom_jobs: CustomJobs) -> None:
+    def __init__(self, store: Store, jobs: PipelineJobs, custom_jobs: CustomJobs, schedules: Schedules) -> None:
         self._store, self._work_dir = store, store.folder.parent
         self._creating = Creating(store, jobs)
         self._records = Records(store)
+        self._records.is_here = jobs.is_here
         self._list = RunList(store)
         self._events, self._runs = Events(self._records, self._list, custom_jobs), RunRoutes(self._records)
+        self._schedules = ScheduleRoutes(store, schedules)
         self._jobs = JobRoutes(self._records, custom_jobs)
         self._actions, self._comparisons = RunActions(jobs), Comparisons(self._work_dir)
 
@@ -49,5 +54,6 @@ class Console:
             self._jobs,
             self._actions,
             self._comparisons,
+            self._schedules,
         )
         return [*static.routes(), *(route for room in rooms for route in room.routes)]

@@ -121,6 +121,10 @@ class PipelineJobs:
             with self._store.lock:
                 self._starting.discard(run_id)
 
+    def is_here(self, run_id: str) -> bool:
+        """Return whether this process executes a run."""
+        return run_id in self._threads
+
     def stop(self, run_id: str, *, at_once: bool) -> bool:
         """Ask a run to stop as `cancel` does, or without grace time; return whether it is one of this server."""
         return self._threads.stop(run_id, at_once=at_once)

@@ -43,7 +43,7 @@ class Events:
         return [local_route("GET", EVENTS, self.follow)]
 
     def follow(self, call: LocalCall) -> Response:
-        """Return the stream of a run or of a custom job of the API, without either that of the list of runs.
+        """Return the stream of a run, of a custom job of the API, or without one that of the list of runs.
 
         Raises:
             ApiError: There is no such run, step or job.

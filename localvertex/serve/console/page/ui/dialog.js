@@ -42,7 +42,7 @@ export function Confirm({ title, action, onConfirm, onClose, isDangerous = true,
   const actions = html`
     <button onClick=${onClose} disabled=${isBusy}>Cancel</button>
     <button class=${isDangerous ? "danger" : "primary"} onClick=${() => run()} disabled=${isBusy}>${action}</button>`;
-  return html`<${Dialog} title=${title} onClose=${onClose} actions=${actions}>
+  return html`<${Dialog} title=${title} onClose=${() => isBusy || onClose()} actions=${actions}>
     ${children}
     ${error && html`<${Problem} error=${error} />`}
   <//>`;
