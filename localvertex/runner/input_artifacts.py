@@ -78,9 +78,20 @@ def _require_all(pipeline: Pipeline, uris: Mapping[str, Sequence[str | Artifact]
 def _artifact(name: str, uri: str | Artifact, declared: ArtifactSpec, parent: str) -> Artifact:
     if isinstance(uri, dict):
         return uri | {"type": uri["type"] or declared.type}
+    return of_file(name, uri, declared, parent)
+
+
+def of_file(name: str, uri: str, declared: ArtifactSpec, parent: str) -> Artifact:
+    """Return the artifact for a file or folder of this machine.
+
+    Raises:
+        UserError: There is none.
+    """
     text = uri.removeprefix(_FILE)
     if "://" in text:
-        raise UserError(f"--input-artifact {name}={uri}: expected a file or folder of this machine; download it first")
+        raise UserError(
+            f"--input-artifact {name}={uri!r}: expected a file or folder of this machine; download it first"
+        )
     path = Path(text).absolute()
     try:
         is_there = path.exists()

@@ -1,7 +1,5 @@
 """The routes of the API, and how a request becomes a call and then a response."""
 
-import json
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, Protocol
@@ -20,13 +18,11 @@ from localvertex.serve import connection
 from localvertex.serve.access import session
 from localvertex.serve.access.access import Access
 from localvertex.serve.api import known_methods
-from localvertex.serve.api.call import Call, Location
-from localvertex.serve.api.errors import ApiError, error_body, invalid, not_written
+from localvertex.serve.api.call import Call, Location, content_of
+from localvertex.serve.api.errors import ApiError, error_body, not_written
 from localvertex.serve.api.guard import Guard
 from localvertex.serve.api.json_response import JsonResponse
 from localvertex.serve.api.known_methods import KnownMethod
-from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.reading import parse_json
 
 Method = Callable[[Call], dict[str, Any] | Response]
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -38,10 +34,6 @@ _WAITING, _MAX_WAITING = ("deployModel", "predict", "rawPredict"), 40
 """Methods that wait for models, for minutes if need be; all other methods are answered meanwhile."""
 
 _API, _OPERATIONS_API = "/{api:api}", "/{api:ui}"
-
-
-_MAY_BE_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
-"""An escape sequence of a surrogate, which protobuf and the disk take in pairs only."""
 
 
 class Service(Protocol):
@@ -171,18 +163,6 @@ def _call_of(request: Request, body: bytes) -> Call:
     Raises:
         ApiError: The body is not a JSON object.
     """
-    try:
-        content = parse_json(body.decode(), "the body") if body.strip() else {}
-        if _MAY_BE_HALF.search(body):
-            json.dumps(content, ensure_ascii=False).encode()
-    except UnicodeDecodeError:
-        raise invalid("the body is not UTF-8") from None
-    except UnicodeEncodeError:
-        raise invalid("a text in the body contains half of a character, an unpaired surrogate") from None
-    except UserError as error:
-        raise invalid(str(error)) from None
-    if not isinstance(content, dict):
-        raise invalid(f"the body must be a JSON object, found {type(content).__name__}")
     parts = request.path_params
     resource_id, _, version = parts.get("id", "").partition("@")
     return Call(
@@ -193,7 +173,7 @@ def _call_of(request: Request, body: bytes) -> Call:
         parents={name: part for name, part in parts.items() if name not in ("api", "project", "region", "id")},
         query=dict(request.query_params),
         repeated={name: request.query_params.getlist(name) for name in request.query_params},
-        body=content,
+        body=content_of(body),
     )
 
 

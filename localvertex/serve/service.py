@@ -66,7 +66,7 @@ class Service:
         self.pipeline_jobs.contexts = self.metadata.runs.contexts
         self.pipeline_jobs.on_end_of = self.metadata.runs.add
         self.pipeline_jobs.on_retry_of = self.metadata.runs.forget
-        self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs, deployments)
+        self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs, self.schedules, deployments)
         self.offered.models.on_delete = self.console.models.trial.stop
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()

@@ -34,7 +34,21 @@ def load(path: Path) -> PipelineFile:
     if not os.path.isfile(path) and not os.path.isdir(path):
         raise UserError(f"{path} is not a regular file")
     data, name = reading.read_bytes(path), reading.shown(path)
-    documents = _documents(data, name, path.suffix)
+    pipeline = pipeline_of(documents_of(data, name), name)
+    return PipelineFile(path=path.resolve(), sha256=hashlib.sha256(data).hexdigest(), pipeline=pipeline)
+
+
+def documents_of(data: bytes, name: str) -> list[dict[str, Any]]:
+    """Return the documents of a compiled file: the pipeline, and in YAML perhaps the settings of platforms.
+
+    Args:
+        data: The content of the file.
+        name: The name of the file, whose end is its format.
+
+    Raises:
+        UserError: It is not a compiled file.
+    """
+    documents = _documents(data, name, os.path.splitext(name)[1])
     if not documents or len(documents) > 2:
         raise UserError(
             f"{name}: expected one pipeline spec (and at most one platform spec), found {len(documents)} documents"
@@ -43,10 +57,19 @@ def load(path: Path) -> PipelineFile:
         if not isinstance(document, dict):
             kind = type(document).__name__
             raise UserError(f"{name}: this is not a compiled pipeline: expected an object, found {kind}")
+    return documents
+
+
+def pipeline_of(documents: list[dict[str, Any]], name: str) -> Pipeline:
+    """Return the pipeline of the documents of a compiled file.
+
+    Raises:
+        UserError: It has problems; the message has the first.
+    """
     pipeline = read_pipeline(*documents)
     if pipeline.problems:
         raise UserError(f"{name}: {pipeline.problems[0]}")
-    return PipelineFile(path=path.resolve(), sha256=hashlib.sha256(data).hexdigest(), pipeline=pipeline)
+    return pipeline
 
 
 def _documents(data: bytes, name: str, suffix: str) -> list[Any]:

@@ -35,6 +35,13 @@ def harmless(platforms: dict[str, Any]) -> list[str]:
     return [f"{path} has no effect locally" for path, name, _ in _settings(platforms) if name in NO_EFFECT]
 
 
+def without_refusal(platforms: dict[str, Any]) -> list[str]:
+    """Return the paths of the settings that `refusals` takes: timeouts, and those without an effect."""
+    if refusals(platforms):
+        return []
+    return [path for path, _, value in _settings(platforms) if value]
+
+
 def with_timeouts(pipeline: Pipeline) -> Pipeline:
     """Return the pipeline with the timeouts of its steps filled in."""
     values = {path: value for path, name, value in _settings(pipeline.platforms) if _is_timeout(path, name)}

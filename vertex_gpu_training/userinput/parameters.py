@@ -36,7 +36,7 @@ _PYTHON_TYPES: dict[ParameterType, type] = {
     ParameterType.LIST: list,
     ParameterType.STRUCT: dict,
 }
-_EXAMPLES = {
+EXAMPLES = {
     ParameterType.STRING: "text",
     ParameterType.NUMBER_INTEGER: "3",
     ParameterType.NUMBER_DOUBLE: "0.5",
@@ -83,7 +83,7 @@ def given(declared: Declared, options: Sequence[str], path: str | Path | None = 
         name, separator, text = option.partition("=")
         if not separator:
             raise UserError(f"--parameter is {option!r}; expected NAME=VALUE, e.g. --parameter epochs=3")
-        values[name] = _from_text(text, _declaration(name, declared).type)
+        values[name] = from_text(text, _declaration(name, declared).type)
     return typed(declared, values)
 
 
@@ -204,7 +204,8 @@ def _from_file(path: str | Path) -> dict[str, Any]:
     return {str(name): value for name, value in values.items()}
 
 
-def _from_text(text: str, kind: ParameterType) -> Any:
+def from_text(text: str, kind: ParameterType) -> Any:
+    """Return the value that a text on the command line or in a form means; `typed` checks it."""
     if kind is ParameterType.STRING:
         return text
     try:
@@ -240,5 +241,5 @@ def _converted(name: str, value: Any, spec: ParameterSpec) -> Any:
 
 
 def _wrong_type(name: str, value: Any, spec: ParameterSpec) -> UserError:
-    example = _EXAMPLES.get(spec.type, "null")
+    example = EXAMPLES.get(spec.type, "null")
     return UserError(f"parameter {name!r} is {quoted(value)}; expected {spec.type}, such as {example}")

@@ -1,10 +1,17 @@
 """A request to the API whose path, query and body have been read."""
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from localvertex.serve.api.errors import invalid
+from vertex_gpu_training.userinput.errors import UserError
+from vertex_gpu_training.userinput.reading import parse_json
+
+_MAY_BE_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+"""An escape sequence of a surrogate, which protobuf and the disk take in pairs only."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,3 +59,24 @@ class Call:
         if text and not (text.isascii() and text.isdecimal() and len(text) < 10):
             raise invalid(f"{name}: expected a whole number of 0 or more, found {text[:40]!r}")
         return int(text or default)
+
+
+def content_of(body: bytes) -> dict[str, Any]:
+    """Read the body of a request.
+
+    Raises:
+        ApiError: It is not a JSON object.
+    """
+    try:
+        content = parse_json(body.decode(), "the body") if body.strip() else {}
+        if _MAY_BE_HALF.search(body):
+            json.dumps(content, ensure_ascii=False).encode()
+    except UnicodeDecodeError:
+        raise invalid("the body is not UTF-8") from None
+    except UnicodeEncodeError:
+        raise invalid("a text in the body contains half of a character, an unpaired surrogate") from None
+    except UserError as error:
+        raise invalid(str(error)) from None
+    if not isinstance(content, dict):
+        raise invalid(f"the body must be a JSON object, found {type(content).__name__}")
+    return content

@@ -1,6 +1,7 @@
 """Errors as Google's APIs report them: an HTTP code, a status and a message."""
 
 import errno
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
@@ -35,16 +36,23 @@ class Status(Enum):
 
 
 class ApiError(Exception):
-    """A refused request."""
+    """A refused request.
 
-    def __init__(self, status: Status, message: str) -> None:
+    Args:
+        status: The kind of the refusal.
+        message: The reasons in one line.
+        details: The reasons one by one: each with its `message`, and the `field` of a form that it belongs to.
+    """
+
+    def __init__(self, status: Status, message: str, details: Sequence[dict[str, str]] = ()) -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.details = status, details
 
 
-def error_body(http_code: int, status: str, message: str) -> dict[str, Any]:
+def error_body(http_code: int, status: str, message: str, details: Sequence[dict[str, str]] = ()) -> dict[str, Any]:
     """Build the JSON of a refused request."""
-    return {"error": {"code": http_code, "message": message, "status": status}}
+    error = {"code": http_code, "message": message, "status": status}
+    return {"error": error | ({"details": [*details]} if details else {})}
 
 
 def not_found(name: str) -> ApiError:

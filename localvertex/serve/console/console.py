@@ -5,6 +5,7 @@ from starlette.routing import Route
 from localvertex.serve.api.store import Store
 from localvertex.serve.console import static
 from localvertex.serve.console.comparing.comparison import Comparisons
+from localvertex.serve.console.creating.creating import Creating
 from localvertex.serve.console.datasets.datasets import Datasets
 from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.jobs.routes import JobRoutes
@@ -15,9 +16,11 @@ from localvertex.serve.console.runs.graph import Graphs
 from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
+from localvertex.serve.console.schedules.routes import ScheduleRoutes
 from localvertex.serve.custom_jobs import CustomJobs
 from localvertex.serve.endpoints.deployments import Deployments
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
+from localvertex.serve.schedules.schedules import Schedules
 
 
 class Console:
@@ -27,15 +30,25 @@ class Console:
         store: The records of the server.
         jobs: Its pipeline jobs.
         custom_jobs: The custom jobs of the API.
+        schedules: Its schedules.
         deployments: The processes of models.
     """
 
-    def __init__(self, store: Store, jobs: PipelineJobs, custom_jobs: CustomJobs, deployments: Deployments) -> None:
+    def __init__(
+        self,
+        store: Store,
+        jobs: PipelineJobs,
+        custom_jobs: CustomJobs,
+        schedules: Schedules,
+        deployments: Deployments,
+    ) -> None:
         self._store, self._work_dir = store, store.folder.parent
+        self._creating = Creating(store, jobs)
         self._records, self._list = Records(store), RunList(store)
         self._events, self._runs = Events(self._records, self._list, custom_jobs), RunRoutes(self._records)
         self._jobs = JobRoutes(self._records, custom_jobs)
         self._actions, self._comparisons = RunActions(jobs), Comparisons(self._work_dir)
+        self._schedules = ScheduleRoutes(store, schedules)
         self.models, self._datasets = Models(store, deployments), Datasets(store)
 
     @property
@@ -43,6 +56,7 @@ class Console:
         """The page's files and the local routes."""
         rooms = (
             RunFiles(self._work_dir),
+            self._creating,
             self._events,
             self._list,
             self._runs,
@@ -50,6 +64,7 @@ class Console:
             self._jobs,
             self._actions,
             self._comparisons,
+            self._schedules,
             self.models,
             self._datasets,
         )

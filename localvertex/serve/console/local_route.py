@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from localvertex.serve.api.call import content_of
 from localvertex.serve.api.errors import ApiError, error_body, invalid, not_written
 from localvertex.serve.api.json_response import JsonResponse
 from vertex_gpu_training.userinput.errors import UserError
-from vertex_gpu_training.userinput.reading import parse_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ def local_route(http_method: str, path: str, answer: Answer) -> Route:
 def _respond(answer: Answer, request: Request, body: bytes) -> Response:
     """Carry out a request."""
     try:
-        found = answer(LocalCall(path=request.path_params, query=dict(request.query_params), body=_content(body)))
+        found = answer(LocalCall(path=request.path_params, query=dict(request.query_params), body=content_of(body)))
         return found if isinstance(found, Response) else JsonResponse(found)
     except ApiError as error:
         refused = error
@@ -56,21 +56,4 @@ def _respond(answer: Answer, request: Request, body: bytes) -> Response:
     except OSError as error:
         refused = not_written(error)
     code = refused.status.http_code
-    return JsonResponse(error_body(code, refused.status.name, str(refused)), code)
-
-
-def _content(body: bytes) -> dict[str, Any]:
-    """Read a body.
-
-    Raises:
-        ApiError: It is not a JSON object.
-    """
-    try:
-        content = parse_json(body.decode(), "the body") if body.strip() else {}
-    except UnicodeDecodeError:
-        raise invalid("the body is not UTF-8") from None
-    except UserError as error:
-        raise invalid(str(error)) from None
-    if not isinstance(content, dict):
-        raise invalid(f"the body must be a JSON object, found {type(content).__name__}")
-    return content
+    return JsonResponse(error_body(code, refused.status.name, str(refused), refused.details), code)

@@ -1,11 +1,12 @@
 """pipelineJobs: a job is a run with the same engine and work directory as `localvertex run`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from localvertex import engine
+from localvertex.runner.pipeline_inputs import buckets_of, notes_of
 from localvertex.serve.api import messages
 from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.errors import ApiError, Status, invalid, not_found, rpc_error
@@ -120,6 +121,10 @@ class PipelineJobs:
             with self._store.lock:
                 self._starting.discard(run_id)
 
+    def is_here(self, run_id: str) -> bool:
+        """Return whether this process executes a run."""
+        return run_id in self._threads
+
     def stop(self, run_id: str, *, at_once: bool) -> bool:
         """Ask a run to stop as `cancel` does, or without grace time; return whether it is one of this server."""
         return self._threads.stop(run_id, at_once=at_once)
@@ -138,15 +143,35 @@ class PipelineJobs:
         remove_run(self.work_dir / run_id)
         self._store.remove(COLLECTION, run_id)
 
-    def check(self, location: Location, body: dict[str, Any]) -> None:
-        """Check a PipelineJob message as `start` does, and start nothing.
+    def check(
+        self,
+        location: Location,
+        body: dict[str, Any],
+        *,
+        only_pipeline: bool = False,
+        new_artifacts: Mapping[str, Artifact] | None = None,
+    ) -> list[str]:
+        """Check a PipelineJob message as `start` does, start nothing, and return what differs from the service.
+
+        Args:
+            location: The location of the run.
+            body: The message.
+            only_pipeline: Whether the values of the run are not known yet.
+            new_artifacts: Input artifacts that the metadata store does not have yet, by the name of the input.
 
         Raises:
             ApiError: The pipeline cannot run here, or its parameters are wrong.
         """
         check_runtime_config(body)
         with file_of(body) as path:
-            engine.check(path, artifacts=self._artifacts(location, body), options=self._options(location))
+            options = self._options(location)
+            if only_pipeline:
+                engine.open_file(path, options)
+                return []
+            artifacts = self._artifacts(location, body)
+            artifacts |= {name: [each] for name, each in (new_artifacts or {}).items()}
+            file, inputs = engine.check(path, artifacts=artifacts, options=options)
+            return notes_of(file, inputs, buckets_of(options, {}))
 
     def was_begun(self, job_id: str, schedule_name: str) -> bool:
         """Return whether the start of this run of a schedule was begun."""

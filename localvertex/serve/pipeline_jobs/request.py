@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.errors import Refused
-from localvertex.serve.api.errors import invalid
+from localvertex.serve.api.errors import ApiError, Status, invalid
 from localvertex.state import record, run_folder
 from vertex_gpu_training.userinput.errors import UserError
 
@@ -53,8 +53,11 @@ def file_of(body: dict[str, Any]) -> Iterator[Path]:
         except run_folder.NotCreated as error:
             raise error.reason from None
         except UserError as error:
-            reasons = "; ".join(error.reasons) if isinstance(error, Refused) else str(error)
-            raise invalid(reasons.replace(f"{path}: ", "")) from None
+            reasons = error.reasons if isinstance(error, Refused) else [str(error)]
+            reasons = [each.replace(f"{path}: ", "") for each in reasons]
+            raise ApiError(
+                Status.INVALID_ARGUMENT, "; ".join(reasons), [{"message": each} for each in reasons]
+            ) from None
 
 
 def check_runtime_config(body: dict[str, Any]) -> None:

@@ -37,6 +37,10 @@ class RunThreads:
             self._running[run_id] = run, thread, num_resumes
             thread.start()
 
+    def __contains__(self, run_id: str) -> bool:
+        """Return whether this process executes a run."""
+        return run_id in self._running
+
     def stop(self, run_id: str, *, at_once: bool = False) -> bool:
         """Ask a run to stop, with `at_once` without grace time; return whether this process executes it."""
         with self._store.lock:

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.custom_jobs import status_file
+from localvertex.serve.api.errors import ApiError
+from localvertex.serve.console.events.stream import LAST
 from localvertex.serve.console.jobs.live import FINAL_STATES, LiveJob, Message
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.custom_jobs import CustomJobs
@@ -49,7 +51,11 @@ class ApiJobChanges:
 
     def __call__(self) -> Iterator[Message]:
         """Return the messages since the last call."""
-        job, folder = self._custom_jobs.find(self._number)
+        try:
+            job, folder = self._custom_jobs.find(self._number)
+        except ApiError as error:
+            yield LAST, {"text": str(error)}
+            return
         if job != self._shown:
             self._shown = job
             yield "resource", {"job": job}

@@ -1,6 +1,7 @@
 // The frame of all views: navigation, the view of the address, and a line while the server does not answer.
 import { onConnection } from "./events.js";
 import { html, useEffect, useErrorBoundary, useRef, useState } from "./html.js";
+import { useLoad } from "./load.js";
 import { route } from "./routes.js";
 import { Loading } from "./ui/page.js";
 import { Notice, Problem } from "./ui/problem.js";
@@ -55,7 +56,7 @@ export function App() {
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
     <${Top} isOpen=${isOpen} onToggle=${() => setIsOpen(!isOpen)} />
-    <${Navigation} current=${place.name} isOpen=${isOpen} />
+    <${Navigation} current=${place.name} isOpen=${isOpen} onLeave=${() => setIsOpen(false)} />
     <main id="main" class="view" tabindex="-1" ref=${main}>
       <${Connection} />
       <${View} key=${subject(place)} place=${place} />
@@ -67,18 +68,22 @@ const subject = (place) => `${place.name} ${place.params.id ?? ""} ${place.param
 
 /** @param {{isOpen: boolean, onToggle: () => void}} props */
 function Top({ isOpen, onToggle }) {
+  const { data } = useLoad("/local/server");
   return html`<header class="top">
     <button class="icon menu" aria-expanded=${isOpen} aria-controls="navigation" onClick=${onToggle}>
       <svg viewBox="0 0 18 18" aria-hidden="true"><path d="M2 4.5h14M2 9h14M2 13.5h14" /></svg>
       <span class="hidden">Menu</span>
     </button>
     <a class="brand" href="#/runs">localvertex</a>
+    ${data && html`<span class="work-dir" title=${data.work_dir}>${data.work_dir}</span>`}
   </header>`;
 }
 
-/** @param {{current: string, isOpen: boolean}} props */
-function Navigation({ current, isOpen }) {
-  return html`<nav id="navigation" class=${isOpen ? "open" : ""} aria-label="Main">
+/** @param {{current: string, isOpen: boolean, onLeave: () => void}} props */
+function Navigation({ current, isOpen, onLeave }) {
+  const close = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && onLeave();
+  return html`<nav id="navigation" class=${isOpen ? "open" : ""} aria-label="Main" onClick=${onLeave}
+      onKeyDown=${close}>
     <ul>
       ${ENTRIES.map(
         ({ title, href, views, icon }) => html`<li key=${href}>

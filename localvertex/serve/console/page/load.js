@@ -9,10 +9,11 @@ import { useCallback, useEffect, useRef, useState } from "./html.js";
  * Read a path, again when it changes. What was read before stays until the new answer is here.
  * @param {string | null} path - Null: nothing is read.
  * @returns {{data: any, error: ApiError | null, isLoading: boolean, reload: () => void,
- *   setData: (change: any) => void}}
+ *   setData: (change: any) => void, isStale: boolean}} `isStale`: the data is that of another path.
  */
 export function useLoad(path) {
   const [data, setData] = useState(/** @type {any} */ (undefined));
+  const [source, setSource] = useState(path);
   const [error, setError] = useState(/** @type {ApiError | null} */ (null));
   const [isLoading, setIsLoading] = useState(path !== null);
   const [round, setRound] = useState(0);
@@ -25,6 +26,7 @@ export function useLoad(path) {
         (answer) => {
           if (!isCurrent) return;
           setData(answer);
+          setSource(path);
           setError(null);
         },
         (problem) => isCurrent && setError(problem),
@@ -35,7 +37,7 @@ export function useLoad(path) {
     };
   }, [path, round]);
   const reload = useCallback(() => setRound((number) => number + 1), []);
-  return { data, error, isLoading, reload, setData };
+  return { data, error, isLoading, reload, setData, isStale: source !== path };
 }
 
 /**

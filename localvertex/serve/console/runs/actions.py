@@ -4,10 +4,11 @@ from typing import Any
 
 from starlette.routing import Route
 
-from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
+from localvertex.serve.api.errors import ApiError, Status, invalid
 from localvertex.serve.console.local_route import LocalCall, local_route
+from localvertex.serve.console.runs.folders import find_run
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
-from localvertex.state import record, run_folder
+from localvertex.state import record
 
 _PATH = "/local/runs/{id:id}"
 
@@ -42,9 +43,7 @@ class RunActions:
         run_id, at_once = call.path["id"], call.body.get("at_once", False)
         if not isinstance(at_once, bool):
             raise invalid(f"at_once: expected true or false, found {str(at_once)[:40]!r}")
-        run_dir = self._jobs.work_dir / run_id
-        if run_id in run_folder.RESERVED or not (run_dir / record.FILE).is_file():
-            raise not_found(f"the run {run_id}")
+        run_dir = find_run(self._jobs.work_dir, run_id)
         if not self._jobs.stop(run_id, at_once=at_once) and record.is_running(run_dir):
             raise ApiError(Status.FAILED_PRECONDITION, _ELSEWHERE.format(run_id=run_id))
         return {}

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +81,8 @@ class Records:
         self._store, self.work_dir = store, store.folder.parent
         self._lock = threading.Lock()
         self._watched: WeakValueDictionary[Path, Watched] = WeakValueDictionary()
+        self.is_here: Callable[[str], bool] = lambda run_id: False
+        """Returns whether this server executes a run, and can therefore stop it."""
 
     def watched(self, run_dir: Path) -> Watched:
         """Return a run, which is kept as long as its caller keeps it."""
@@ -98,7 +101,7 @@ class Records:
             "resource": resource.get("name"),
             "schedule": resource.get("scheduleName"),
             "is_own": bool(resource),
-            "is_running_here": bool(resource) and is_running,
+            "is_running_here": is_running and self.is_here(run_dir.name),
             "has_page": (run_dir / record.PAGE).is_file(),
             "failure": {"lines": lines, "log": str(log.relative_to(run_dir)) if log else None} if log else None,
         }

@@ -17,7 +17,8 @@ export function Artifact({ run, task, side, name, index, artifact, isOpen }) {
   const href = (file, isDownload) =>
     `/local/runs/${run}/artifact/file?${new URLSearchParams({ ...place, file, ...(isDownload && { download: "" }) })}`;
   const kind = artifact.type?.schemaTitle ?? "";
-  return html`<details class="artifact" open=${open} onToggle=${(/** @type {any} */ event) => setOpen(event.target.open)}>
+  const toggle = (/** @type {any} */ event) => setOpen(event.target.open);
+  return html`<details class="artifact" open=${open} onToggle=${toggle}>
     <summary><bdi>${name}</bdi> <span class="muted">${kind}</span></summary>
     ${error && html`<p class="error">${error.message}</p>`}
     ${open && !data && !error && html`<${Loading} />`}
@@ -65,8 +66,7 @@ function Files({ view, href }) {
       )}
       ${view.num_more > 0 && html`<li class="muted">and ${view.num_more} more files</li>`}
     </ul>`
-    }
-    ${!view.is_local && html`<p class="muted">Its files are not in this work directory.</p>`}`;
+    }`;
 }
 
 /** @param {number} size */
@@ -78,12 +78,14 @@ export function bytes(size) {
 
 /** A row for each true class, a column for each predicted one. @param {{matrix: any}} props */
 function Matrix({ matrix }) {
+  /** @type {string[]} */
+  const names = matrix.names;
   return html`<div class="table" role="region" aria-label="Confusion matrix" tabindex="0"><table class="matrix">
     <caption>Confusion matrix: a row per true class, a column per predicted one</caption>
-    <thead><tr><td></td>${matrix.names.map((/** @type {string} */ name, /** @type {number} */ index) => html`<th key=${index} scope="col">${name}</th>`)}</tr></thead>
+    <thead><tr><td></td>${names.map((name, index) => html`<th key=${index} scope="col">${name}</th>`)}</tr></thead>
     <tbody>${matrix.rows.map(
       (/** @type {any[]} */ row, /** @type {number} */ index) => html`<tr key=${index}>
-      <th scope="row">${matrix.names[index]}</th>
+      <th scope="row">${names[index]}</th>
       ${row.map((cell, column) => html`<td key=${column} class=${`shade${cell.shade}`}>${figure(cell.value)}</td>`)}
     </tr>`,
     )}</tbody>

@@ -15,13 +15,14 @@ const NEAR = 32;
  * @param {import("../run/log_window.js").LogWindow} props.log
  * @param {(change: (log: any) => any) => void} props.setLog
  * @param {(file: string) => void} props.onFile - Shows another log of the step.
+ * @param {string} [props.path] - Where its pieces are; those of a job of the API are elsewhere.
  */
-export function Log({ run, task, log, setLog, onFile }) {
+export function Log({ run, task, log, setLog, onFile, path = `/local/runs/${run}/log` }) {
   const [search, setSearch] = useState("");
   const [isWrapped, setIsWrapped] = useState(true);
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const [isFollowing, follow, onScroll] = useFollowing(box, log);
-  const [loadEarlier, { isBusy, error }] = useEarlier(run, task, log, setLog, box);
+  const [loadEarlier, { isBusy, error }] = useEarlier(path, task, log, setLog, box);
   const found = useSearch(box, search, log);
   const isCut = (log.blocks[0]?.offset ?? 0) > 0;
   return html`<div class="log">
@@ -30,7 +31,7 @@ export function Log({ run, task, log, setLog, onFile }) {
       <${Search} search=${search} onInput=${setSearch} found=${found} isCut=${isCut} />
       <label class="check"><input type="checkbox" checked=${isWrapped}
         onChange=${() => setIsWrapped(!isWrapped)} />Wrap</label>
-      <span class="end"><a href=${href(run, task, log.file)}>Download</a></span>
+      ${run && html`<span class="end"><a href=${href(run, task, log.file)}>Download</a></span>`}
     </div>
     <div class="lines ${isWrapped ? "wrapped" : ""}" ref=${box} onScroll=${onScroll} tabindex="0" role="log"
       aria-label=${`Log of ${task}`} aria-live="off">
@@ -75,7 +76,10 @@ function Search({ search, onInput, found, isCut }) {
   </span>`;
 }
 
-/** One block; it is drawn again only when its text or the search changes. @param {{block: any, search: string}} props */
+/**
+ * One block; it is drawn again only when its text or the search changes.
+ * @param {{block: any, search: string}} props
+ */
 function Lines({ block, search }) {
   return useMemo(() => html`<pre>${marked(block.text, search)}</pre>`, [block.text, search]);
 }
@@ -89,9 +93,8 @@ function Lines({ block, search }) {
 function useFollowing(box, log) {
   const [isFollowing, setIsFollowing] = useState(true);
   const last = useRef(0);
-  const toEnd = () => box.current && (box.current.scrollTop = box.current.scrollHeight);
   useEffect(() => {
-    if (isFollowing) toEnd();
+    if (isFollowing && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [log.blocks, isFollowing]);
   const onScroll = () => {
     const element = /** @type {HTMLElement} */ (box.current);
@@ -105,10 +108,10 @@ function useFollowing(box, log) {
 
 /**
  * Load the piece before the window, and keep the lines where they are.
- * @param {string} run @param {string} task @param {any} log @param {(change: (log: any) => any) => void} setLog
+ * @param {string} path @param {string} task @param {any} log @param {(change: (log: any) => any) => void} setLog
  * @param {{current: HTMLElement | null}} box
  */
-function useEarlier(run, task, log, setLog, box) {
+function useEarlier(path, task, log, setLog, box) {
   const height = useRef(0);
   useEffect(() => {
     if (!height.current || !box.current) return;
@@ -118,7 +121,7 @@ function useEarlier(run, task, log, setLog, box) {
   return useAction(async () => {
     const before = String(log.blocks[0].offset);
     const query = new URLSearchParams({ task, file: log.file, before });
-    const piece = await get(`/local/runs/${run}/log?${query}`);
+    const piece = await get(`${path}?${query}`);
     height.current = box.current?.scrollHeight ?? 0;
     setLog((present) => (String(present.blocks[0]?.offset) === before ? preceded(present, piece) : present));
   });

@@ -39,7 +39,10 @@ export function Failure({ run, tasks }) {
     ${
       failed.length > 0 &&
       html`<p>Failed ${failed.length === 1 ? "step" : "steps"}:${" "}
-      ${failed.slice(0, 10).map((each, index) => html`${index > 0 && ", "}<a href=${link(["runs", run.id, each.path])}>${each.title}</a>`)}
+      ${failed.slice(0, 10).map(
+        (each, index) => html`${index > 0 && ", "}<a key=${each.path}
+        href=${link(["runs", run.id, each.path])}>${each.title}</a>`,
+      )}
       ${failed.length > 10 && ` and ${failed.length - 10} more`}
     </p>`
     }

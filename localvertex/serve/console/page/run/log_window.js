@@ -13,6 +13,8 @@
  * @property {boolean} isRead - Whether the server has said anything of the log.
  */
 
+/** @typedef {(change: (log: LogWindow) => LogWindow) => void} SetLog */
+
 /** Lines of one block, and lines of the window that are kept while the log grows. */
 const BLOCK_LINES = 200;
 const MOST_LINES = 5000;
@@ -72,6 +74,7 @@ function newest(blocks, most) {
  * @returns {Block[]}
  */
 function split(text, offset) {
+  let next = offset;
   const encoder = new TextEncoder();
   const blocks = [];
   let start = 0;
@@ -85,8 +88,8 @@ function split(text, offset) {
       lines += 1;
     }
     const part = text.slice(start, end);
-    blocks.push({ offset, text: part, lines });
-    offset += encoder.encode(part).length;
+    blocks.push({ offset: next, text: part, lines });
+    next += encoder.encode(part).length;
     start = end;
   }
   return blocks;

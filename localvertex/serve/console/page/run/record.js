@@ -12,7 +12,7 @@ import { added, EMPTY } from "./log_window.js";
  * @property {any} job - The newest `job` event of the chosen step.
  * @property {Map<string, any>} steps - The points of its replicas' curves.
  * @property {import("./log_window.js").LogWindow} log
- * @property {(change: (log: import("./log_window.js").LogWindow) => import("./log_window.js").LogWindow) => void} setLog
+ * @property {import("./log_window.js").SetLog} setLog
  */
 
 /**

@@ -26,7 +26,10 @@ export function Step({ run, entry, view }) {
     ["Path", entry.path],
   ];
   return html`<section class="details step" aria-label=${`Step ${entry.title}`}>
-    <header><h2><bdi>${entry.title}</bdi></h2><a class="button" href=${link(["runs", run.id], { view })}>Close</a></header>
+    <header>
+      <h2><bdi>${entry.title}</bdi></h2>
+      <a class="button" href=${link(["runs", run.id], { view })}>Close</a>
+    </header>
     ${entry.error && html`<p class="error" role="alert">${entry.error}</p>`}
     <${Values} values=${facts.filter(([, value]) => value)} />
     <${Side} run=${run} entry=${entry} side="outputs" title="Outputs" />
@@ -35,7 +38,10 @@ export function Step({ run, entry, view }) {
   </section>`;
 }
 
-/** Parameters and artifacts of one side. @param {{run: any, entry: any, side: "inputs" | "outputs", title: string}} props */
+/**
+ * Parameters and artifacts of one side.
+ * @param {{run: any, entry: any, side: "inputs" | "outputs", title: string}} props
+ */
 function Side({ run, entry, side, title }) {
   const parameters = Object.entries(entry[side].parameters);
   /** @type {[string, any[]][]} */
@@ -48,7 +54,8 @@ function Side({ run, entry, side, title }) {
     ${artifacts.map(([name, found]) =>
       found.slice(0, 50).map(
         (artifact, index) => html`<${Artifact}
-      key=${`${name} ${index} ${artifact.uri} ${entry.attempts}`} run=${run.id} task=${entry.path} side=${side} name=${name}
+      key=${`${name} ${index} ${artifact.uri} ${entry.attempts}`} run=${run.id} task=${entry.path}
+      side=${side} name=${name}
       index=${index} artifact=${artifact} isOpen=${index === 0 && open.includes(name)} />`,
       ),
     )}`;

@@ -31,7 +31,8 @@ function Row({ run, entry, depth, isSelected, view }) {
   const name = entry.kind === "iteration" ? `Item ${entry.path.split("/").at(-1)}` : entry.display_name;
   return html`<tr class=${isSelected ? "selected" : ""}>
     <th scope="row" style=${{ paddingLeft: `${12 + 16 * Math.min(depth, 8)}px` }}>
-      <a href=${link(["runs", run.id, entry.path], { view })} aria-current=${isSelected ? "true" : undefined}><bdi>${name}</bdi></a>
+      <a href=${link(["runs", run.id, entry.path], { view })} aria-current=${isSelected ? "true" : undefined}>
+        <bdi>${name}</bdi></a>
     </th>
     <td><${State} state=${entry.state} /></td>
     <td class="number">${entry.start_time ? html`<${Duration} seconds=${entry.seconds} since=${since} />` : "–"}</td>

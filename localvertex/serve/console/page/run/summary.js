@@ -5,11 +5,11 @@ import { Value, Values } from "../ui/values.js";
 
 const MOST = 200;
 
-/** @param {{run: any, defaults?: Record<string, any>, isUnknown: string}} props */
-export function Summary({ run, defaults, isUnknown }) {
+/** @param {{run: any, defaults?: Record<string, any>, unknown: string}} props */
+export function Summary({ run, defaults, unknown }) {
   const outputs = Object.entries(run.outputs?.parameters ?? {});
   return html`<section class="details" aria-label="Summary of the run">
-    ${isUnknown && html`<${Notice} kind="warn">The run has not come to the step <bdi>${isUnknown}</bdi>.<//>`}
+    ${unknown && html`<${Notice} kind="warn">The run has not come to the step <bdi>${unknown}</bdi>.<//>`}
     ${run.metrics.length > 0 && html`<h2>Metrics</h2><${Metrics} metrics=${run.metrics} />`}
     ${run.models.length > 0 && html`<h2>Models</h2><ul class="plain">${run.models.slice(0, MOST).map(model)}</ul>`}
     ${outputs.length > 0 && html`<h2>Outputs</h2><${Values} values=${outputs} />`}
@@ -17,10 +17,13 @@ export function Summary({ run, defaults, isUnknown }) {
     ${
       run.warnings?.length > 0 &&
       html`<h2>Differences from Vertex AI</h2>
-      <ul class="plain">${run.warnings.slice(0, MOST).map((/** @type {string} */ text) => html`<li key=${text}>${text}</li>`)}</ul>`
+      <ul class="plain">${run.warnings.slice(0, MOST).map(warning)}</ul>`
     }
   </section>`;
 }
+
+/** @param {string} text */
+const warning = (text) => html`<li key=${text}>${text}</li>`;
 
 /** @param {any} each */
 const model = (each) => html`<li key=${`${each.task} ${each.artifact}`}>
@@ -53,7 +56,10 @@ function Parameters({ values, defaults }) {
     const isGiven = defaults && !(name in defaults);
     return html`<div key=${name}>
       <dt><bdi>${name}</bdi>${isChanged && html` <span class="tag">${isGiven ? "given" : "changed"}</span>`}</dt>
-      <dd><${Value} value=${values[name]} />${isChanged && !isGiven && html`<p class="muted small">Default: <${Value} value=${defaults[name]} /></p>`}</dd>
+      <dd>
+        <${Value} value=${values[name]} />
+        ${isChanged && !isGiven && html`<p class="muted small">Default: <${Value} value=${defaults[name]} /></p>`}
+      </dd>
     </div>`;
   })}</dl>`;
 }

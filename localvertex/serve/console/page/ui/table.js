@@ -4,6 +4,7 @@ import { html } from "../html.js";
 /**
  * @typedef {object} Column
  * @property {string} title - The heading.
+ * @property {any} [heading] - What is shown in place of the title.
  * @property {(row: any) => any} cell - The content of a cell.
  * @property {boolean} [isNumber] - Aligned to the right.
  * @property {boolean} [isWideOnly] - Left out on narrow screens.
@@ -27,7 +28,9 @@ export function Table({ caption, columns, rows, keyOf, selected, onSelect, nameO
       <thead>
         <tr>
           ${selected && html`<th class="select"><span class="hidden">Select</span></th>`}
-          ${columns.map((each) => html`<th key=${each.title} scope="col" class=${classOf(each)}>${each.title}</th>`)}
+          ${columns.map(
+            (each) => html`<th key=${each.title} scope="col" class=${classOf(each)}>${each.heading ?? each.title}</th>`,
+          )}
         </tr>
       </thead>
       <tbody>

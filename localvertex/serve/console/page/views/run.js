@@ -24,7 +24,9 @@ export default function Run({ params, query }) {
   const parent = { title: "Runs", href: link(["runs"]) };
   if (isDeleted || !run) {
     const reason = isDeleted ? "This run was deleted." : problem || error;
-    return html`<${Page} title=${id} parent=${parent}>${reason ? html`<${Problem} title="No run to show" error=${reason} />` : html`<${Loading} />`}<//>`;
+    return html`<${Page} title=${id} parent=${parent}>
+      ${reason ? html`<${Problem} title="No run to show" error=${reason} />` : html`<${Loading} />`}
+    <//>`;
   }
   const entry = tasks.get(task);
   const heading = html`<bdi>${run.name}</bdi> <${State} state=${run.state} />`;
@@ -35,7 +37,8 @@ export default function Run({ params, query }) {
       <${Failure} run=${run} tasks=${tasks} />
       <div class="columns">
         <${Overview} run=${run} tasks=${tasks} selected=${task} query=${query} />
-        ${entry ? html`<${Step} key=${task} run=${run} entry=${entry} view=${query.get("view")} />` : html`<${Summary} run=${run} defaults=${whole?.defaults} isUnknown=${task} />`}
+        ${entry && html`<${Step} key=${task} run=${run} entry=${entry} view=${query.get("view")} />`}
+        ${!entry && html`<${Summary} run=${run} defaults=${whole?.defaults} unknown=${task} />`}
       </div>
       ${entry?.custom_job && html`<${Job} run=${run} task=${task} job=${live.job} steps=${live.steps} />`}
       ${entry?.kind === "step" && html`<${LogOf} live=${live} run=${run} entry=${entry} query=${query} />`}
@@ -48,7 +51,8 @@ function LogOf({ live, run, entry, query }) {
   const onFile = (/** @type {string} */ file) =>
     go(link(["runs", run.id, entry.path], { ...Object.fromEntries(query), file }), { replace: true });
   return html`<${Section} title=${html`Log of <bdi>${entry.display_name}</bdi>`}>
-    <${Log} key=${`${entry.path} ${query.get("file") ?? ""}`} run=${run.id} task=${entry.path} log=${live.log} setLog=${live.setLog} onFile=${onFile} />
+    <${Log} key=${`${entry.path} ${query.get("file") ?? ""}`} run=${run.id} task=${entry.path}
+      log=${live.log} setLog=${live.setLog} onFile=${onFile} />
   <//>`;
 }
 
@@ -72,7 +76,8 @@ function Overview({ run, tasks, selected, query }) {
   ];
   if (run.has_page && isFinal(run.state)) tabs.push({ id: "report", title: "Report" });
   return html`<section class="overview" aria-label="Steps of the run">
-    <${Tabs} label="How the steps are shown" tabs=${tabs} selected=${shown} onSelect=${(/** @type {string} */ view) => show({ view })}>
+    <${Tabs} label="How the steps are shown" tabs=${tabs} selected=${shown}
+      onSelect=${(/** @type {string} */ view) => show({ view })}>
       ${shown === "graph" && html`<${GraphOf} run=${run} tasks=${tasks} selected=${selected} onSelect=${select} />`}
       ${shown === "steps" && html`<${Steps} run=${run} tasks=${tasks} selected=${selected} query=${query} />`}
       ${shown === "report" && html`<${Frame} src=${`/runs/${run.id}/run.html`} title="Report of the run" hasScripts />`}
@@ -87,7 +92,8 @@ function GraphOf({ run, tasks, selected, onSelect }) {
   const entries = useMemo(() => [...tasks.values()], [tasks]);
   if (error) return html`<${Problem} title="No graph" error=${error} />`;
   if (!graph) return html`<${Loading} />`;
-  return html`<${Graph} graph=${graph} tasks=${entries} selected=${selected} onSelect=${onSelect} onToggle=${toggle} />`;
+  return html`<${Graph} graph=${graph} tasks=${entries} selected=${selected}
+    onSelect=${onSelect} onToggle=${toggle} />`;
 }
 
 /** @param {{run: any}} props */

@@ -54,7 +54,7 @@ function Rows({ tab, query, selected, onSelect }) {
   const list = LISTS[tab];
   const [text, state] = [query.get("text") ?? "", query.get("state") ?? ""];
   const [tokens, setTokens] = useState([""]);
-  const { data, error, isLoading, reload } = useLoad(list.path(text, state, tokens[tokens.length - 1]));
+  const { data, error, isLoading, isStale, reload } = useLoad(list.path(text, state, tokens[tokens.length - 1]));
   useEvents({}, { runs: reload });
   const change = (/** @type {Record<string, string>} */ values) => {
     setTokens([""]);
@@ -70,7 +70,7 @@ function Rows({ tab, query, selected, onSelect }) {
         <${Found} list=${list} rows=${list.rows(data)} selected=${selected} onSelect=${onSelect}
           isFiltered=${Boolean(text || state)} onClear=${() => change({ text: "", state: "" })} />
         <${Pages} tokens=${tokens} setTokens=${setTokens} count=${list.rows(data).length} total=${data.total_size}
-          next=${list.nextToken(data)} />
+          next=${list.nextToken(data)} isStale=${isStale} />
       </div>`
     }`;
 }
@@ -115,15 +115,16 @@ function Found({ list, rows, selected, onSelect, isFiltered, onClear }) {
 }
 
 /**
- * @param {{tokens: string[], setTokens: (tokens: string[]) => void, count: number, total?: number, next: string}} props
+ * @param {{tokens: string[], setTokens: (tokens: string[]) => void, count: number, total?: number, next: string,
+ *   isStale: boolean}} props
  */
-function Pages({ tokens, setTokens, count, total, next }) {
+function Pages({ tokens, setTokens, count, total, next, isStale }) {
   if (count === 0 || (tokens.length === 1 && !next)) return null;
   const first = (tokens.length - 1) * PAGE_SIZE + 1;
   const shown = `${first} to ${first + count - 1}${total === undefined ? "" : ` of ${total}`}`;
   return html`<nav class="pages" aria-label="Pages">
-    <span class="muted" aria-live="polite">${shown}</span>
-    <button onClick=${() => setTokens(tokens.slice(0, -1))} disabled=${tokens.length === 1}>Previous</button>
-    <button onClick=${() => setTokens([...tokens, next])} disabled=${!next}>Next</button>
+    <span class="muted" aria-live="polite">${isStale ? "Loading…" : shown}</span>
+    <button onClick=${() => setTokens(tokens.slice(0, -1))} disabled=${isStale || tokens.length === 1}>Previous</button>
+    <button onClick=${() => setTokens([...tokens, next])} disabled=${isStale || !next}>Next</button>
   </nav>`;
 }

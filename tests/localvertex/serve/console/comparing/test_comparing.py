@@ -8,46 +8,13 @@ from typing import Any
 import pytest
 
 from localvertex.serve.api.errors import ApiError
-from localvertex.serve.console.comparing import predictions, tables
+from localvertex.serve.console.comparing import tables
 from localvertex.serve.console.comparing.comparison import Comparisons
 from localvertex.serve.console.local_route import LocalCall
+from tests.localvertex.serve.console.comparing.runs import Runs, line, metric
 from tests.support.run_records import TASK, run_record
 
 PNG = b"\x89PNG\r\n\x1a\n0000"
-
-
-def line(name: str, predicted: str, probability: float = 0.9, *, label: str = "cat", **more: Any) -> dict[str, Any]:
-    return {"file_name": name, "label": label, "predicted": predicted, "probability": probability, **more}
-
-
-def metric(name: str, value: Any) -> dict[str, Any]:
-    return {"task": "evaluate", "artifact": "metrics", "name": name, "value": value}
-
-
-class Runs:
-    """Writes runs with one step each, whose output `found` is a file of predictions."""
-
-    def __init__(self, work_dir: Path) -> None:
-        self.work_dir = work_dir
-
-    def add(self, run_id: str, lines: list[Any] | None = None, **fields: Any) -> dict[str, Any]:
-        """Write a run and return its record."""
-        folder = self.work_dir / run_id / "train"
-        (folder / "images").mkdir(parents=True)
-        artifacts = {"images": [{"uri": str(folder / "images"), "type": {"schemaTitle": "system.Dataset"}}]}
-        if lines is not None:
-            (folder / "found").write_text(
-                "".join(f"{each if isinstance(each, str) else json.dumps(each)}\n" for each in lines)
-            )
-            artifacts["found"] = [{"uri": str(folder / "found"), "type": {"schemaTitle": "system.Artifact"}}]
-        task = TASK | {"outputs": {"parameters": {}, "artifacts": artifacts}}
-        content = run_record(self.work_dir, run_id, "2026-01-01T00:00:00.000Z", **({"tasks": [task]} | fields))
-        (self.work_dir / run_id / "run.json").write_text(json.dumps(content))
-        return content | {"id": run_id}
-
-    def predictions(self, *contents: dict[str, Any]) -> dict[str, Any]:
-        """Compare the predictions of runs."""
-        return predictions.compared(self.work_dir, list(contents))
 
 
 @pytest.fixture

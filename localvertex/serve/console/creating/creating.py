@@ -1,0 +1,80 @@
+"""The local routes of the form: what the server is, the compiled files, and the checks of a run before it starts."""
+
+from importlib import metadata
+from typing import Any
+
+from starlette.routing import Route
+
+from accelerators.catalogue.catalogue import load_catalogue
+from accelerators.commands.options import known_region
+from localvertex.serve.api.call import Location
+from localvertex.serve.api.store import Store
+from localvertex.serve.console.creating import source, time_zone
+from localvertex.serve.console.creating.checks import Checks, wrong
+from localvertex.serve.console.local_route import LocalCall, local_route
+from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
+from vertex_gpu_training.userinput.errors import UserError
+
+_PROJECT, _REGION = "local-project", "us-central1"
+"""The location of the page's requests; the registry and the runs belong to the work directory."""
+
+
+class Creating:
+    """Answers what the form asks; a run is started by Vertex AI's own request.
+
+    Args:
+        store: The records of the server.
+        pipeline_jobs: What starts them, and checks them in the same way.
+    """
+
+    def __init__(self, store: Store, pipeline_jobs: PipelineJobs) -> None:
+        self._store, self._pipeline_jobs = store, pipeline_jobs
+        self._work_dir = store.folder.parent
+
+    @property
+    def routes(self) -> list[Route]:
+        """The local routes."""
+        return [
+            local_route("GET", "/local/server", self.server),
+            local_route("GET", "/local/files", self.files),
+            local_route("POST", "/local/check", self.check),
+        ]
+
+    def server(self, call: LocalCall) -> dict[str, Any]:
+        """Describe the server."""
+        catalogue = load_catalogue()
+        return {
+            "work_dir": str(self._work_dir.absolute()),
+            "version": metadata.version("vertex-gpu-training"),
+            "project": _PROJECT,
+            "region": _REGION,
+            "regions": sorted({_REGION, *catalogue.training_regions}),
+            "time_zone": time_zone.local(),
+        }
+
+    def files(self, call: LocalCall) -> dict[str, Any]:
+        """List the compiled files of the folder in which the server was started."""
+        found = [(each, each.stat()) for each in source.compiled_files()]
+        files = [{"path": str(path), "bytes": stat.st_size, "seconds": stat.st_mtime} for path, stat in found]
+        return {"folder": source.short(source.FOLDER), "files": files}
+
+    def check(self, call: LocalCall) -> dict[str, Any]:
+        """Describe a pipeline; with `parameters`, check a whole form.
+
+        Raises:
+            ApiError: Fields of the form are wrong, each named in the details.
+            UserError: It is not a compiled pipeline.
+        """
+        found = source.read(call.body, self._work_dir)
+        region = str(call.body.get("region") or found.region or _REGION)
+        try:
+            known_region(load_catalogue(), region, field="region")
+        except UserError as error:
+            raise wrong([{"field": "region", "message": str(error)}]) from None
+        checks = Checks(
+            source=found,
+            location=Location(project=_PROJECT, region=region),
+            pipeline_jobs=self._pipeline_jobs,
+            store=self._store,
+        )
+        return checks.of_form(call.body) if "parameters" in call.body else checks.overview()

@@ -1,0 +1,95 @@
+// Where a new run comes from: a file dropped on the page, a file of the disk, or a compiled file of the folder.
+import { html, useRef, useState } from "../../html.js";
+import { useLoad } from "../../load.js";
+import { Empty, Section } from "../../ui/page.js";
+import { Problem } from "../../ui/problem.js";
+import { Table } from "../../ui/table.js";
+import { Time } from "../../ui/time.js";
+
+const MAX_BYTES = 20 * 2 ** 20;
+
+/** @typedef {{name: string, content: string}} Dropped */
+
+/**
+ * @typedef {object} ChooseProps
+ * @property {(file: Dropped) => void} onDrop
+ * @property {(problem: string) => void} onProblem - Called with why a file cannot be taken.
+ */
+
+/** @param {ChooseProps} props */
+export function Choose(props) {
+  return html`<${DropZone} ...${props} /><${Files} />`;
+}
+
+/** The drop zone, which is also a file input. @param {ChooseProps} props */
+function DropZone({ onDrop, onProblem }) {
+  const [isOver, setIsOver] = useState(false);
+  const input = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const take = async (/** @type {FileList | undefined | null} */ files) => {
+    setIsOver(false);
+    const problem = problemOf(files);
+    if (problem || !files?.length) return onProblem(problem);
+    try {
+      onDrop({ name: files[0].name, content: await files[0].text() });
+    } catch {
+      onProblem(`${files[0].name} cannot be read; is it a folder?`);
+    }
+  };
+  /** @param {DragEvent} event */
+  const drop = (event) => {
+    event.preventDefault();
+    take(event.dataTransfer?.files);
+  };
+  /** @param {DragEvent} event */
+  const over = (event) => {
+    event.preventDefault();
+    setIsOver(true);
+  };
+  return html`
+    <div class="drop ${isOver ? "over" : ""}" onDragOver=${over} onDragLeave=${() => setIsOver(false)} onDrop=${drop}>
+      <p><strong>Drop a compiled pipeline here</strong></p>
+      <p class="muted">The JSON or YAML file that you would upload to Vertex AI. It stays on this machine.</p>
+      <input id="pipeline-file" class="hidden" type="file" accept=".json,.yaml,.yml" ref=${input} tabindex="-1"
+        aria-label="Compiled pipeline" onChange=${(/** @type {any} */ event) => take(event.target.files)} />
+      <button class="primary" onClick=${() => input.current?.click()}>Choose a file</button>
+    </div>`;
+}
+
+/** Why files cannot be taken; empty if they can. @param {FileList | undefined | null} files */
+function problemOf(files) {
+  if (!files?.length) return "No file was dropped; choose one from this machine.";
+  if (files.length > 1) return `${files.length} files were dropped; expected one.`;
+  if (files[0].size > MAX_BYTES) return `${files[0].name} is larger than 20 MiB; pipelines are much smaller.`;
+  return "";
+}
+
+/** The compiled files of the folder in which the server was started. */
+function Files() {
+  const { data, error } = useLoad("/local/files");
+  if (error) return html`<${Problem} error=${error} />`;
+  if (!data) return null;
+  const columns = [
+    { title: "File", isName: true, cell: (/** @type {CompiledFile} */ each) => fileLink(each) },
+    { title: "Changed", cell: (/** @type {CompiledFile} */ each) => html`<${Time} at=${date(each)} />` },
+    { title: "Size", isNumber: true, isWideOnly: true, cell: (/** @type {CompiledFile} */ each) => size(each.bytes) },
+  ];
+  return html`<${Section} title="Compiled files in ${data.folder}/">
+    ${
+      data.files.length
+        ? html`<${Table} caption="Compiled files" columns=${columns} rows=${data.files} keyOf=${pathOf} />`
+        : html`<${Empty} title="No compiled files yet"><code>python compile.py</code><//>`
+    }
+  <//>`;
+}
+
+/** @param {CompiledFile} file */
+const pathOf = (file) => file.path;
+
+/** @param {CompiledFile} file */
+const fileLink = (file) => html`<a href=${`#/create?file=${encodeURIComponent(file.path)}`}>${file.path}</a>`;
+
+/** @param {CompiledFile} file */
+const date = (file) => new Date(file.seconds * 1000).toISOString();
+
+/** @param {number} bytes */
+const size = (bytes) => (bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / 2 ** 20).toFixed(1)} MiB`);

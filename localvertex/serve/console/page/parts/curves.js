@@ -1,0 +1,100 @@
+// The curves of a job: loss, accuracy, images per second and time left of one replica, and the last values of all.
+import { html, useMemo, useState } from "../html.js";
+import { Section } from "../ui/page.js";
+import { Table } from "../ui/table.js";
+import { duration } from "../ui/time.js";
+import { Chart } from "./chart.js";
+
+/** @typedef {(number | null)[]} Point - Step, seconds since the epoch, and the figures. */
+/** @typedef {{points: Point[], resumes: [number, number][]}} Curve */
+
+const LOST = " Steps that a restart threw away are dashed.";
+
+const short = (/** @type {number} */ value) => String(Number(value.toPrecision(3)));
+const percent = (/** @type {number} */ value) => `${Number((value * 100).toPrecision(3))} %`;
+
+/** Title, index in a point, and format of each figure. @type {[string, number, (value: number) => string][]} */
+const FIGURES = [
+  ["Loss", 2, short],
+  ["Accuracy", 3, percent],
+  ["Images per second", 4, short],
+  ["Time left", 5, duration],
+];
+
+/**
+ * @param {{steps: Map<string, Curve>, start: number, names: string[]}} props - `start` of the job in seconds since the
+ *   epoch; `names` of the replicas, the primary first.
+ */
+export function Curves({ steps, start, names }) {
+  const drawn = names.filter((name) => steps.get(name)?.points.length);
+  const [chosen, setChosen] = useState("");
+  const name = drawn.includes(chosen) ? chosen : drawn[0];
+  const curve = steps.get(name);
+  const shown = useMemo(() => (curve ? figures(curve, start) : []), [curve, start]);
+  if (!curve) return html`<p class="muted">No replica has logged steps yet.</p>`;
+  const resumes = curve.resumes.map(([time]) => time - start);
+  const lost = shown.some(({ series }) => series.lost.some((value) => value !== null));
+  const choice =
+    drawn.length > 1 &&
+    html`<label>Replica <select value=${name}
+    onChange=${(/** @type {any} */ event) => setChosen(event.target.value)}>
+    ${drawn.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
+  </select></label>`;
+  return html`<${Section} title="Training" actions=${choice}>
+    ${resumes.length > 0 && html`<p class="muted">${said(curve.resumes, start)}${lost && LOST}</p>`}
+    <div class="charts">
+      ${shown.map(
+        ({
+          title,
+          series,
+          format,
+        }) => html`<${Chart} key=${`${title} ${name}`} title=${title} series=${series} resumes=${resumes}
+        format=${format} isTime=${format === duration} />`,
+      )}
+    </div>
+    <${LastValues} names=${drawn} steps=${steps} />
+  <//>`;
+}
+
+/** Where processes resumed, in words. @param {[number, number][]} resumes @param {number} start */
+const said = (resumes, start) => {
+  const texts = resumes.slice(-5).map(([time, step]) => `from step ${step} at ${duration(time - start)}`);
+  return `Resumed ${resumes.length > 5 ? `${resumes.length} times, last ` : ""}${texts.join(", ")}.`;
+};
+
+/**
+ * Return the figures that occur, each with its series.
+ * @param {Curve} curve @param {number} start
+ */
+function figures(curve, start) {
+  const times = curve.points.map((point) => Number(point[1]) - start);
+  const steps = curve.points.map((point) => Number(point[0]));
+  const isLost = curve.points.map(([step, time]) =>
+    curve.resumes.some(([resumed, from]) => Number(time) < resumed && Number(step) > from),
+  );
+  return FIGURES.filter(([, index]) => curve.points.some((point) => point[index] !== null)).map(
+    ([title, index, format]) => {
+      const values = curve.points.map((point) => point[index]);
+      const kept = values.map((value, at) => (isLost[at] ? null : value));
+      // The dashed line begins where the other one ends.
+      const lost = values.map((value, at) => (isLost[at] || isLost[at + 1] ? value : null));
+      return { title, format, series: { times, steps, kept, lost } };
+    },
+  );
+}
+
+/** The same as text. @param {{names: string[], steps: Map<string, Curve>}} props */
+function LastValues({ names, steps }) {
+  const rows = names.map((name) => ({ name, last: /** @type {Point} */ (steps.get(name)?.points.at(-1)) }));
+  const cell =
+    (/** @type {number} */ index, /** @type {(value: number) => string} */ format) =>
+    (/** @type {any} */ { last }) =>
+      last[index] === null ? "–" : format(last[index]);
+  const columns = [
+    { title: "Last values of", cell: (/** @type {any} */ row) => row.name, isName: true },
+    { title: "Step", cell: cell(0, String), isNumber: true },
+    ...FIGURES.map(([title, index, format]) => ({ title, cell: cell(index, format), isNumber: true })),
+  ];
+  const keyOf = (/** @type {any} */ row) => row.name;
+  return html`<${Table} caption="Last values of each replica" columns=${columns} rows=${rows} keyOf=${keyOf} />`;
+}

@@ -1,0 +1,10 @@
+// The letter of each run, which stands for it in tables and charts.
+import { html } from "../../html.js";
+
+/** The letter of the run at an index. @param {number} index */
+export const letter = (index) => String.fromCharCode(65 + index);
+
+/** The letter in the colour of its curve. @param {{index: number}} props */
+export function Letter({ index }) {
+  return html`<span class="letter run-${index}">${letter(index)}</span>`;
+}

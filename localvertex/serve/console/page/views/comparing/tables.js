@@ -1,0 +1,111 @@
+// Parameters, metrics and steps: a column for each run, with what is the same folded.
+import { html } from "../../html.js";
+import { link } from "../../routes.js";
+import { Section } from "../../ui/page.js";
+import { State } from "../../ui/state.js";
+import { Table } from "../../ui/table.js";
+import { duration } from "../../ui/time.js";
+import { Value } from "../../ui/values.js";
+import { Letter, letter } from "./letters.js";
+
+const NUMBER = new Intl.NumberFormat("en", { maximumSignificantDigits: 5, useGrouping: true });
+const SIGNED = new Intl.NumberFormat("en", { maximumSignificantDigits: 3, signDisplay: "exceptZero" });
+
+/**
+ * The columns of a table: the name of a row, then a cell for each run.
+ * @param {any[]} runs
+ * @param {(row: any) => any} name
+ * @param {(row: any, index: number) => any} cell
+ * @param {boolean} [isNumber]
+ */
+const columns = (runs, name, cell, isNumber = false) => [
+  { title: "", cell: name, isName: true },
+  ...runs.map((_, index) => ({
+    title: letter(index),
+    heading: html`<${Letter} index=${index} />`,
+    cell: (/** @type {any} */ row) => cell(row, index),
+    isNumber,
+  })),
+];
+
+/** @param {{runs: any[], rows: any[]}} props */
+export function Parameters({ runs, rows }) {
+  const differing = rows.filter((row) => row.differs);
+  const equal = rows.filter((row) => !row.differs);
+  const none = rows.length ? "No parameter differs." : "The runs have no parameters.";
+  return html`<${Section} title="Parameters">
+    ${differing.length === 0 && html`<p class="muted">${none}</p>`}
+    ${
+      differing.length > 0 &&
+      html`<${Table} caption="Parameters that differ" columns=${columns(runs, nameOf, parameter)} rows=${differing}
+        keyOf=${keyOf} />`
+    }
+    ${
+      equal.length > 0 &&
+      html`<details class="equal">
+        <summary>${equal.length} equal ${equal.length === 1 ? "parameter" : "parameters"}</summary>
+        <${Table} caption="Parameters that are equal" columns=${EQUAL} rows=${equal} keyOf=${keyOf} />
+      </details>`
+    }
+  <//>`;
+}
+
+/** @param {any} row */
+const keyOf = (row) => row.path ?? `${row.task ?? ""} ${row.artifact ?? ""} ${row.name}`;
+
+/** @param {any} row */
+const nameOf = (row) => html`<bdi>${row.name}</bdi>`;
+
+/** @param {any} row @param {number} index */
+function parameter(row, index) {
+  const { is_set, value } = row.values[index];
+  if (!is_set) return html`<span class="muted">not set</span>`;
+  return html`<${Value} value=${value === "" ? '""' : value} />`;
+}
+
+const EQUAL = [
+  { title: "", cell: nameOf, isName: true },
+  { title: "All runs", cell: (/** @type {any} */ row) => parameter(row, 0) },
+];
+
+/** @param {{runs: any[], rows: any[]}} props */
+export function Metrics({ runs, rows }) {
+  if (rows.length === 0) return null;
+  const tasks = new Set(rows.map((row) => row.task));
+  const name = (/** @type {any} */ row) => html`<bdi>${row.name}</bdi>
+    ${tasks.size > 1 && html`<div class="small muted"><bdi>${row.task}</bdi></div>`}`;
+  const cell = (/** @type {any} */ row, /** @type {number} */ index) => {
+    const [value, difference] = [row.values[index], row.differences[index]];
+    if (value === null) return html`<span class="muted">–</span>`;
+    const isBest = row.best.includes(index);
+    const shown = typeof value === "number" ? NUMBER.format(value) : String(value);
+    return html`<span class=${isBest ? "best" : ""}>${shown}</span>
+      <div class="small muted">
+        ${isBest && html`<span class="badge">best</span>`}${difference !== null && SIGNED.format(difference)}
+      </div>`;
+  };
+  return html`<${Section} title="Metrics">
+    <${Table} caption="Metrics; differences are to run A" columns=${columns(runs, name, cell, true)} rows=${rows}
+      keyOf=${keyOf} />
+    <p class="small muted">
+      Differences are to run A. The best value is marked where it is known whether larger or smaller is better.
+    </p>
+  <//>`;
+}
+
+/** @param {{runs: any[], rows: any[], numMore: number}} props */
+export function Steps({ runs, rows, numMore }) {
+  const name = (/** @type {any} */ row) => html`<bdi>${row.title}</bdi>
+    ${row.title !== row.path && html`<div class="small muted"><bdi>${row.path}</bdi></div>`}`;
+  const cell = (/** @type {any} */ row, /** @type {number} */ index) => {
+    const entry = row.cells[index];
+    if (!entry) return html`<span class="muted">no such step</span>`;
+    return html`<a class="plain" href=${link(["runs", runs[index].id, row.path])}><${State} state=${entry.state} /></a>
+      <div class="small muted">${duration(entry.seconds)}${entry.attempts > 1 && `, ${entry.attempts} attempts`}</div>`;
+  };
+  return html`<${Section} title="Steps">
+    <${Table} caption="State and duration of each step" columns=${columns(runs, name, cell)} rows=${rows}
+      keyOf=${keyOf} />
+    ${numMore > 0 && html`<p class="muted">${numMore} more steps are not shown.</p>`}
+  <//>`;
+}

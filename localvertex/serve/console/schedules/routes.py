@@ -1,0 +1,63 @@
+"""The routes of schedules that Vertex AI does not have: a cron as a sentence, the list of all locations, run now."""
+
+from typing import Any
+
+from starlette.routing import Route
+
+from localvertex.serve.api.call import Call, Location
+from localvertex.serve.api.errors import ApiError, invalid
+from localvertex.serve.api.store import Store
+from localvertex.serve.console.local_route import LocalCall, local_route
+from localvertex.serve.console.schedules.sentence import next_times, sentence
+from localvertex.serve.schedules import schedules
+from localvertex.serve.schedules.cron import Cron
+from localvertex.serve.schedules.schedules import Schedules
+
+_NUM_TIMES = 5
+
+_ANYWHERE = Call(version="v1", location=Location(project="local-project", region="us-central1"))
+"""Where schedules are whose record is damaged; all others have their location in their names."""
+
+
+class ScheduleRoutes:
+    """The schedules of all locations."""
+
+    def __init__(self, store: Store, schedules: Schedules) -> None:
+        self._store, self._schedules = store, schedules
+
+    @property
+    def routes(self) -> list[Route]:
+        """The local routes."""
+        return [
+            local_route("POST", "/local/cron", self._cron),
+            local_route("GET", "/local/schedules", self._list),
+            local_route("POST", "/local/schedules/{id:id}:run", self._run),
+        ]
+
+    def _cron(self, call: LocalCall) -> dict[str, Any]:
+        """Describe the field `cron` of a schedule, which may begin with a time zone."""
+        text = call.body.get("cron")
+        if not isinstance(text, str):
+            raise invalid("cron: expected text, e.g. 'TZ=Europe/Berlin 0 3 * * 1'")
+        cron = Cron.parse(text)
+        now = self._schedules.now()
+        return {"sentence": sentence(cron), "zone": str(cron.zone), "next": next_times(cron, now, _NUM_TIMES)}
+
+    def _list(self, call: LocalCall) -> dict[str, Any]:
+        """Return all schedules without their pipelines, the newest first, after them those with a damaged record."""
+        found = schedules.records(self._store).found(_ANYWHERE, set())
+        newest = sorted(found, key=lambda each: str(each.get("createTime", "")), reverse=True)
+        return {"schedules": [{**each, **_described(each)} for each in newest]}
+
+    def _run(self, call: LocalCall) -> dict[str, Any]:
+        """Start a run now."""
+        return {"name": self._schedules.run_now(call.path["id"])}
+
+
+def _described(schedule: dict[str, Any]) -> dict[str, Any]:
+    """Return what a list shows of a schedule's cron."""
+    try:
+        cron = Cron.parse(schedule.get("cron", ""))
+    except ApiError:
+        return {"sentence": "", "zone": ""}
+    return {"sentence": sentence(cron), "zone": str(cron.zone)}

@@ -1,0 +1,121 @@
+// Types of what the server answers. They are global: JSDoc of every file may name them.
+
+/** A row of `GET /local/runs`. */
+interface RunRow {
+  id: string;
+  /** The display name, or the id. */
+  name: string;
+  pipeline: string;
+  state: string;
+  create_time: string | null;
+  start_time: string | null;
+  end_time: string | null;
+  seconds: number | null;
+  error: string | null;
+  /** The name of the PipelineJob, if the run was started through the API. */
+  resource: string | null;
+  /** The id of the schedule that started it. */
+  schedule: string | null;
+  /** Whether it has a run.html. */
+  has_page: boolean;
+  /** Whether this server started it, and can therefore stop it. */
+  is_own: boolean;
+}
+
+/** The answer of `GET /local/server`. */
+interface ServerInfo {
+  work_dir: string;
+  version: string;
+  project: string;
+  region: string;
+  regions: string[];
+  time_zone: string;
+}
+
+/** An entry of `GET /local/files`. */
+interface CompiledFile {
+  path: string;
+  bytes: number;
+  seconds: number;
+}
+
+/** A parameter in the form; values are text as it is written there, null where there is none. */
+interface ParameterInfo {
+  name: string;
+  type: string;
+  description: string;
+  default: string | null;
+  is_required: boolean;
+  literals: string[];
+  example: string;
+  value: string | null;
+}
+
+/** An input artifact in the form. */
+interface ArtifactInfo {
+  name: string;
+  schema: string;
+  is_list: boolean;
+  is_required: boolean;
+  value: string | null;
+}
+
+interface MachineFinding {
+  rule: string;
+  severity: "error" | "warning";
+  path: string;
+  message: string;
+  alternatives: string[];
+}
+
+interface MachineFindings {
+  findings: MachineFinding[];
+  notes: string[];
+}
+
+/** The answer of `POST /local/check` about a form; only `errors` if it has any. */
+interface CheckAnswer {
+  errors: { field: string; message: string }[];
+  refusals: string[];
+  notes: string[];
+  machine_check: MachineFindings;
+  command?: string;
+  program?: string;
+  no_program?: string;
+}
+
+/** The answer of `POST /local/check` about a pipeline. */
+interface Overview extends CheckAnswer {
+  path: string;
+  content: string;
+  pipeline: string;
+  description: string;
+  steps: string[];
+  region: string;
+  parameters: ParameterInfo[];
+  artifacts: ArtifactInfo[];
+  /** Parameters of the earlier run that contained secrets. */
+  secrets: string[];
+  settings: { display_name: string; labels: Record<string, string>; fail_fast: boolean; use_cache: boolean };
+}
+
+/** What is written in the form of a new run. */
+interface DraftState {
+  parameters: Map<string, string>;
+  artifacts: Map<string, string>;
+  settings: { display_name: string; labels: string; fail_fast: boolean; use_cache: boolean };
+  region: string;
+}
+
+/** A change of the form: `name` is a parameter, artifact or setting; a `text` of null resets it. */
+interface Change {
+  part: "parameters" | "artifacts" | "settings" | "region";
+  name?: string;
+  text: any;
+}
+
+interface CheckState {
+  answer: CheckAnswer;
+  errors: Map<string, string>;
+  error: Error | null;
+}
