@@ -1,8 +1,8 @@
 // The datasets that runs have written: by name or source, with the report of each and what changed.
 import { html, useState } from "../html.js";
 import { useLoad } from "../load.js";
-import { Dataset } from "../parts/dataset.js";
-import { figure } from "../parts/model_versions.js";
+import { Dataset } from "../parts/library/dataset.js";
+import { figure } from "../parts/library/model_versions.js";
 import { link } from "../routes.js";
 import { Empty, Loading, Page, Section } from "../ui/page.js";
 import { Notice, Problem } from "../ui/problem.js";
