@@ -1,9 +1,9 @@
 // Changes of a version through Vertex AI's own methods: its aliases, and its deletion.
-import { post, remove, vertex } from "../api.js";
-import { html, useState } from "../html.js";
-import { useAction } from "../load.js";
-import { Confirm, Dialog } from "../ui/dialog.js";
-import { Problem } from "../ui/problem.js";
+import { post, remove, vertex } from "../../api.js";
+import { html, useState } from "../../html.js";
+import { useAction } from "../../load.js";
+import { Confirm, Dialog } from "../../ui/dialog.js";
+import { Problem } from "../../ui/problem.js";
 
 const USUAL = ["champion", "default"];
 
