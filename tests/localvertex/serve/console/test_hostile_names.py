@@ -12,10 +12,10 @@ from playwright.sync_api import Browser, Page
 
 from tests.localvertex.serve.console.hostile import NAMES, fill, with_names
 from tests.localvertex.show.test_untrusted import hostile
-from tests.support.browser import browser as browser, opened
+from tests.support.browser import browser as browser, needs_chromium, opened
 from tests.support.server import Server
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, needs_chromium]
 
 COUNT = """
 const real = window.fetch;
