@@ -20,13 +20,14 @@ async function beginSession() {
 
 async function start() {
   const root = /** @type {HTMLElement} */ (document.getElementById("app"));
+  root.replaceChildren();
   try {
     await beginSession();
     render(html`<${App} />`, root);
   } catch (error) {
     const problem = /** @type {import("./api.js").ApiError} */ (error);
     const text = problem.status === 403 ? REFUSED : problem.message;
-    render(html`<main class="view alone"><${Problem} title="No session" error=${text} /></main>`, root);
+    render(html`<main class="view alone"><h1>localvertex</h1><${Problem} title="No session" error=${text} /></main>`, root);
   }
 }
 

@@ -119,6 +119,7 @@ def checked(page: Page, view: str) -> str:
             break
         settle(page)
     assert page.evaluate(FOUND) == [], view
+    assert page.get_by_text("This page cannot be shown").count() == 0, view
     for frame in page.frames[1:]:
         assert not frame.evaluate("window.__xss"), view
     return page.inner_text("body")
