@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.localvertex.serve.console.watch.conftest import Start
 from tests.support import run_records
 from tests.support.browser import needs_chromium, opened
-from tests.support.server import Server
+from tests.support.server import Server, wait_until
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
@@ -110,7 +110,7 @@ def test_a_log_of_100_000_lines_is_a_window_that_follows_searches_and_loads_earl
         assert 4_000 < len(log_of(page)) < 6_000
         box = page.get_by_role("log")
         place = "each => each.scrollHeight - each.scrollTop - each.clientHeight"
-        assert box.evaluate(place) < 32
+        wait_until(lambda: box.evaluate(place) < 32)
         # Scrolled up, the log stays where it is.
         box.hover()
         page.mouse.wheel(0, -2_000)
@@ -123,7 +123,7 @@ def test_a_log_of_100_000_lines_is_a_window_that_follows_searches_and_loads_earl
         assert box.evaluate("each => each.scrollTop") == top
         follow.click()
         expect(follow).to_have_count(0)
-        assert box.evaluate(place) < 32
+        wait_until(lambda: box.evaluate(place) < 32)
         search = page.get_by_role("searchbox", name="Search the log")
         search.fill("MORE 8990")
         expect(page.get_by_role("status").filter(has_text="1 in the lines shown")).to_be_visible()
