@@ -57,7 +57,8 @@ def test_a_killed_replica_restarts_before_the_eyes_of_the_user(
         # No reload: the event stream shows what follows.
         expect(replica).to_contain_text("2 starts", timeout=SECONDS)
         expect(replica).to_contain_text("exit code 137")
-        expect(page.get_by_role("img", name=re.compile(f"Timeline of {WORKER}: .*fault: SIGKILL {WORKER}"))).to_be_visible()
+        lane = page.get_by_role("img", name=re.compile(f"Timeline of {WORKER}: .*fault: SIGKILL {WORKER}"))
+        expect(lane).to_be_visible()
         expect(page.get_by_text(re.compile("Resumed from step [0-9]+ at "))).to_be_visible(timeout=SECONDS)
         expect(page.locator("rect.lost").first).to_be_attached(timeout=SECONDS)
         # Confirmed by keyboard alone.
@@ -68,15 +69,14 @@ def test_a_killed_replica_restarts_before_the_eyes_of_the_user(
         expect(replica).to_contain_text("Frozen", timeout=SECONDS)
         expect(page.get_by_role("button", name=f"Freeze {WORKER}")).to_be_disabled()
         expect(page.get_by_role("button", name=f"Kill {WORKER}")).to_be_enabled()
+        training.lose_patience()
         expect(replica).to_contain_text("3 starts", timeout=SECONDS)
         training.hurry()
         expect(page.get_by_role("button", name=f"Kill {PRIMARY}")).to_have_count(0, timeout=SECONDS)
         expect(page.get_by_role("table", name="Last values of each replica")).to_contain_text("600", timeout=SECONDS)
 
 
-def test_a_job_of_the_api_is_accessible_and_fits_a_phone(
-    browser: Browser, server: Server, training: Training
-) -> None:
+def test_a_job_of_the_api_is_accessible_and_fits_a_phone(browser: Browser, server: Server, training: Training) -> None:
     watch = training.start_alone(server)
     watch.trains(1)
     with opened(browser, server, f"#/jobs/{watch.number}", width=390) as page:

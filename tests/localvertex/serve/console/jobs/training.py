@@ -31,8 +31,13 @@ class Training:
     """The job and its files: slow, so that it does not end before the test lets it."""
 
     def __init__(self, folder: Path) -> None:
-        self.base, self._pace = folder / "out", folder / "pace"
+        self.base, self._pace, self._patience = folder / "out", folder / "pace", folder / "patience"
         self._pace.write_text("0.1")
+        self._patience.touch()
+
+    def lose_patience(self) -> None:
+        """Let the peers of a frozen replica notice that it is silent."""
+        self._patience.unlink()
 
     def hurry(self) -> None:
         """Let it train the remaining steps at once."""
@@ -43,7 +48,7 @@ class Training:
     @property
     def pools(self) -> list[dict[str, Any]]:
         """The worker pools: a chief and a worker."""
-        command = ["python", "-c", TRAINER, str(NUM_STEPS), str(self._pace), "10"]
+        command = ["python", "-c", TRAINER, str(NUM_STEPS), str(self._pace), "10", str(self._patience)]
         container = {"image_uri": "gcr.io/x/y:1", "command": command}
         pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}
         return [pool, pool]
