@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.localvertex.serve.console.watch.conftest import Start
 from tests.support import run_records
+from tests.support.axe import problems_of
 from tests.support.browser import needs_chromium, opened
 from tests.support.server import Server, wait_until
 
@@ -67,6 +68,7 @@ def test_a_run_is_watched_to_its_end_and_its_artifacts_are_shown(
         step.get_by_text("Command").click()
         expect(step.locator(".code")).to_contain_text("kfp.dsl.executor_main")
         assert "{{$" not in step.locator(".code").inner_text()
+        assert problems_of(page) == []
         page.get_by_role("link", name="Close").click()
         summary = page.get_by_role("region", name="Summary of the run")
         expect(summary.locator("dt", has_text="note")).to_contain_text("changed")
@@ -89,6 +91,7 @@ def test_a_failed_run_shows_why_also_on_a_narrow_screen(
         failure.get_by_role("link", name="fail").click()
         expect(page.get_by_role("region", name="Step fail")).to_contain_text("Exit code")
         expect(page.get_by_role("log")).to_contain_text("raise ValueError(reason)")
+        assert problems_of(page) == []
         assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
 
 
