@@ -30,12 +30,12 @@ class ScheduleRoutes:
     def routes(self) -> list[Route]:
         """The local routes."""
         return [
-            local_route("POST", "/local/cron", self._cron),
-            local_route("GET", "/local/schedules", self._list),
-            local_route("POST", "/local/schedules/{id:id}:run", self._run),
+            local_route("POST", "/local/cron", self.cron),
+            local_route("GET", "/local/schedules", self.list_all),
+            local_route("POST", "/local/schedules/{id:id}:run", self.run),
         ]
 
-    def _cron(self, call: LocalCall) -> dict[str, Any]:
+    def cron(self, call: LocalCall) -> dict[str, Any]:
         """Describe the field `cron` of a schedule, which may begin with a time zone, or say what is wrong with it.
 
         What a user has typed so far is no mistake of the page, so an `error` is not an HTTP error.
@@ -50,7 +50,7 @@ class ScheduleRoutes:
             return {"error": str(error)}
         return {"sentence": sentence(cron), "zone": str(cron.zone), "next": times}
 
-    def _list(self, call: LocalCall) -> dict[str, Any]:
+    def list_all(self, call: LocalCall) -> dict[str, Any]:
         """Return all schedules without their pipelines, the newest first, after them those with a damaged record."""
         found = schedules.records(self._store).found(_ANYWHERE, set())
         newest = sorted(found, key=lambda each: str(each.get("createTime", "")), reverse=True)
@@ -65,6 +65,6 @@ class ScheduleRoutes:
             return {"sentence": "", "zone": "", "next": []}
         return {"sentence": sentence(cron), "zone": str(cron.zone), "next": times}
 
-    def _run(self, call: LocalCall) -> dict[str, Any]:
+    def run(self, call: LocalCall) -> dict[str, Any]:
         """Start a run now."""
         return {"name": self._schedules.run_now(call.path["id"])}
