@@ -41,7 +41,7 @@ def place_in(uri: str, work_dir: str) -> dict[str, str] | None:
         run, *path = PurePosixPath(uri).relative_to(work_dir).parts
     except ValueError:
         return None
-    return {"run": run, "path": "/".join(path)} if path and ".." not in path else None
+    return {"run": run, "path": "/".join(path)} if path and ".." not in (run, *path) else None
 
 
 def _outputs(content: Content) -> Content:
@@ -108,5 +108,6 @@ def _short(value: Any) -> Any:
 
 
 def exists(work_dir: Path, place: Mapping[str, str]) -> bool:
-    """Return whether a file of a run is still there."""
-    return (work_dir / place["run"] / place["path"]).is_file()
+    """Return whether a file is still there, in the folder of a run."""
+    run_dir = work_dir / place["run"]
+    return (run_dir / record.FILE).is_file() and (run_dir / place["path"]).is_file()

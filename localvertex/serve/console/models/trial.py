@@ -15,7 +15,7 @@ from localvertex.serve.endpoints.predictions import ask, predictions_of
 from localvertex.serve.endpoints.records import Records
 from localvertex.state import record
 
-IDLE_SECONDS = 300.0
+_IDLE_SECONDS = 300.0
 """A process that was started on demand ends when nobody has used it for so long."""
 
 _ENDPOINT = "projects/local-project/locations/us-central1/endpoints/_try"
@@ -50,7 +50,7 @@ class Trial:
         idle_seconds: After which time without a request the process ends.
     """
 
-    def __init__(self, records: Records, deployments: Deployments, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(self, records: Records, deployments: Deployments, idle_seconds: float = _IDLE_SECONDS) -> None:
         self._records, self._deployments, self._idle_seconds = records, deployments, idle_seconds
         self._lock = threading.Lock()
         self._tried: _Tried | None = None

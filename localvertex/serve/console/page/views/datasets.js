@@ -1,8 +1,8 @@
 // The datasets that runs have written: by name or source, with the report of each and what changed.
-import { html } from "../html.js";
+import { html, useState } from "../html.js";
 import { useLoad } from "../load.js";
-import { Dataset } from "../parts/dataset.js";
-import { figure } from "../parts/model_versions.js";
+import { Dataset } from "../parts/library/dataset.js";
+import { figure } from "../parts/library/model_versions.js";
 import { link } from "../routes.js";
 import { Empty, Loading, Page, Section } from "../ui/page.js";
 import { Notice, Problem } from "../ui/problem.js";
@@ -11,6 +11,8 @@ import { Time } from "../ui/time.js";
 
 /** The entries of metadata that come first where there is no room for all. */
 const FIRST = ["num_examples", "num_images", "num_rows", "num_classes"];
+
+const NUM_SHOWN = 10;
 
 /** @param {{query: URLSearchParams}} props */
 export default function Datasets({ query }) {
@@ -49,12 +51,19 @@ const find = (group, wanted) =>
 
 /** @param {{group: any, wanted: string}} props */
 function Group({ group, wanted }) {
+  const [isWhole, setIsWhole] = useState(false);
   const selected = find(group, wanted);
+  const first = group.datasets.slice(0, NUM_SHOWN);
+  const rows = isWhole || (selected && !first.includes(selected)) ? group.datasets : first;
   const more = group.num_datasets - group.datasets.length;
   return html`<${Section} title=${group.title}>
-    <div class="dataset-list"><${Table} caption=${`Datasets of ${group.title}`} columns=${columnsOf(group, selected)} rows=${group.datasets}
+    <div class="dataset-list"><${Table} caption=${`Datasets of ${group.title}`} columns=${columnsOf(group, selected)} rows=${rows}
       keyOf=${(/** @type {any} */ row) => `${row.time} ${row.fingerprint}`} /></div>
-    ${more > 0 && html`<p class="muted">and ${more.toLocaleString("en")} older ones</p>`}
+    ${
+      rows.length < group.datasets.length
+        ? html`<p class="more"><button onClick=${() => setIsWhole(true)}>Show ${group.datasets.length} datasets</button></p>`
+        : more > 0 && html`<p class="muted more">and ${more.toLocaleString("en")} older ones</p>`
+    }
     ${selected && html`<${Dataset} key=${selected.fingerprint} dataset=${selected} />`}
   <//>`;
 }

@@ -1,10 +1,10 @@
 // One version of a model: what it is, where it came from, its place among the others, and a prediction to try.
 import { html, useState } from "../html.js";
 import { useLoad } from "../load.js";
-import { DeleteVersion, EditAliases } from "../parts/model_changes.js";
-import { Overview } from "../parts/model_overview.js";
-import { Aliases, Versions } from "../parts/model_versions.js";
-import { TryModel } from "../parts/try_image.js";
+import { DeleteVersion, EditAliases } from "../parts/library/model_changes.js";
+import { Overview } from "../parts/library/model_overview.js";
+import { Aliases, Versions } from "../parts/library/model_versions.js";
+import { TryModel } from "../parts/library/try_image.js";
 import { go, link } from "../routes.js";
 import { Loading, Page } from "../ui/page.js";
 import { Problem } from "../ui/problem.js";

@@ -1,7 +1,7 @@
 // The list of models: the version in use of each, with its metrics.
 import { html } from "../html.js";
 import { useLoad } from "../load.js";
-import { Aliases, metricColumns, metricsOf } from "../parts/model_versions.js";
+import { Aliases, metricColumns, metricsOf } from "../parts/library/model_versions.js";
 import { link } from "../routes.js";
 import { Empty, Loading, Page } from "../ui/page.js";
 import { Problem } from "../ui/problem.js";

@@ -1,9 +1,10 @@
 """The console's models over a work directory in this process, with real serving containers where a test starts one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from localvertex.containers.serving.machine import Machine
@@ -14,6 +15,7 @@ from localvertex.serve.api.store import Store
 from localvertex.serve.console.local_route import LocalCall
 from localvertex.serve.console.models.models import Models
 from localvertex.serve.endpoints.deployments import Deployments
+from localvertex.serve.endpoints.records import Records
 from localvertex.state import registry
 from localvertex.state.model_versions import ModelVersions
 from tests.support import serving
@@ -57,9 +59,9 @@ class Room:
         """Return a prediction."""
         return self.models.predict(LocalCall(path={"id": model, "version": version}, body=body))
 
-    def process_id(self, version: str = "1") -> int:
-        """Return the id of the process that answers."""
-        return int(self.predict(version, instances=[1])["predictions"][0]["by"]["pid"])
+    def process(self, version: str = "1") -> psutil.Process:
+        """Return the process that answers."""
+        return psutil.Process(int(self.predict(version, instances=[1])["predictions"][0]["by"]["pid"]))
 
     def deploy(self, endpoint: str, number: str, *, traffic: int = 100, deployed: str = "7", model: str = "m") -> None:
         """Write the record of an endpoint with a version that is deployed to it."""
@@ -79,7 +81,7 @@ class Room:
                 }
             ],
         }
-        self.models.trial._records.write(endpoint, content)
+        Records(self.work_dir).write(endpoint, content)
 
     def close(self) -> None:
         """End what runs."""
@@ -94,9 +96,3 @@ def room(tmp_path: Path) -> Iterator[Room]:
     room = Room(tmp_path / "runs")
     yield room
     room.close()
-
-
-@pytest.fixture
-def open_room(tmp_path: Path) -> Callable[[], Room]:
-    """Open the same work directory once more."""
-    return lambda: Room(tmp_path / "runs")

@@ -1,7 +1,7 @@
 // A model that is tried: with an image that is dropped or chosen, or with instances as JSON.
-import { get, post } from "../api.js";
-import { html, useEffect, useRef, useState } from "../html.js";
-import { Notice, Problem } from "../ui/problem.js";
+import { get, post } from "../../api.js";
+import { html, useEffect, useRef, useState } from "../../html.js";
+import { Notice, Problem } from "../../ui/problem.js";
 import { Predictions } from "./predictions.js";
 
 /** Vertex AI accepts requests of 1.5 MiB; base64 makes an image larger by a third. */

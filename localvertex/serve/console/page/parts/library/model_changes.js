@@ -1,9 +1,9 @@
 // Changes of a version through Vertex AI's own methods: its aliases, and its deletion.
-import { post, remove, vertex } from "../api.js";
-import { html, useState } from "../html.js";
-import { useAction } from "../load.js";
-import { Confirm, Dialog } from "../ui/dialog.js";
-import { Problem } from "../ui/problem.js";
+import { post, remove, vertex } from "../../api.js";
+import { html, useState } from "../../html.js";
+import { useAction } from "../../load.js";
+import { Confirm, Dialog } from "../../ui/dialog.js";
+import { Problem } from "../../ui/problem.js";
 
 const USUAL = ["champion", "default"];
 
@@ -17,7 +17,7 @@ export function EditAliases({ model, onChange, onClose }) {
   const [name, setName] = useState("");
   const [merge, { isBusy, error }] = useAction(async (/** @type {string} */ alias) => {
     await post(`${resource(model)}:mergeVersionAliases`, { versionAliases: [alias] });
-    setName("");
+    setName((now) => (now === alias ? "" : now));
     onChange();
   });
   const add = (/** @type {Event} */ event) => {

@@ -1,10 +1,10 @@
 // What a version of a model is: metrics, origin, endpoints, container and files.
-import { html } from "../html.js";
-import { link } from "../routes.js";
-import { Section } from "../ui/page.js";
-import { Table } from "../ui/table.js";
-import { Time } from "../ui/time.js";
-import { Value, Values } from "../ui/values.js";
+import { html } from "../../html.js";
+import { link } from "../../routes.js";
+import { Section } from "../../ui/page.js";
+import { Table } from "../../ui/table.js";
+import { Time } from "../../ui/time.js";
+import { Value, Values } from "../../ui/values.js";
 import { Fingerprints, figure, metricNames, metricsOf, Run } from "./model_versions.js";
 
 /** @param {{model: any}} props */
@@ -59,7 +59,7 @@ function origin(model) {
 /** @param {{rows: any[]}} props */
 function Endpoints({ rows }) {
   if (!rows.length) return html`<p class="muted">Not deployed.</p>`;
-  /** @type {import("../ui/table.js").Column[]} */
+  /** @type {import("../../ui/table.js").Column[]} */
   const columns = [
     { title: "Endpoint", isName: true, cell: (row) => row.display_name || row.name },
     { title: "Deployed model", cell: (row) => html`<code>${row.deployed_model}</code>` },
@@ -71,7 +71,7 @@ function Endpoints({ rows }) {
 
 /** @param {{rows: any[]}} props */
 function Evaluations({ rows }) {
-  /** @type {import("../ui/table.js").Column[]} */
+  /** @type {import("../../ui/table.js").Column[]} */
   const columns = [
     {
       title: "Evaluation",
@@ -104,7 +104,7 @@ function Container({ model }) {
 /** @param {{model: any}} props */
 function Files({ model }) {
   if (!model.num_files) return html`<p class="muted">The registry has no files of this version.</p>`;
-  /** @type {import("../ui/table.js").Column[]} */
+  /** @type {import("../../ui/table.js").Column[]} */
   const columns = [
     { title: "File", isName: true, cell: (row) => html`<code>${row.path}</code>` },
     { title: "Size", isNumber: true, cell: (row) => size(row.size) },

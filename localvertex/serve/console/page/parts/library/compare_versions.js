@@ -1,10 +1,10 @@
 // Two versions of a model: their metrics, and what else differs.
-import { html } from "../html.js";
-import { useLoad } from "../load.js";
-import { Loading } from "../ui/page.js";
-import { Problem } from "../ui/problem.js";
-import { Table } from "../ui/table.js";
-import { Value } from "../ui/values.js";
+import { html } from "../../html.js";
+import { useLoad } from "../../load.js";
+import { Loading } from "../../ui/page.js";
+import { Problem } from "../../ui/problem.js";
+import { Table } from "../../ui/table.js";
+import { Value } from "../../ui/values.js";
 import { figure, metricNames, metricsOf } from "./model_versions.js";
 
 /** @param {{id: string, versions: string[]}} props - Two numbers, the older one first. */

@@ -1,9 +1,9 @@
 // The versions of a model side by side, and what all views show of versions.
-import { html, useState } from "../html.js";
-import { link } from "../routes.js";
-import { Section } from "../ui/page.js";
-import { Table } from "../ui/table.js";
-import { Time } from "../ui/time.js";
+import { html, useState } from "../../html.js";
+import { link } from "../../routes.js";
+import { Section } from "../../ui/page.js";
+import { Table } from "../../ui/table.js";
+import { Time } from "../../ui/time.js";
 import { CompareVersions } from "./compare_versions.js";
 
 const NUM_SHOWN = 25;
@@ -75,7 +75,7 @@ export function Versions({ model }) {
     }`;
 }
 
-/** @param {any} model @returns {import("../ui/table.js").Column[]} */
+/** @param {any} model @returns {import("../../ui/table.js").Column[]} */
 function columnsOf(model) {
   return [
     {

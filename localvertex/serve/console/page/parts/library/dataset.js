@@ -1,11 +1,11 @@
 // One dataset: what changed since the one before, its pages, and its metadata and runs.
-import { html, useState } from "../html.js";
-import { link } from "../routes.js";
-import { Frame } from "../ui/page.js";
-import { Table } from "../ui/table.js";
-import { Tabs } from "../ui/tabs.js";
-import { Time } from "../ui/time.js";
-import { Value, Values } from "../ui/values.js";
+import { html, useEffect, useRef, useState } from "../../html.js";
+import { link } from "../../routes.js";
+import { Frame } from "../../ui/page.js";
+import { Table } from "../../ui/table.js";
+import { Tabs } from "../../ui/tabs.js";
+import { Time } from "../../ui/time.js";
+import { Value, Values } from "../../ui/values.js";
 import { Figures } from "./model_overview.js";
 import { figure } from "./model_versions.js";
 
@@ -18,7 +18,9 @@ export function Dataset({ dataset }) {
   pages.sort((/** @type {any} */ one, /** @type {any} */ other) => rank(one) - rank(other));
   const [tab, setTab] = useState(pages[0]?.id ?? CHANGED);
   const page = pages.find((/** @type {any} */ each) => each.id === tab);
-  return html`<div class="card dataset" id=${dataset.fingerprint}>
+  const card = useRef(/** @type {HTMLElement | null} */ (null));
+  useEffect(() => card.current?.scrollIntoView({ block: "nearest" }), []);
+  return html`<div class="card dataset" ref=${card}>
     <h3>Dataset <span class="mono">${dataset.fingerprint}</span></h3>
     <${Tabs} label="Dataset" selected=${tab} onSelect=${setTab} tabs=${[
       ...pages.map((/** @type {any} */ each) => ({ id: each.id, title: titleOf(each.name) })),
@@ -46,7 +48,7 @@ const address = ({ run, path }) => `/runs/${[run, ...path.split("/")].map(encode
 function Changed({ dataset }) {
   if (!dataset.before)
     return html`<p class="muted">The first dataset of this name or source: there is none before it.</p>`;
-  /** @type {import("../ui/table.js").Column[]} */
+  /** @type {import("../../ui/table.js").Column[]} */
   const columns = [
     { title: "Metadata", isName: true, cell: (row) => row.name },
     { title: "Before", isNumber: true, cell: (row) => html`<${Entry} value=${row.before} />` },
@@ -61,8 +63,8 @@ function Changed({ dataset }) {
     )}
     ${
       dataset.changed.length
-        ? html`<${Table} caption="Metadata that changed" columns=${columns} rows=${dataset.changed}
-            keyOf=${(/** @type {any} */ row) => row.name} />`
+        ? html`<div class="breaking"><${Table} caption="Metadata that changed" columns=${columns} rows=${dataset.changed}
+            keyOf=${(/** @type {any} */ row) => row.name} /></div>`
         : html`<p class="muted">Only the content changed; all other metadata is the same.</p>`
     }`;
 }

@@ -1,6 +1,6 @@
 // The predictions of a model: probabilities of classes as bars with figures, everything else as JSON.
-import { html } from "../html.js";
-import { Code } from "../ui/values.js";
+import { html } from "../../html.js";
+import { Code } from "../../ui/values.js";
 
 const NUM_SHOWN = 5;
 
