@@ -14,7 +14,7 @@ const ENTRIES = [
   {
     title: "Schedules",
     href: "#/schedules",
-    views: ["schedules"],
+    views: ["schedules", "schedule", "new schedule"],
     icon: "M9 5v4l3 2M15.5 9a6.5 6.5 0 1 1-13 0 6.5 6.5 0 0 1 13 0Z",
   },
   {
