@@ -64,7 +64,7 @@ class Checks:
             "parameters": form.parameters(source),
             "artifacts": artifacts.fields(source),
             "settings": request.settings_of(source),
-            "secrets": [*source.secrets],
+            "warnings": [*source.warnings],
             "refusals": refusals,
             "notes": self._platform_notes(),
             "machine_check": self._machine_check(job),
