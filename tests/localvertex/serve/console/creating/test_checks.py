@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +222,25 @@ def test_a_run_is_created_only_from_what_the_request_names(check: Check, tmp_pat
             check(**body)
     with pytest.raises(UserError):
         check(run="../../etc")
+
+
+@pytest.mark.parametrize("value", [None, [], {}, "x", 7])
+def test_a_damaged_part_of_a_file_is_a_reason_and_no_defect(check: Check, value: Any) -> None:
+    for name in ("pipeline_in_a_pipeline.json", "job_with_an_input_artifact.json", "accelerators.json"):
+        whole = json.loads((COMPILED / name).read_text())
+        for path in list(_paths(whole, 3)):
+            content = json.loads(json.dumps(whole))
+            part = content
+            for key in path[:-1]:
+                part = part[key]
+            part[path[-1]] = value
+            for form in ({}, {"parameters": {}, "use_cache": False, "is_start": True}):
+                with suppress(ApiError, UserError):
+                    check(content=json.dumps(content), name="p.json", **form)
+
+
+def _paths(value: Any, depth: int) -> Iterator[tuple[str, ...]]:
+    """Yield the path of each part of an object, down to a depth."""
+    for key, inner in value.items() if isinstance(value, dict) and depth else ():
+        yield (key,)
+        yield from ((key, *rest) for rest in _paths(inner, depth - 1))

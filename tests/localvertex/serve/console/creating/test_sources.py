@@ -83,8 +83,8 @@ def test_only_compiled_files_of_the_folder_are_listed(creating: Creating, tmp_pa
     assert creating.files(LocalCall()) == {"folder": "build", "files": []}
     build = tmp_path / "build"
     (build / "folder.json").mkdir(parents=True)
-    for number, name in enumerate(("a.json", "ü b.yaml", "new\nline.json", "notes.txt", b"\xff.json")):
-        path = os.path.join(os.fsencode(build), os.fsencode(name))
+    for number, name in enumerate(("a.json", "ü b.yaml", "new\nline.json", "notes.txt", "\udcff.json")):
+        path = build / name
         shutil.copy(COMPILED / "only_a_pipeline.json", path)
         os.utime(path, (number, number))
     (build / "gone.json").symlink_to("nowhere")
