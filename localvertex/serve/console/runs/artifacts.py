@@ -7,9 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from localvertex.serve.api.errors import ApiError, Status, invalid, not_found
+from localvertex.serve.console import file_responses
 from localvertex.serve.console.runs.folders import is_inside
 from localvertex.show.page.artifacts import Artifacts
 from localvertex.state.task import Artifact
@@ -30,12 +31,6 @@ _IMAGES = {
 
 _PRIVATE = "api"
 """The folder of the work directory with the token and the records of the server."""
-
-_SANDBOX = (
-    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; frame-ancestors 'self'"
-)
-
-_HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
 
 
 class ArtifactOf:
@@ -66,15 +61,20 @@ class ArtifactOf:
         path = self.path()
         shown = Artifacts(run_dir=self._run_dir, buckets=self._buckets)
         values = {self._name: [self._artifact]}
-        (view,) = shown.outputs(values, "") if path else shown.inputs(values)
+        # The content of a file elsewhere is not read; what is in the metadata needs no file.
+        (view,) = shown.outputs(values, "") if path or not self._has_text else shown.inputs(values)
         known = {name: value for name, value in asdict(view).items() if name not in ("frame", "link")}
         return {
             **known,
-            "metadata": view.metadata if path else self._artifact.get("metadata") or {},
             "link": view.link if view.link.startswith("https://") else "",
             "is_page": bool(view.frame) and path is not None and path.is_file(),
             **_files(path),
         }
+
+    @property
+    def _has_text(self) -> bool:
+        """Return whether the content of its file is shown."""
+        return self._artifact["type"].get("schemaTitle") in ("system.HTML", "system.Markdown")
 
     def file(self, name: str, *, is_download: bool) -> Response:
         """Return a file of the artifact: as a download, or a page or an image for a frame without scripts.
@@ -87,12 +87,12 @@ class ArtifactOf:
         if root is None or path is None or not path.is_file() or (name and not is_inside(path, root)):
             raise not_found(f"the file {name[:200]!r} of the artifact {self._name[:200]!r}")
         if is_download:
-            return FileResponse(path, headers=_HEADERS, filename=path.name, media_type="application/octet-stream")
+            return file_responses.download(path)
         is_page = self._artifact["type"].get("schemaTitle") == "system.HTML"
         kind = "text/html" if is_page and not name else _image_kind(path)
         if not kind:
             raise ApiError(Status.INVALID_ARGUMENT, f"{path.name} is neither a page nor an image; download it")
-        return FileResponse(path, headers={**_HEADERS, "Content-Security-Policy": _SANDBOX}, media_type=kind)
+        return file_responses.shown(path, kind)
 
     def path(self) -> Path | None:
         """Return where it is; None when it is missing, or not in the work directory or a bucket of the run."""
@@ -110,12 +110,12 @@ class ArtifactOf:
 def _files(path: Path | None) -> dict[str, Any]:
     """Return the files of an artifact with their sizes."""
     if path is None:
-        return {"is_local": False, "files": [], "num_more": 0}
+        return {"files": [], "num_more": 0}
     if path.is_file():
-        return {"is_local": True, "files": [_described(path, "")], "num_more": 0}
+        return {"files": [_described(path, "")], "num_more": 0}
     every = list(itertools.islice(_below(path), _MAX_COUNTED))
     files = [_described(each, each.relative_to(path).as_posix()) for each in sorted(every)[:_MAX_FILES]]
-    return {"is_local": True, "files": files, "num_more": len(every) - len(files)}
+    return {"files": files, "num_more": len(every) - len(files)}
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -66,8 +66,7 @@ function Files({ view, href }) {
       )}
       ${view.num_more > 0 && html`<li class="muted">and ${view.num_more} more files</li>`}
     </ul>`
-    }
-    ${!view.is_local && html`<p class="muted">Its files are not in this work directory.</p>`}`;
+    }`;
 }
 
 /** @param {number} size */
