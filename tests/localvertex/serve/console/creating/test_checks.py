@@ -169,9 +169,10 @@ def test_wrong_settings_are_named(check: Check) -> None:
     assert [each["field"] for each in found["errors"]] == ["display_name", "labels"]
     found = check(content=content, parameters={}, labels=[], fail_fast="yes")
     assert [each["field"] for each in found["errors"]] == ["labels", "fail_fast"]
-    with pytest.raises(ApiError) as refused:
-        check(content=content, region="mars-1")
-    assert [each["field"] for each in refused.value.details] == ["region"]
+    for region in ("mars-1", 7, ["us-central1"], "us-central1/../x"):
+        with pytest.raises(ApiError) as refused:
+            check(content=content, region=region)
+        assert [each["field"] for each in refused.value.details] == ["region"]
 
 
 @pytest.mark.parametrize(
@@ -217,11 +218,13 @@ def test_the_machines_are_checked_for_the_region_and_also_beside_an_error(check:
 def test_a_run_is_created_only_from_what_the_request_names(check: Check, tmp_path: Path) -> None:
     secret = tmp_path / "secret.json"
     secret.write_text("{}")
-    for body in ({}, {"content": "{}", "file": "x"}, {"content": 1}, {"file": str(secret)}, {"file": "../x.json"}):
+    runs: list[dict[str, Any]] = [
+        {"run": each} for each in ("../../etc", "latest", "api", "no-such", "a\0b", "x" * 5000)
+    ]
+    files = [{"file": str(secret)}, {"file": "../x.json"}]
+    for body in (*runs, *files, {}, {"content": "{}", "file": "x"}, {"content": 1}):
         with pytest.raises(ApiError):
             check(**body)
-    with pytest.raises(UserError):
-        check(run="../../etc")
 
 
 @pytest.mark.parametrize("value", [None, [], {}, "x", 7])

@@ -62,6 +62,10 @@ def test_a_secret_of_the_earlier_run_is_asked_for_again(creating: Creating, tmp_
     assert MASK not in json.dumps(found)
 
 
+def test_a_run_of_an_unknown_region_is_created_in_a_known_one(creating: Creating, tmp_path: Path) -> None:
+    assert checked(creating, run=earlier_run(tmp_path, parameters={}, region="moon"))["region"] == "us-central1"
+
+
 @pytest.mark.parametrize(
     ("artifacts", "value", "num_warnings"),
     [
