@@ -56,7 +56,8 @@ class Service:
         self.custom_jobs.when_ended = JobLogs(self._store, self.operations, log).collect
         self._credentials, self._processes = NoCredentials(), Processes(grace_seconds=_GRACE_SECONDS)
         self._processes.secrets = self._credentials.secrets.known
-        self.offered = Offered(self._store, self.operations, self._deployments(options, log))
+        deployments = self._deployments(options, log)
+        self.offered = Offered(self._store, self.operations, deployments)
         self.schedules = Schedules(
             self._store, self.operations, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log
         )
@@ -65,7 +66,8 @@ class Service:
         self.pipeline_jobs.contexts = self.metadata.runs.contexts
         self.pipeline_jobs.on_end_of = self.metadata.runs.add
         self.pipeline_jobs.on_retry_of = self.metadata.runs.forget
-        self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs)
+        self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs, self.schedules, deployments)
+        self.offered.models.on_delete = self.console.models.trial.stop
         self.storage = Storage(self.custom_jobs.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
 

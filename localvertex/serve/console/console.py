@@ -6,16 +6,21 @@ from localvertex.serve.api.store import Store
 from localvertex.serve.console import static
 from localvertex.serve.console.comparing.comparison import Comparisons
 from localvertex.serve.console.creating.creating import Creating
+from localvertex.serve.console.datasets.datasets import Datasets
 from localvertex.serve.console.events.events import Events
 from localvertex.serve.console.jobs.routes import JobRoutes
+from localvertex.serve.console.models.models import Models
 from localvertex.serve.console.run_files import RunFiles
 from localvertex.serve.console.runs.actions import RunActions
 from localvertex.serve.console.runs.graph import Graphs
 from localvertex.serve.console.runs.listing import RunList
 from localvertex.serve.console.runs.record import Records
 from localvertex.serve.console.runs.routes import RunRoutes
+from localvertex.serve.console.schedules.routes import ScheduleRoutes
 from localvertex.serve.custom_jobs import CustomJobs
+from localvertex.serve.endpoints.deployments import Deployments
 from localvertex.serve.pipeline_jobs.pipeline_jobs import PipelineJobs
+from localvertex.serve.schedules.schedules import Schedules
 
 
 class Console:
@@ -25,17 +30,26 @@ class Console:
         store: The records of the server.
         jobs: Its pipeline jobs.
         custom_jobs: The custom jobs of the API.
+        schedules: Its schedules.
+        deployments: The processes of models.
     """
 
-    def __init__(self, store: Store, jobs: PipelineJobs, custom_jobs: CustomJobs) -> None:
+    def __init__(
+        self,
+        store: Store,
+        jobs: PipelineJobs,
+        custom_jobs: CustomJobs,
+        schedules: Schedules,
+        deployments: Deployments,
+    ) -> None:
         self._store, self._work_dir = store, store.folder.parent
         self._creating = Creating(store, jobs)
-        self._records = Records(store)
-        self._records.is_here = jobs.is_here
-        self._list = RunList(store)
+        self._records, self._list = Records(store), RunList(store)
         self._events, self._runs = Events(self._records, self._list, custom_jobs), RunRoutes(self._records)
         self._jobs = JobRoutes(self._records, custom_jobs)
         self._actions, self._comparisons = RunActions(jobs), Comparisons(self._work_dir)
+        self._schedules = ScheduleRoutes(store, schedules)
+        self.models, self._datasets = Models(store, deployments), Datasets(store)
 
     @property
     def routes(self) -> list[Route]:
@@ -46,9 +60,12 @@ class Console:
             self._events,
             self._list,
             self._runs,
-            Graphs(self._records, self._work_dir),
+            Graphs(self._records),
             self._jobs,
             self._actions,
             self._comparisons,
+            self._schedules,
+            self.models,
+            self._datasets,
         )
         return [*static.routes(), *(route for room in rooms for route in room.routes)]

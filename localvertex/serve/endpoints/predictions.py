@@ -3,12 +3,12 @@
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.responses import Response
 
-from localvertex.containers.serving.process import Answer, NotServing
+from localvertex.containers.serving.process import Answer, NotServing, ServingProcess
 from localvertex.serve.api.call import Call
 from localvertex.serve.api.errors import ApiError, Status, invalid
 from localvertex.serve.endpoints import traffic
@@ -51,17 +51,8 @@ class Predictions:
 
     def predict(self, call: Call) -> Resource:
         """Send instances to a model, and return its predictions."""
-        unknown = set(call.body) - {"instances", "parameters", "labels"}
-        instances = call.body.get("instances")
-        if unknown or not isinstance(instances, list) or not instances:
-            raise invalid("expected instances, a list that is not empty, and optional parameters")
-        sent = {"instances": instances} | {
-            name: call.body[name] for name in ("parameters",) if call.body.get(name) is not None
-        }
-        deployed, answer = self._send(call, json.dumps(sent).encode(), "application/json")
-        if answer.code != 200:
-            raise ApiError(_STATUSES.get(answer.code, Status.INTERNAL), _quoted(answer))
-        content = _predictions_of(answer)
+        deployed, answer = self._send(call, request_of(call.body), "application/json")
+        content = predictions_of(answer)
         number = deployed["modelVersionId"]
         return {
             "predictions": content["predictions"],
@@ -103,41 +94,77 @@ class Predictions:
         Raises:
             ApiError: The body is too large, no model has traffic, or there was no answer.
         """
-        if len(body) > MAX_BYTES:
-            raise invalid(f"the request has {len(body)} bytes; the service accepts up to {MAX_BYTES}")
+        check_size(body)
         name = call.location.child(FOLDER, call.resource_id)
         endpoint = self._records.found(name)
         chosen = traffic.choose(endpoint["trafficSplit"], name)
         deployed: Resource = next(each for each in endpoint["deployedModels"] if each["id"] == chosen)
-        try:
-            return deployed, self._answer(name, deployed, body, content_type)
-        except TimeoutError:
-            text = f"deployed model {chosen} did not answer within {_MAX_SECONDS:g} s"
-            raise ApiError(Status.DEADLINE_EXCEEDED, text) from None
-        except NotServing as error:
-            raise ApiError(Status.UNAVAILABLE, f"deployed model {chosen}: {error}") from None
-
-    def _answer(self, endpoint: str, deployed: Resource, body: bytes, content_type: str) -> Answer:
-        """Return the answer of a deployed model; ask once more, a new process, when this one has ended."""
-        process = self._deployments.serving(endpoint, deployed)
-        try:
-            return process.predict(body, content_type, seconds=_MAX_SECONDS)
-        except NotServing:
-            if not process.ends_within(_MAX_END_SECONDS):
-                raise
-        return self._deployments.serving(endpoint, deployed).predict(body, content_type, seconds=_MAX_SECONDS)
+        return deployed, ask(lambda: self._deployments.serving(name, deployed), body, content_type, chosen)
 
     def _display_name(self, deployed: Mapping[str, str]) -> str:
         versions = ModelVersions.of(self._records.work_dir, deployed["model"].rpartition("/")[2])
         return str(versions.shared.get("display_name", "")) if versions.numbers else ""
 
 
-def _predictions_of(answer: Answer) -> Resource:
+def request_of(body: Mapping[str, Any]) -> bytes:
+    """Return the request to a model with the instances and parameters of a call.
+
+    Raises:
+        ApiError: It has no instances, or something else.
+    """
+    unknown = set(body) - {"instances", "parameters", "labels"}
+    instances = body.get("instances")
+    if unknown or not isinstance(instances, list) or not instances:
+        raise invalid("expected instances, a list that is not empty, and optional parameters")
+    given = {name: body[name] for name in ("parameters",) if body.get(name) is not None}
+    return json.dumps({"instances": instances} | given).encode()
+
+
+def check_size(body: bytes) -> None:
+    """Check the size of a request.
+
+    Raises:
+        ApiError: The service would refuse it.
+    """
+    if len(body) > MAX_BYTES:
+        raise invalid(f"the request has {len(body)} bytes; the service accepts up to {MAX_BYTES}")
+
+
+def ask(serving: Callable[[], ServingProcess], body: bytes, content_type: str, deployed_id: str) -> Answer:
+    """Return the answer of a deployed model; ask once more, a new process, when this one has ended.
+
+    Args:
+        serving: Returns the process; starts it if it does not run.
+        body: The request.
+        content_type: Its media type.
+        deployed_id: The model's name in errors.
+
+    Raises:
+        ApiError: There was no answer.
+    """
+    try:
+        process = serving()
+        try:
+            return process.predict(body, content_type, seconds=_MAX_SECONDS)
+        except NotServing:
+            if not process.ends_within(_MAX_END_SECONDS):
+                raise
+        return serving().predict(body, content_type, seconds=_MAX_SECONDS)
+    except TimeoutError:
+        text = f"deployed model {deployed_id} did not answer within {_MAX_SECONDS:g} s"
+        raise ApiError(Status.DEADLINE_EXCEEDED, text) from None
+    except NotServing as error:
+        raise ApiError(Status.UNAVAILABLE, f"deployed model {deployed_id}: {error}") from None
+
+
+def predictions_of(answer: Answer) -> Resource:
     """Return the content of a successful answer.
 
     Raises:
-        ApiError: It has no list of predictions.
+        ApiError: It is an error, or has no list of predictions.
     """
+    if answer.code != 200:
+        raise ApiError(_STATUSES.get(answer.code, Status.INTERNAL), _quoted(answer))
     try:
         content = json.loads(answer.content)
     except (ValueError, RecursionError):

@@ -3,7 +3,7 @@
 The registry belongs to the work directory, not to a project or region, so every location shows all of it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -45,6 +45,8 @@ class Models:
     def __init__(self, store: Store, operations: Operations) -> None:
         self._store, self._operations = store, operations
         self._registered = Registered(store.folder.parent)
+        self.on_delete: Callable[[str, str], None] = lambda _model_id, _number: None
+        """Called with a model and the deleted version, empty when all were."""
 
     def upload(self, call: Call) -> dict[str, Any]:
         """Add a model, or a version to `parentModel`; the version takes its aliases from others in the same moment."""
@@ -150,6 +152,7 @@ class Models:
             self._registered.found(call).delete()
         except ValueError as error:
             raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
+        self.on_delete(call.resource_id, "")
         return self._operations.done(call, "DeleteOperationMetadata")
 
     def delete_version(self, call: Call) -> dict[str, Any]:
@@ -163,6 +166,7 @@ class Models:
                 versions.remove(chosen)
             except ValueError as error:
                 raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
+        self.on_delete(call.resource_id, chosen)
         return self._operations.done(call, "DeleteOperationMetadata")
 
     def _view(self, call: Call, versions: ModelVersions, name: str, *, is_version: bool = False) -> dict[str, Any]:

@@ -121,14 +121,18 @@ def fire(schedule: Schedule, now: datetime, runs: Runs) -> Progress:
     elif schedule.next_run > now:
         return Progress.IDLE
     elif not settle(schedule, now, runs):
-        if runs.num_active(schedule) < schedule.limit:
-            is_started, response = runs.start(schedule, schedule.next_run)
-        elif schedule.may_wait:
+        reason = why_full(schedule, runs)
+        if reason and schedule.may_wait:
             return Progress.WAITS
-        else:
-            is_started, response = False, f"SKIPPED: the limit of {schedule.limit} concurrent runs is reached"
-        _note(schedule, now, is_started=is_started, response=response)
+        started = (False, f"SKIPPED: {reason}") if reason else runs.start(schedule, schedule.next_run)
+        _note(schedule, now, is_started=started[0], response=started[1])
     return Progress.HANDLED
+
+
+def why_full(schedule: Schedule, runs: Runs) -> str:
+    """Return why another run has to wait; empty when it need not."""
+    is_full = runs.num_active(schedule) >= schedule.limit
+    return f"the limit of {schedule.limit} concurrent runs is reached" if is_full else ""
 
 
 def failed(schedule: Schedule, reason: str) -> dict[str, Any]:

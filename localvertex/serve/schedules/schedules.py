@@ -118,6 +118,34 @@ class Schedules:
                 self._write(schedule)
         return {}
 
+    def run_now(self, number: str) -> str:
+        """Start a run as an instant of its cron does, whatever the state of the schedule, which stays as it is.
+
+        Returns:
+            The name of the new job.
+
+        Raises:
+            ApiError: The schedule does not exist, its limit is reached, or the run is refused.
+            OSError: The run could not be started, e.g. because the disk is full.
+        """
+        try:
+            content = self._store.read(COLLECTION, number)
+        except Damaged as error:
+            raise error.api_error(f"the schedule {number}") from None
+        if content is None:
+            raise not_found(f"the schedule {number}")
+        schedule = Schedule(content)
+        with self._lock_of(number):
+            reason = firing.why_full(schedule, self._runs)
+            is_started, response = (False, reason) if reason else self._runs.start(schedule, self.now())
+        if not is_started:
+            raise ApiError(Status.FAILED_PRECONDITION, response)
+        return response.removeprefix("OK: ")
+
+    def now(self) -> datetime:
+        """Return the current time of the schedules."""
+        return self._clock.now()
+
     def fire_due(self) -> datetime | None:
         """Start every run that is due; return the next instant, None when there is none."""
         moments = [self._guarded(self._fire, number) for number in self._store.ids(COLLECTION)]

@@ -21,7 +21,6 @@ from PIL import Image
 
 from tests.support.cloud_storage.server import CloudStorage
 from tests.support.modules import start_module
-from tests.support.shared import make_once
 from tests.test_docs import commands
 from trainer.checkpoints import best, restored
 from trainer.command_line import TrainingError
@@ -33,22 +32,6 @@ from trainer.serve import trial
 
 pytestmark = pytest.mark.slow
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "serving.md"
-
-
-@pytest.fixture(scope="module")
-def exported(digits_directory: Path, trained_directory: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The exported model of the short run."""
-
-    def make(folder: Path) -> None:
-        made = export(
-            checkpoint_directory=str(trained_directory),
-            dataset_directory=str(digits_directory),
-            output_directory=str(folder / "model"),
-        )
-        assert made["served_difference"] <= 1e-4
-        assert 0 < float(made["served_difference_other_images"]) < 0.1
-
-    return make_once(tmp_path_factory, "served", make) / "model"
 
 
 class Served:

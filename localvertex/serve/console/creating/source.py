@@ -64,7 +64,7 @@ def read(body: Mapping[str, Any], work_dir: Path) -> Source:
         ApiError: The request names none, or several.
         UserError: It is not a compiled pipeline.
     """
-    kinds = [kind for kind in _KINDS if body.get(kind)]
+    kinds = [kind for kind in _KINDS if kind in body]
     if len(kinds) != 1 or not isinstance(body[kinds[0]], str):
         raise invalid(f"expected one of {', '.join(_KINDS)} as text")
     given = body[kinds[0]]

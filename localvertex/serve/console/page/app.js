@@ -14,7 +14,7 @@ const ENTRIES = [
   {
     title: "Schedules",
     href: "#/schedules",
-    views: ["schedules"],
+    views: ["schedules", "schedule", "new schedule"],
     icon: "M9 5v4l3 2M15.5 9a6.5 6.5 0 1 1-13 0 6.5 6.5 0 0 1 13 0Z",
   },
   {
@@ -81,9 +81,9 @@ function Top({ isOpen, onToggle }) {
 
 /** @param {{current: string, isOpen: boolean, onLeave: () => void}} props */
 function Navigation({ current, isOpen, onLeave }) {
-  const escape = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && onLeave();
+  const close = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && onLeave();
   return html`<nav id="navigation" class=${isOpen ? "open" : ""} aria-label="Main" onClick=${onLeave}
-      onKeyDown=${escape}>
+      onKeyDown=${close}>
     <ul>
       ${ENTRIES.map(
         ({ title, href, views, icon }) => html`<li key=${href}>

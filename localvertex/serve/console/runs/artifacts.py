@@ -66,15 +66,20 @@ class ArtifactOf:
         path = self.path()
         shown = Artifacts(run_dir=self._run_dir, buckets=self._buckets)
         values = {self._name: [self._artifact]}
-        (view,) = shown.outputs(values, "") if path else shown.inputs(values)
+        # The content of a file elsewhere is not read; what is in the metadata needs no file.
+        (view,) = shown.outputs(values, "") if path or not self._has_text else shown.inputs(values)
         known = {name: value for name, value in asdict(view).items() if name not in ("frame", "link")}
         return {
             **known,
-            "metadata": view.metadata if path else self._artifact.get("metadata") or {},
             "link": view.link if view.link.startswith("https://") else "",
             "is_page": bool(view.frame) and path is not None and path.is_file(),
             **_files(path),
         }
+
+    @property
+    def _has_text(self) -> bool:
+        """Return whether the content of its file is shown."""
+        return self._artifact["type"].get("schemaTitle") in ("system.HTML", "system.Markdown")
 
     def file(self, name: str, *, is_download: bool) -> Response:
         """Return a file of the artifact: as a download, or a page or an image for a frame without scripts.
@@ -110,12 +115,12 @@ class ArtifactOf:
 def _files(path: Path | None) -> dict[str, Any]:
     """Return the files of an artifact with their sizes."""
     if path is None:
-        return {"is_local": False, "files": [], "num_more": 0}
+        return {"files": [], "num_more": 0}
     if path.is_file():
-        return {"is_local": True, "files": [_described(path, "")], "num_more": 0}
+        return {"files": [_described(path, "")], "num_more": 0}
     every = list(itertools.islice(_below(path), _MAX_COUNTED))
     files = [_described(each, each.relative_to(path).as_posix()) for each in sorted(every)[:_MAX_FILES]]
-    return {"is_local": True, "files": files, "num_more": len(every) - len(files)}
+    return {"files": files, "num_more": len(every) - len(files)}
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -15,7 +15,7 @@ from localvertex.state import record
 from localvertex.state.task import State
 from vertex_gpu_training.userinput.spelling import camel
 
-_JOBS, _CUSTOM_JOBS = "pipelineJobs", "customJobs"
+_JOBS, _CUSTOM_JOBS, _SCHEDULES = "pipelineJobs", "customJobs", "schedules"
 
 _DEFAULT_SIZE, _MAX_SIZE = 100, 1000
 
@@ -64,13 +64,14 @@ class RunList:
         return {"runs": shown, "next_page_token": token, "total_size": len(found)}
 
     def version(self, unfinished: set[str]) -> object:
-        """Return what changes whenever a row does, or a custom job.
+        """Return what changes whenever a row does, a custom job or a schedule.
 
         Args:
             unfinished: The runs that have not ended; only their locks and journals are looked at.
         """
         live = {each: self._runs.live(each) for each in unfinished}
-        return self._runs.signatures(), self._store.signatures(_JOBS), self._store.signatures(_CUSTOM_JOBS), live
+        stored = [self._store.signatures(each) for each in (_JOBS, _CUSTOM_JOBS, _SCHEDULES)]
+        return self._runs.signatures(), stored, live
 
     def unfinished(self) -> set[str]:
         """Return the runs that have not ended."""

@@ -40,7 +40,7 @@ def cookie(server: Server) -> dict[str, str]:
 @pytest.mark.slow
 def test_the_page_is_public_and_has_no_data(server: Server) -> None:
     token = server.headers["Authorization"].partition(" ")[2]
-    for name in ("", "console/main.js", "console/style.css"):
+    for name in ("", "console/main.js", "console/styles/style.css"):
         answer = requests.get(f"{server.url}/{name}", timeout=60)
         assert answer.status_code == 200
         assert {name: answer.headers[name] for name in static.HEADERS} == static.HEADERS

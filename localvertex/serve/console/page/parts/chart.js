@@ -1,9 +1,12 @@
 // One figure over the time of the job, drawn by uPlot; what a restart has thrown away is dashed.
 import { html, useEffect, useRef, useState } from "../html.js";
-import { duration } from "../ui/time.js";
+import { clock, duration } from "../ui/time.js";
 import UPlot from "../vendor/uplot.js";
 
 const HEIGHT = 180;
+
+/** Distances between the marks of an axis that shows seconds. */
+const SECONDS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 864000];
 
 /**
  * @typedef {object} Series
@@ -19,24 +22,28 @@ const HEIGHT = 180;
  * @param {Series} props.series
  * @param {number[]} props.resumes - Seconds at which a process resumed.
  * @param {(value: number) => string} props.format
+ * @param {boolean} props.isTime - Whether the values are seconds.
  */
-export function Chart({ title, series, resumes, format }) {
+export function Chart({ title, series, resumes, format, isTime }) {
   const [index, setIndex] = useState(/** @type {number | null} */ (null));
   const last = series.kept.findLastIndex((value) => value !== null);
   const shown = index ?? last;
   const value = series.kept[shown] ?? series.lost[shown];
   const readout = value === null || value === undefined ? "–" : format(value);
   const where = shown < 0 ? "" : `step ${series.steps[shown]}, ${duration(series.times[shown])}`;
-  const box = usePlot({ series, resumes, format, onHover: setIndex });
+  const box = usePlot({ series, resumes, format, isTime, onHover: setIndex });
   return html`<figure class="chart">
-    <figcaption><h3>${title}</h3><span><strong>${readout}</strong> <span class="muted">${where}</span></span></figcaption>
+    <figcaption>
+      <h3>${title}</h3>
+      <span><strong>${readout}</strong> <span class="muted">${where}</span></span>
+    </figcaption>
     <div ref=${box} role="img" aria-label=${`${title} over time, last ${readout} at ${where || "no step yet"}`}></div>
   </figure>`;
 }
 
 /**
  * Draw into an element, again when its width or the colour scheme changes.
- * @param {{series: Series, resumes: number[], format: (value: number) => string,
+ * @param {{series: Series, resumes: number[], format: (value: number) => string, isTime: boolean,
  *   onHover: (index: number | null) => void}} props
  */
 function usePlot(props) {
@@ -67,7 +74,7 @@ function usePlot(props) {
 }
 
 /** @param {Series} series */
-const data = ({ times, kept, lost }) => [times, kept, lost];
+const data = ({ times, kept, lost }) => /** @type {any} */ ([times, kept, lost]);
 
 /**
  * @param {HTMLElement} element
@@ -77,8 +84,12 @@ const data = ({ times, kept, lost }) => [times, kept, lost];
 function options(element, newest) {
   const style = getComputedStyle(element);
   const colour = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
-  const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
-  const font = "11px system-ui, sans-serif";
+  const grid = { stroke: colour("--line"), width: 1 };
+  const axis = { stroke: colour("--muted"), grid, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+  const { format, isTime } = newest.current;
+  const values =
+    (/** @type {(value: number) => string} */ shown) => (/** @type {any} */ _, /** @type {number[]} */ found) =>
+      found.map(shown);
   const line = { spanGaps: false, points: { show: points } };
   return {
     width: element.clientWidth,
@@ -87,8 +98,8 @@ function options(element, newest) {
     cursor: { y: false, drag: { x: false, y: false } },
     scales: { x: { time: false } },
     axes: [
-      { ...axis, font, size: 28, values: (/** @type {any} */ _, /** @type {number[]} */ found) => found.map(second) },
-      { ...axis, font, size: 56, values: (/** @type {any} */ _, /** @type {number[]} */ found) => found.map(newest.current.format) },
+      { ...axis, size: 28, values: values(clock), incrs: SECONDS },
+      { ...axis, size: 56, values: values(isTime ? clock : format), ...(isTime && { incrs: SECONDS }) },
     ],
     series: [
       {},
@@ -104,9 +115,6 @@ function options(element, newest) {
 
 /** Points are shown while they are few. @param {any} plot */
 const points = (plot) => plot.data[0].length < 40;
-
-/** A second of the axis. @param {number} value */
-const second = (value) => duration(value).replace(".0 s", " s");
 
 /** A vertical line wherever a process resumed. @param {any} plot @param {number[]} resumes @param {string} colour */
 function drawResumes(plot, resumes, colour) {

@@ -8,6 +8,8 @@ import { Chart } from "./chart.js";
 /** @typedef {(number | null)[]} Point - Step, seconds since the epoch, and the figures. */
 /** @typedef {{points: Point[], resumes: [number, number][]}} Curve */
 
+const LOST = " Steps that a restart threw away are dashed.";
+
 const short = (/** @type {number} */ value) => String(Number(value.toPrecision(3)));
 const percent = (/** @type {number} */ value) => `${Number((value * 100).toPrecision(3))} %`;
 
@@ -32,14 +34,23 @@ export function Curves({ steps, start, names }) {
   if (!curve) return html`<p class="muted">No replica has logged steps yet.</p>`;
   const resumes = curve.resumes.map(([time]) => time - start);
   const lost = shown.some(({ series }) => series.lost.some((value) => value !== null));
-  const choice = drawn.length > 1 && html`<label>Replica <select value=${name}
+  const choice =
+    drawn.length > 1 &&
+    html`<label>Replica <select value=${name}
     onChange=${(/** @type {any} */ event) => setChosen(event.target.value)}>
     ${drawn.map((each) => html`<option key=${each} value=${each}>${each}</option>`)}
   </select></label>`;
   return html`<${Section} title="Training" actions=${choice}>
-    ${resumes.length > 0 && html`<p class="muted">${said(curve.resumes, start)}${lost && " Steps that a restart threw away are dashed."}</p>`}
+    ${resumes.length > 0 && html`<p class="muted">${said(curve.resumes, start)}${lost && LOST}</p>`}
     <div class="charts">
-      ${shown.map(({ title, series, format }) => html`<${Chart} key=${`${title} ${name}`} title=${title} series=${series} resumes=${resumes} format=${format} />`)}
+      ${shown.map(
+        ({
+          title,
+          series,
+          format,
+        }) => html`<${Chart} key=${`${title} ${name}`} title=${title} series=${series} resumes=${resumes}
+        format=${format} isTime=${format === duration} />`,
+      )}
     </div>
     <${LastValues} names=${drawn} steps=${steps} />
   <//>`;
@@ -61,24 +72,29 @@ function figures(curve, start) {
   const isLost = curve.points.map(([step, time]) =>
     curve.resumes.some(([resumed, from]) => Number(time) < resumed && Number(step) > from),
   );
-  return FIGURES.filter(([, index]) => curve.points.some((point) => point[index] !== null)).map(([title, index, format]) => {
-    const values = curve.points.map((point) => point[index]);
-    const kept = values.map((value, at) => (isLost[at] ? null : value));
-    // The dashed line begins where the other one ends.
-    const lost = values.map((value, at) => (isLost[at] || isLost[at + 1] ? value : null));
-    return { title, format, series: { times, steps, kept, lost } };
-  });
+  return FIGURES.filter(([, index]) => curve.points.some((point) => point[index] !== null)).map(
+    ([title, index, format]) => {
+      const values = curve.points.map((point) => point[index]);
+      const kept = values.map((value, at) => (isLost[at] ? null : value));
+      // The dashed line begins where the other one ends.
+      const lost = values.map((value, at) => (isLost[at] || isLost[at + 1] ? value : null));
+      return { title, format, series: { times, steps, kept, lost } };
+    },
+  );
 }
 
 /** The same as text. @param {{names: string[], steps: Map<string, Curve>}} props */
 function LastValues({ names, steps }) {
   const rows = names.map((name) => ({ name, last: /** @type {Point} */ (steps.get(name)?.points.at(-1)) }));
-  const cell = (/** @type {number} */ index, /** @type {(value: number) => string} */ format) => (/** @type {any} */ { last }) =>
-    last[index] === null ? "–" : format(last[index]);
+  const cell =
+    (/** @type {number} */ index, /** @type {(value: number) => string} */ format) =>
+    (/** @type {any} */ { last }) =>
+      last[index] === null ? "–" : format(last[index]);
   const columns = [
     { title: "Last values of", cell: (/** @type {any} */ row) => row.name, isName: true },
     { title: "Step", cell: cell(0, String), isNumber: true },
     ...FIGURES.map(([title, index, format]) => ({ title, cell: cell(index, format), isNumber: true })),
   ];
-  return html`<${Table} caption="Last values of each replica" columns=${columns} rows=${rows} keyOf=${(/** @type {any} */ row) => row.name} />`;
+  const keyOf = (/** @type {any} */ row) => row.name;
+  return html`<${Table} caption="Last values of each replica" columns=${columns} rows=${rows} keyOf=${keyOf} />`;
 }

@@ -22,7 +22,7 @@ const ACTIONS = {
     button: "Freeze it",
     texts: [
       "The process gets SIGSTOP: it neither continues nor ends. Vertex AI does not notice a hang.",
-      "Its peers do, within 15 seconds. Without peers the job waits until you kill this replica or its timeout ends it.",
+      "Its peers do, within 15 seconds. Without peers the job waits until you kill this replica, or until its timeout.",
     ],
   },
   preempt: {
@@ -38,18 +38,17 @@ const ACTIONS = {
 /**
  * @param {object} props
  * @param {Target} props.target
- * @param {string} props.replica
- * @param {string} props.condition - What the replica is doing; see docs/console.md.
+ * @param {{name: string, condition: string}} props.replica - See docs/console.md.
  */
-export function FaultButtons({ target, replica, condition }) {
+export function FaultButtons({ target, replica: { name, condition } }) {
   const [action, setAction] = useState("");
   const isAlive = condition === "running" || condition === "frozen" || condition === "leaving";
-  return html`<div class="faults" role="group" aria-label=${`Break ${replica}`}>
+  return html`<div class="faults" role="group" aria-label=${`Break ${name}`}>
     ${Object.entries(ACTIONS).map(
-      ([name, { title }]) => html`<button key=${name} aria-label=${`${title} ${replica}`}
-        disabled=${!isAlive || (name !== "kill" && condition !== "running")} onClick=${() => setAction(name)}>${title}</button>`,
+      ([id, { title }]) => html`<button key=${id} aria-label=${`${title} ${name}`} onClick=${() => setAction(id)}
+        disabled=${!isAlive || (id !== "kill" && condition !== "running")}>${title}</button>`,
     )}
-    ${action && html`<${Ask} target=${target} replica=${replica} action=${action} onClose=${() => setAction("")} />`}
+    ${action && html`<${Ask} target=${target} replica=${name} action=${action} onClose=${() => setAction("")} />`}
   </div>`;
 }
 

@@ -36,22 +36,26 @@ export function Replicas({ job, steps, target, logOf }) {
   if (!job) return html`<${Loading} />`;
   const { status, timeline, goodput, marks } = job;
   const total = length(job);
+  const names = status.replicas.map((/** @type {any} */ each) => each.name);
   const rows = status.replicas.map((/** @type {any} */ replica) => {
     const segments = timeline[replica.name] ?? [];
     return html`<li class="replica" key=${replica.name}>
       <${Name} replica=${replica} logOf=${logOf} />
       <${Lane} name=${replica.name} segments=${segments} marks=${marks} total=${total} />
-      ${status.is_running && html`<${FaultButtons} target=${target} replica=${replica.name} condition=${replica.condition} />`}
+      ${status.is_running && html`<${FaultButtons} target=${target} replica=${replica} />`}
     </li>`;
   });
   return html`<div class="job">
     <${Section} title="Replicas">
       <${Facts} job=${job} />
-      <ul class="replicas ${status.is_running ? "live" : ""}">${rows}<li class="replica below"><span></span><${Axis} total=${total} /></li></ul>
+      <ul class="replicas ${status.is_running ? "live" : ""}">
+        ${rows}
+        <li class="replica below"><span></span><${Axis} total=${total} /></li>
+      </ul>
       <${Legend} timeline=${timeline} seconds=${goodput.seconds ?? {}} total=${total} />
       <${Marks} marks=${marks} />
     <//>
-    <${Curves} steps=${steps} start=${status.start ?? 0} names=${status.replicas.map((/** @type {any} */ each) => each.name)} />
+    <${Curves} steps=${steps} start=${status.start ?? 0} names=${names} />
   </div>`;
 }
 
@@ -71,7 +75,10 @@ function Name({ replica, logOf }) {
     exit_codes.length ? `exit ${exit_codes.length > 1 ? "codes" : "code"} ${exit_codes.join(", ")}` : "",
   ];
   return html`<div class="of">
-    <div><a href=${logOf(`${name}.log`)} title="Show its log"><bdi>${name}</bdi></a> <${State} state=${state} text=${text} /></div>
+    <div>
+      <a href=${logOf(`${name}.log`)} title="Show its log"><bdi>${name}</bdi></a>
+      <${State} state=${state} text=${text} />
+    </div>
     <div class="muted small">${said.filter(Boolean).join(" · ")}</div>
   </div>`;
 }
@@ -83,15 +90,23 @@ function Facts({ job }) {
   const best = goodput.best_seconds_between_saves;
   const facts = [
     ["State", html`<${State} state=${status.state} />`],
-    [status.is_running ? "Goodput so far" : "Goodput", goodput.fraction == null ? "–" : `${Math.round(goodput.fraction * 100)} %`],
+    [
+      status.is_running ? "Goodput so far" : "Goodput",
+      goodput.fraction == null ? "–" : `${Math.round(goodput.fraction * 100)} %`,
+    ],
     ["Steps that count", goodput.num_steps ?? "–"],
     ["Steps lost", goodput.num_lost_steps ?? "–"],
     ["Restarts", `${status.num_restarts}${status.num_preemptions ? `, ${status.num_preemptions} by preemption` : ""}`],
     ["Job time", goodput.total_seconds === undefined ? "–" : duration(goodput.total_seconds)],
     status.is_running && ["Time left", duration(left)],
-    best && ["Best time between checkpoints", `${duration(best)} (now ${duration(goodput.mean_seconds_between_saves)})`],
+    best && [
+      "Best time between checkpoints",
+      `${duration(best)} (now ${duration(goodput.mean_seconds_between_saves)})`,
+    ],
   ];
-  return html`<dl class="facts figures">${facts.filter(Boolean).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+  return html`<dl class="facts figures">
+    ${facts.filter(Boolean).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
+  </dl>`;
 }
 
 /** Faults, exit codes and restarts, the newest first. @param {{marks: import("./timeline.js").Mark[]}} props */

@@ -1,6 +1,6 @@
 // What a replica did and when: one lane, and the legend of its kinds.
 import { html, useMemo } from "../html.js";
-import { duration } from "../ui/time.js";
+import { clock, duration } from "../ui/time.js";
 
 /** @typedef {[string, number, number]} Segment - Kind, start and end in seconds from the start of the job. */
 /** @typedef {[number, string]} Mark - Second, what happened. */
@@ -33,7 +33,11 @@ export function Lane({ name, segments, marks, total }) {
   return useMemo(
     () => html`<svg class="lane" role="img" aria-label=${spoken(name, segments, faults)}>
       ${segments.map(
-        ([kind, start, end]) => html`<rect class=${kind} x=${percent(start)} width=${percent(end - start)} height="100%">
+        ([
+          kind,
+          start,
+          end,
+        ]) => html`<rect class=${kind} x=${percent(start)} width=${percent(end - start)} height="100%">
           <title>${`${kind}, ${duration(end - start)} from ${duration(start)}`}</title>
         </rect>`,
       )}
@@ -42,7 +46,9 @@ export function Lane({ name, segments, marks, total }) {
         .map(([kind, start, end]) => html`<text class=${kind} x=${percent((start + end) / 2)} y="16">${kind}</text>`)}
       ${faults.map(
         ([second, text]) => html`<g class="fault"><title>${`${duration(second)}: ${text}`}</title>
-          <line x1=${percent(second)} x2=${percent(second)} y1="0" y2="100%" /></g>`,
+          <line x1=${percent(second)} x2=${percent(second)} y1="-4" y2="28" />
+          <circle cx=${percent(second)} cy="-4" r="4" />
+        </g>`,
       )}
     </svg>`,
     [segments, faults.length, total],
@@ -66,7 +72,7 @@ const sum = (segments, kind) =>
 /** The seconds below the lanes. @param {{total: number}} props */
 export function Axis({ total }) {
   const times = [0, 0.25, 0.5, 0.75, 1].map((part) => part * total);
-  return html`<div class="axis" aria-hidden="true">${times.map((each) => html`<span>${duration(each)}</span>`)}</div>`;
+  return html`<div class="axis" aria-hidden="true">${times.map((each) => html`<span>${clock(each)}</span>`)}</div>`;
 }
 
 /**

@@ -64,8 +64,8 @@ function merged(previous, { run, tasks, is_first }) {
   return { run, tasks: known, problem: "", isDeleted: false };
 }
 
-/** Return the state with new points of a replica. @param {any} previous @param {any} event */
-export function withPoints(previous, event) {
+/** @param {any} previous @param {any} event */
+function withPoints(previous, event) {
   const steps = new Map(previous.steps);
   const points = event.is_first ? [] : (steps.get(event.replica)?.points ?? []);
   steps.set(event.replica, { ...event, points: [...points, ...event.points] });

@@ -1,5 +1,5 @@
 // Dialogs: the browser's own, which keeps the focus inside and closes with Escape.
-import { html, useEffect, useRef } from "../html.js";
+import { html, useLayoutEffect, useRef } from "../html.js";
 import { useAction } from "../load.js";
 import { Problem } from "./problem.js";
 
@@ -9,10 +9,11 @@ import { Problem } from "./problem.js";
  */
 export function Dialog({ title, onClose, actions, isWide = false, children }) {
   const element = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  useEffect(() => {
-    const before = /** @type {HTMLElement | null} */ (document.activeElement);
-    element.current?.showModal();
-    return () => before?.isConnected && before.focus();
+  useLayoutEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    // Only a dialog that is closed gives the focus back.
+    return () => dialog?.close();
   }, []);
   const leave = (/** @type {MouseEvent} */ event) => event.target === element.current && onClose();
   const cancel = (/** @type {Event} */ event) => {
@@ -42,7 +43,7 @@ export function Confirm({ title, action, onConfirm, onClose, isDangerous = true,
   const actions = html`
     <button onClick=${onClose} disabled=${isBusy}>Cancel</button>
     <button class=${isDangerous ? "danger" : "primary"} onClick=${() => run()} disabled=${isBusy}>${action}</button>`;
-  return html`<${Dialog} title=${title} onClose=${onClose} actions=${actions}>
+  return html`<${Dialog} title=${title} onClose=${() => isBusy || onClose()} actions=${actions}>
     ${children}
     ${error && html`<${Problem} error=${error} />`}
   <//>`;

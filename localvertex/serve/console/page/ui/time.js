@@ -30,6 +30,18 @@ export function duration(seconds) {
 }
 
 /**
+ * Seconds for the marks of an axis: `0.5 s`, `45 s`, `3:40`, `1:02:00`.
+ * @param {number} seconds
+ */
+export function clock(seconds) {
+  if (seconds < 60) return `${Number(seconds.toPrecision(3))} s`;
+  const whole = Math.round(seconds);
+  const two = (/** @type {number} */ value) => String(value).padStart(2, "0");
+  const [minutes, rest] = [Math.floor(whole / 60), two(whole % 60)];
+  return minutes < 60 ? `${minutes}:${rest}` : `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${rest}`;
+}
+
+/**
  * How long something took, or how long it has been running, which grows each second.
  * @param {{seconds?: number | null, since?: string | null}} props - `since` of what is running.
  */

@@ -9,22 +9,29 @@ import { Problem } from "../ui/problem.js";
 /** @param {{query: URLSearchParams}} props */
 export default function Create({ query }) {
   const [dropped, setDropped] = useState(/** @type {{name: string, content: string} | null} */ (null));
+  const [problem, setProblem] = useState("");
   const named = ["run", "file"].find((kind) => query.get(kind)) ?? "";
   const source = named ? { [named]: query.get(named) } : dropped;
   const { overview, error } = useOverview(source);
   const server = useServer();
-  const drop = (/** @type {{name: string, content: string}} */ file) => {
+  const take = (/** @type {{name: string, content: string} | null} */ file, text = "") => {
     if (named) location.hash = "#/create";
     setDropped(file);
+    setProblem(text);
   };
   const parent = source ? { title: "Choose another pipeline", href: "#/create" } : undefined;
-  const leave = () => setDropped(null);
   const title = overview ? `Create run: ${overview.pipeline}` : "Create run";
-  return html`<div onClickCapture=${(/** @type {any} */ event) => event.target.closest?.("a.parent") && leave()}>
+  const failed = problem || error;
+  return html`<div onClickCapture=${(/** @type {any} */ event) => event.target.closest?.("a.parent") && take(null)}>
     <${Page} title=${title} parent=${parent}>
-      ${error && html`<${Problem} title="This file cannot be used" error=${error} />`}
-      ${source && !overview && !error && html`<${Loading} />`}
-      ${(!source || error) && html`<${Choose} onDrop=${drop} />`}
+      ${failed && html`<${Problem} title="This file cannot be used" error=${failed} />`}
+      ${source && !overview && !failed && html`<${Loading} />`}
+      ${
+        !overview &&
+        (!source || failed) &&
+        html`<${Choose} onDrop=${take}
+        onProblem=${(/** @type {string} */ text) => take(null, text)} />`
+      }
       ${overview && html`<${Draft} key=${JSON.stringify(source)} overview=${overview} server=${server} />`}
     <//>
   </div>`;
@@ -35,7 +42,7 @@ export default function Create({ query }) {
  * @param {object | null} source
  * @returns {{overview: Overview | null, error: Error | null}}
  */
-function useOverview(source) {
+export function useOverview(source) {
   const [found, setFound] = useState({ overview: /** @type {any} */ (null), error: /** @type {any} */ (null), of: "" });
   const key = source ? JSON.stringify(source) : "";
   useEffect(() => {
@@ -55,7 +62,7 @@ function useOverview(source) {
 }
 
 /** The server, null until it has answered. @returns {ServerInfo | null} */
-function useServer() {
+export function useServer() {
   const [server, setServer] = useState(null);
   useEffect(() => {
     get("/local/server").then(setServer, () => {});

@@ -5,8 +5,8 @@ import { useEvents } from "../load.js";
 import { Replicas } from "../parts/job.js";
 import { Log } from "../parts/log.js";
 import { go, link } from "../routes.js";
-import { withPoints } from "../run/record.js";
 import { added, EMPTY } from "../run/log_window.js";
+import { withPoints } from "../run/record.js";
 import { Confirm } from "../ui/dialog.js";
 import { Loading, Page, Section } from "../ui/page.js";
 import { Problem } from "../ui/problem.js";
@@ -19,18 +19,23 @@ export default function Job({ params, query }) {
   const live = useJob(id, query.get("file") ?? "");
   const { resource, job, steps, isDeleted } = live;
   const parent = { title: "Runs", href: link(["runs"]) };
-  if (isDeleted) return html`<${Page} title=${id} parent=${parent}><${Problem} title="No job to show" error="This job was deleted." /><//>`;
+  if (isDeleted)
+    return html`<${Page} title=${id} parent=${parent}>
+      <${Problem} title="No job to show" error="This job was deleted." />
+    <//>`;
   if (!resource) return html`<${Page} title=${id} parent=${parent}><${Loading} /><//>`;
   const logOf = (/** @type {string} */ file) => link(["jobs", id], { file });
   const heading = html`<bdi>${resource.displayName}</bdi> <${State} state=${resource.state} />`;
-  return html`<${Page} title=${resource.displayName} heading=${heading} parent=${parent} actions=${html`<${Actions} job=${resource} />`}>
+  const actions = html`<${Actions} job=${resource} />`;
+  const target = { path: `/local/jobs/${id}:fault` };
+  return html`<${Page} title=${resource.displayName} heading=${heading} parent=${parent} actions=${actions}>
     <dl class="facts">
       <div><dt>Created</dt><dd><${Time} at=${resource.createTime} /></dd></div>
       <div><dt>Ended</dt><dd><${Time} at=${resource.endTime} /></dd></div>
       <div><dt>Resource</dt><dd><code>${resource.name}</code></dd></div>
     </dl>
     ${resource.error && html`<${Problem} title="Why it failed" error=${resource.error.message} />`}
-    ${job && html`<${Replicas} job=${job} steps=${steps} target=${{ path: `/local/jobs/${id}:fault` }} logOf=${logOf} />`}
+    ${job && html`<${Replicas} job=${job} steps=${steps} target=${target} logOf=${logOf} />`}
     <${Section} title="Log">
       <${Log} run="" task=${id} log=${live.log} setLog=${live.setLog} path=${`/local/jobs/${id}/log`}
         onFile=${(/** @type {string} */ file) => go(logOf(file), { replace: true })} />
@@ -43,15 +48,20 @@ export default function Job({ params, query }) {
  * @param {string} id @param {string} file
  */
 function useJob(id, file) {
-  const [state, setState] = useState(/** @type {any} */ ({ resource: null, job: null, steps: new Map(), isDeleted: false }));
+  const [state, setState] = useState(
+    /** @type {any} */ ({ resource: null, job: null, steps: new Map(), isDeleted: false }),
+  );
   const [log, setLog] = useState(EMPTY);
-  useEvents({ job: id, file }, {
-    resource: (event) => setState((/** @type {any} */ previous) => ({ ...previous, resource: event.job })),
-    job: (event) => setState((/** @type {any} */ previous) => ({ ...previous, job: event })),
-    steps: (event) => setState((/** @type {any} */ previous) => withPoints(previous, event)),
-    log: (event) => setLog((previous) => added(previous, event)),
-    end: () => setState((/** @type {any} */ previous) => ({ ...previous, isDeleted: true })),
-  });
+  useEvents(
+    { job: id, file },
+    {
+      resource: (event) => setState((/** @type {any} */ previous) => ({ ...previous, resource: event.job })),
+      job: (event) => setState((/** @type {any} */ previous) => ({ ...previous, job: event })),
+      steps: (event) => setState((/** @type {any} */ previous) => withPoints(previous, event)),
+      log: (event) => setLog((previous) => added(previous, event)),
+      end: () => setState((/** @type {any} */ previous) => ({ ...previous, isDeleted: true })),
+    },
+  );
   return { ...state, log, setLog };
 }
 
@@ -59,6 +69,8 @@ function useJob(id, file) {
 function Actions({ job }) {
   const [asked, setAsked] = useState("");
   const path = `/v1/${job.name}`;
+  const isStopping = job.state === "JOB_STATE_CANCELLING";
+  const cancel = () => post(`${path}:cancel`);
   const close = () => setAsked("");
   const erase = async () => {
     await remove(path);
@@ -68,11 +80,11 @@ function Actions({ job }) {
     ${
       isFinal(job.state)
         ? html`<button onClick=${() => setAsked("delete")}>Delete</button>`
-        : html`<button onClick=${() => setAsked("cancel")} disabled=${job.state === "JOB_STATE_CANCELLING"}>Cancel</button>`
+        : html`<button onClick=${() => setAsked("cancel")} disabled=${isStopping}>Cancel</button>`
     }
     ${
       asked === "cancel" &&
-      html`<${Confirm} title="Cancel the job?" action="Cancel the job" onClose=${close} onConfirm=${() => post(`${path}:cancel`)}>
+      html`<${Confirm} title="Cancel the job?" action="Cancel the job" onClose=${close} onConfirm=${cancel}>
         <p>Its replicas get SIGTERM, and SIGKILL after 10 seconds. The job cannot be continued.</p><//>`
     }
     ${

@@ -91,7 +91,7 @@ function Filter({ list, text, state, onChange }) {
   const choose = (/** @type {any} */ event) => onChange({ state: event.target.value });
   return html`<div class="toolbar" role="search">
     <input type="search" placeholder="Filter by name" aria-label="Filter by name" value=${typed} onInput=${type} />
-    <select aria-label="Status" value=${state} onChange=${choose}>
+    <select aria-label="State" value=${state} onChange=${choose}>
       <option value="">All states</option>
       ${list.states.map((each) => html`<option key=${each} value=${each}>${label(each)}</option>`)}
     </select>

@@ -10,25 +10,30 @@ const MAX_BYTES = 20 * 2 ** 20;
 
 /** @typedef {{name: string, content: string}} Dropped */
 
-/** @param {{onDrop: (file: Dropped) => void}} props */
-export function Choose({ onDrop }) {
-  return html`<${DropZone} onDrop=${onDrop} /><${Files} />`;
+/**
+ * @typedef {object} ChooseProps
+ * @property {(file: Dropped) => void} onDrop
+ * @property {(problem: string) => void} onProblem - Called with why a file cannot be taken.
+ * @property {string} [view] - The address that takes a compiled file of the folder.
+ */
+
+/** @param {ChooseProps} props */
+export function Choose(props) {
+  return html`<${DropZone} ...${props} /><${Files} view=${props.view ?? "#/create"} />`;
 }
 
-/** The drop zone, which is also a file input. @param {{onDrop: (file: Dropped) => void}} props */
-function DropZone({ onDrop }) {
-  const [error, setError] = useState("");
+/** The drop zone, which is also a file input. @param {ChooseProps} props */
+function DropZone({ onDrop, onProblem }) {
   const [isOver, setIsOver] = useState(false);
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   const take = async (/** @type {FileList | undefined | null} */ files) => {
     setIsOver(false);
     const problem = problemOf(files);
-    setError(problem);
-    if (problem || !files?.length) return;
+    if (problem || !files?.length) return onProblem(problem);
     try {
       onDrop({ name: files[0].name, content: await files[0].text() });
     } catch {
-      setError(`${files[0].name} cannot be read; is it a folder?`);
+      onProblem(`${files[0].name} cannot be read; is it a folder?`);
     }
   };
   /** @param {DragEvent} event */
@@ -42,7 +47,6 @@ function DropZone({ onDrop }) {
     setIsOver(true);
   };
   return html`
-    ${error && html`<${Problem} title="This file cannot be used" error=${error} />`}
     <div class="drop ${isOver ? "over" : ""}" onDragOver=${over} onDragLeave=${() => setIsOver(false)} onDrop=${drop}>
       <p><strong>Drop a compiled pipeline here</strong></p>
       <p class="muted">The JSON or YAML file that you would upload to Vertex AI. It stays on this machine.</p>
@@ -60,13 +64,13 @@ function problemOf(files) {
   return "";
 }
 
-/** The compiled files of the folder in which the server was started. */
-function Files() {
+/** The compiled files of the folder in which the server was started. @param {{view: string}} props */
+function Files({ view }) {
   const { data, error } = useLoad("/local/files");
   if (error) return html`<${Problem} error=${error} />`;
   if (!data) return null;
   const columns = [
-    { title: "File", isName: true, cell: (/** @type {CompiledFile} */ each) => fileLink(each) },
+    { title: "File", isName: true, cell: (/** @type {CompiledFile} */ each) => fileLink(each, view) },
     { title: "Changed", cell: (/** @type {CompiledFile} */ each) => html`<${Time} at=${date(each)} />` },
     { title: "Size", isNumber: true, isWideOnly: true, cell: (/** @type {CompiledFile} */ each) => size(each.bytes) },
   ];
@@ -82,8 +86,8 @@ function Files() {
 /** @param {CompiledFile} file */
 const pathOf = (file) => file.path;
 
-/** @param {CompiledFile} file */
-const fileLink = (file) => html`<a href=${`#/create?file=${encodeURIComponent(file.path)}`}>${file.path}</a>`;
+/** @param {CompiledFile} file @param {string} view */
+const fileLink = (file, view) => html`<a href=${`${view}?file=${encodeURIComponent(file.path)}`}>${file.path}</a>`;
 
 /** @param {CompiledFile} file */
 const date = (file) => new Date(file.seconds * 1000).toISOString();

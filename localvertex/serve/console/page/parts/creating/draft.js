@@ -1,5 +1,5 @@
 // One pipeline on its way to a run: what it is, its form, its checks, and the button that starts it.
-import { html, useState } from "../../html.js";
+import { html, useEffect, useState } from "../../html.js";
 import { useAction } from "../../load.js";
 import { Notice, Problem } from "../../ui/problem.js";
 import { Form } from "../form.js";
@@ -11,20 +11,25 @@ import { start, useChecks, useDraft } from "./state.js";
 
 /** @param {{overview: Overview, server: ServerInfo | null}} props */
 export function Draft({ overview, server }) {
-  const [draft, change] = useDraft(overview);
+  const [draft, setDraft] = useDraft(overview);
   const [isTried, setIsTried] = useState(false);
   const { answer, errors, error } = useChecks(overview, draft);
   const [run, { isBusy, error: notStarted }] = useAction(async () => {
     location.hash = `#/runs/${await start(overview, draft)}`;
   });
-  const submit = (/** @type {Event} */ event) => {
-    event.preventDefault();
+  const [show, hide] = useFirstError(errors);
+  const change = (/** @type {Change} */ each) => {
+    hide();
+    setDraft(each);
+  };
+  const submit = () => {
     setIsTried(true);
-    if (errors.size) return focusFirstError();
-    run();
+    show();
+    if (!errors.size) run();
   };
   const failed = notStarted?.details.length ? null : notStarted;
-  return html`<form class="creating" onSubmit=${submit} novalidate>
+  // Not a form element: each button of a part in it, such as Copy, would start the run.
+  return html`<div class="creating">
     <div class="top-part">
       <${About} overview=${overview} />
       <${Refusals} refusals=${answer.refusals} notes=${answer.notes} />
@@ -39,11 +44,11 @@ export function Draft({ overview, server }) {
     <div class="start">
       ${(error || failed) && html`<${Problem} title="The run was not started" error=${error ?? failed} />`}
       <div class="actions">
-        <button class="primary" type="submit" disabled=${isBusy}>${isBusy ? "Starting…" : "Start run"}</button>
+        <button class="primary" disabled=${isBusy} onClick=${submit}>${isBusy ? "Starting…" : "Start run"}</button>
         <${Summary} draft=${draft} errors=${errors} answer=${answer} />
       </div>
     </div>
-  </form>`;
+  </div>`;
 }
 
 /** What the pipeline is. @param {{overview: Overview}} props */
@@ -72,10 +77,17 @@ function Summary({ draft, errors, answer }) {
   return html`<span class=${errors.size ? "error" : "muted"} aria-live="polite">${parts.join(" · ")}</span>`;
 }
 
-/** Show the first field that is wrong, once its message is there. */
-function focusFirstError() {
-  setTimeout(() => {
-    const field = /** @type {HTMLElement | null} */ (document.querySelector('.creating [aria-invalid="true"]'));
-    field?.focus();
-  });
+/**
+ * Move to the first wrong field when the run is to be started, as soon as the errors are known.
+ * @param {Map<string, string>} errors
+ * @returns {[() => void, () => void]} - What begins it, and what ends it because the form has changed.
+ */
+function useFirstError(errors) {
+  const [isWanted, setIsWanted] = useState(false);
+  useEffect(() => {
+    if (!isWanted || !errors.size) return;
+    setIsWanted(false);
+    /** @type {HTMLElement | null} */ (document.querySelector('.creating [aria-invalid="true"]'))?.focus();
+  }, [isWanted, errors]);
+  return [() => setIsWanted(true), () => setIsWanted(false)];
 }

@@ -1,0 +1,1 @@
+"""The datasets and results of runs, as the console shows them."""

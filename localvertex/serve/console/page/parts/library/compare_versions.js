@@ -1,0 +1,73 @@
+// Two versions of a model: their metrics, and what else differs.
+import { html } from "../../html.js";
+import { useLoad } from "../../load.js";
+import { Loading } from "../../ui/page.js";
+import { Problem } from "../../ui/problem.js";
+import { Table } from "../../ui/table.js";
+import { Value } from "../../ui/values.js";
+import { figure, metricNames, metricsOf } from "./model_versions.js";
+
+/** @param {{id: string, versions: string[]}} props - Two numbers, the older one first. */
+export function CompareVersions({ id, versions }) {
+  const [one, other] = versions.map((each) => useLoad(`/local/models/${encodeURIComponent(id)}/${each}`));
+  const error = one.error ?? other.error;
+  if (error) return html`<${Problem} error=${error} />`;
+  if (one.data?.version !== versions[0] || other.data?.version !== versions[1]) return html`<${Loading} />`;
+  const pair = [one.data, other.data];
+  const metrics = pair.map(metricsOf);
+  const rows = metricNames(metrics).map((name) => ({ name, values: metrics.map((each) => each[name]) }));
+  const facts = pair.map(factsOf);
+  const differing = [...new Set(facts.flatMap(Object.keys))]
+    .map((name) => ({ name, values: facts.map((each) => each[name]) }))
+    .filter(({ values }) => JSON.stringify(values[0]) !== JSON.stringify(values[1]));
+  return html`
+    ${
+      rows.length
+        ? html`<${Table} caption="Metrics of both versions" keyOf=${nameOf} rows=${rows} columns=${[
+            { title: "Metric", isName: true, cell: nameOf },
+            ...versions.map((version, index) => ({
+              title: `Version ${version}`,
+              isNumber: true,
+              cell: (/** @type {any} */ row) => figure(row.values[index]),
+            })),
+            { title: "Difference", isNumber: true, cell: (/** @type {any} */ row) => difference(row.values) },
+          ]} />`
+        : html`<p class="muted">Neither version has metrics.</p>`
+    }
+    <h3 class="part">What differs</h3>
+    ${
+      differing.length
+        ? html`<div class="breaking"><${Table} caption="What differs" keyOf=${nameOf} rows=${differing} columns=${[
+            { title: "Setting", isName: true, cell: nameOf },
+            ...versions.map((version, index) => ({
+              title: `Version ${version}`,
+              cell: (/** @type {any} */ row) => html`<${Value} value=${row.values[index]} />`,
+            })),
+          ]} /></div>`
+        : html`<p class="muted">No parameter, label or setting.</p>`
+    }`;
+}
+
+/** @param {{name: string}} row */
+const nameOf = (row) => row.name;
+
+/** @param {any[]} values */
+function difference([before, now]) {
+  if (typeof before !== "number" || typeof now !== "number") return "–";
+  const value = Number((now - before).toPrecision(3));
+  return value > 0 ? `+${value}` : String(value).replace("-", "−");
+}
+
+/** What a version was made of and is served by, by name. @param {any} version @returns {Record<string, any>} */
+function factsOf(version) {
+  const named = (/** @type {string} */ kind, /** @type {any} */ values) =>
+    Object.entries(values ?? {}).map(([name, value]) => [`${kind} ${name}`, value]);
+  return Object.fromEntries([
+    ["description", version.version_description],
+    ["dataset", version.datasets.join(", ")],
+    ...named("parameter", version.parameters),
+    ...named("label", version.labels),
+    ...named("container", version.container),
+    ["files (bytes)", version.num_bytes],
+  ]);
+}

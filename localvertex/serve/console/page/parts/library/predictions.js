@@ -1,0 +1,48 @@
+// The predictions of a model: probabilities of classes as bars with figures, everything else as JSON.
+import { html } from "../../html.js";
+import { Code } from "../../ui/values.js";
+
+const NUM_SHOWN = 5;
+
+/** @param {{answer: any}} props - The answer of a trial. */
+export function Predictions({ answer }) {
+  return html`<div class="predictions">
+    ${answer.predictions.map((/** @type {any} */ each, /** @type {number} */ index) => {
+      const classes = classesOf(each, answer.class_names);
+      return classes
+        ? html`<${Bars} key=${index} classes=${classes} />`
+        : html`<${Code} key=${index} text=${JSON.stringify(each, null, 2)} />`;
+    })}
+    <p class="small muted">${answer.endpoint ? `By ${answer.endpoint}` : "By its own container"}, in ${answer.seconds} s</p>
+  </div>`;
+}
+
+/** @param {{classes: {name: string, share: number}[]}} props */
+function Bars({ classes }) {
+  const sorted = [...classes].sort((one, other) => other.share - one.share);
+  const more = sorted.length - NUM_SHOWN;
+  return html`<ol class="bars">
+      ${sorted.slice(0, NUM_SHOWN).map(
+        ({ name, share }, index) => html`<li key=${index}>
+          <span class="name">${name}</span>
+          <span class="bar" aria-hidden="true"><span style=${{ width: `${100 * Math.min(1, Math.max(0, share))}%` }}></span></span>
+          <span class="number">${(100 * share).toFixed(2)}%</span>
+        </li>`,
+      )}
+    </ol>
+    ${more > 0 && html`<p class="small muted">and ${more.toLocaleString("en")} classes with less</p>`}`;
+}
+
+/**
+ * Return classes with their probabilities, null when a prediction has another form: nothing is guessed.
+ * @param {any} prediction - Of this project's models, or of Vertex AI's image classification.
+ * @param {string[]} names - The classes of the model; empty if they are not known.
+ */
+function classesOf(prediction, names) {
+  const shares = prediction?.probabilities ?? prediction?.confidences;
+  if (!Array.isArray(shares) || !shares.length || !shares.every((each) => typeof each === "number")) return null;
+  const given = prediction.labels ?? prediction.displayNames;
+  const known = Array.isArray(given) ? given : names;
+  const isKnown = known.length === shares.length;
+  return shares.map((share, index) => ({ name: isKnown ? String(known[index]) : `output ${index}`, share }));
+}

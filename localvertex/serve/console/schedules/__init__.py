@@ -1,0 +1,1 @@
+"""Schedules in the console: what Vertex AI's methods do not have."""

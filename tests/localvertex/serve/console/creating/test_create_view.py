@@ -1,0 +1,186 @@
+"""A run created in a real browser: upload, the form with its errors, the machine check, and the start."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.axe import problems_of
+from tests.support.browser import browser as browser, needs_chromium, opened
+from tests.support.server import Server, wait_until
+
+pytestmark = [needs_chromium, pytest.mark.slow]
+
+HOSTILE = '<img src=x onerror="document.title=1"></script>{{7*7}} ${1} ü\u202e'
+PARAMETERS = {
+    "epochs": {"parameterType": "NUMBER_INTEGER", "defaultValue": 20.0, "description": HOSTILE},
+    "rate": {"parameterType": "NUMBER_DOUBLE"},
+    "mode": {"parameterType": "STRING", "literals": ["a", HOSTILE], "defaultValue": "a"},
+    "is_on": {"parameterType": "BOOLEAN", "isOptional": True},
+    "note": {"parameterType": "STRING", "defaultValue": HOSTILE},
+    "items": {"parameterType": "LIST", "defaultValue": [1, "two"]},
+    "__proto__": {"parameterType": "STRING", "defaultValue": "safe"},
+    "constructor": {"parameterType": "STRUCT", "defaultValue": {"a": 1}},
+}
+MANY = {f"more_{number}": {"parameterType": "STRING", "defaultValue": "x"} for number in range(8)}
+
+
+@pytest.fixture(scope="module")
+def content(light_pipeline: dict[str, Any]) -> str:
+    """Return a pipeline that runs at once, with these parameters."""
+    declared = light_pipeline["root"]["inputDefinitions"]["parameters"] | PARAMETERS | MANY
+    return json.dumps(
+        light_pipeline | {"root": light_pipeline["root"] | {"inputDefinitions": {"parameters": declared}}}
+    )
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with Server(tmp_path_factory.mktemp("create") / "runs") as found:
+        yield found
+
+
+def upload(page: Page, name: str, content: str) -> None:
+    page.set_input_files("#pipeline-file", {"name": name, "mimeType": "text/plain", "buffer": content.encode()})
+
+
+def drop(page: Page, name: str, content: str) -> None:
+    """Drop a file as a user does."""
+    transfer = page.evaluate_handle(
+        "([name, text]) => { const each = new DataTransfer(); each.items.add(new File([text], name)); return each }",
+        [name, content],
+    )
+    page.dispatch_event(".drop", "drop", {"dataTransfer": transfer})
+
+
+def error_of(page: Page, name: str) -> Any:
+    return page.locator(f'[id="parameter-{name}-error"]')
+
+
+def field(page: Page, name: str) -> Any:
+    return page.locator(f'[id="parameter-{name}"]')
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_file_becomes_a_form_and_the_form_a_run(browser: Browser, server: Server, content: str, width: int) -> None:
+    before = {each.parent.name for each in server.work_dir.glob("*/run.json")}
+    with opened(browser, server, "#/create", width=width) as page:
+        (upload if width == 390 else drop)(page, "hello.json", content)
+        expect(page.get_by_role("heading", name="Create run: light")).to_be_visible()
+        expect(page.get_by_role("group", name="Graph")).to_contain_text("importer")
+        expect(page.get_by_text("no-pipeline-root")).to_be_visible()
+        expect(error_of(page, "rate")).to_have_count(0)
+        page.get_by_role("button", name="Start run").click()
+        expect(error_of(page, "rate")).to_contain_text("required; expected NUMBER_DOUBLE, such as 0.5")
+        expect(field(page, "rate")).to_be_focused()
+        field(page, "rate").fill("0,5")
+        expect(error_of(page, "rate")).to_contain_text("found '0,5'; expected NUMBER_DOUBLE")
+        field(page, "rate").fill("0.25")
+        field(page, "items").fill('["a",')
+        expect(error_of(page, "items")).to_contain_text("not JSON: Expecting value: line 1 column 6")
+        field(page, "items").fill('["a", NaN]')
+        expect(error_of(page, "items")).to_contain_text("NaN is not a number")
+        field(page, "items").fill('["a", 2]')
+        field(page, "mode").select_option(HOSTILE)
+        field(page, "is_on").select_option("true")
+        field(page, "__proto__").fill("own")
+        field(page, "constructor").fill('{"__proto__": [1]}')
+        page.get_by_label("Display name").fill(HOSTILE)
+        page.get_by_label("Labels").fill("team=a")
+        expect(page.get_by_text("6 changed")).to_be_visible()
+        expect(page.locator(".field-control .error")).to_have_count(0)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert problems_of(page) == []
+        page.get_by_role("button", name="Start run").click()
+        page.wait_for_function("location.hash.startsWith('#/runs/')")
+        run_id = page.evaluate("location.hash.slice(7)")
+        assert page.title() != "1"
+    assert run_id not in before
+    path = server.work_dir / run_id / "run.json"
+    record = wait_until(lambda: (found := json.loads(path.read_text()))["end_time"] and found)
+    assert record["parameters"] == {
+        "x": "y",
+        "epochs": 20,
+        "rate": 0.25,
+        "mode": HOSTILE,
+        "is_on": True,
+        "note": HOSTILE,
+        "items": ["a", 2],
+        "__proto__": "own",
+        "constructor": {"__proto__": [1]},
+    } | dict.fromkeys(MANY, "x")
+    job = server.call("GET", f"pipelineJobs/{run_id}").json()
+    assert (job["displayName"], job["labels"]["team"]) == (HOSTILE, "a")
+
+
+def test_changed_values_are_marked_and_reset(browser: Browser, server: Server, content: str) -> None:
+    with opened(browser, server, "#/create") as page:
+        upload(page, "hello.json", content)
+        row = page.locator(".field", has=field(page, "epochs"))
+        expect(row).not_to_contain_text("changed")
+        field(page, "epochs").fill("3")
+        expect(row).to_contain_text("changed")
+        field(page, "rate").fill("1")
+        command = "python -m localvertex run hello.json --parameter epochs=3 --parameter rate=1.0 --work-dir"
+        expect(page.locator(".code pre")).to_have_text(f"{command} {server.work_dir}")
+        page.get_by_role("button", name="Copy").click()
+        page.get_by_role("button", name="Fit").click()
+        page.get_by_role("tab", name="Python").click()
+        expect(page.locator(".code pre")).to_contain_text("parameter_values={'epochs': 3, 'rate': 1.0},")
+        page.get_by_label("Only changed").check()
+        expect(page.get_by_text("2 of 17")).to_be_visible()
+        row.get_by_role("button", name="Reset to default").click()
+        expect(page.get_by_text("1 of 17")).to_be_visible()
+        page.get_by_role("button", name="Reset all").click()
+        page.get_by_label("Only changed").uncheck()
+        expect(field(page, "epochs")).to_have_value("20")
+        expect(row).not_to_contain_text("changed")
+        expect(page.get_by_text("Correct the form first.")).to_be_visible()
+        page.get_by_label("Find a parameter").fill("more_3")
+        expect(page.get_by_text("1 of 17")).to_be_visible()
+        assert page.evaluate("location.hash") == "#/create", "only one button starts a run"
+
+
+def test_what_is_not_a_pipeline_is_one_line_on_the_page(browser: Browser, server: Server) -> None:
+    files = {
+        "photo.png": "\x89PNG\r\n\x1a\n\x00",
+        "nothing.json": "",
+        "twice.json": '{"a": 1, "a": 2}',
+        "nan.json": '{"root": NaN}',
+        "bomb.yaml": "a: &a x\nb: &b [*a]\n" + "c: [" + "[" * 200,
+        f"{HOSTILE}.json": "[]",
+        "large.json": '{"a": "' + "x" * 10_000_000 + '"}',
+    }
+    with opened(browser, server, "#/create", expected="status of 400") as page:
+        for name, content in files.items():
+            upload(page, name, content)
+            expect(page.get_by_role("alert")).to_contain_text(name.rpartition("/")[2].partition("\u202e")[0][-20:])
+            text = page.get_by_role("alert").locator("p").inner_text()
+            assert "\n" not in text
+            assert len(text) < 400
+        upload(page, "huge.json", "x" * (20 * 2**20 + 1))
+        expect(page.get_by_role("alert").first).to_contain_text("huge.json is larger than 20 MiB")
+        assert page.title() != "1"
+
+
+def test_the_machine_check_follows_the_region_and_refusals_prevent_the_start(
+    browser: Browser, server: Server, repository: Path
+) -> None:
+    compiled = repository / "tests" / "localvertex" / "constructs" / "compiled"
+    before = len(list(server.work_dir.glob("*/run.json")))
+    with opened(browser, server, "#/create") as page:
+        upload(page, "accelerators.json", (compiled / "accelerators.json").read_text())
+        page.get_by_label("Region").select_option("europe-west6")
+        expect(page.get_by_text("Nearest: NVIDIA_TESLA_T4 in europe-west2")).to_be_visible()
+        page.get_by_label("Region").select_option("europe-west4")
+        expect(page.get_by_text("Nearest:")).to_have_count(0)
+        page.get_by_role("link", name="Choose another pipeline").click()
+        upload(page, "secret.yaml", (compiled / "kubernetes_secret.yaml").read_text())
+        refusal = page.locator(".notice.bad", has_text="This pipeline cannot run here")
+        expect(refusal).to_contain_text("settings of a Kubernetes cluster cannot be honoured locally")
+        page.get_by_role("button", name="Start run").click()
+        expect(page.get_by_role("alert")).to_contain_text("The run was not started")
+    assert len(list(server.work_dir.glob("*/run.json"))) == before

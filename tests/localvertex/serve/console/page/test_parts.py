@@ -1,0 +1,162 @@
+"""The parts of ui/ and the event stream in a real browser, drawn by the page's own modules."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.axe import problems_of
+from tests.support.browser import browser as browser, needs_chromium, opened
+from tests.support.run_records import write_job
+from tests.support.server import Server, wait_until
+
+pytestmark = [needs_chromium, pytest.mark.slow]
+
+HOSTILE = '<img src=x onerror="window.isHit = true"><script>window.isHit = true</script>'
+IMPORTS = """
+const [{ html, render }, { Confirm }, { Values, Code }, { duration }, { follow }, { Frame }, { link, route }] =
+  await Promise.all(["html", "ui/dialog", "ui/values", "ui/time", "events", "ui/page", "routes"].map(
+    (each) => import(`/console/${each}.js`)));
+const place = document.querySelector("main");
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    work_dir: Path = tmp_path_factory.mktemp("parts") / "runs"
+    write_job(work_dir, 1)
+    with Server(work_dir) as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: Browser, server: Server) -> Iterator[Page]:
+    with opened(browser, server, "#/no/view") as found:
+        expect(found.locator(".empty")).to_be_visible()
+        yield found
+
+
+def run(page: Page, script: str, value: Any = None) -> Any:
+    """Run a script with the modules of the page."""
+    return page.evaluate(f"async (value) => {{ {IMPORTS} {script} }}", value)
+
+
+def test_a_dialog_keeps_the_focus_and_gives_it_back(page: Page) -> None:
+    run(
+        page,
+        """
+        place.insertAdjacentHTML("beforeend", "<button id=opener>Open</button><div id=box></div>");
+        const box = document.querySelector("#box");
+        window.calls = [];
+        const close = () => { calls.push("closed"); render(null, box); };
+        const confirm = async () => { calls.push("done"); if (calls.length < 2) throw new Error("no such run"); };
+        document.querySelector("#opener").onclick = () => render(html`<${Confirm} title="Delete the run?"
+          action="Delete" onConfirm=${confirm} onClose=${close}>Its files are deleted.<//>`, box);
+        """,
+    )
+    page.locator("#opener").focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Delete the run?")
+    expect(dialog).to_be_visible()
+    for _ in range(5):
+        page.keyboard.press("Tab")
+        # The browser's own bar is the body of the page.
+        assert page.evaluate("document.activeElement.closest('dialog') || document.activeElement === document.body")
+    assert problems_of(page) == []
+    dialog.get_by_role("button", name="Delete").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("no such run")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    assert page.evaluate("document.activeElement.id") == "opener"
+    page.keyboard.press("Enter")
+    dialog.get_by_role("button", name="Delete").click()
+    expect(dialog).to_have_count(0)
+    assert page.evaluate("calls") == ["done", "closed", "done", "closed"]
+
+
+def test_values_are_text_whatever_they_are(page: Page) -> None:
+    hostile = {HOSTILE: HOSTILE, "list": [HOSTILE], "vnode": {"type": "img", "props": {"src": "x"}, "__k": None}}
+    hostile |= {"long": [{"text": HOSTILE}] * 3, "none": None, "no": False, "zero": 0, "empty": ""}
+    run(
+        page,
+        "render(html`<div><${Values} values=${value} /><${Code} text=${Object.keys(value)[0]} /></div>`, place);",
+        hostile,
+    )
+    assert page.locator("main img, main script").count() == 0
+    assert page.evaluate("window.isHit") is None
+    shown = page.locator("dd").all_inner_texts()
+    assert shown[0] == HOSTILE
+    assert shown[3:] == ["3 items", "–", "false", "0", "–"]
+    page.get_by_text("3 items").click()
+    assert HOSTILE.replace('"', '\\"') in page.locator("details[open] pre").inner_text()
+
+
+def test_a_frame_has_no_origin_and_only_run_pages_have_scripts(page: Page) -> None:
+    found = run(
+        page,
+        """
+        render(html`<div><${Frame} src="/runs/run-00001/a.html" title="a" />
+          <${Frame} src="/runs/run-00001/run.html" title="b" hasScripts /></div>`, document.createElement("div"));
+        const box = document.createElement("div");
+        render(html`<${Frame} src="" title="a" /><${Frame} src="" title="b" hasScripts />`, box);
+        return [...box.querySelectorAll("iframe")].map((each) => each.getAttribute("sandbox"));
+        """,
+    )
+    assert found == ["", "allow-scripts"]
+
+
+def test_a_duration_has_two_units_at_most(page: Page) -> None:
+    given = [None, 0, 0.44, 9.96, 59.6, 185, 3599.7, 7800, 86400, 273600]
+    texts = ["–", "0.0 s", "0.4 s", "10 s", "1 min", "3 min 5 s", "1 h", "2 h 10 min", "1 d", "3 d 4 h"]
+    assert run(page, "return value.map(duration);", given) == texts
+
+
+def test_an_address_leads_back_to_its_values_whatever_they_contain(page: Page) -> None:
+    names = ["a/b", "a?b=c", "#", "%", "ü ☃", "..", HOSTILE, "loop/1/train"]
+    script = "return value.map((each) => route(new URL(link(['runs', 'id', each], { tab: each }), location).hash)"
+    found = run(page, f"{script}).map(({{ name, params, query }}) => [name, params.task, query.get('tab')]);", names)
+    assert found == [["run", name, name] for name in names]
+    for fragment in ("#/runs/%E0%A4%A", "#/runs/a/b/c", "#/other"):
+        assert run(page, "return route(value).name;", fragment) == "not found"
+    assert run(page, "return route('').name;") == "runs"
+
+
+def test_a_tab_has_one_stream_and_none_while_it_is_hidden(page: Page) -> None:
+    run(
+        page,
+        """
+        const Real = EventSource;
+        window.streams = [];
+        window.EventSource = class extends Real { constructor(url) { super(url); streams.push(this); } };
+        window.seen = [];
+        window.hide = (isHidden) => {
+          Object.defineProperty(document, "hidden", { value: isHidden, configurable: true });
+          document.dispatchEvent(new Event("visibilitychange"));
+        };
+        follow({}, { runs: () => seen.push("first") });
+        window.close = follow({}, { runs: () => seen.push("second") });
+        """,
+    )
+    states = "streams.map((each) => each.readyState)"
+    wait_until(lambda: page.evaluate("seen.length") == 1)
+    assert page.evaluate(states) == [2, 1]
+    page.evaluate("hide(true)")
+    assert page.evaluate(states) == [2, 2]
+    page.evaluate("hide(false)")
+    wait_until(lambda: page.evaluate("seen.length") == 2)
+    assert page.evaluate(states) == [2, 2, 1]
+    page.evaluate("close()")
+    page.evaluate("hide(false)")
+    assert page.evaluate(states) == [2, 2, 2]
+    assert page.evaluate("seen") == ["second", "second"]
+
+
+def test_a_view_that_fails_shows_why_and_the_others_still_work(browser: Browser, server: Server) -> None:
+    with opened(browser, server, "#/no/view", expected="") as page:
+        page.route("**/console/views/models.js", lambda route: route.abort())
+        page.goto(f"{server.url}/#/models")
+        expect(page.get_by_role("alert")).to_contain_text("This page cannot be shown")
+        page.get_by_role("link", name="Runs", exact=True).click()
+        expect(page.locator("tbody tr")).to_have_count(1)

@@ -1,0 +1,129 @@
+"""Twenty hostile names in every field, artifact, file and log line: every view shows them, and none becomes markup."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.localvertex.serve.console.hostile import NAMES, fill
+from tests.localvertex.show.test_untrusted import hostile
+from tests.support.browser import browser as browser, opened
+from tests.support.server import Server
+
+pytestmark = pytest.mark.slow
+
+COUNT = """
+const real = window.fetch;
+window.__pending = 0;
+window.fetch = (...given) => (window.__pending++, real(...given).finally(() => window.__pending--));
+"""
+"""Counts the requests that have no answer."""
+
+EXPECTED = (
+    r"Blocked script execution in 'about:srcdoc' .*"
+    r"|Blocked script execution in '\S+/artifact/file\S*' .*"
+    r"|Loading the image .* violates .*: \"img-src data:\". The action has been blocked. at \S+/(runs/|local/runs/).*"
+    r"|Failed to load resource: .* 404 .* at \S+/(local|v1)/.*"
+)
+"""What the browser reports of pages that components wrote, and of names that are the address of a view."""
+
+OPEN = """() => {
+  for (const each of document.querySelectorAll("details:not([open])")) each.open = true;
+  for (const each of document.querySelectorAll('[role=tab][aria-selected=false], [aria-expanded=false]'))
+    if (!each.dataset.seen) { each.dataset.seen = "1"; each.click(); return true; }
+  return false;
+}"""
+"""Unfolds everything and clicks the next tab."""
+
+FOUND = """() => {
+  const wrong = window.__xss ? ["a script ran"] : [];
+  const local = /^(#|\\/(?!\\/)|blob:|data:image\\/svg\\+xml,%3Csvg)/;
+  for (const each of document.querySelectorAll("*")) {
+    const tag = each.tagName.toLowerCase();
+    if (["base", "object", "embed", "math", "style", "template", "applet"].includes(tag)) wrong.push(tag);
+    if (tag === "script" && !each.src.startsWith(`${location.origin}/console/`)) wrong.push(each.outerHTML);
+    if (tag === "iframe" && !["", "allow-scripts"].includes(each.getAttribute("sandbox"))) wrong.push(each.outerHTML);
+    for (const { name, value } of each.attributes) {
+      const isAddress = ["href", "src", "action", "formaction", "data", "srcdoc", "xlink:href"].includes(name);
+      const isLink = tag === "a" && value.startsWith("https://") && each.rel === "noreferrer";
+      if (name.startsWith("on") || (isAddress && !isLink && !local.test(value))) wrong.push(`${tag} ${name}=${value}`);
+    }
+  }
+  return wrong;
+}"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filled:
+    """A server with hostile names in all its records."""
+
+    server: Server
+    runs: list[str]
+
+    @property
+    def views(self) -> Iterator[str]:
+        """All views, with addresses that are hostile themselves."""
+        yield from ("#/runs", "#/create", "#/schedules", "#/models", "#/datasets")
+        yield f"#/compare?runs={','.join(self.runs)}"
+        for run in self.runs:
+            yield f"#/runs/{run}"
+            record = json.loads((self.server.work_dir / run / "run.json").read_text())
+            yield from (f"#/runs/{run}/{quote(each['path'], safe='')}" for each in record["tasks"])
+        for each in self.server.call("GET", "models").json()["models"][::5]:
+            yield f"#/models/{each['name'].rpartition('/')[2]}/1"
+        for each in self.server.call("GET", "customJobs").json()["customJobs"][::7]:
+            yield f"#/jobs/{each['name'].rpartition('/')[2]}"
+        for name in NAMES[::3]:
+            text = quote(name, safe="")
+            yield from (f"#/{text}", f"#/runs/{text}", f"#/runs/hostile/{text}", f"#/models/{text}/{text}")
+            yield from (f"#/jobs/{text}", f"#/compare?runs={text},{text}", f"#/create?run={text}&file={text}")
+
+
+@pytest.fixture(scope="module")
+def filled(
+    tmp_path_factory: pytest.TempPathFactory,
+    compile_pipeline: Callable[[Any, Path], Path],
+    light_pipeline: dict[str, Any],
+) -> Iterator[Filled]:
+    """Start a server and fill it."""
+    folder = tmp_path_factory.mktemp("hostile")
+    compiled = json.loads(compile_pipeline(hostile, folder / "hostile.json").read_text())
+    with Server(folder / "runs", "--allow-host-commands") as server:
+        yield Filled(server=server, runs=fill(server, compiled, light_pipeline))
+
+
+def settle(page: Page) -> None:
+    """Wait until nothing is loading, for some frames in a row."""
+    page.wait_for_function(
+        """() => {
+          const isQuiet = !window.__pending && document.querySelector("#app *") && !document.querySelector(".loading");
+          window.__quiet = isQuiet ? (window.__quiet ?? 0) + 1 : 0;
+          return window.__quiet > 3 && !(window.__quiet = 0);
+        }"""
+    )
+
+
+@pytest.mark.parametrize("width", [1280])
+def test_no_name_becomes_markup_in_any_view(filled: Filled, browser: Browser, width: int) -> None:
+    shown = ""
+    with opened(browser, filled.server, width=width, expected=EXPECTED) as page:
+        page.add_init_script(COUNT)
+        page.reload()
+        for view in filled.views:
+            page.goto(f"{filled.server.url}/{view}")
+            settle(page)
+            for _ in range(30):
+                if not page.evaluate(OPEN):
+                    break
+                settle(page)
+            assert page.evaluate(FOUND) == [], view
+            for frame in page.frames[1:]:
+                assert not frame.evaluate("window.__xss"), view
+            shown += page.inner_text("body")
+    for name in NAMES:
+        assert " ".join(name.split())[:40] in " ".join(shown.split()), name
