@@ -41,8 +41,8 @@ export function Confirm({ title, action, onConfirm, onClose, isDangerous = true,
     onClose();
   });
   const actions = html`
-    <button onClick=${onClose} disabled=${isBusy}>Cancel</button>
-    <button class=${isDangerous ? "danger" : "primary"} onClick=${() => run()} disabled=${isBusy}>${action}</button>`;
+    <button aria-disabled=${isBusy} onClick=${() => isBusy || onClose()}>Cancel</button>
+    <button class=${isDangerous ? "danger" : "primary"} aria-disabled=${isBusy} onClick=${() => run()}>${action}</button>`;
   return html`<${Dialog} title=${title} onClose=${() => isBusy || onClose()} actions=${actions}>
     ${children}
     ${error && html`<${Problem} error=${error} />`}

@@ -122,9 +122,11 @@ function Pages({ tokens, setTokens, count, total, next, isStale }) {
   if (count === 0 || (tokens.length === 1 && !next)) return null;
   const first = (tokens.length - 1) * PAGE_SIZE + 1;
   const shown = `${first} to ${first + count - 1}${total === undefined ? "" : ` of ${total}`}`;
+  // A button that is disabled loses the focus, so that a keyboard could not go on.
+  const turn = (/** @type {string[]} */ changed) => !isStale && changed.length > 0 && setTokens(changed);
   return html`<nav class="pages" aria-label="Pages">
     <span class="muted" aria-live="polite">${isStale ? "Loading…" : shown}</span>
-    <button onClick=${() => setTokens(tokens.slice(0, -1))} disabled=${isStale || tokens.length === 1}>Previous</button>
-    <button onClick=${() => setTokens([...tokens, next])} disabled=${isStale || !next}>Next</button>
+    <button aria-disabled=${tokens.length === 1} onClick=${() => turn(tokens.slice(0, -1))}>Previous</button>
+    <button aria-disabled=${!next} onClick=${() => turn(next ? [...tokens, next] : [])}>Next</button>
   </nav>`;
 }

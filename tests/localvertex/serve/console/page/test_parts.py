@@ -51,7 +51,11 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(page: Page) -> None:
         const box = document.querySelector("#box");
         window.calls = [];
         const close = () => { calls.push("closed"); render(null, box); };
-        const confirm = async () => { calls.push("done"); if (calls.length < 2) throw new Error("no such run"); };
+        const confirm = async () => {
+          calls.push("done");
+          await new Promise((done) => { window.finish = done; });
+          if (calls.length < 2) throw new Error("no such run");
+        };
         document.querySelector("#opener").onclick = () => render(html`<${Confirm} title="Delete the run?"
           action="Delete" onConfirm=${confirm} onClose=${close}>Its files are deleted.<//>`, box);
         """,
@@ -65,13 +69,20 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(page: Page) -> None:
         # The browser's own bar is the body of the page.
         assert page.evaluate("document.activeElement.closest('dialog') || document.activeElement === document.body")
     assert problems_of(page) == []
-    dialog.get_by_role("button", name="Delete").click()
+    delete = dialog.get_by_role("button", name="Delete")
+    delete.focus()
+    for key in ("Enter", "Enter", "Escape"):
+        # While it is being done it is not done again, and the dialog stays open.
+        page.keyboard.press(key)
+    page.evaluate("finish()")
     expect(dialog.get_by_role("alert")).to_contain_text("no such run")
+    expect(delete).to_be_focused()
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     assert page.evaluate("document.activeElement.id") == "opener"
     page.keyboard.press("Enter")
-    dialog.get_by_role("button", name="Delete").click()
+    delete.click()
+    page.evaluate("finish()")
     expect(dialog).to_have_count(0)
     assert page.evaluate("calls") == ["done", "closed", "done", "closed"]
 
