@@ -15,6 +15,7 @@ from tests.support.server import Server, wait_until
 pytestmark = [needs_chromium, pytest.mark.slow]
 
 HOSTILE = '<img src=x onerror="window.isHit = true"><script>window.isHit = true</script>'
+NONE = "\N{EN DASH}"
 IMPORTS = """
 const [{ html, render }, { Confirm }, { Values, Code }, { duration }, { follow }, { Frame }, { link, route }] =
   await Promise.all(["html", "ui/dialog", "ui/values", "ui/time", "events", "ui/page", "routes"].map(
@@ -99,7 +100,7 @@ def test_values_are_text_whatever_they_are(page: Page) -> None:
     assert page.evaluate("window.isHit") is None
     shown = page.locator("dd").all_inner_texts()
     assert shown[0] == HOSTILE
-    assert shown[3:] == ["3 items", "–", "false", "0", "–"]
+    assert shown[3:] == ["3 items", NONE, "false", "0", NONE]
     page.get_by_text("3 items").click()
     assert HOSTILE.replace('"', '\\"') in page.locator("details[open] pre").inner_text()
 
@@ -120,7 +121,7 @@ def test_a_frame_has_no_origin_and_only_run_pages_have_scripts(page: Page) -> No
 
 def test_a_duration_has_two_units_at_most(page: Page) -> None:
     given = [None, 0, 0.44, 9.96, 59.6, 185, 3599.7, 7800, 86400, 273600]
-    texts = ["–", "0.0 s", "0.4 s", "10 s", "1 min", "3 min 5 s", "1 h", "2 h 10 min", "1 d", "3 d 4 h"]
+    texts = [NONE, "0.0 s", "0.4 s", "10 s", "1 min", "3 min 5 s", "1 h", "2 h 10 min", "1 d", "3 d 4 h"]
     assert run(page, "return value.map(duration);", given) == texts
 
 
