@@ -77,7 +77,7 @@ def test_versions_are_side_by_side_with_their_metrics_and_what_differs(
     with opened(browser, console, "#/models", width=width) as page:
         page.get_by_role("link", name=HOSTILE).click()
         expect(page.get_by_role("heading", level=1)).to_contain_text(f"{HOSTILE} version 1")
-        expect(page.locator(".figures")).to_contain_text("0.52")
+        expect(page.locator(".measures")).to_contain_text("0.52")
         page.get_by_role("tab", name="Versions").click()
         for number in "12":
             page.get_by_label(f"Select version {number}").check()
@@ -172,7 +172,7 @@ def drop(page: Page, content: bytes) -> None:
       return data;
     }"""
     data = page.evaluate_handle(script, base64.b64encode(content).decode())
-    page.locator(".drop").dispatch_event("drop", {"dataTransfer": data})
+    page.locator(".try-drop").dispatch_event("drop", {"dataTransfer": data})
 
 
 def test_a_start_shows_its_progress_and_is_cancelled(browser: Browser, console: Server) -> None:
