@@ -60,7 +60,7 @@ class Console:
             self._events,
             self._list,
             self._runs,
-            Graphs(self._records, self._work_dir),
+            Graphs(self._records),
             self._jobs,
             self._actions,
             self._comparisons,

@@ -14,7 +14,7 @@ const ENTRIES = [
   {
     title: "Schedules",
     href: "#/schedules",
-    views: ["schedules"],
+    views: ["schedules", "schedule", "new schedule"],
     icon: "M9 5v4l3 2M15.5 9a6.5 6.5 0 1 1-13 0 6.5 6.5 0 0 1 13 0Z",
   },
   {
@@ -40,6 +40,8 @@ export function App() {
   useEffect(() => {
     const change = () => setPlace(route(location.hash));
     addEventListener("hashchange", change);
+    // The address may have changed since the first drawing.
+    change();
     return () => removeEventListener("hashchange", change);
   }, []);
   useEffect(() => {

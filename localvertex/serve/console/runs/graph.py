@@ -1,6 +1,5 @@
 """The graph of a run, or of a file that has not run yet, with the coordinates of its boxes."""
 
-import tempfile
 from collections.abc import Set
 from functools import lru_cache
 from pathlib import Path
@@ -15,25 +14,27 @@ from localvertex.serve.console.runs import folders
 from localvertex.serve.console.runs.record import Records
 from localvertex.show.page import graph
 from localvertex.state import run_folder
-from vertex_gpu_training.compiled.load import load
+from vertex_gpu_training.compiled.load import documents_of, load, pipeline_of
 from vertex_gpu_training.compiled.spec import Pipeline
+
+_FILE = "the file"
 
 
 class Graphs:
     """The graphs of one work directory."""
 
-    def __init__(self, records: Records, work_dir: Path) -> None:
-        self._records, self._work_dir = records, work_dir
+    def __init__(self, records: Records) -> None:
+        self._records, self._work_dir = records, records.work_dir
 
     @property
     def routes(self) -> list[Route]:
         """The local routes."""
         return [
-            local_route("GET", "/local/runs/{id:id}/graph", self._of_run),
-            local_route("POST", "/local/graph", self._of_content),
+            local_route("GET", "/local/runs/{id:id}/graph", self.of_run),
+            local_route("POST", "/local/graph", self.of_content),
         ]
 
-    def _of_run(self, call: LocalCall) -> dict[str, Any]:
+    def of_run(self, call: LocalCall) -> dict[str, Any]:
         """Return the graph of a run; `closed` has the ids of its closed groups, each URL-encoded, after commas."""
         run_dir = folders.find_run(self._work_dir, call.path["id"])
         reading = self._records.watched(run_dir).read()
@@ -43,15 +44,13 @@ class Graphs:
         pipeline = _pipeline(copy, copy.stat().st_mtime_ns)
         return _drawn(pipeline, reading.content["tasks"], _closed(call.query.get("closed", "")))
 
-    def _of_content(self, call: LocalCall) -> dict[str, Any]:
+    def of_content(self, call: LocalCall) -> dict[str, Any]:
         """Return the graph of a compiled file whose text is `content`."""
         content, closed = call.body.get("content"), call.body.get("closed", "")
         if not isinstance(content, str) or not isinstance(closed, str):
             raise invalid("expected the text of a compiled file as `content`, and closed groups as the text `closed`")
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"pipeline.{'json' if content.lstrip().startswith('{') else 'yaml'}"
-            path.write_text(content, encoding="utf-8", errors="surrogatepass")
-            return _drawn(load(path).pipeline, None, _closed(closed))
+        documents = documents_of(content.encode(errors="surrogatepass"), _FILE)
+        return _drawn(pipeline_of(documents, _FILE), None, _closed(closed))
 
 
 @lru_cache(maxsize=8)

@@ -1,6 +1,7 @@
 """The list of all runs of the work directory, from the index: a page reads only the records that have changed."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from typing import Any
 
 from starlette.routing import Route
@@ -15,7 +16,7 @@ from localvertex.state import record
 from localvertex.state.task import State
 from vertex_gpu_training.userinput.spelling import camel
 
-_JOBS, _CUSTOM_JOBS = "pipelineJobs", "customJobs"
+_JOBS, _CUSTOM_JOBS, _SCHEDULES = "pipelineJobs", "customJobs", "schedules"
 
 _DEFAULT_SIZE, _MAX_SIZE = 100, 1000
 
@@ -56,27 +57,30 @@ class RunList:
         """
         size, after = _size(call.query.get("page_size", "")), call.query.get("page_token", "")
         test = filters.parse(call.query.get("filter", ""), {camel(name) for name in _row("", {}, {})})
-        rows = (each for each in self._rows() if test({camel(name): value for name, value in each.items()}))
-        found = sorted(((_place(each), each) for each in rows), key=lambda each: each[0], reverse=True)
+        # The index is locked until all rows are there.
+        with closing(self._rows()) as rows:
+            passed = [each for each in rows if test({camel(name): value for name, value in each.items()})]
+        found = sorted(((_place(each), each) for each in passed), key=lambda each: each[0], reverse=True)
         left = [each for place, each in found if not after or place < after]
         shown = [each | {"has_page": (self._work_dir / each["id"] / record.PAGE).is_file()} for each in left[:size]]
         token = _place(shown[-1]) if len(left) > size else ""
         return {"runs": shown, "next_page_token": token, "total_size": len(found)}
 
     def version(self, unfinished: set[str]) -> object:
-        """Return what changes whenever a row does, or a custom job.
+        """Return what changes whenever a row does, a custom job or a schedule.
 
         Args:
             unfinished: The runs that have not ended; only their locks and journals are looked at.
         """
         live = {each: self._runs.live(each) for each in unfinished}
-        return self._runs.signatures(), self._store.signatures(_JOBS), self._store.signatures(_CUSTOM_JOBS), live
+        stored = [self._store.signatures(each) for each in (_JOBS, _CUSTOM_JOBS, _SCHEDULES)]
+        return self._runs.signatures(), stored, live
 
     def unfinished(self) -> set[str]:
         """Return the runs that have not ended."""
         return {each["id"] for each in self._rows() if each["state"] != _DAMAGED and not each["end_time"]}
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self) -> Generator[Row]:
         jobs = {job_id: each.content for job_id, each in self._store.index.summaries(self._jobs) if each.content}
         for run_id, summary in self._store.index.summaries(self._runs):
             yield _row(run_id, _content(summary), jobs.get(run_id) or {})

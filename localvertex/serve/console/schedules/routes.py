@@ -8,9 +8,10 @@ from localvertex.serve.api.call import Call, Location
 from localvertex.serve.api.errors import ApiError, invalid
 from localvertex.serve.api.store import Store
 from localvertex.serve.console.local_route import LocalCall, local_route
-from localvertex.serve.console.schedules.sentence import next_times, sentence
+from localvertex.serve.console.schedules.sentence import sentence, times_of, times_of_schedule
 from localvertex.serve.schedules import schedules
 from localvertex.serve.schedules.cron import Cron
+from localvertex.serve.schedules.firing import Schedule
 from localvertex.serve.schedules.schedules import Schedules
 
 _NUM_TIMES = 5
@@ -29,35 +30,41 @@ class ScheduleRoutes:
     def routes(self) -> list[Route]:
         """The local routes."""
         return [
-            local_route("POST", "/local/cron", self._cron),
-            local_route("GET", "/local/schedules", self._list),
-            local_route("POST", "/local/schedules/{id:id}:run", self._run),
+            local_route("POST", "/local/cron", self.cron),
+            local_route("GET", "/local/schedules", self.list_all),
+            local_route("POST", "/local/schedules/{id:id}:run", self.run),
         ]
 
-    def _cron(self, call: LocalCall) -> dict[str, Any]:
-        """Describe the field `cron` of a schedule, which may begin with a time zone."""
+    def cron(self, call: LocalCall) -> dict[str, Any]:
+        """Describe the field `cron` of a schedule, which may begin with a time zone, or say what is wrong with it.
+
+        What a user has typed so far is no mistake of the page, so an `error` is not an HTTP error.
+        """
         text = call.body.get("cron")
         if not isinstance(text, str):
             raise invalid("cron: expected text, e.g. 'TZ=Europe/Berlin 0 3 * * 1'")
-        cron = Cron.parse(text)
-        now = self._schedules.now()
-        return {"sentence": sentence(cron), "zone": str(cron.zone), "next": next_times(cron, now, _NUM_TIMES)}
+        try:
+            cron = Cron.parse(text)
+            times = times_of(cron, self._schedules.now(), _NUM_TIMES)
+        except ApiError as error:
+            return {"error": str(error)}
+        return {"sentence": sentence(cron), "zone": str(cron.zone), "next": times}
 
-    def _list(self, call: LocalCall) -> dict[str, Any]:
+    def list_all(self, call: LocalCall) -> dict[str, Any]:
         """Return all schedules without their pipelines, the newest first, after them those with a damaged record."""
         found = schedules.records(self._store).found(_ANYWHERE, set())
         newest = sorted(found, key=lambda each: str(each.get("createTime", "")), reverse=True)
-        return {"schedules": [{**each, **_described(each)} for each in newest]}
+        return {"schedules": [{**each, **self._described(each)} for each in newest]}
 
-    def _run(self, call: LocalCall) -> dict[str, Any]:
+    def _described(self, schedule: dict[str, Any]) -> dict[str, Any]:
+        """Return what its cron means."""
+        try:
+            cron = Cron.parse(schedule.get("cron", ""))
+            times = times_of_schedule(Schedule(schedule), self._schedules.now(), _NUM_TIMES)
+        except ApiError:
+            return {"sentence": "", "zone": "", "next": []}
+        return {"sentence": sentence(cron), "zone": str(cron.zone), "next": times}
+
+    def run(self, call: LocalCall) -> dict[str, Any]:
         """Start a run now."""
         return {"name": self._schedules.run_now(call.path["id"])}
-
-
-def _described(schedule: dict[str, Any]) -> dict[str, Any]:
-    """Return what a list shows of a schedule's cron."""
-    try:
-        cron = Cron.parse(schedule.get("cron", ""))
-    except ApiError:
-        return {"sentence": "", "zone": ""}
-    return {"sentence": sentence(cron), "zone": str(cron.zone)}

@@ -1,10 +1,11 @@
 """A cron expression as a sentence, and the times at which it fires."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from cron_descriptor import ExpressionDescriptor, FormatException, MissingFieldException, Options
 
 from localvertex.serve.schedules.cron import Cron
+from localvertex.serve.schedules.firing import Schedule, first_instant, time_of
 
 _ANY = ("*", "?")
 
@@ -32,10 +33,22 @@ def sentence(cron: Cron) -> str:
     return f"{text.replace(', or on ', ', on ')} ({rule})"
 
 
-def next_times(cron: Cron, now: datetime, number: int) -> list[str]:
+def times_of(cron: Cron, after: datetime, number: int) -> list[str]:
     """Return the next times in the zone of the expression, with their offsets from UTC."""
-    times, moment = [], now
+    times, moment = [], after
     for _ in range(number):
         moment = cron.after(moment)
         times.append(moment.astimezone(cron.zone).isoformat(timespec="seconds"))
     return times
+
+
+def times_of_schedule(schedule: Schedule, now: datetime, number: int) -> list[str]:
+    """Return the next times of a schedule; those of a paused one are as if it was resumed now."""
+    content = schedule.content
+    if content["state"] not in ("ACTIVE", "PAUSED"):
+        return []
+    first = schedule.next_run if content["state"] == "ACTIVE" else first_instant(schedule, now)
+    left = int(content.get("maxRunCount", number)) - int(content["startedRunCount"]) * ("maxRunCount" in content)
+    times = times_of(schedule.cron, first - timedelta(microseconds=1), max(0, min(number, left)))
+    end = time_of(content["endTime"]) if "endTime" in content else None
+    return [each for each in times if end is None or time_of(each) <= end]

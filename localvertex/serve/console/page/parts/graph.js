@@ -76,10 +76,7 @@ function press(event, viewport, places, look) {
   if (!viewport || event.ctrlKey || event.metaKey || event.altKey || target.closest("select")) return;
   const { frame } = viewport;
   const id = target.getAttribute("data-id");
-  const go = (/** @type {string} */ next) => {
-    const all = /** @type {NodeListOf<SVGGElement>} */ (frame.querySelectorAll("[data-id]"));
-    [...all].find((each) => each.dataset.id === next)?.focus({ preventScroll: true });
-  };
+  const go = (/** @type {string} */ next) => viewport.focus(next);
   viewport.wasDragged = false;
   const leave = () => frame.focus({ preventScroll: true });
   const isBox = id !== null && pressOnBox({ places, go, leave, ...look }, id, event.key);

@@ -40,7 +40,7 @@ const RUNS = {
   nameOf: (row) => row.name,
   columns: [
     { title: "Run", isName: true, cell: (row) => html`<${RunName} row=${row} />` },
-    { title: "Status", cell: (row) => html`<${State} state=${row.state} />` },
+    { title: "State", cell: (row) => html`<${State} state=${row.state} />` },
     { title: "Pipeline", isWideOnly: true, cell: (row) => html`<bdi>${row.pipeline}</bdi>` },
     { title: "Started by", isWideOnly: true, cell: startedBy },
     { title: "Created", isWideOnly: true, cell: (row) => html`<${Time} at=${row.create_time} />` },
@@ -67,7 +67,7 @@ const JOBS = {
   nameOf: (row) => row.displayName,
   columns: [
     { title: "Job", isName: true, cell: (row) => html`<${JobName} row=${row} />` },
-    { title: "Status", cell: (row) => html`<${State} state=${row.state} />` },
+    { title: "State", cell: (row) => html`<${State} state=${row.state} />` },
     { title: "Created", isWideOnly: true, cell: (row) => html`<${Time} at=${row.createTime} />` },
     {
       title: "Duration",
@@ -86,7 +86,7 @@ function RunName({ row }) {
   return html`
     <a class="title" href=${link(["runs", row.id])}><bdi>${row.name}</bdi></a>
     ${row.name !== row.id && html`<div class="muted small"><bdi>${row.id}</bdi></div>`}
-    <div class="narrow-only muted small"><bdi>${row.pipeline}</bdi> · <${Time} at=${row.create_time} /></div>
+    <div class="narrow-only muted small"><${Time} at=${row.create_time} /></div>
     ${row.error && html`<div class="error small clamp">${row.error}</div>`}`;
 }
 
@@ -101,7 +101,7 @@ function JobName({ row }) {
 
 /** @param {RunRow} row */
 function startedBy(row) {
-  if (row.schedule) return html`<a href=${link(["schedules"])}>Schedule</a>`;
+  if (row.schedule) return html`<a href=${link(["schedules", row.schedule])}>Schedule</a>`;
   return row.is_own ? "Console or API" : "Terminal";
 }
 

@@ -42,7 +42,7 @@ export default function Create({ query }) {
  * @param {object | null} source
  * @returns {{overview: Overview | null, error: Error | null}}
  */
-function useOverview(source) {
+export function useOverview(source) {
   const [found, setFound] = useState({ overview: /** @type {any} */ (null), error: /** @type {any} */ (null), of: "" });
   const key = source ? JSON.stringify(source) : "";
   useEffect(() => {
@@ -62,7 +62,7 @@ function useOverview(source) {
 }
 
 /** The server, null until it has answered. @returns {ServerInfo | null} */
-function useServer() {
+export function useServer() {
   const [server, setServer] = useState(null);
   useEffect(() => {
     get("/local/server").then(setServer, () => {});

@@ -91,7 +91,7 @@ function Filter({ list, text, state, onChange }) {
   const choose = (/** @type {any} */ event) => onChange({ state: event.target.value });
   return html`<div class="toolbar" role="search">
     <input type="search" placeholder="Filter by name" aria-label="Filter by name" value=${typed} onInput=${type} />
-    <select aria-label="Status" value=${state} onChange=${choose}>
+    <select aria-label="State" value=${state} onChange=${choose}>
       <option value="">All states</option>
       ${list.states.map((each) => html`<option key=${each} value=${each}>${label(each)}</option>`)}
     </select>
@@ -122,9 +122,11 @@ function Pages({ tokens, setTokens, count, total, next, isStale }) {
   if (count === 0 || (tokens.length === 1 && !next)) return null;
   const first = (tokens.length - 1) * PAGE_SIZE + 1;
   const shown = `${first} to ${first + count - 1}${total === undefined ? "" : ` of ${total}`}`;
+  // A button that is disabled loses the focus, so that a keyboard could not go on.
+  const turn = (/** @type {string[]} */ changed) => !isStale && changed.length > 0 && setTokens(changed);
   return html`<nav class="pages" aria-label="Pages">
     <span class="muted" aria-live="polite">${isStale ? "Loading…" : shown}</span>
-    <button onClick=${() => setTokens(tokens.slice(0, -1))} disabled=${isStale || tokens.length === 1}>Previous</button>
-    <button onClick=${() => setTokens([...tokens, next])} disabled=${isStale || !next}>Next</button>
+    <button aria-disabled=${tokens.length === 1} onClick=${() => turn(tokens.slice(0, -1))}>Previous</button>
+    <button aria-disabled=${!next} onClick=${() => turn(next ? [...tokens, next] : [])}>Next</button>
   </nav>`;
 }

@@ -14,11 +14,12 @@ const MAX_BYTES = 20 * 2 ** 20;
  * @typedef {object} ChooseProps
  * @property {(file: Dropped) => void} onDrop
  * @property {(problem: string) => void} onProblem - Called with why a file cannot be taken.
+ * @property {string} [view] - The address that takes a compiled file of the folder.
  */
 
 /** @param {ChooseProps} props */
 export function Choose(props) {
-  return html`<${DropZone} ...${props} /><${Files} />`;
+  return html`<${DropZone} ...${props} /><${Files} view=${props.view ?? "#/create"} />`;
 }
 
 /** The drop zone, which is also a file input. @param {ChooseProps} props */
@@ -63,13 +64,13 @@ function problemOf(files) {
   return "";
 }
 
-/** The compiled files of the folder in which the server was started. */
-function Files() {
+/** The compiled files of the folder in which the server was started. @param {{view: string}} props */
+function Files({ view }) {
   const { data, error } = useLoad("/local/files");
   if (error) return html`<${Problem} error=${error} />`;
   if (!data) return null;
   const columns = [
-    { title: "File", isName: true, cell: (/** @type {CompiledFile} */ each) => fileLink(each) },
+    { title: "File", isName: true, cell: (/** @type {CompiledFile} */ each) => fileLink(each, view) },
     { title: "Changed", cell: (/** @type {CompiledFile} */ each) => html`<${Time} at=${date(each)} />` },
     { title: "Size", isNumber: true, isWideOnly: true, cell: (/** @type {CompiledFile} */ each) => size(each.bytes) },
   ];
@@ -85,8 +86,8 @@ function Files() {
 /** @param {CompiledFile} file */
 const pathOf = (file) => file.path;
 
-/** @param {CompiledFile} file */
-const fileLink = (file) => html`<a href=${`#/create?file=${encodeURIComponent(file.path)}`}>${file.path}</a>`;
+/** @param {CompiledFile} file @param {string} view */
+const fileLink = (file, view) => html`<a href=${`${view}?file=${encodeURIComponent(file.path)}`}>${file.path}</a>`;
 
 /** @param {CompiledFile} file */
 const date = (file) => new Date(file.seconds * 1000).toISOString();

@@ -104,15 +104,21 @@ function checked(before, answer) {
 }
 
 /**
- * Start the run and return its id; what is wrong is thrown, with its fields.
+ * Prepare the request of a run, with everything that it needs before; what is wrong is thrown, with its fields.
  * @param {Overview} overview
  * @param {DraftState} draft
+ * @returns {Promise<{location: string, request: object}>}
  */
-export async function start(overview, draft) {
+export async function prepared(overview, draft) {
   const answer = await post("/local/check", { ...body(overview, draft), is_start: true });
   if (answer.refusals.length) throw new ApiError(400, answer.refusals.join("\n"));
-  const parent = `/v1/${answer.location}`;
-  for (const each of answer.before) await post(`${parent}/${each.path}`, each.body);
-  const job = await post(`${parent}/pipelineJobs`, answer.request);
+  for (const each of answer.before) await post(`/v1/${answer.location}/${each.path}`, each.body);
+  return answer;
+}
+
+/** Start the run and return its id. @param {Overview} overview @param {DraftState} draft */
+export async function start(overview, draft) {
+  const { location, request } = await prepared(overview, draft);
+  const job = await post(`/v1/${location}/pipelineJobs`, request);
   return job.name.split("/").pop();
 }

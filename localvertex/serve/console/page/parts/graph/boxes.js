@@ -44,7 +44,7 @@ function Closed({ box, look }) {
       ${isGroup(box) && html`<rect class="behind" x="4" y="4" width=${box.width} height=${box.height} rx="6" />`}
       <${Button} box=${box} look=${look} state=${state} height=${box.height}>
         ${state.state && html`<${Icon} state=${state.state} x=${x - ICON} y=${(box.height - 16) / 2} />`}
-        <text x=${x} y=${state.text || box.note ? 19 : 27}>${box.title}<${Kind} box=${box} /></text>
+        <text x=${x} y=${state.text || box.note ? 19 : 27}>${box.title}${" "}<${Kind} box=${box} /></text>
         <text class="label" x=${x} y="35"><${Label} box=${box} state=${state} /></text>
       <//>
       ${canUnfold && html`<${Fold} box=${box} look=${look} height=${box.height} />`}
@@ -65,7 +65,7 @@ function Group({ box, look }) {
       <${Button} box=${box} look=${look} state=${state} height=${HEADER}>
         ${state.state && html`<${Icon} state=${state.state} x=${x - ICON} y="6" />`}
         <text x=${x} y="19">
-          ${box.title}<${Kind} box=${box} /><tspan class="label" dx="8"><${Label} box=${box} state=${state} /></tspan>
+          ${box.title}${" "}<${Kind} box=${box} /><tspan class="label" dx="4"><${Label} box=${box} state=${state} /></tspan>
         </text>
       <//>
       ${look.onFold && html`<${Fold} box=${box} look=${look} height=${HEADER} />`}`;
@@ -92,8 +92,9 @@ export const isGroup = (box) => !["step", "importer"].includes(box.kind);
  * @param {{box: any, look: Look, state: State, height: number, children?: any}} props
  */
 function Button({ box, look, state, height, children }) {
-  const kind = box.kind === "step" ? "" : `${box.kind}, `;
-  const name = `${box.name}: ${kind}${state.text || "not run yet"}${box.note && `, ${box.note}`}`;
+  const parts = [box.title, box.kind !== "step" && box.kind, state.text, state.text && box.note && "·", box.note];
+  // What is seen comes first, so that a user can say it; then what is cut off.
+  const name = [...parts, box.title !== box.name && box.name].filter(Boolean).join(" ");
   return html`<g class="choice" role="button" data-id=${box.id} tabindex=${look.current === box.id ? 0 : -1}
       aria-label=${name} aria-pressed=${look.selected === box.id}
       aria-expanded=${isGroup(box) && look.onFold ? box.is_open : undefined}
@@ -106,7 +107,7 @@ function Button({ box, look, state, height, children }) {
 
 /** @param {{box: any}} props */
 function Kind({ box }) {
-  return box.kind !== "step" && html`<tspan class="kind" dx="8">${box.kind}</tspan>`;
+  return box.kind !== "step" && html`<tspan class="kind" dx="4">${`${box.kind} `}</tspan>`;
 }
 
 /** @param {{box: any, state: State}} props */

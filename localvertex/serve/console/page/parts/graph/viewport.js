@@ -67,6 +67,15 @@ export class Viewport {
     const [old, now] = [before.get(this.anchor), after.get(this.anchor)];
     this.size = size;
     this.panBy(old && now ? (old.x - now.x) * this.scale : 0, old && now ? (old.y - now.y) * this.scale : 0);
+    // The box was replaced, and with it the focus was lost.
+    if (now && document.activeElement === document.body) this.focus(this.anchor);
+    this.anchor = "";
+  }
+
+  /** Give a box the focus. @param {string} id */
+  focus(id) {
+    const all = /** @type {NodeListOf<SVGGElement>} */ (this.frame.querySelectorAll("[data-id]"));
+    [...all].find((each) => each.dataset.id === id)?.focus({ preventScroll: true });
   }
 
   /** Move the drawing; returns whether there was room to. @param {number} dx @param {number} dy */

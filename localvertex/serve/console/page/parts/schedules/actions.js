@@ -1,0 +1,87 @@
+// What can be done with a schedule: run it now, pause it, resume it with or without the missed runs, delete it.
+import { post, remove } from "../../api.js";
+import { html, useState } from "../../html.js";
+import { useAction } from "../../load.js";
+import { go, link } from "../../routes.js";
+import { Confirm, Dialog } from "../../ui/dialog.js";
+import { Problem } from "../../ui/problem.js";
+
+/** @typedef {{name: string, displayName: string, state: string}} Schedule */
+
+/** The number of a schedule. @param {Schedule} schedule */
+export const idOf = ({ name }) => name.slice(name.lastIndexOf("/") + 1);
+
+/** @param {Schedule} schedule */
+const path = ({ name }) => `/v1/${name}`;
+
+/**
+ * The buttons of a schedule.
+ * @param {{schedule: Schedule, onChange: () => void, onDelete: () => void}} props
+ */
+export function ScheduleActions({ schedule, onChange, onDelete }) {
+  const [asked, ask] = useState("");
+  const close = () => ask("");
+  const [start, starting] = useAction(async () => {
+    const { name } = await post(`/local/schedules/${idOf(schedule)}:run`);
+    go(link(["runs", name.slice(name.lastIndexOf("/") + 1)]));
+  });
+  const [pause, pausing] = useAction(async () => {
+    await post(`${path(schedule)}:pause`);
+    onChange();
+  });
+  const error = starting.error ?? pausing.error;
+  const canRun = ["ACTIVE", "PAUSED", "COMPLETED"].includes(schedule.state);
+  const named = (/** @type {string} */ verb) => `${verb}: ${schedule.displayName}`;
+  return html`
+    ${canRun && html`<button aria-label=${named("Run now")} disabled=${starting.isBusy} onClick=${() => start()}>Run now</button>`}
+    ${schedule.state === "ACTIVE" && html`<button aria-label=${named("Pause")} disabled=${pausing.isBusy} onClick=${() => pause()}>Pause</button>`}
+    ${schedule.state === "PAUSED" && html`<button aria-label=${named("Resume")} onClick=${() => ask("resume")}>Resume</button>`}
+    <button aria-label=${named("Delete")} onClick=${() => ask("delete")}>Delete</button>
+    ${asked === "resume" && html`<${Resume} schedule=${schedule} onDone=${onChange} onClose=${close} />`}
+    ${asked === "delete" && html`<${Delete} schedule=${schedule} onDone=${onDelete} onClose=${close} />`}
+    ${error && html`<${Refused} error=${error} />`}`;
+}
+
+/** Why a button did nothing; the same error is shown once. @param {{error: Error}} props */
+function Refused({ error }) {
+  const [closed, close] = useState(/** @type {Error | null} */ (null));
+  if (closed === error) return null;
+  return html`<${Dialog} title="Not done" onClose=${() => close(error)}><${Problem} error=${error} /><//>`;
+}
+
+/** @param {{schedule: Schedule, onDone: () => void, onClose: () => void}} props */
+function Resume({ schedule, onDone, onClose }) {
+  const [catchUp, setCatchUp] = useState(false);
+  const [resume, { isBusy, error }] = useAction(async () => {
+    await post(`${path(schedule)}:resume`, { catchUp });
+    onClose();
+    onDone();
+  });
+  const choices = /** @type {Array<[boolean, string, string]>} */ ([
+    [false, "Continue with the next run", "Runs that were due during the pause are skipped."],
+    [true, "Catch up", "Runs that were due during the pause are started first, one after the other."],
+  ]);
+  const actions = html`
+    <button onClick=${onClose} disabled=${isBusy}>Cancel</button>
+    <button class="primary" onClick=${() => resume()} disabled=${isBusy}>Resume</button>`;
+  return html`<${Dialog} title=${`Resume ${schedule.displayName}`} onClose=${onClose} actions=${actions}>
+    ${choices.map(
+      ([value, title, text]) => html`<label key=${title} class="choice">
+        <input type="radio" name="catch-up" checked=${catchUp === value} onChange=${() => setCatchUp(value)} />
+        <span>${title}<span class="muted small">${text}</span></span>
+      </label>`,
+    )}
+    ${error && html`<${Problem} error=${error} />`}
+  <//>`;
+}
+
+/** @param {{schedule: Schedule, onDone: () => void, onClose: () => void}} props */
+function Delete({ schedule, onDone, onClose }) {
+  const confirm = async () => {
+    await remove(path(schedule));
+    onDone();
+  };
+  return html`<${Confirm} title=${`Delete ${schedule.displayName}?`} action="Delete" onConfirm=${confirm} onClose=${onClose}>
+    <p>No more runs are started. The runs that it has started stay, and those that are running continue.</p>
+  <//>`;
+}
