@@ -18,6 +18,9 @@ _MISSING = "no Chromium on this machine: apt-get install chromium"
 
 needs_chromium = pytest.mark.skipif(not CHROMIUM, reason=_MISSING)
 
+# On a busy machine a page takes longer than playwright's 5 s.
+expect.set_options(timeout=30_000)
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
