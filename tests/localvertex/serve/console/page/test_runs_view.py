@@ -189,5 +189,5 @@ def test_a_lost_connection_is_shown_until_the_server_is_back(browser: Browser, t
         write(work_dir / "api" / "pipelineJobs" / "new.json", job_record("new", "2026-12-01T00:00:00.000Z"))
         # The later of two ports counts.
         with Server(work_dir, "--port", server.url.rpartition(":")[2]):
-            expect(lost).to_have_count(0, timeout=20_000)
+            expect(lost).to_have_count(0)
             expect(page.locator("tbody tr")).to_have_count(2)
