@@ -65,7 +65,7 @@ function merged(previous, { run, tasks, is_first }) {
 }
 
 /** @param {any} previous @param {any} event */
-function withPoints(previous, event) {
+export function withPoints(previous, event) {
   const steps = new Map(previous.steps);
   const points = event.is_first ? [] : (steps.get(event.replica)?.points ?? []);
   steps.set(event.replica, { ...event, points: [...points, ...event.points] });
