@@ -64,7 +64,7 @@ class Checks:
             "parameters": form.parameters(source),
             "artifacts": artifacts.fields(source),
             "settings": request.settings_of(source),
-            "secrets": [*source.secrets],
+            "warnings": [*source.warnings],
             "refusals": refusals,
             "notes": self._platform_notes(),
             "machine_check": self._machine_check(job),
@@ -85,7 +85,7 @@ class Checks:
         inputs = filled.inputs
         job = self._job(filled, inputs.known)
         refusals, notes = self._refusals(job, new_artifacts=inputs.new)
-        found = {"errors": [], "refusals": refusals, "notes": [*self._platform_notes(), *notes]}
+        found: dict[str, Any] = {"errors": [], "refusals": refusals, "notes": [*self._platform_notes(), *notes]}
         answer = found | {"machine_check": self._machine_check(job)} | self._equivalents(filled)
         if body.get("is_start"):
             answer |= {"location": self.location.name, "request": self._job(filled, inputs.ids)}

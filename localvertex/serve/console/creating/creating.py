@@ -54,8 +54,8 @@ class Creating:
 
     def files(self, call: LocalCall) -> dict[str, Any]:
         """List the compiled files of the folder in which the server was started."""
-        found = [(each, each.stat()) for each in source.compiled_files()]
-        files = [{"path": str(path), "bytes": stat.st_size, "seconds": stat.st_mtime} for path, stat in found]
+        found = source.compiled_files().items()
+        files = [{"path": path, "bytes": stat.st_size, "seconds": stat.st_mtime} for path, stat in found]
         return {"folder": source.short(source.FOLDER), "files": files}
 
     def check(self, call: LocalCall) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """`GET /local/events`: one stream per tab, of a run with its logs and jobs, or of the list of runs."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from anyio import CapacityLimiter
 from starlette.responses import Response
 from starlette.routing import Route
 
+from localvertex.serve.api.errors import ApiError
 from localvertex.serve.connection import EVENTS
 from localvertex.serve.console.events.changes import LogChanges, RunChanges, together
 from localvertex.serve.console.events.list_changes import ListChanges
@@ -56,8 +58,9 @@ class Events:
         run_dir = find_run(self._work_dir, call.query["run"])
         sources: list[Source] = [RunChanges(self._records, run_dir)]
         if task := call.query.get("log", ""):
-            step_folder(run_dir, task)
-            sources.append(LogChanges(run_dir, task, call.query.get("file", "")))
+            with suppress(ApiError):  # the page shows the run, and that it has no such step
+                step_folder(run_dir, task)
+                sources.append(LogChanges(run_dir, task, call.query.get("file", "")))
         if job:
             step_folder(run_dir, job)
             sources.append(JobChanges(self._records, run_dir, job))

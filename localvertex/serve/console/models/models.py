@@ -1,7 +1,6 @@
 """The models of the registry with their versions: aliases, metrics, origin, endpoints and files; and trials."""
 
 import base64
-import binascii
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -146,8 +145,8 @@ def _instances(body: Mapping[str, Any]) -> Mapping[str, Any]:
     if "image" not in body:
         return body
     try:
-        base64.b64decode(str(body["image"]), validate=True)
-    except (ValueError, binascii.Error):
+        base64.b64decode(body["image"], validate=True)
+    except (ValueError, TypeError):
         raise invalid("image is not base64") from None
     rest = {name: value for name, value in body.items() if name != "image"}
     if "instances" in rest:

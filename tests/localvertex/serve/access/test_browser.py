@@ -30,8 +30,11 @@ def test_the_page_exchanges_the_token_for_a_cookie(server: Server, browser: Brow
     sent: list[str] = []
     context.on("request", lambda request: sent.append(f"{request.url} {request.headers.get('referer')}"))
     page = context.new_page()
-    page.goto(f"{server.url}/#token=wrong")
-    page.get_by_role("alert").get_by_text("open the address that the server printed").wait_for()
+    for fragment in ("", "#/runs", "#token=wrong"):
+        page.goto("about:blank")
+        page.goto(f"{server.url}/{fragment}")
+        page.get_by_role("alert").get_by_text("Open the address that the server printed").wait_for()
+    assert page.url == f"{server.url}/"
     assert page.evaluate(READ) == 403
     page.goto(f"{server.url}/#token={token}")
     page.reload()

@@ -28,7 +28,7 @@ export function Form({ overview, draft, errors, isTried, onChange }) {
     overview.parameters.length > MANY &&
     html`<${Tools} text=${text} onText=${setText}
     isOnlyChanged=${isOnlyChanged} onOnlyChanged=${setIsOnlyChanged} shown=${shown.length} total=${sorted.length} />`;
-  const reset = html`<button disabled=${!draft.parameters.size}
+  const reset = html`<button type="button" disabled=${!draft.parameters.size}
     onClick=${() => onChange({ part: "parameters", text: null })}>Reset all</button>`;
   return html`
     <${Artifacts} artifacts=${overview.artifacts} draft=${draft} errors=${errors} isTried=${isTried} onChange=${onChange} />

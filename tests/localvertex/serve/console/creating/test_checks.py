@@ -204,7 +204,8 @@ def test_what_is_not_a_pipeline_is_refused_in_one_line(check: Check, name: str, 
 
 def test_the_machines_are_checked_for_the_region_and_also_beside_an_error(check: Check) -> None:
     content, bad = (COMPILED / "accelerators.json").read_text(), {"region": "europe-west6"}
-    for form in ({}, {"parameters": {}}, {"parameters": {"no-such": "1"}}):
+    forms: tuple[dict[str, Any], ...] = ({}, {"parameters": {}}, {"parameters": {"no-such": "1"}})
+    for form in forms:
         (finding, *_) = check(content=content, **form, **bad)["machine_check"]["findings"]
         assert (finding["rule"], finding["severity"]) == ("accelerator-region", "error")
         assert "NVIDIA_TESLA_T4 in europe-west4" in finding["alternatives"]

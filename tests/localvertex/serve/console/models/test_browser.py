@@ -62,6 +62,14 @@ def versions_of(server: Server, model: str = "flowers") -> ModelVersions:
     return ModelVersions.of(server.work_dir, model)
 
 
+@pytest.fixture(scope="module")
+def predictions(browser: Browser, console: Server) -> Iterator[Page]:
+    """A page of the console."""
+    with opened(browser, console, "#/models") as page:
+        page.wait_for_selector("table")
+        yield page
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_versions_are_side_by_side_with_their_metrics_and_what_differs(
     browser: Browser, console: Server, width: int
@@ -118,6 +126,33 @@ def test_an_image_is_tried_and_other_instances_are_sent_as_json(browser: Browser
         page.get_by_label("Request, as").fill(json.dumps({"instances": [HOSTILE]}))
         page.get_by_role("button", name="Predict").click()
         expect(answer).to_contain_text(HOSTILE)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "rows"),
+    [
+        ({"probabilities": [0.25, 0.75], "labels": ["cat", HOSTILE]}, [f"{HOSTILE} 75.00%", "cat 25.00%"]),
+        ({"confidences": [1.0000001], "displayNames": ["dog"], "ids": ["7"]}, ["dog 100.00%"]),
+        ({"probabilities": [0.1] * 8}, [f"output {number} 10.00%" for number in range(5)]),
+        ({"probabilities": [3.5, -1.0], "labels": ["cat", "dog"]}, []),
+        ({"probabilities": ["0.5"], "labels": ["cat"]}, []),
+        ([0.25, 0.75], []),
+    ],
+)
+def test_probabilities_are_bars_and_nothing_is_guessed(predictions: Page, prediction: Any, rows: list[str]) -> None:
+    # Only the prediction is not that of a model: the part of the page is the real one.
+    answer = {"predictions": [prediction], "class_names": [], "endpoint": "", "seconds": 1}
+    predictions.evaluate(
+        """async (answer) => {
+          const { html, render } = await import("/console/html.js");
+          const { Predictions } = await import("/console/parts/library/predictions.js");
+          render(html`<${Predictions} answer=${answer} />`, document.querySelector("main"));
+        }""",
+        answer,
+    )
+    shown = [" ".join(text.split()) for text in predictions.locator(".bars li").all_inner_texts()]
+    assert shown == rows
+    expect(predictions.locator(".predictions pre")).to_have_count(0 if rows else 1)
 
 
 def test_an_image_is_dropped(browser: Browser, console: Server) -> None:

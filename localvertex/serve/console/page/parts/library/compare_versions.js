@@ -1,6 +1,7 @@
 // Two versions of a model: their metrics, and what else differs.
 import { html } from "../../html.js";
 import { useLoad } from "../../load.js";
+import { link } from "../../routes.js";
 import { Loading } from "../../ui/page.js";
 import { Problem } from "../../ui/problem.js";
 import { Table } from "../../ui/table.js";
@@ -33,6 +34,11 @@ export function CompareVersions({ id, versions }) {
             { title: "Difference", isNumber: true, cell: (/** @type {any} */ row) => difference(row.values) },
           ]} />`
         : html`<p class="muted">Neither version has metrics.</p>`
+    }
+    ${
+      one.data.run &&
+      other.data.run &&
+      html`<p class="more"><a href=${link(["compare"], { runs: `${one.data.run},${other.data.run}` })}>Compare their runs</a></p>`
     }
     <h3 class="part">What differs</h3>
     ${
