@@ -19,8 +19,8 @@ import { Tabs } from "../ui/tabs.js";
 /** @param {{params: Record<string, string>, query: URLSearchParams}} props */
 export default function Run({ params, query }) {
   const { id, task = "" } = params;
-  const live = useRun(id, task, query.get("file") ?? "");
   const { data: whole, error } = useLoad(`/local/runs/${encodeURIComponent(id)}`);
+  const live = useRun(whole ? id : null, task, query.get("file") ?? "");
   const { run, tasks, problem, isDeleted } = live;
   const parent = { title: "Runs", href: link(["runs"]) };
   if (isDeleted || !run) {

@@ -157,4 +157,7 @@ def test_a_lost_connection_is_shown_until_the_server_is_back(
     expect(page.get_by_role("alert").first).to_contain_text("cannot be read")
     (server.work_dir / run_id / "run.json").unlink()
     expect(page.get_by_text("This run was deleted.")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("alert")).to_contain_text("does not exist")
+    assert page.get_by_text("Connection lost").count() == 0
     context.close()
