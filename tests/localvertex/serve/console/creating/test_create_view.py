@@ -59,6 +59,8 @@ def drop(page: Page, name: str, content: str, *, num_bytes: int = 0) -> None:
         }""",
         [name, content, num_bytes],
     )
+    # The page listens once it is shown, and asks for the files after that.
+    expect(page.get_by_role("heading", name="Compiled files in")).to_be_visible()
     page.dispatch_event(".drop", "drop", {"dataTransfer": transfer})
 
 
