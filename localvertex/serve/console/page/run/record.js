@@ -62,8 +62,12 @@ function merged(previous, { run, tasks, is_first }) {
   return { run, tasks: known, problem: "", isDeleted: false };
 }
 
-/** @param {any} previous @param {any} event */
-function withPoints(previous, event) {
+/**
+ * Return a state with the new points of one replica of a job, in `steps`.
+ * @param {any} previous
+ * @param {any} event
+ */
+export function withPoints(previous, event) {
   const steps = new Map(previous.steps);
   const points = event.is_first ? [] : (steps.get(event.replica)?.points ?? []);
   steps.set(event.replica, { ...event, points: [...points, ...event.points] });
