@@ -29,7 +29,7 @@ export default function Job({ params, query }) {
   const actions = html`<${Actions} job=${resource} />`;
   const target = { path: `/local/jobs/${id}:fault` };
   return html`<${Page} title=${resource.displayName} heading=${heading} parent=${parent} actions=${actions}>
-    <dl class="facts">
+    <dl class="job-facts">
       <div><dt>Created</dt><dd><${Time} at=${resource.createTime} /></dd></div>
       <div><dt>Ended</dt><dd><${Time} at=${resource.endTime} /></dd></div>
       <div><dt>Resource</dt><dd><code>${resource.name}</code></dd></div>

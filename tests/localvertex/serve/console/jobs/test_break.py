@@ -35,11 +35,8 @@ def spec(compile_pipeline: Any, tmp_path: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("is_alone", [False, True], ids=["step", "API"])
-def test_a_job_survives_all_three_faults(
-    server: Server, training: Training, spec: dict[str, Any], is_alone: bool
-) -> None:
-    watch = training.start_alone(server) if is_alone else training.start(server, spec)
+def test_a_job_survives_all_three_faults(server: Server, training: Training, spec: dict[str, Any]) -> None:
+    watch = training.start(server, spec)
     job = watch.trains(1)
     assert job["goodput"]["fraction"] > 0, "so far"
     assert list(job["timeline"]) == [PRIMARY, WORKER]
