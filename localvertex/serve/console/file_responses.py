@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 from urllib.parse import quote
 
 from starlette.responses import Response, StreamingResponse
@@ -46,16 +45,16 @@ def download(file: Path) -> Response:
 
 def _content(file: Path, media_type: str, headers: dict[str, str]) -> Response:
     """Return the content of a file, as much as it has now: a log grows while it is sent."""
-    if not file.is_file():  # a pipe would wait for its writer
+    # A pipe would wait for its writer.
+    if not file.is_file() or not os.access(file, os.R_OK):
         raise FileNotFoundError
-    opened = file.open("rb")
-    size = os.fstat(opened.fileno()).st_size
+    size = file.stat().st_size
     sent = {**SANDBOX, **headers, "Content-Length": str(size)}
-    return StreamingResponse(_chunks(opened, size), headers=sent, media_type=media_type)
+    return StreamingResponse(_chunks(file, size), headers=sent, media_type=media_type)
 
 
-def _chunks(file: BinaryIO, size: int) -> Iterator[bytes]:
-    with file:
+def _chunks(path: Path, size: int) -> Iterator[bytes]:
+    with path.open("rb") as file:
         while size and (chunk := file.read(min(size, _CHUNK_BYTES))):
             size -= len(chunk)
             yield chunk

@@ -10,9 +10,8 @@ from stat import S_ISREG
 from typing import Any
 
 from localvertex.processes.sinks import MASK
-from localvertex.serve.api.errors import invalid
-from localvertex.state import run_folder
-from localvertex.state.runs import find_readable
+from localvertex.serve.api.errors import invalid, not_found
+from localvertex.state import record, run_folder
 from localvertex.state.task import Artifact
 from vertex_gpu_training.compiled.load import documents_of, pipeline_of
 from vertex_gpu_training.compiled.spec import Pipeline
@@ -89,9 +88,15 @@ def read(body: Mapping[str, Any], work_dir: Path) -> Source:
 
 
 def _of_run(run_id: str, work_dir: Path) -> Source:
-    found = find_readable(work_dir, run_id)
-    path, record = run_folder.pipeline_copy(found.run_dir), found.content
-    values, artifacts = record.get("parameters", {}), record.get("input_artifacts", {})
+    run_dir = work_dir / run_id
+    if not run_folder.RUN_ID.fullmatch(run_id) or not (run_dir / record.FILE).is_file():
+        raise not_found(f"the run {run_id[:200]!r}")
+    try:
+        content = record.read(run_dir)
+    except ValueError as error:
+        raise UserError(f"the record of {run_id} is damaged: {error}") from None
+    path = run_folder.pipeline_copy(run_dir)
+    values, artifacts = content.get("parameters", {}), content.get("input_artifacts", {})
     secrets = [name for name, each in values.items() if MASK in str(each)]
     lists = {name: len(each) for name, each in artifacts.items() if len(each) > 1}
     return _source(
@@ -100,7 +105,7 @@ def _of_run(run_id: str, work_dir: Path) -> Source:
         short(path),
         parameters={name: each for name, each in values.items() if name not in secrets},
         artifacts={name: _artifact(each[0]) for name, each in artifacts.items() if each and name not in lists},
-        region=str(record.get("region", "")),
+        region=str(content.get("region", "")),
         warnings=(
             *(f"Parameter {name} contained a secret, which is not stored. Enter it again." for name in secrets),
             *(f"Input artifact {name} had {num}. Vertex AI's request has one for each." for name, num in lists.items()),

@@ -11,7 +11,7 @@ from localvertex.serve.api.errors import ApiError
 from localvertex.serve.connection import EVENTS
 from localvertex.serve.console.events.changes import LogChanges, RunChanges, together
 from localvertex.serve.console.events.list_changes import ListChanges
-from localvertex.serve.console.events.stream import Event, EventStream
+from localvertex.serve.console.events.stream import LAST, Event, EventStream
 from localvertex.serve.console.jobs.changes import ApiJobChanges, JobChanges
 from localvertex.serve.console.local_route import LocalCall, local_route
 from localvertex.serve.console.runs.folders import find_run, step_folder
@@ -68,7 +68,11 @@ class Events:
 
     def _of_api_job(self, number: str, file: str | None) -> Response:
         """Return the stream of a job, with one of its logs if a file is given; empty: the first."""
-        folder = self._custom_jobs.find(number)[1]
+        try:
+            folder = self._custom_jobs.find(number)[1]
+        except ApiError as error:
+            missing: Event = (LAST, {"text": str(error)})
+            return EventStream(lambda: [missing], self._threads)
         sources: list[Source] = [ApiJobChanges(self._custom_jobs, number)]
         if file is not None:
             # A job of the API has the logs of a step, in a folder named by its number.

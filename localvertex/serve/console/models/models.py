@@ -73,13 +73,14 @@ class Models:
         if chosen is None:
             raise not_found(f"version {number} of the model {versions.folder.name}")
         content, folder = _content(versions, number), versions.folder / number
+        container = content.get("container_spec")
         return {
             **chosen,
             "id": versions.folder.name,
             "display_name": str(content.get("display_name") or versions.folder.name),
             "description": str(content.get("description", "")),
             "labels": content.get("labels", {}),
-            "container": content.get("container_spec"),
+            "container": container if isinstance(container, dict) else None,
             "parameters": origins.runs.get(chosen["run"], {}).get("parameters", {}),
             "evaluations": measures.all_evaluations(folder),
             "cannot_run": self._cannot_run(content),

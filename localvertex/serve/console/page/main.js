@@ -27,7 +27,7 @@ async function start() {
   } catch (error) {
     const problem = /** @type {import("./api.js").ApiError} */ (error);
     const text = problem.status === 403 ? REFUSED : problem.message;
-    render(html`<main class="view alone"><h1>localvertex</h1><${Problem} title="No session" error=${text} /></main>`, root);
+    render(html`<main class="view"><h1>localvertex</h1><${Problem} title="No session" error=${text} /></main>`, root);
   }
 }
 

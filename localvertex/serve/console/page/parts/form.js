@@ -34,8 +34,8 @@ export function Form({ overview, draft, errors, isTried, onChange }) {
     <${Artifacts} artifacts=${overview.artifacts} draft=${draft} errors=${errors} isTried=${isTried} onChange=${onChange} />
     <${Section} title="Parameters" actions=${sorted.length > 0 && reset}>
       ${tools}
-      ${!sorted.length && html`<p class="muted">This pipeline has no parameters.</p>`}
-      <div class="fields">
+      ${!shown.length && html`<p class="muted">${sorted.length ? "No parameter matches." : "This pipeline has none."}</p>`}
+      <div class="fields" hidden=${!shown.length}>
         ${shown.map(
           (each) => html`<${ParameterField} key=${each.name} parameter=${each} error=${errorOf(each.name)}
           text=${draft.parameters.get(each.name)} onChange=${onChange} />`,

@@ -21,7 +21,7 @@ export default function Job({ params, query }) {
   const parent = { title: "Runs", href: link(["runs"]) };
   if (isDeleted)
     return html`<${Page} title=${id} parent=${parent}>
-      <${Problem} title="No job to show" error="This job was deleted." />
+      <${Problem} title="No job to show" error="This job does not exist; it may have been deleted." />
     <//>`;
   if (!resource) return html`<${Page} title=${id} parent=${parent}><${Loading} /><//>`;
   const logOf = (/** @type {string} */ file) => link(["jobs", id], { file });

@@ -37,10 +37,11 @@ export default function Runs({ query }) {
 /** @param {{selected: string[], onClear: () => void}} props */
 function CompareButton({ selected, onClear }) {
   const count = selected.length;
-  const compare = () => go(link(["compare"], { runs: selected.join(",") }));
+  const isEnough = count >= 2;
+  const compare = () => isEnough && go(link(["compare"], { runs: selected.join(",") }));
   return html`
     ${count > 0 && html`<button class="quiet" onClick=${onClear}>Clear selection</button>`}
-    <button disabled=${count < 2} title=${count < 2 ? "Select two runs or more" : ""} onClick=${compare}>
+    <button aria-disabled=${!isEnough} title=${isEnough ? "" : "Select two runs or more"} onClick=${compare}>
       Compare${count > 0 && ` (${count})`}
     </button>`;
 }

@@ -191,3 +191,24 @@ def test_the_machine_check_follows_the_region_and_refusals_prevent_the_start(
         page.get_by_role("button", name="Start run").click()
         expect(page.get_by_role("alert")).to_contain_text("The run was not started")
     assert len(list(server.work_dir.glob("*/run.json"))) == before
+
+
+def test_an_earlier_run_is_created_again_with_its_values(browser: Browser, server: Server, content: str) -> None:
+    values = {"rate": 0.5, "note": "a\nb", "epochs": 20, "is_on": False}
+    body = {"pipelineSpec": json.loads(content), "runtimeConfig": {"parameterValues": values}}
+    job = server.call("POST", "pipelineJobs", body).json()
+    run_id = job["name"].rpartition("/")[2]
+    wait_until(lambda: server.call("GET", f"pipelineJobs/{run_id}").json().get("endTime"))
+    with opened(browser, server, f"#/runs/{run_id}") as page:
+        page.get_by_role("link", name="Run again").click()
+        expect(field(page, "rate")).to_have_value("0.5")
+        expect(field(page, "note")).to_have_value("a\nb")
+        expect(field(page, "is_on")).to_have_value("false")
+        field(page, "rate").fill("0.75")
+        before = len(list(server.work_dir.glob("*/run.json")))
+        page.get_by_role("button", name="Start run").evaluate("each => { each.click(); each.click(); }")
+        expect(page).to_have_url(re.compile(f"#/runs/(?!{run_id})light-"))
+        again = page.url.rpartition("/")[2]
+    found = server.call("GET", f"pipelineJobs/{again}").json()
+    assert found["runtimeConfig"]["parameterValues"] == values | {"rate": 0.75}
+    assert len(list(server.work_dir.glob("*/run.json"))) == before + 1

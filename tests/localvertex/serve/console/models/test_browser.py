@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -14,6 +15,7 @@ from localvertex.state.model_versions import ModelVersions
 from tests.support import serving
 from tests.support.axe import problems_of
 from tests.support.browser import browser as browser, needs_chromium, opened
+from tests.support.processes import has_ended
 from tests.support.run_records import run_record, write
 from tests.support.server import Server, wait_until
 
@@ -77,7 +79,7 @@ def test_versions_are_side_by_side_with_their_metrics_and_what_differs(
     with opened(browser, console, "#/models", width=width) as page:
         page.get_by_role("link", name=HOSTILE).click()
         expect(page.get_by_role("heading", level=1)).to_contain_text(f"{HOSTILE} version 1")
-        expect(page.locator(".figures")).to_contain_text("0.52")
+        expect(page.locator(".measures")).to_contain_text("0.52")
         page.get_by_role("tab", name="Versions").click()
         for number in "12":
             page.get_by_label(f"Select version {number}").check()
@@ -172,7 +174,7 @@ def drop(page: Page, content: bytes) -> None:
       return data;
     }"""
     data = page.evaluate_handle(script, base64.b64encode(content).decode())
-    page.locator(".drop").dispatch_event("drop", {"dataTransfer": data})
+    page.locator(".try-drop").dispatch_event("drop", {"dataTransfer": data})
 
 
 def test_a_start_shows_its_progress_and_is_cancelled(browser: Browser, console: Server) -> None:
@@ -194,6 +196,8 @@ def test_a_version_is_deleted_after_a_question_with_its_process(browser: Browser
     path = "/local/models/doomed/2"
     predicted = console.request("POST", f"{path}:predict", json={"instances": [1]})
     assert predicted.status_code == 200, predicted.text
+    process = psutil.Process(int(predicted.json()["predictions"][0]["by"]["pid"]))
+    assert not has_ended(process)
     with opened(browser, console, "#/models/doomed/2") as page:
         page.get_by_role("button", name="Delete version").click()
         page.get_by_role("button", name="Cancel").click()
@@ -202,7 +206,7 @@ def test_a_version_is_deleted_after_a_question_with_its_process(browser: Browser
         page.get_by_role("dialog").get_by_role("button", name="Delete version").click()
         expect(page.get_by_role("heading", level=1)).to_contain_text("version 1")
         assert versions_of(console, "doomed").numbers == ["1"]
-        assert console.request("GET", "/local/models/doomed/1:trial").json()["state"] == "stopped"
+        assert has_ended(process)
         page.get_by_role("button", name="Delete version").click()
         page.get_by_role("dialog").get_by_role("button", name="Delete model").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Models")

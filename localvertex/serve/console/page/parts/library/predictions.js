@@ -30,7 +30,7 @@ function Bars({ classes }) {
       ${sorted.slice(0, NUM_SHOWN).map(
         ({ name, share }, index) => html`<li key=${index}>
           <span class="name">${name}</span>
-          <span class="bar" aria-hidden="true"><span style=${{ width: `${100 * Math.min(1, share)}%` }}></span></span>
+          <span class="share" aria-hidden="true"><span style=${{ width: `${100 * Math.min(1, share)}%` }}></span></span>
           <span class="number">${(100 * share).toFixed(2)}%</span>
         </li>`,
       )}
