@@ -97,8 +97,10 @@ function Bar({ counts, viewport }) {
       )}
     </p>
     <p id="graph-keys" class="keys">Arrow keys move, Tab goes to the steps, Enter opens one, Space folds a group.</p>
-    <button class="icon" title="Smaller (-)" aria-label="Smaller" onClick=${() => viewport.current?.zoomBy(1 / STEP)}>−</button>
-    <button class="icon" title="Larger (+)" aria-label="Larger" onClick=${() => viewport.current?.zoomBy(STEP)}>+</button>
+    <button class="icon" title="Smaller (-)" aria-label="Smaller"
+        onClick=${() => viewport.current?.zoomBy(1 / STEP)}>−</button>
+    <button class="icon" title="Larger (+)" aria-label="Larger"
+        onClick=${() => viewport.current?.zoomBy(STEP)}>+</button>
     <button title="Show all (0)" onClick=${() => viewport.current?.fit()}>Fit</button>
   </div>`;
 }

@@ -33,9 +33,18 @@ export function ScheduleActions({ schedule, onChange, onDelete }) {
   const canRun = ["ACTIVE", "PAUSED", "COMPLETED"].includes(schedule.state);
   const named = (/** @type {string} */ verb) => `${verb}: ${schedule.displayName}`;
   return html`
-    ${canRun && html`<button aria-label=${named("Run now")} disabled=${starting.isBusy} onClick=${() => start()}>Run now</button>`}
-    ${schedule.state === "ACTIVE" && html`<button aria-label=${named("Pause")} disabled=${pausing.isBusy} onClick=${() => pause()}>Pause</button>`}
-    ${schedule.state === "PAUSED" && html`<button aria-label=${named("Resume")} onClick=${() => ask("resume")}>Resume</button>`}
+    ${
+      canRun &&
+      html`<button aria-label=${named("Run now")} disabled=${starting.isBusy} onClick=${() => start()}>Run now</button>`
+    }
+    ${
+      schedule.state === "ACTIVE" &&
+      html`<button aria-label=${named("Pause")} disabled=${pausing.isBusy} onClick=${() => pause()}>Pause</button>`
+    }
+    ${
+      schedule.state === "PAUSED" &&
+      html`<button aria-label=${named("Resume")} onClick=${() => ask("resume")}>Resume</button>`
+    }
     <button aria-label=${named("Delete")} onClick=${() => ask("delete")}>Delete</button>
     ${asked === "resume" && html`<${Resume} schedule=${schedule} onDone=${onChange} onClose=${close} />`}
     ${asked === "delete" && html`<${Delete} schedule=${schedule} onDone=${onDelete} onClose=${close} />`}
@@ -81,7 +90,8 @@ function Delete({ schedule, onDone, onClose }) {
     await remove(path(schedule));
     onDone();
   };
-  return html`<${Confirm} title=${`Delete ${schedule.displayName}?`} action="Delete" onConfirm=${confirm} onClose=${onClose}>
+  return html`<${Confirm} title=${`Delete ${schedule.displayName}?`} action="Delete" onConfirm=${confirm}
+      onClose=${onClose}>
     <p>No more runs are started. The runs that it has started stay, and those that are running continue.</p>
   <//>`;
 }
